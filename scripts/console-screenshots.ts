@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Page } from 'playwright-core';
-import { findPersonByEmail } from '../src/store/people.ts';
+import { findPersonByEmail } from '../src/store/people/people.ts';
 import { type ConsoleApp, password, signIn, startConsoleApp } from '../test/console/harness.ts';
 import { personOfConsole } from '../test/console/operator-pages.ts';
 import { alpha, physics } from '../test/support/app.ts';
@@ -19,14 +19,11 @@ const beyondTheMenu = [
   '/members/{bob}',
   '/members/change?people={bob}',
   '/operator/machines',
-  '/operator/reservations',
-  '/operator/purchases',
   '/operator/people',
   '/operator/lab',
   '/operator/service',
   '/download',
   '/past/mine',
-  '/activity?range=7d',
   '/signed-out?why=issuer_away',
 ];
 

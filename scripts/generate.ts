@@ -9,8 +9,8 @@ const header = '// Made by `npm run generate` from the YAML documents in openapi
 const made = new Map<string, string>();
 for (const api of ['business', 'platform']) {
   const source = new URL(`../openapi/${api}.yaml`, import.meta.url);
-  made.set(`src/api/${api}.ts`, header + astToString(await openapiTS(source)));
-  made.set(`src/api/${api}.json`, `${JSON.stringify(parse(readFileSync(source, 'utf8')))}\n`);
+  made.set(`src/api/generated/${api}.ts`, header + astToString(await openapiTS(source)));
+  made.set(`src/api/generated/${api}.json`, `${JSON.stringify(parse(readFileSync(source, 'utf8')))}\n`);
 }
 if (!process.argv.includes('--check')) {
   for (const [file, text] of made) {

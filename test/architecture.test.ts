@@ -11,20 +11,33 @@ import ts from 'typescript';
 const root = join(import.meta.dirname, '..');
 const src = join(root, 'src');
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts'))
+  .filter((name) => /\.tsx?$/.test(name))
   .sort();
 const sources = new Map(files.map((file) => [file, readFileSync(join(src, file), 'utf8')]));
-const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] ?? '') : '');
+/** The folder with a purpose of its own: a top folder, or one below those that hold several. */
+const folderOf = (file: string) => {
+  const [top = '', second = '', third] = file.split('/');
+  if (!second) return '';
+  return third !== undefined && ['api', 'gateway', 'service'].includes(top) ? `${top}/${second}` : top;
+};
 const folders = [...new Set(files.map(folderOf))].filter(Boolean);
 
-test('only store/grants.ts reads grants, so that nobody takes one whose time is up for a live one', () => {
+test('only store/organizations/grants.ts reads grants, so that nobody takes one whose time is up for a live one', () => {
   const readers = [...sources].filter(
     ([file, text]) =>
       /(selectFrom|innerJoin|leftJoin)\('resource_grants/.test(text) && !/migrations/.test(file),
   );
   assert.deepEqual(
     readers.map(([file]) => file),
-    ['store/grants.ts'],
+    ['store/organizations/grants.ts'],
+  );
+});
+
+test('only peers and the store know whether there can be other servers', () => {
+  const knowing = files.filter((file) => /\bisAlone\b/.test(codeOf(file)));
+  assert.deepEqual(
+    knowing.filter((file) => !/^store\/engine\//.test(file)),
+    ['service/compose/peers/index.ts', 'store/data-dir/open-store.ts', 'store/servers/simulated-clusters.ts'],
   );
 });
 
@@ -39,7 +52,7 @@ function codeOf(file: string): string {
 
 test('names of columns stay in the store, and those of the wire at the wire', () => {
   const tables = files
-    .filter((file) => /^store\/(schema|[a-z-]+-tables)\.ts$/.test(file))
+    .filter((file) => /^store\/(engine|servers)\/(schema|[a-z-]+-tables)\.ts$/.test(file))
     .map(codeOf)
     .join('\n');
   const columns = new Set(tables.match(/\b[a-z]+(_[a-z]+)+(?=\??:)/g));
@@ -47,7 +60,7 @@ test('names of columns stay in the store, and those of the wire at the wire', ()
   assert.ok(columns.has('lifecycle_state'));
   // The record of the audit trail has one form wherever it is read. Identity speaks of the claims of tokens.
   const speaksTheWire =
-    /^(store|api|cli|business|platform|identity|console\/app)\/|^domain\/(audit|audit-text|erasure)\.ts$/;
+    /^(store|api\/(generated|business|platform|identity)|cli|console\/app)\/|^domain\/(audit\/(audit|text)|people\/erasure)\.ts$/;
   const found = files.flatMap((file) => {
     const code = codeOf(file);
     if (!speaksTheWire.test(file)) {
@@ -55,7 +68,7 @@ test('names of columns stay in the store, and those of the wire at the wire', ()
       return names.filter((name) => columns.has(name)).map((name) => `${file}: ${name}`);
     }
     // Operations take fields of the wire from a request, and put them into a reply. Nothing else that they read has any.
-    if (!/^(business|platform)\//.test(file)) return [];
+    if (!/^api\/(business|platform)\//.test(file)) return [];
     const names = code.match(/(?<!\bbody|\bquery|\bpath)\??\.([a-z]+(_[a-z]+)+|orgId)\b/g) ?? [];
     return names.map((name) => `${file}: ${name}`);
   });
@@ -66,21 +79,24 @@ test('a write is given no time beside its transaction', () => {
   // What the issuer keeps goes by the clock of its protocol, in seconds.
   const found = files.filter(
     (file) =>
-      file !== 'store/issuer-records.ts' && /\(\s*tx: Tx\b[^)]*\bnow: number/.test(sources.get(file) ?? ''),
+      file !== 'store/people/issuer-records.ts' &&
+      /\(\s*tx: Tx\b[^)]*\bnow: number/.test(sources.get(file) ?? ''),
   );
   assert.deepEqual(found, []);
 });
 
 /** The file of a folder that says what the folder is for; in domain every file does. */
 const mains: Record<string, string[]> = {
-  http: ['api.ts'],
+  'api/http': ['api.ts'],
   cli: ['program.ts'],
-  host: ['serve.ts'],
+  console: ['server/index.ts'],
+  store: ['engine/index.ts'],
+  'service/host': ['serve.ts'],
 };
 for (const folder of folders) {
   const own = files.filter((file) => folderOf(file) === folder);
-  if (folder === 'api') continue; // made by scripts/generate.ts, which says so at the head of each
-  const everyFile = ['domain', 'lib', 'ssh'];
+  if (folder === 'api/generated') continue; // made by scripts/generate.ts, which says so at the head of each
+  const everyFile = ['domain', 'lib'];
   const heads = everyFile.includes(folder)
     ? own
     : (mains[folder] ?? ['index.ts']).map((name) => `${folder}/${name}`);
@@ -91,7 +107,7 @@ for (const folder of folders) {
 
 test('no file is longer than 400 lines, and most have fewer than 100', () => {
   const lengths = [...sources]
-    .filter(([file]) => folderOf(file) !== 'api')
+    .filter(([file]) => folderOf(file) !== 'api/generated')
     .map(([file, text]) => ({ file, lines: text.split('\n').length }));
   assert.deepEqual(
     lengths.filter(({ lines }) => lines > 400).map(({ file }) => file),
@@ -109,14 +125,14 @@ const whimsical =
  * are made of words.
  */
 const mayHaveWords =
-  /^(domain\/password|lib\/log|gateway-process\/(member|processes)|sync\/drivers\/(slurm\/observe|simulated\/(foreign|index)))\.ts$/;
+  /^(domain\/people\/password|lib\/log|gateway\/process\/(member|processes)|sync\/(slurm\/observe|simulated\/(foreign|index)))\.ts$/;
 
 test('names use the terms that engineers search for', () => {
   const scripts = readdirSync(join(root, 'scripts'), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.(ts|mjs)$/.test(name))
     .map((name): [string, string] => [name, readFileSync(join(root, 'scripts', name), 'utf8')]);
   const found = [...sources, ...scripts].flatMap(([file, text]) => {
-    const names = [...identifiersOf(text)].filter(
+    const names = [...identifiersOf(file, text)].filter(
       (name) => !/words(Ms)?$/i.test(name) || !mayHaveWords.test(file),
     );
     const fileName = file.replace(/^.*\/|\.\w+$/g, '');
@@ -125,17 +141,31 @@ test('names use the terms that engineers search for', () => {
   assert.deepEqual(found, []);
 });
 
+test('comments are written as an engineer would say them', () => {
+  const unclear = /\b(nobody|somebody|whoever|told|heard|beside|elsewhere)\b/i;
+  const token = /\/\*[\s\S]*?\*\/|\/\/.*|`(?:[^`\\]|\\[\s\S])*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
+  const found = [...sources].flatMap(([file, text]) =>
+    (text.match(token) ?? [])
+      .filter((one) => /^\/[/*]/.test(one) && unclear.test(one))
+      .map((one) => `${file}: ${unclear.exec(one)?.[0]}`),
+  );
+  assert.deepEqual(
+    found.filter((one) => !one.startsWith('api/generated/')),
+    [],
+  );
+});
+
 /** Columns of the database keep their names, which have underscores. */
 function isWhimsical(name: string): boolean {
   return name.split(/(?=[A-Z])|-/).some((part) => whimsical.test(part.toLowerCase()));
 }
 
-function identifiersOf(text: string): Set<string> {
+function identifiersOf(file: string, text: string): Set<string> {
   const names = new Set<string>();
   const visit = (node: ts.Node): void => {
     if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) names.add(node.text.replace('#', ''));
     ts.forEachChild(node, visit);
   };
-  visit(ts.createSourceFile('', text, ts.ScriptTarget.Latest));
+  visit(ts.createSourceFile(file, text, ts.ScriptTarget.Latest));
   return names;
 }

@@ -21,7 +21,7 @@ test(`no function in src is longer than ${longest} lines, but for those that are
 
 function longFunctions(): { name: string; lines: number }[] {
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
-  return files.filter((file) => file.endsWith('.ts')).flatMap((file) => longFunctionsOf(file));
+  return files.filter((file) => /\.tsx?$/.test(file)).flatMap((file) => longFunctionsOf(file));
 }
 
 function longFunctionsOf(file: string): { name: string; lines: number }[] {

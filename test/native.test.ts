@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import { hasNativeCiphers } from '../src/gateway/ssh2.ts';
+import { hasNativeCiphers } from '../src/gateway/ssh/transport/ssh2.ts';
 
 test('the tests run on Node 24, the one that is pinned', () => {
   assert.match(process.version, /^v24\./);

@@ -1,8 +1,8 @@
 /** The gateway alone in a process: `node gateway.ts <JSON of GatewayOrder>` lets one key in, to one login node. */
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import type { Route } from '../../src/gateway/decision.ts';
-import { startGateway } from '../../src/gateway/index.ts';
+import type { Route } from '../../src/gateway/ssh/decision.ts';
+import { startGateway } from '../../src/gateway/ssh/index.ts';
 import { createLogger } from '../../src/lib/log.ts';
 
 export interface GatewayOrder {

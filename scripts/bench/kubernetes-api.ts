@@ -2,7 +2,8 @@
 import { createInterface } from 'node:readline';
 import { startFakeApi } from '../../test/kubernetes/fake-api.ts';
 
-const api = await startFakeApi();
+// As one does whose store flushes every write to a disk.
+const api = await startFakeApi({ latencyMs: 12 });
 // Of every request the tests keep what it was; here only how many there were.
 console.log(JSON.stringify({ url: api.url, ca: api.authority.ca }));
 for await (const _ of createInterface(process.stdin)) {

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { createInterface } from 'node:readline';
-import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
-import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
+import type { KubernetesAccess } from '../../src/domain/kubernetes/bindings.ts';
+import type { KubernetesSettings } from '../../src/domain/kubernetes/settings.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
+import { createKubernetesDriver } from '../../src/sync/kubernetes/index.ts';
 
 export interface LoadOrder {
   kind: 'driver' | 'bare';
@@ -18,16 +18,16 @@ const order = JSON.parse(process.argv[2] ?? '') as LoadOrder;
 const atOnce = 16;
 const steps = order.kind === 'driver' ? driver(order) : bare(order);
 console.log('ready');
-// Each line is a number of grants that there should be then; what is printed is how long that took, in ms.
+// Each line is a number of grants that there should be then, and from which on; what is printed is how long that took, in ms.
 for await (const line of createInterface(process.stdin)) {
   const started = performance.now();
-  await steps.reach(Number(line));
+  const [count = 0, from = 0] = line.split(' ').map(Number);
+  await steps.reach(count, from);
   console.log(performance.now() - started);
 }
 await steps.close();
 
 function driver({ settings, clusterId, namespace }: LoadOrder) {
-  const access: { members: []; grants: KubernetesAccess['grants'][number][] } = { members: [], grants: [] };
   const kubernetes = createKubernetesDriver({
     clusterId,
     name: 'bench',
@@ -37,22 +37,19 @@ function driver({ settings, clusterId, namespace }: LoadOrder) {
     log: createLogger('silent'),
   });
   return {
-    async reach(count: number) {
-      access.grants.length = Math.min(count, access.grants.length);
-      for (let n = access.grants.length; n < count; n++) {
-        access.grants.push({
-          userId: `user_${n}`,
-          email: `person-${n}@physics.invalid`,
-          preferredUsername: null,
-          subjects: [],
-          grantId: `grant_${n}`,
-          relation: 'kubernetes.developer',
-          scope: namespace,
-          roleId: null,
-        });
-      }
+    async reach(count: number, from: number) {
+      const grants = Array.from({ length: count }, (_, index): KubernetesAccess['grants'][number] => ({
+        userId: `user_${from + index}`,
+        email: `person-${from + index}@physics.invalid`,
+        preferredUsername: null,
+        subjects: [],
+        grantId: `grant_${from + index}`,
+        relation: 'kubernetes.developer',
+        scope: namespace,
+        roleId: null,
+      }));
       const signal = AbortSignal.timeout(120_000);
-      const applied = await kubernetes.apply(access, signal);
+      const applied = await kubernetes.apply({ members: [], grants }, signal);
       const failure = applied.failure ?? (await kubernetes.observe(signal)).failure;
       if (failure !== null) throw new Error(failure);
     },

@@ -3,9 +3,10 @@
  * disk, writes of many at once, and one read. The service around it is the same on both.
  */
 import { chmodSync } from 'node:fs';
-import { appendAuditEntry } from '../../src/store/audit.ts';
-import { openStore, type Store } from '../../src/store/index.ts';
-import { systemUserId } from '../../src/store/people.ts';
+import { appendAuditEntry } from '../../src/store/audit/audit.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import type { Store } from '../../src/store/engine/index.ts';
+import { systemUserId } from '../../src/store/people/people.ts';
 import { createPostgres, missingPostgres } from '../../test/support/postgres-server.ts';
 import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';

@@ -16,14 +16,14 @@ import { missingFor, type Target, thisMachine } from './target.ts';
 /** Files whose dynamic imports begin parts. */
 const entries = [
   'src/main.ts',
-  'src/sync/drivers/simulated/login-node/main.ts',
-  'src/sync/drivers/kubernetes/client.ts',
-  'src/acme/order.ts',
-  'src/acme/tls.ts',
+  'src/sync/simulated/login-node/main.ts',
+  'src/sync/kubernetes/client.ts',
+  'src/service/certificates/order.ts',
+  'src/service/certificates/tls.ts',
 ];
 const shared = ['src/domain/error.ts'];
 /** Parts that run on threads of their own. */
-const workers = ['store/dialects/sqlite-checkpoint-worker'];
+const workers = ['store/engine/sqlite/checkpoint-worker'];
 const start = 'scripts/build/executable/start.ts';
 
 export interface Bundle {
@@ -36,7 +36,11 @@ export interface Bundle {
 }
 
 /** Bundles the program below `root`. Throws where a module is missing, or asks where its own file is. */
-export async function bundleProgram(root: string, target: Target = thisMachine(root)): Promise<Bundle> {
+export async function bundleProgram(
+  root: string,
+  target: Target = thisMachine(root),
+  changes: readonly Plugin[] = [],
+): Promise<Bundle> {
   const addons = new Map<string, string>();
   const waiting = new Set(workers);
   const options: BuildOptions = {
@@ -58,7 +62,12 @@ export async function bundleProgram(root: string, target: Target = thisMachine(r
     supported: { 'dynamic-import': false, 'template-literal': false },
     // Nothing lies beside the executable, so no code may look there (src/lib/packaging.ts).
     logOverride: { 'empty-import-meta': 'error' },
-    plugins: [parts(root, (part) => waiting.add(part)), nativeAddons(target, addons), standIns(root)],
+    plugins: [
+      ...changes,
+      parts(root, (part) => waiting.add(part)),
+      nativeAddons(target, addons),
+      standIns(root),
+    ],
   };
   const bundled = async (entry: string) => {
     const { outputFiles } = await build({ ...options, entryPoints: [entry] });

@@ -103,7 +103,7 @@ function packPackage(root: string, mjs: Buffer): Buffer {
 
 /** Changes with whatever the result is made of. */
 function hashOfSources(root: string): string {
-  const sources = globSync('src/{cli,domain,api,lib}/**/*.{ts,json}', { cwd: root });
+  const sources = globSync('src/{cli,domain,api/generated,lib}/**/*.{ts,json}', { cwd: root });
   const builders = globSync('scripts/build/{client,client/*,stamp}.ts', { cwd: root });
   const hash = createHash('sha256').update(JSON.stringify(stampOf(root)));
   for (const file of [...sources, ...builders, 'package.json', 'package-lock.json'].sort()) {

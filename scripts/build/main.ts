@@ -4,7 +4,8 @@
  *   source → bundle.ts (parts and addons) → compile.ts (what V8 makes of the parts) → Node packs a blob of all
  *          → elf.ts (into a copy of Node)
  *
- * `--out FILE` writes it somewhere else. `--target FILE` makes it for another machine (target.ts, as JSON).
+ * `--out FILE` writes it somewhere else. `--target FILE` makes it for another machine (target.ts, as JSON). `--changes FILE` is a plugin of
+ * esbuild's for the source, which tests of upgrades make the version after this one with.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -19,6 +20,7 @@ import {
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Plugin } from 'esbuild';
 import { bundleProgram } from './bundle.ts';
 import { buildPortable } from './client.ts';
 import { buildConsole } from './console.ts';
@@ -26,9 +28,12 @@ import { injectBlob } from './elf.ts';
 import { missingFor, type Target, thisMachine } from './target.ts';
 
 const root = join(import.meta.dirname, '../..');
-const { values } = parseArgs({ options: { out: { type: 'string' }, target: { type: 'string' } } });
+const { values } = parseArgs({
+  options: { out: { type: 'string' }, target: { type: 'string' }, changes: { type: 'string' } },
+});
 const out = resolve(values.out ?? join(root, 'dist/andromeda'));
 const target: Target = values.target ? JSON.parse(readFileSync(values.target, 'utf8')) : thisMachine(root);
+const changes: Plugin[] = values.changes ? [(await import(resolve(values.changes))).default] : [];
 const missing = missingFor(target);
 if (missing.length > 0) {
   console.error(`build: ${missing.join(', ')} missing; run npm ci first`);
@@ -39,7 +44,7 @@ mkdirSync(dirname(out), { recursive: true });
 // Its length is part of what V8 makes, so it does not follow the name of the file.
 const work = mkdtempSync(join(dirname(out), '.build-'));
 try {
-  const { start, parts, addons } = await bundleProgram(root, target);
+  const { start, parts, addons } = await bundleProgram(root, target, changes);
   for (const [name, source] of parts) writeFileSync(inWork(`assets/code/${name}`), source);
   for (const [file, path] of addons) copyFileSync(path, inWork(`assets/addon/${file}`));
   const src = join(root, 'src');

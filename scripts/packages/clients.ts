@@ -1,6 +1,6 @@
 /**
  * The clients for laptops: the portable client in a copy of each platform's Node, and all of them in one file that
- * `andromeda clients add` takes (docs/release.md).
+ * a service offers (docs/release.md).
  *
  *   andromeda.mjs → Node 26 packs a blob → elf.ts puts it into Linux's Node
  *                 → Node 26 puts it into Windows' Node (pe.ts took the signature off) and macOS's (mach-o.ts signs it anew)

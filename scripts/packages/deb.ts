@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { firstConfig, unitText } from '../../src/host/service-unit.ts';
+import { firstConfig, unitFiles } from '../../src/service/host/unit/service-unit.ts';
 
 export interface DebOptions {
   /** A directory that is made, on the file system of `program`. */
@@ -37,15 +37,13 @@ export function makeDeb(options: DebOptions): void {
     chmodSync(join(work, path), mode);
   };
   const read = (name: string) => readFileSync(join(scripts, name), 'utf8');
-  const unit = unitText({ program, config, user: 'andromeda', writable: [], drainMs: 0 });
   const madeBy = '# Made by `andromeda service install`. Yours';
-  if (!unit.startsWith(madeBy)) throw new Error('The unit does not begin with who made it.');
 
   write(config, firstConfig, 0o640);
-  write(
-    '/usr/lib/systemd/system/andromeda.service',
-    unit.replace(madeBy, '# Of the package andromeda. Yours'),
-  );
+  for (const [name, text] of unitFiles({ program, config, user: 'andromeda', writable: [], drainMs: 0 })) {
+    if (!text.startsWith(madeBy)) throw new Error(`${name} does not begin with who made it.`);
+    write(`/usr/lib/systemd/system/${name}`, text.replace(madeBy, '# Of the package andromeda. Yours'));
+  }
   write('/usr/lib/sysusers.d/andromeda.conf', read('andromeda.sysusers'));
   copyFileSync(options.sbom, inFolder(work, '/usr/share/doc/andromeda/sbom.cdx.json'));
   write('/usr/share/doc/andromeda/copyright', readFileSync(options.licence, 'utf8'));

@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 import { escapeControls } from '../domain/visible-text.ts';
 import { CliError, failure } from './exit.ts';
 
-/** Whether somebody is there to answer. */
+/** Whether a person is at the terminal to answer. */
 export function isAttended(): boolean {
   return process.stdin.isTTY === true;
 }
@@ -19,7 +19,7 @@ export async function confirm(question: string): Promise<void> {
   if (!/^y(es)?$/i.test((await ask(`${question} [y/N] `)).trim())) throw failure('Nothing was changed.');
 }
 
-/** A password: typed twice without showing it, or the first line of standard input where nobody can be asked. */
+/** A password: typed twice without showing it, or the first line of standard input where that is no terminal. */
 export async function newPassword(email: string): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const password = await conversation(nowhere, async (next) => {

@@ -22,7 +22,7 @@ export async function writeAtomically(path: string, text: string): Promise<void>
   }
 }
 
-/** On Windows a file that somebody reads at this moment cannot be replaced; a moment later it can. */
+/** On Windows a file that another process has open cannot be replaced, so this tries again for a while. */
 async function replace(temporary: string, target: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -1,6 +1,6 @@
 /** Which environment and profile one command works with. */
 import { usage } from './exit.ts';
-import { isSafeUrl } from './net/url.ts';
+import { isSafeUrl } from './net/request.ts';
 
 export interface EnvironmentOptions {
   profile?: string;
@@ -29,7 +29,7 @@ export function selectEnvironment(options: EnvironmentOptions, env = process.env
 }
 
 /** A Platform base URL in its one spelling: the key under which sessions are stored. */
-export function parsePlatformUrl(text: string): string {
+function parsePlatformUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || !url.hostname)
     throw usage(`'${text}' is not a platform URL; it looks like https://platform.example.org.`);

@@ -1,9 +1,7 @@
 /** Commands for the host itself: a backup, its way back, and the service. What they do is handed in by `main.ts`. */
 import { type Command, Option } from 'commander';
 import { usage } from './exit.ts';
-import { example } from './flags.ts';
-import { interruptible } from './interrupt.ts';
-import { startProgress } from './progress.ts';
+import { interruptible, startProgress } from './progress.ts';
 import type {
   CheckOptions,
   InstallationOptions,
@@ -12,6 +10,7 @@ import type {
   ServerCommands,
   ServiceOptions,
 } from './server-commands.ts';
+import { example } from './verb.ts';
 
 /** Adds them all. */
 export function addInstallation(
@@ -29,30 +28,40 @@ export function addInstallation(
   addBackup(program, server, finish);
   addRestore(program, server, finish);
   addMigrate(program, server, finish);
-  addClients(program, server, finish);
 
   const service = program
     .command('service')
     .description('run the service under systemd, as an account of its own')
     .addHelpText('after', example('andromeda service install --dry-run'));
-  unit(service.command('install').description('make the account, a configuration and the unit'))
+  unit(service.command('install').description('make the accounts, a configuration and the units'))
     .option('--dry-run', 'only print what it would do', false)
     .addHelpText('after', example('andromeda service install --dry-run', 'sudo ./andromeda service install'))
     .action(async (options: ServiceOptions) => finish(await server.installService(options)));
   service
     .command('upgrade')
-    .description('put a new program in place, and go on with it; the old one comes back if it does not serve')
-    .argument('<file>', 'the new program')
-    .addOption(unitConfigOption())
-    .addHelpText('after', example('sudo andromeda service upgrade ./andromeda-0.2.0-linux-x64'))
-    .action(async (file: string, options: { config: string }) =>
-      finish(await server.upgradeService({ file, ...options })),
-    );
-  unit(service.command('print').description('print the unit'))
-    .addHelpText('after', example('andromeda service print > andromeda.service'))
+    .description(
+      'put this program in the place of the installed one; the old one comes back if it does not serve',
+    )
+    .addHelpText('after', example('sudo ./andromeda service upgrade'))
+    .action(async () => finish(await server.upgradeService()));
+  service
+    .command('rollback')
+    .description('go back to the version before the last upgrade: program, units, and database if it changed')
+    .addHelpText('after', example('sudo andromeda service rollback'))
+    .action(async () => finish(await server.rollbackService()));
+  unit(service.command('print').description('print the units'))
+    .addHelpText('after', example('andromeda service print'))
     .action(async (options: Omit<ServiceOptions, 'dryRun'>) =>
       finish(await server.printUnit({ ...options, dryRun: true })),
     );
+  service
+    .command('reload')
+    .description(
+      'have the service that runs here take up its settings and certificates; what is wrong changes nothing',
+    )
+    .addOption(unitConfigOption())
+    .addHelpText('after', example('andromeda service reload --config andromeda.yaml'))
+    .action(async (options: { config: string }) => finish(await server.reloadService(options)));
   service
     .command('ready')
     .description('ask the service that runs here whether it serves, as containers do again and again')
@@ -132,22 +141,6 @@ function addMigrate(program: Command, server: ServerCommands, finish: (status: n
         ).finally(() => progress.end()),
       );
     });
-}
-
-function addClients(program: Command, server: ServerCommands, finish: (status: number) => void): void {
-  const clients = program
-    .command('clients')
-    .description("the clients that the service offers for people's machines, at /download")
-    .addHelpText('after', example('andromeda clients add andromeda-clients-0.1.0.tar.gz'));
-  which(clients.command('add').description('offer the executables of a release file; the service may run'))
-    .argument('<file>', 'the release file')
-    .addHelpText('after', example('sudo andromeda clients add andromeda-clients-0.1.0.tar.gz'))
-    .action(async (file: string, options: InstallationOptions) =>
-      finish(await server.addClients({ file, ...checked(options) })),
-    );
-  which(clients.command('list').description('print the executables that are offered'))
-    .addHelpText('after', example('andromeda clients list'))
-    .action(async (options: InstallationOptions) => finish(await server.listClients(checked(options))));
 }
 
 function which(command: Command): Command {

@@ -12,7 +12,7 @@ export function print(line = ''): void {
   process.stdout.write(`${escapeControls(line)}\n`);
 }
 
-/** Writes lines of data to stdout; resolves when they are on their way, rejects when nobody reads them any more. */
+/** Writes lines of data to stdout; resolves when they are handed over, rejects when the reader has closed the pipe. */
 export function printAll(lines: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const text = lines.map((line) => `${escapeControls(line)}\n`).join('');

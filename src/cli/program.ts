@@ -8,18 +8,16 @@
  *
  * Every command loads its module when it runs: start-up time is part of what people notice.
  */
-
 import { Command } from 'commander';
 import { visibleLine } from '../domain/visible-text.ts';
 import type { CallOptions } from './commands/call.ts';
 import type { DoctorOptions } from './doctor/index.ts';
-import { endDespiteThreads } from './end-process.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { everyday } from './everyday/index.ts';
-import { contractStatus, exitStatus, type Outcome, usage } from './exit.ts';
-import { collect, environmentFlags, example, outputFlag } from './flags.ts';
+import { contractStatus, endDespiteThreads, exitStatus, type Outcome, usage } from './exit.ts';
 import { report, watchOutput } from './output.ts';
 import type { ServeOptions, ServerCommands } from './server-commands.ts';
+import { collect, environmentFlags, example, outputFlag } from './verb.ts';
 
 /**
  * Runs one command line (without `node` and the script's name) and resolves to the exit status. Without the server's part
@@ -164,7 +162,7 @@ function addCompletion(program: Command, done: (outcome: Outcome) => void): void
       ),
     )
     .action(async (shell: string) =>
-      done((await import('./commands/completion/index.ts')).completion(shell, program)),
+      done((await import('./commands/completion.ts')).completion(shell, program)),
     );
 }
 
@@ -280,18 +278,18 @@ function addAuth(program: Command, done: (outcome: Outcome) => void): void {
       credentialStore + example('andromeda auth login --url https://platform.example.org'),
     )
     .action(async (options: EnvironmentOptions) =>
-      done(await contractStatus(async () => (await import('./commands/login.ts')).login(options))),
+      done(await contractStatus(async () => (await import('./commands/auth.ts')).login(options))),
     );
   environmentFlags(auth.command('status').description('print who is signed in, where and until when'))
     .addOption(outputFlag(['text', 'json', 'yaml']))
     .addHelpText('after', example('andromeda auth status', 'andromeda auth status -o json'))
     .action(async (options: EnvironmentOptions & { output: string }) =>
-      done(await contractStatus(async () => (await import('./commands/status.ts')).status(options))),
+      done(await contractStatus(async () => (await import('./commands/auth.ts')).status(options))),
     );
   environmentFlags(auth.command('logout').description('end the session, here and at the issuer'))
     .addHelpText('after', example('andromeda auth logout --profile staging'))
     .action(async (options: EnvironmentOptions) =>
-      done(await contractStatus(async () => (await import('./commands/logout.ts')).logout(options))),
+      done(await contractStatus(async () => (await import('./commands/auth.ts')).logout(options))),
     );
 }
 

@@ -1,5 +1,48 @@
-/** One line on a terminal's stderr that shows what is being waited for; nothing anywhere else. */
+/** Waiting: the line on a terminal's stderr that shows for what, Ctrl-C, and asking the APIs until a change has arrived. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { visibleLine } from '../domain/visible-text.ts';
+import { CliError, failure } from './exit.ts';
+
+/** The result of one check: whether the change has arrived, and a clause that names what is still missing. */
+export interface Check<T> {
+  done: boolean;
+  missing: string;
+  found: T;
+}
+
+const firstPauseMs = 250;
+const longestPauseMs = 3000;
+
+/**
+ * Checks with growing pauses and resolves to what the first complete check found. A service that cannot be reached is
+ * asked again. Throws a sentence after `timeoutMs`, or on Ctrl-C.
+ */
+export function waitFor<T>(timeoutMs: number, check: () => Promise<Check<T>>): Promise<T> {
+  return interruptible('Cancelled; the changes go on without anyone waiting.', async (signal) => {
+    const progress = startProgress();
+    const deadline = Date.now() + timeoutMs;
+    try {
+      for (let pause = firstPauseMs; ; pause = Math.min(pause * 1.5, longestPauseMs)) {
+        const { done, missing, found } = await checkOrRetry(check);
+        if (done) return found as T;
+        if (Date.now() + pause > deadline) throw failure(`It is not in place yet: ${missing}.`);
+        progress.show(`Waiting: ${missing}`);
+        await sleep(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    } finally {
+      progress.end();
+    }
+  });
+}
+
+async function checkOrRetry<T>(check: () => Promise<Check<T>>): Promise<Check<T | undefined>> {
+  try {
+    return await check();
+  } catch (error) {
+    if (!(error instanceof CliError) || error.outcome !== 'unreachable') throw error;
+    return { done: false, missing: error.message.replace(/\.$/, ''), found: undefined };
+  }
+}
 
 export interface Progress {
   show(text: string): void;
@@ -10,7 +53,7 @@ export interface Progress {
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const clear = '\r\u001b[K';
 
-/** Whether somebody sees a line that changes. */
+/** Whether stderr is a terminal that can redraw a line. */
 export function isWatched(): boolean {
   return process.stderr.isTTY === true && process.env.TERM !== 'dumb';
 }
@@ -36,4 +79,19 @@ export function startProgress(): Progress {
       process.stderr.write(clear);
     },
   };
+}
+
+/** Runs `work` with a signal that Ctrl-C aborts. */
+export async function interruptible<T>(
+  sentence: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const interrupt = () => controller.abort(new CliError('interrupted', sentence));
+  process.once('SIGINT', interrupt);
+  try {
+    return await work(controller.signal);
+  } finally {
+    process.off('SIGINT', interrupt);
+  }
 }

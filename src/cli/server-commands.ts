@@ -8,7 +8,7 @@ export interface ServeOptions {
 }
 
 export interface BootstrapOptions {
-  config: string;
+  config?: string;
   email: string;
   name?: string;
 }
@@ -29,12 +29,8 @@ export interface CheckOptions {
   quiet: boolean;
 }
 
-export interface DoctorOptions extends CheckOptions {
+interface DoctorOptions extends CheckOptions {
   json: boolean;
-}
-
-export interface ClientsOptions extends InstallationOptions {
-  file: string;
 }
 
 export interface ServiceOptions {
@@ -48,6 +44,10 @@ export interface ServiceOptions {
 export interface KeyOptions {
   config?: string;
   force?: boolean;
+}
+
+export interface NewKeyOptions extends Pick<KeyOptions, 'config'> {
+  yes?: boolean;
 }
 
 /** The secrets in a shared database, on the host itself. */
@@ -75,10 +75,14 @@ export interface ServerCommands {
   listKeys(options: KeyOptions): Promise<number>;
   /** Takes a step with one of the service's own keys. Resolves to the exit status. */
   stepKey(step: KeyStep, kind: KeyKind, options: KeyOptions): Promise<number>;
+  /** Makes a key of the service anew whose file is gone. Resolves to the exit status. */
+  newKey(kind: KeyKind | 'audit', options: NewKeyOptions): Promise<number>;
   /** Makes the key that secrets in a shared database are encrypted with. Resolves to the exit status. */
   newSecretsKey(file: string): Promise<number>;
   listSecrets(options: SecretsOptions): Promise<number>;
   rotateSecrets(options: RotateSecretsOptions): Promise<number>;
+  /** Has the audit trail go on behind an entry at which the chain broke. Resolves to the exit status. */
+  acceptAuditBreak(seq: number, options: { config?: string }): Promise<number>;
   /** Writes the installation to a file, or to where the configuration keeps backups. Resolves to the exit status. */
   backup(
     file: string | undefined,
@@ -100,17 +104,16 @@ export interface ServerCommands {
   doctor(options: DoctorOptions): Promise<number>;
   /** Whether there is an installation on this host that commands without --config are about. */
   hasInstallation(): Promise<boolean>;
-  /** Takes clients for people's machines from a release file. Resolves to the exit status. */
-  addClients(options: ClientsOptions): Promise<number>;
-  /** Prints which clients people are offered. Resolves to the exit status. */
-  listClients(options: InstallationOptions): Promise<number>;
   /** Sets the service up under systemd. Resolves to the exit status. */
   installService(options: ServiceOptions): Promise<number>;
-  /** Puts another program in the place of the one that systemd runs. Resolves to the exit status. */
-  upgradeService(options: { file: string; config: string }): Promise<number>;
+  /** Puts this program in the place of the one that systemd runs. Resolves to the exit status. */
+  upgradeService(): Promise<number>;
+  /** Puts back what was there before the last upgrade. Resolves to the exit status. */
+  rollbackService(): Promise<number>;
   printUnit(options: ServiceOptions): Promise<number>;
   /** Says whether the service of a configuration serves. Resolves to the exit status. */
   askService(options: { config: string }): Promise<number>;
+  reloadService(options: { config: string }): Promise<number>;
   /** Names and versions of parts that only the server loads, for `andromeda version`. */
   components?(): Promise<Record<string, string>>;
 }

@@ -1,13 +1,6 @@
 /** Times on the command line. */
+import { durationMs } from '../domain/units.ts';
 import { usage } from './exit.ts';
-
-const unitsMs: Record<string, number> = {
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-};
 
 /** RFC 3339 in UTC from a time or a date (its beginning, in UTC), as given with `flag`. */
 export function parseTime(flag: string, text: string | undefined): string | undefined {
@@ -20,8 +13,8 @@ export function parseTime(flag: string, text: string | undefined): string | unde
 
 /** RFC 3339 in UTC from a time, a date, or a span from now such as `2h`. */
 export function parseEnd(flag: string, text: string | undefined, now: number): string | undefined {
-  if (text === undefined || !/^\d{1,6}[smhdw]$/.test(text)) return parseTime(flag, text);
-  return new Date(now + parseSpan(flag, text)).toISOString();
+  const ms = durationMs(text ?? '');
+  return ms === undefined ? parseTime(flag, text) : new Date(now + ms).toISOString();
 }
 
 /** The time that long ago: `30m`, `2h`, `7d`. */
@@ -31,9 +24,7 @@ export function parseSince(flag: string, text: string, now: number): string {
 
 /** Milliseconds of a time span: `30m`, `2h`, `7d`. */
 export function parseSpan(flag: string, text: string): number {
-  const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
-  const unitMs = unitsMs[unit];
-  if (count === undefined || unitMs === undefined)
-    throw usage(`'${text}' is not a time span for ${flag}; write 30m, 2h or 7d.`);
-  return Number(count) * unitMs;
+  const ms = durationMs(text);
+  if (ms === undefined) throw usage(`'${text}' is not a time span for ${flag}; write 30m, 2h or 7d.`);
+  return ms;
 }

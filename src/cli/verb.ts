@@ -5,11 +5,10 @@
 import { type Command, Option } from 'commander';
 import { type Answer, printAnswer } from './answer.ts';
 import type { EnvironmentOptions } from './environment.ts';
-import { collect, environmentFlags, example, outputFlag } from './flags.ts';
 import { type Api, createClient, type Platform, type PlatformReader, type Reader } from './net/api.ts';
 
 /** What a verb works with: the Business API, the Platform API, and its own flags as commander hands them over. */
-export interface Call<A, P, O> {
+interface Call<A, P, O> {
   api: A;
   platform: P;
   options: O;
@@ -108,7 +107,79 @@ async function perform(verb: Verb, command: Command, { finish }: Part): Promise<
   await printAnswer(answer, options.output);
 }
 
-/** `andromeda admin member add`. */
+/** `andromeda admin person add`. */
 function nameOf(command: Command): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
+}
+
+/** Adds `--profile` and `--url`. */
+export function environmentFlags(command: Command): Command {
+  return command
+    .addOption(new Option('--profile <name>', 'stored environment to use (ANDROMEDA_PROFILE; "default")'))
+    .addOption(new Option('--url <platform_url>', 'environment to use in place of it (ANDROMEDA_URL)'));
+}
+
+/** `-o`, the usual form first. */
+export function outputFlag(formats: readonly string[]): Option {
+  return new Option('-o, --output <format>', 'how to print it').choices(formats).default(formats[0]);
+}
+
+/** Adds `--config`, for what works on an installation of this host. */
+export function withConfig(command: Command): Command {
+  return command.option(
+    '--config <file>',
+    'the installation (YAML); where `service install` puts it otherwise',
+  );
+}
+
+/** The last part of a help text. */
+export function example(...lines: string[]): string {
+  return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
+}
+
+/** For options that may be given several times: all the values. */
+export function collect(value: string, previous: string[] | undefined): string[] {
+  return [...(previous ?? []), value];
+}
+
+interface Printer<T> {
+  one(json: T): Answer;
+  many(json: unknown, rows: readonly T[]): Answer;
+}
+
+/** `list`: everything of one kind; `rows` finds it in the answer. */
+export function lists<J, T>(
+  noun: string,
+  summary: string,
+  printer: Printer<T>,
+  read: (api: Reader) => Promise<J>,
+  rows: (json: J) => readonly T[],
+): Verb {
+  return reads({
+    usage: 'list',
+    summary,
+    example: `${noun} list`,
+    async run({ api }) {
+      const json = await read(api);
+      return printer.many(json, rows(json));
+    },
+  });
+}
+
+/** A change to one thing that is named by its ID. */
+export function changesOne<T>(
+  noun: string,
+  verb: string,
+  summary: string,
+  printer: Printer<T>,
+  change: (api: Api, id: string) => Promise<T>,
+  reason?: string,
+): Verb {
+  const why = reason === undefined ? '' : ` --reason '${reason}'`;
+  return writes({
+    usage: `${verb} <id>`,
+    summary,
+    example: `${noun} ${verb} ${noun}_01J8Z3XK5T7Q2M4N6P8R0S1V3W${why}`,
+    run: async ({ api }, id = '') => printer.one(await change(api, id)),
+  });
 }

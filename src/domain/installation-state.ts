@@ -1,6 +1,6 @@
-/** What the service knows of itself beside the database: its keys, its backups, and what is wrong with it. Times in RFC 3339. */
+/** State of the service itself that is not in the database: keys, backups, faults. Times in RFC 3339. */
+import type { Side } from './clusters/side.ts';
 import type { KeyKind } from './key-rotation.ts';
-import type { Side } from './side.ts';
 
 /** How the passes over a side of a cluster go. Times in ms since 1970. */
 export interface SidePasses {
@@ -14,7 +14,7 @@ export interface SidePasses {
 export interface ServiceKey {
   /** A fingerprint, or the `kid` of a token. */
   id: string;
-  /** In OpenSSH format, where somebody may need it. */
+  /** The public key in OpenSSH format, where login nodes or clients may need it. */
   line?: string | undefined;
   /** Since when the service has had it in this place. */
   since?: string | undefined;

@@ -22,6 +22,9 @@ export interface KeysInUse {
   next?: KnownKey | undefined;
 }
 
+/** Without the kinds of key that are not recorded. */
+export type AllKeysInUse = Partial<Record<KeyKind, KeysInUse>>;
+
 export interface KeyRotationState {
   /** IDs of what lies on disk. At most one of the other two is there. */
   current: string;
@@ -47,7 +50,7 @@ export function refusalOfKeyStep(step: KeyStep, { next, previous }: KeyRotationS
     : undefined;
 }
 
-/** Why a step comes too soon, for somebody would be shut out; undefined where it does not. */
+/** Why a step comes too soon and would lock people or servers out; undefined where it does not. */
 export function prematureKeyStep(step: KeyStep, state: KeyRotationState, now: number): string | undefined {
   if (step === 'retire') return refusalToRetire(state, now);
   if (step !== 'switch' || state.inUse?.next?.id === state.next) return undefined;

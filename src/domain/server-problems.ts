@@ -1,6 +1,6 @@
 /** What operators must mend of the servers that share a database: one that is gone, and what differs and should not. */
 import type { Problem } from './installation-state.ts';
-import { clockLimitMs, type Server } from './server.ts';
+import { clockLimitMs, clockToleranceMs, type Server } from './server.ts';
 
 /** Of all servers that are written down. */
 export function problemsOfServers(servers: readonly Server[]): Problem[] {
@@ -44,6 +44,20 @@ function problemsOfClock({ name, clockDiffersMs = 0 }: Server): Problem[] {
         'See on both hosts that the time is kept (timedatectl, chronyc tracking). What has an end, such as sign-ins, ends on it too early or too late meanwhile.',
     },
   ];
+}
+
+/**
+ * Why a server does not serve, where too few have its time; undefined where it does. The database and each live server have a vote, and
+ * more than half must agree, the database's breaking a tie. `differsMs`: how far the database's clock is ahead; `others`: the same of the others.
+ */
+export function clockFault(differsMs: number, others: readonly (number | undefined)[]): string | undefined {
+  const votes = [0, differsMs, ...others.filter((one) => one !== undefined)];
+  const isSame = (one: number) => Math.abs(one - differsMs) <= clockToleranceMs;
+  const lead = 2 * votes.filter(isSame).length - votes.length;
+  if (lead > 0 || (lead === 0 && isSame(0))) return undefined;
+  const advice = 'See on all hosts that the time is kept (timedatectl, chronyc tracking).';
+  if (isSame(0)) return `Most other servers have another time than this one and the database. ${advice}`;
+  return `The clock of this server is ${clockText(differsMs)}. ${advice}`;
 }
 
 /** How a server's clock is, by how many ms the database's is ahead of it. */

@@ -32,6 +32,12 @@ export const mostRemembered = 20;
 /** Clocks that differ by more than this are for an operator to mend. */
 export const clockLimitMs = 2_000;
 
+/**
+ * A server whose clock is off by more is not ready. Tokens tolerate 60 s between any two clocks, so each server may be off by
+ * half of that.
+ */
+export const clockToleranceMs = 30_000;
+
 /** What keeps several servers from having a simulated cluster: it lives in the data directory of one. */
 export function simulatedRefusal(clusters: readonly string[], others: readonly string[]): string {
   return `Simulated clusters (${clusters.slice(0, 3).join(', ')}${clusters.length > 3 ? ', …' : ''}) live in the data directory of one server, and ${others.join(', ')} ${others.length === 1 ? 'serves' : 'serve'} from this database as well. Release them first (\`andromeda admin cluster release\`), or stop the other servers.`;

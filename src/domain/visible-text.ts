@@ -1,4 +1,4 @@
-/** Text that others chose, made safe to show: nothing in it may drive a terminal, hide, or change the order of what stands beside it. */
+/** Makes untrusted text safe to show: it cannot control a terminal, hide, or reorder the text next to it. */
 
 /**
  * C0 except tab and newline, DEL, C1, lone surrogates, line separators, and the characters without a shape of their own:

@@ -1,17 +1,17 @@
 /**
- * The clocks of a process. What the host says of the time of day can be set, forward and back, and is what the outside
- * world is told; how long something takes, or has been, is measured by a clock that only passes.
+ * The clocks of a process. The host's time of day, which can be set forward and back, is for timestamps that we store or send;
+ * durations are measured by a monotonic clock.
  */
 import type { Logger } from './log.ts';
 
 export interface Clock {
   /** The time of day: ms since 1970. */
   now(): number;
-  /** Ms since some moment; nobody can set it. */
+  /** Ms since some moment; monotonic, it cannot be set. */
   uptime(): number;
 }
 
-/** The host's clocks. A time of day that a test gives is a clock that passes as well, unless it gives both. */
+/** The host's clocks. A test that gives only `now` gets it as `uptime` as well. */
 export function createClock(given: {
   now?: (() => number) | undefined;
   uptime?: (() => number) | undefined;
@@ -24,8 +24,8 @@ export function createClock(given: {
 const patienceMs = 86_400_000;
 
 /**
- * The time of day for what ends by its age in days, without what it jumped forward within the last day: a clock that is set
- * wrong ends nothing at once, and whoever keeps it has a day to set it right. What it jumped before the start, nobody can tell.
+ * The time of day for what ends by its age in days, without its jumps forward within the last day: a clock that is set wrong
+ * ends nothing at once, and the operator has a day to correct it. Jumps before the start of the process are not known.
  */
 export function createPatientClock({ now, uptime }: Clock): () => number {
   let offset = now() - uptime();

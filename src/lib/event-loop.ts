@@ -1,6 +1,6 @@
 /**
- * Yielding to the event loop, which people's keystrokes share with everything else. Whatever can go on for long without
- * input or output, such as a row of queries, yields in between.
+ * Yielding to the event loop, which requests share with everything else, where it was measured to matter: before each query, since a
+ * transaction of thousands of them waits for nothing in between, and in the JSON of lists of thousands (`api/http/reply.ts`).
  */
 
 /** Longer than a request's work takes, and shorter than anyone notices. */
@@ -26,24 +26,6 @@ export async function runInParts<T>(parts: Generator<void, T>): Promise<T> {
     const way = yieldToEventLoop();
     if (way) await way;
   }
-}
-
-/** Of a long list, what is made at a time: as much as takes a fraction of a millisecond. */
-const itemsOfPart = 200;
-
-/** As `map` of an array, and yields in between when it has taken too long. */
-export async function mapInParts<Item, Made>(
-  items: readonly Item[],
-  make: (item: Item) => Made,
-): Promise<Made[]> {
-  const made: Made[] = [];
-  for (const [index, item] of items.entries()) {
-    made.push(make(item));
-    if (index % itemsOfPart !== itemsOfPart - 1) continue;
-    const way = yieldToEventLoop();
-    if (way) await way;
-  }
-  return made;
 }
 
 /** Those who wait, in the order in which they came. For each there is a `resumeFirst` to come. */

@@ -1,6 +1,6 @@
-/** The accounts and groups of this host, whose numbers nobody else may have here. */
+/** The accounts and groups of this host: no account of ours may have their numbers and names here. */
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 
 /** The numbers of accounts and groups that the host's own files name; directories (LDAP) are not queried. */
 export function listHostIds(): number[] {
@@ -23,8 +23,9 @@ function linesOf(file: string): string[] {
 const batchSize = 1000;
 
 /**
- * Whose the numbers are that others have on this host already, directories included: `the account NAME`. An account of
- * the same name that Andromeda made here for a Slurm cluster is the same person's.
+ * What this host has already of the numbers and names of accounts, directories included, by number: `the account NAME`. What
+ * its sudo rules name counts, for rights go by name there. An account of the same name and number that Andromeda made here
+ * for a Slurm cluster is the same person's.
  */
 export function findHostOwners(accounts: readonly HostAccount[]): Promise<Map<number, string>> {
   const query = JSON.stringify(accounts.map(({ username, uid, gid }) => [username, uid, gid]));
@@ -46,34 +47,57 @@ let latest: { query: string; at: number; answer: Promise<Map<number, string>> } 
 
 async function askHost(accounts: readonly HostAccount[]): Promise<Map<number, string>> {
   const owners = new Map<number, string>();
+  const ruled = readSudoRules();
+  for (const { username, uid } of accounts)
+    if (ruled.has(username)) owners.set(uid, `sudo rules for ${username}`);
   for (let from = 0; from < accounts.length; from += batchSize) {
     const some = accounts.slice(from, from + batchSize);
-    const names = new Map(
-      some.flatMap(({ username, uid, gid }) => [[uid, username] as const, [gid, username]]),
+    const passwd = await getent(
+      'passwd',
+      new Set(some.flatMap(({ username, uid }) => [username, String(uid)])),
     );
-    const passwd = await getent('passwd', [...new Set(some.map(({ uid }) => uid))]);
-    const group = await getent('group', [...new Set(some.map(({ gid }) => gid))]);
-    for (const [name = '', , id, , comment] of passwd) {
-      const isOurs = comment === 'Andromeda' && names.get(Number(id)) === name;
-      if (!isOurs) owners.set(Number(id), `the account ${name}`);
-    }
-    for (const [name = '', , id] of group) {
-      if (names.get(Number(id)) === name || owners.has(Number(id))) continue;
-      owners.set(Number(id), `the group ${name}`);
+    const group = await getent(
+      'group',
+      new Set(some.flatMap(({ username, gid }) => [username, String(gid)])),
+    );
+    for (const account of some) {
+      const owner = ownerAmong('account', passwd, account) ?? ownerAmong('group', group, account);
+      if (owner !== undefined && !owners.has(account.uid)) owners.set(account.uid, owner);
     }
   }
   return owners;
 }
 
+function ownerAmong(
+  kind: 'account' | 'group',
+  lines: readonly string[][],
+  { username, uid, gid }: HostAccount,
+): string | undefined {
+  const ours = kind === 'account' ? uid : gid;
+  const other = lines.find(([name, , id, , comment]) => {
+    const [hasName, hasNumber] = [name === username, Number(id) === ours];
+    const isSame = hasName && hasNumber && (kind === 'group' || comment === 'Andromeda');
+    return (hasName || hasNumber) && !isSame;
+  });
+  return other && `the ${kind} ${other[0]}`;
+}
+
+/** Every word in them: there is more than one way to name an account or a group there. */
+function readSudoRules(): Set<string> {
+  const files = ['/etc/sudoers', ...globSync('/etc/sudoers.d/*')];
+  const rules = files.flatMap(linesOf).map((line) => line.replace(/#(?!\d|include).*/, ''));
+  return new Set(rules.join('\n').split(/[^\w.-]+/));
+}
+
 /** Throws nothing: where there is no getent, the host's own files must do. */
-function getent(database: 'passwd' | 'group', ids: readonly number[]): Promise<string[][]> {
+function getent(database: 'passwd' | 'group', keys: ReadonlySet<string>): Promise<string[][]> {
   const options = { timeout: 10_000, maxBuffer: 16 * 2 ** 20 };
   return new Promise((resolve) => {
-    execFile('getent', [database, ...ids.map(String)], options, (error, stdout) => {
+    execFile('getent', [database, ...keys], options, (error, stdout) => {
       const isAnswer = error === null || error.code === 2;
       const lines = isAnswer ? stdout.split('\n') : linesOf(`/etc/${database}`);
-      const wanted = new Set(ids);
-      resolve(lines.map((line) => line.split(':')).filter((fields) => wanted.has(Number(fields[2] || NaN))));
+      const fields = lines.map((line) => line.split(':'));
+      resolve(fields.filter(([name = '', , id = '']) => keys.has(name) || keys.has(id)));
     });
   });
 }

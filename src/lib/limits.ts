@@ -1,15 +1,133 @@
 /**
- * Limits on tries, by key, as they protect passwords and codes: those of this process, or those that several servers count
- * together (`store/limit-counts.ts`). What counts together is looked at and counted in one step, so that tries at the same
- * instant count as well.
+ * Limits on attempts by key, in bounded memory. A rate lets so many through at once, and one more each while (a token bucket);
+ * a back-off lets failures in a row cost waits that double. They count in this process, or several servers count together
+ * (`store/servers/limit-counts.ts`). Why no library: docs/decisions/0054.
  */
-import { type BackOffOptions, createBackOff, type Failures } from './back-off.ts';
-import { createRateLimit, type RateLimitOptions } from './rate-limit.ts';
+
+export interface Rate {
+  burst: number;
+  everyMs: number;
+}
+
+export interface BackOff {
+  /** Failures that cost nothing: people mistype. */
+  free: number;
+  /** The first wait, doubled with every further failure. */
+  firstMs: number;
+  mostMs: number;
+  /** How long after its last failure a key is forgotten; longer than the longest wait. */
+  forgetMs: number;
+}
 
 /** A limit and its name, which is its own. */
 export type Limit =
-  | { name: string; backOff: BackOffOptions; rate?: undefined }
-  | { name: string; rate: RateLimitOptions; backOff?: undefined };
+  | { name: string; backOff: BackOff; rate?: undefined }
+  | { name: string; rate: Rate; backOff?: undefined };
+
+/** What is kept of a key: when its last failure was, of a back-off; when it has its whole burst again, of a rate. */
+export interface Kept {
+  failures: number;
+  at: number;
+}
+
+export interface Limiter {
+  /** How long until the key may again, in milliseconds; 0 when it may now. */
+  waitMs(key: string): number;
+  /** Counts a try, or a failure, whether or not it may be made. */
+  use(key: string): void;
+  /** Takes one back, as if it had not been. */
+  undo(key: string): void;
+  clear(key: string): void;
+}
+
+export interface RateLimiter extends Limiter {
+  /** Uses one up that may be used now, or in less than `patienceMs`. Returns how long until then; where that is longer, none is used. */
+  take(key: string, patienceMs?: number): number;
+}
+
+export interface BackOffLimiter extends Limiter {
+  /** How long the key's last failure makes it wait in all, in milliseconds; 0 when not at all. */
+  delayMs(key: string): number;
+}
+
+/** More keys are not remembered: the one that was used least recently goes first. */
+const mostKeys = 10_000;
+
+/** What is known of keys, each for so long after its time. */
+function createMemory(lastsMs: number, now: () => number, kept: Map<string, Kept>) {
+  const isOver = ({ at }: Kept) => at + lastsMs <= now();
+  return {
+    find(key: string): Kept | undefined {
+      const one = kept.get(key);
+      return one && !isOver(one) ? one : undefined;
+    },
+    set(key: string, one: Kept): void {
+      // Deleted and set again, the keys stay in the order of their last use: the oldest is the first.
+      kept.delete(key);
+      if (!isOver(one)) kept.set(key, one);
+      for (const [oldest, other] of kept) {
+        if (kept.size <= mostKeys && !isOver(other)) break;
+        kept.delete(oldest);
+      }
+    },
+  };
+}
+
+/** `kept`: what is known already, by key; it is kept in there. */
+export function createRateLimiter(
+  { burst, everyMs }: Rate,
+  now: () => number = () => performance.now(),
+  kept: Map<string, Kept> = new Map(),
+): RateLimiter {
+  const memory = createMemory(0, now, kept);
+  const fullAt = (key: string) => memory.find(key)?.at ?? now();
+  const set = (key: string, at: number) => memory.set(key, { failures: 0, at });
+  const waitMs = (key: string) => Math.max(0, fullAt(key) - now() - (burst - 1) * everyMs);
+  return {
+    waitMs,
+    // A key is never more than one behind.
+    use: (key) => set(key, Math.min(fullAt(key), now() + burst * everyMs) + everyMs),
+    undo: (key) => set(key, fullAt(key) - everyMs),
+    clear: (key) => void kept.delete(key),
+    take(key, patienceMs = 0) {
+      const wait = waitMs(key);
+      if (wait === 0 || wait < patienceMs) set(key, fullAt(key) + everyMs);
+      return wait;
+    },
+  };
+}
+
+/** As above. */
+export function createBackOffLimiter(
+  { free, firstMs, mostMs, forgetMs }: BackOff,
+  now: () => number = () => performance.now(),
+  kept: Map<string, Kept> = new Map(),
+): BackOffLimiter {
+  const memory = createMemory(forgetMs, now, kept);
+  const failuresOf = (key: string) => memory.find(key)?.failures ?? 0;
+  const delayMs = (key: string) => {
+    const failures = failuresOf(key);
+    return failures < Math.max(free, 1) ? 0 : doubled(firstMs, failures - free, mostMs);
+  };
+  return {
+    delayMs,
+    waitMs: (key) => Math.max(0, (memory.find(key)?.at ?? -Infinity) + delayMs(key) - now()),
+    use: (key) => memory.set(key, { failures: failuresOf(key) + 1, at: now() }),
+    undo(key) {
+      const { failures, at } = memory.find(key) ?? { failures: 0, at: 0 };
+      if (failures > 1) kept.set(key, { failures: failures - 1, at });
+      else kept.delete(key);
+    },
+    clear: (key) => void kept.delete(key),
+  };
+}
+
+/** The limiter of a limit, on what is kept of it. */
+export function createLimiter(limit: Limit, now: () => number, kept: Map<string, Kept>): Limiter {
+  return limit.backOff
+    ? createBackOffLimiter(limit.backOff, now, kept)
+    : createRateLimiter(limit.rate, now, kept);
+}
 
 /** Whose count of which limit. */
 export interface Counted {
@@ -17,70 +135,59 @@ export interface Counted {
   key: string;
 }
 
-/** The count of a key. */
-export interface Count {
-  /** How long until the key may again, in milliseconds; 0 when it may now. */
-  waitMs(): number;
-  /** Counts a try, or a failure. */
-  use(): void;
-  /** Takes one back. */
-  undo(): void;
-  clear(): void;
-}
+/** The count of one key, as its limiter has it. */
+export type Count = { [Act in keyof Limiter]: () => ReturnType<Limiter[Act]> };
 
-export type Counts<Name extends string> = Record<Name, Count>;
-
+/** Limits that protect passwords and codes: what counts together is read and counted in one step, so that tries at the same instant count. */
 export interface Limits {
-  /** Has `decide` look at these counts and change them, with nobody between. It may be run again. */
+  /** Has `decide` read these counts and change them, atomically. It may be run again. */
   change<Name extends string, T>(
     counted: Record<Name, Counted>,
-    decide: (counts: Counts<Name>) => T,
+    decide: (counts: Record<Name, Count>) => T,
   ): Promise<T>;
 }
 
-/** What a limit keeps, by key: of a back-off failures, of a rate the time at which it is whole again. */
-export interface Kept {
-  failures: Map<string, Failures>;
-  fullAt: Map<string, number>;
-}
-
-export function keepNothing(): Kept {
-  return { failures: new Map(), fullAt: new Map() };
-}
-
-/** The counts of a limit by key, on what is kept of it. */
-export function countsOf(limit: Limit, kept: Kept, now: () => number): (key: string) => Count {
-  if (limit.backOff) {
-    const backOff = createBackOff(limit.backOff, now, kept.failures);
-    return (key) => ({
-      waitMs: () => backOff.waitMs(key),
-      use: () => backOff.failed(key),
-      undo: () => backOff.undo(key),
-      clear: () => backOff.clear(key),
-    });
-  }
-  const rate = createRateLimit(limit.rate, now, kept.fullAt);
-  return (key) => ({
-    waitMs: () => rate.waitMs(key),
-    use: () => rate.use(key),
-    undo: () => rate.undo(key),
-    clear: () => void kept.fullAt.delete(key),
-  });
-}
-
-/** Limits that this process counts for itself, in bounded memory. */
-export function createLimits(uptime: () => number): Limits {
-  const byName = new Map<string, (key: string) => Count>();
-  const countOf = ({ limit, key }: Counted) => {
-    const counts = byName.get(limit.name) ?? countsOf(limit, keepNothing(), uptime);
-    byName.set(limit.name, counts);
-    return counts(key);
-  };
+export function countOf(limiter: Limiter, key: string): Count {
   return {
-    // What is not awaited nobody comes between.
+    waitMs: () => limiter.waitMs(key),
+    use: () => limiter.use(key),
+    undo: () => limiter.undo(key),
+    clear: () => limiter.clear(key),
+  };
+}
+
+/** Limits that this process counts for itself. */
+export function createLimits(uptime: () => number): Limits {
+  const limiters = new Map<string, Limiter>();
+  return {
+    // Atomic, as it awaits nothing.
     async change(counted, decide) {
-      const counts = Object.entries<Counted>(counted).map(([name, one]) => [name, countOf(one)]);
+      const counts = Object.entries<Counted>(counted).map(([name, { limit, key }]) => {
+        const limiter = limiters.get(limit.name) ?? createLimiter(limit, uptime, new Map());
+        limiters.set(limit.name, limiter);
+        return [name, countOf(limiter, key)];
+      });
       return decide(Object.fromEntries(counts));
     },
   };
+}
+
+const firstRetryMs = 1_000;
+
+/**
+ * Milliseconds until the next attempt at something of our own after so many failures in a row: doubling up to `longestMs`, with
+ * jitter (`random` is 0 to 1) so that many that failed together do not come back together.
+ */
+export function retryDelay(
+  failures: number,
+  random: number,
+  longestMs: number,
+  firstMs: number = firstRetryMs,
+): number {
+  return Math.round(doubled(firstMs, failures - 1, longestMs) * (0.5 + random / 2));
+}
+
+/** The exponent is bounded, since its result would be infinite some day. */
+function doubled(firstMs: number, times: number, mostMs: number): number {
+  return Math.min(mostMs, firstMs * 2 ** Math.min(30, times));
 }

@@ -58,6 +58,8 @@ export interface LogEvents {
   'serve.reloading': { message: string };
   'serve.reload.refused': { message: string };
   'serve.notify.failed': { message: string };
+  /** To the schema of this version, all of it or nothing; what was there is in the backup. */
+  'database.upgrading': { backup: string };
   /** Said again at growing intervals, with how long it has been so. */
   'database.away': { message: string; waitedMs: number };
   'database.back': Record<string, never>;
@@ -66,6 +68,10 @@ export interface LogEvents {
   'database.open': { message: string };
   /** It has lost what was committed: the version that it has, and the one that it had. */
   'database.went_back': { version: number; committed: number; message: string };
+  /** Primaries that take writes and are not served from, for another host has taken over; 0 when there are none any more. */
+  'database.former_primary': { primaries: number; message: string };
+  /** The newest timeline could not be noted in the data directory. */
+  'database.timeline.failed': { error: Thrown };
   'database.standby': { synchronousStandbys: string; synchronousCommit: string };
   'certificate.ending': { setting: string; file: string; endsAt: string; message: string };
   'certificate.ended': { setting: string; file: string; endsAt: string; message: string };
@@ -75,9 +81,9 @@ export interface LogEvents {
   'acme.failed': { hosts: readonly string[]; failures: number; retryAt: string; message: string };
   /** A warning of Node itself. */
   'process.warning': { name: string; message: string };
-  /** Nobody caught it, which ended the process. */
+  /** An uncaught error, which ended the process. */
   'process.failed': { error: Thrown };
-  /** Lines that were left out because nobody read the log. */
+  /** Lines that were dropped because the log was not read. */
   'log.lost': { lines: number };
   'store.written': { ms: number };
   /** By so many ms: forward, or back where it is negative. */
@@ -106,13 +112,15 @@ export interface LogEvents {
     /** Why it was 401; left out otherwise. */
     refusal: string | undefined;
   };
+  /** The first one of a source in ten seconds; the others are summed up. */
   'http.connection.refused': { name: string; address: string; open: number };
+  'http.connections.refused': { name: string; source: string; connections: number };
   'http.failed': { requestId: string; method: string; path: string; error: Thrown };
   'http.unready': { error: Thrown };
 
   /** A key that is a file here, and another in the database. */
   'secrets.differ': { name: string; file: string; message: string };
-  /** Keys that were changed elsewhere, and cannot be taken up. */
+  /** Keys that were changed on another server, and cannot be taken up. */
   'secrets.unreadable': { error: string };
 
   'clients.failed': { path: string; error: Thrown };
@@ -145,12 +153,16 @@ export interface LogEvents {
   'gateway.draining': { sessions: number; ms: number };
   'gateway.stopped': Record<never, never>;
   'gateway.listen.failed': { error: Thrown };
-  'gateway.connection.refused': { remoteAddress: string | undefined; reason: string };
+  /** The first one of a source and reason in ten seconds; the others are summed up. */
+  'gateway.connection.refused': { remoteAddress: string; reason: string };
+  'gateway.connections.refused': { source: string; reason: string; connections: number };
   'gateway.connection.closed': { id: string; remoteAddress: string; why: string };
   /** Something was thrown in it, which ended it and nothing else. */
   'gateway.connection.failed': { id: string; remoteAddress: string; error: Thrown };
   'gateway.login.accepted': OpenSession;
   'gateway.login.refused': Login & { reason: string; detail?: string | undefined; cause?: Thrown };
+  /** Those of a source in ten seconds that have no line of their own. */
+  'gateway.logins.refused': { source: string; reason: string; logins: number };
   'gateway.session.closed': OpenSession & {
     /** What follows a colon is about one case. */
     why: string;
@@ -184,6 +196,12 @@ export interface LogEvents {
     /** The last that it wrote to stderr. */
     lastWords: string | undefined;
   };
+  /** Of a version that speaks another protocol: it takes no logins, and its sessions end when they are not confirmed. */
+  'gateway.process.foreign': { pid: number; protocol: number; sessions: number };
+  /** It did not do within a second what a revocation or another change asked of it. */
+  'gateway.process.unreached': { pid: number; sessions: number };
+  /** All its sessions were checked again since. */
+  'gateway.process.reached': { pid: number };
   /** One from before that did not connect. */
   'gateway.process.silent': { pid: number };
   'gateway.process.failed': { error: Thrown; failures: number; retryMs: number };
@@ -206,7 +224,6 @@ export interface LogEvents {
   'erasure.done': { userId: string };
   'erasure.failed': { error: string };
   /** How much went on could not be written down; it is counted on. */
-  'activity.failed': { error: string };
   /** `oldestAt`: of the first entry that waits; left out where none does. */
   'audit.sending': { destination: string; waiting: number; oldestAt: string | undefined };
   /** Counted, and logged in words where it is news. */
@@ -220,7 +237,10 @@ export interface LogEvents {
 
   /** The first change that comes while everything is in force. */
   'sync.changed': ClusterSide;
-  'sync.observed': ClusterSide;
+  /** `waiting`: how many hosts have not confirmed the newest list. */
+  'sync.observed': ClusterSide & { waiting: number };
+  /** How many login nodes of a cluster its last report has as down. */
+  'sync.login_nodes': { cluster: string; down: number };
   /** `behindMs`: how long the oldest change has been waiting that is not in force; 0 where all are. */
   'sync.passed': ClusterSide & { ms: number; behindMs: number };
   'sync.applied': ClusterSide & { generation: number; applied: boolean; activated: boolean; ms: number };
@@ -284,6 +304,8 @@ export interface LogEvents {
   'slurm.left': { cluster: string; words: string };
   'slurm.fault': { cluster: string; words: string };
   'slurm.drifted': { cluster: string; words: string };
+  /** Something that the site did by hand, and may have meant. */
+  'slurm.noticed': { cluster: string; words: string };
   'kubernetes.permitted': { cluster: string; created: number; repaired: number; removed: number };
 
   login_node_exited: {
@@ -294,7 +316,6 @@ export interface LogEvents {
   };
   login_node_process_error: { error: Thrown };
   login_node_stderr: { text: string };
-  login_node_names_lost: { error: unknown };
   login_node_sessions_left: { error: Thrown };
   login_node_start_failed: { dataDir: string; error: Thrown };
   login_node_crashed: { error: Thrown };
@@ -303,7 +324,6 @@ export interface LogEvents {
   login_node_connection_error: { error: Thrown };
   login_node_session_opened: { username: string };
   login_node_session_failed: { username: string; error: Thrown };
-  login_node_forward_failed: { username: string; error: Thrown };
 }
 
 interface DeviceAnswer {
@@ -341,14 +361,19 @@ export function createLogger(level: LogLevel, write: (line: string) => void = cr
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** What is thrown has no fields that JSON would show. */
-function readable(fields: object): Record<string, unknown> {
+/** No text of a line is longer, in UTF-16 units: much of it comes from strangers. */
+const mostText = 2_000;
+
+/** The fields of a line as data: what is thrown has none that JSON would show. Texts are cut. */
+export function readable(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plain(value)]));
 }
 
 /** An error as data, with what caused it: a few links only, since a chain may be a circle. */
 function plain(value: unknown, links = 5): unknown {
+  if (typeof value === 'string') return value.length > mostText ? `${value.slice(0, mostText)}…` : value;
   if (!(value instanceof Error)) return value;
-  const { name, message, stack, cause } = value;
+  const { name, message, stack } = readable({ name: value.name, message: value.message, stack: value.stack });
+  const { cause } = value;
   return { name, message, stack, cause: links > 0 ? plain(cause, links - 1) : undefined };
 }

@@ -56,21 +56,18 @@ export async function portableClient(): Promise<PortableClient> {
 
 /** What follows the executable's name to start a login node's process, with the code in `codeDir`. */
 export function loginNodeArguments(codeDir: string): string[] {
-  return [join(codeDir, 'src/sync/drivers/simulated/login-node/main.ts')];
-}
-
-/** What follows the executable's name to run this command line again. */
-export function selfArguments(): string[] {
-  return [...process.execArgv, ...process.argv.slice(1)];
+  return [join(codeDir, 'src/sync/simulated/login-node/main.ts')];
 }
 
 /**
- * What follows the executable's name to start a gateway process. Its bytes pass through reused memory, so that little is
+ * What follows the executable's name to start a gateway process, with the code in `codeDir`. Its bytes pass through reused memory, so that little is
  * young there: room for more than 4 MiB of it makes nothing faster, and is most of what an idle session costs.
  */
-export function gatewayArguments(): string[] {
+export function gatewayArguments(codeDir: string = codeRoot): string[] {
   const flags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=4'];
-  return [...flags, join(codeRoot, 'src/main.ts'), 'gateway'];
+  // A path by way of a descriptor is not resolved: the directories above may be closed to the process.
+  if (codeDir !== codeRoot) flags.push('--preserve-symlinks', '--preserve-symlinks-main');
+  return [...flags, join(codeDir, 'src/main.ts'), 'gateway'];
 }
 
 /** What follows the executable's name to start a process that makes a backup. */
@@ -88,7 +85,7 @@ export function exitArguments(status: number): string[] {
   return ['-e', `process.exitCode = ${status}`];
 }
 
-/** What another process of the program needs of our environment beside PATH: where Node keeps what it compiled, if that was said. */
+/** What another process of the program needs of our environment in addition to PATH: Node's compile cache directory, if set. */
 export function inheritedEnvironment(): Record<string, string> {
   const { NODE_COMPILE_CACHE: compiled } = process.env;
   return compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled };

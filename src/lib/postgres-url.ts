@@ -6,7 +6,7 @@ import { DomainError } from '../domain/error.ts';
 
 const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 
-export type SslMode = (typeof sslModes)[number];
+type SslMode = (typeof sslModes)[number];
 
 export interface PostgresTarget {
   /** In the order in which they are tried; a host with a slash is the directory of a Unix socket. */
@@ -23,7 +23,6 @@ export interface PostgresTarget {
 
 const usualPort = 5432;
 const most = 16;
-/** Where a password ends otherwise than whoever wrote it thinks. */
 const escapes =
   'In a user or a password, write @ as %40, / as %2F, # as %23, ? as %3F and % as %25 (percent-encoding).';
 const known = ['sslmode', 'sslrootcert', 'host', 'schema', 'application_name', 'target_session_attrs'];

@@ -2,6 +2,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 
+/** As many entries as the configuration may have. */
+export const mostTrustedProxies = 10_000;
+
 /** The proxies whose headers about their clients are trusted. */
 export interface TrustedProxies {
   /** Whether a socket's address is one of them. */
@@ -37,7 +40,7 @@ export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
 }
 
-/** One key for what one attacker holds: an IPv4 address, or an IPv6 network of 64 bits. */
+/** One key for what one attacker holds: an IPv4 address, or an IPv6 network of 56 bits, as providers give to one household. */
 export function sourceNetwork(address: string): string {
   const plain = plainAddress(address);
   if (isIP(plain) !== 6) return plain;
@@ -46,10 +49,8 @@ export function sourceNetwork(address: string): string {
   const right = tail ? tail.split(':') : [];
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
   const groups = [...left, ...Array<string>(zeros).fill('0'), ...right];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
+  const [a, b, c, d] = groups.map((group) => Number.parseInt(group, 16));
+  return `${[a, b, c, (d ?? 0) & 0xff00].map((group) => (group ?? 0).toString(16)).join(':')}::/56`;
 }
 
 /**

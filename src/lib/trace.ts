@@ -1,16 +1,15 @@
 /**
- * Traces: which span is under way, for whoever adds one below it. Nothing here knows where spans go (`app/tracing.ts`), and
- * while nobody begins one, there is none, and each of these is a function call.
+ * Traces: which span is active, for code that adds a child span. Nothing here knows where spans are exported
+ * (`service/compose/metrics/tracing.ts`). Without tracing there is no span, and each of these costs a function call.
  *
- * Spans hold IDs of ours, names of operations, and results. No name of a person, no text that somebody typed and no secret
- * goes in here.
+ * Spans hold IDs of ours, names of operations, and results: no names of people, no text that a person typed, no secrets.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DomainError } from '../domain/error.ts';
 
 export type Attributes = Record<string, string | number | boolean | undefined>;
 
-/** A span of somebody else's, as `traceparent` names it. */
+/** A span of another program, as `traceparent` names it. */
 export interface SpanReference {
   traceId: string;
   spanId: string;
@@ -27,7 +26,7 @@ export interface Span extends SpanReference {
   end(failure?: string): void;
 }
 
-export interface SpanStart {
+interface SpanStart {
   kind?: 'server' | 'internal';
   /** The trace goes on from here, and whether it is kept was decided there. */
   parent?: SpanReference;

@@ -1,6 +1,6 @@
 /** The code for one side of one cluster: applies the wanted state there, and reports the present one. */
-import type { KubernetesAccess } from '../domain/kubernetes-bindings.ts';
-import type { KubernetesSideReport, Manifest, SlurmReport } from '../domain/manifest.ts';
+import type { KubernetesSideReport, Manifest, SlurmReport } from '../domain/access/manifest.ts';
+import type { KubernetesAccess } from '../domain/kubernetes/bindings.ts';
 
 interface SideDriver<Desired, Report, Outcome> {
   /**
@@ -8,8 +8,11 @@ interface SideDriver<Desired, Report, Outcome> {
    * May be asked while `apply` is under way.
    */
   observe(signal: AbortSignal): Promise<Report>;
-  /** Applies the wanted state. May be called again with the same, and after an `apply` that was aborted half-way. */
-  apply(desired: Desired, signal: AbortSignal): Promise<Outcome>;
+  /**
+   * Applies the wanted state. May be called again with the same, and after an `apply` that was aborted half-way. `superseded` is
+   * aborted when something newer is wanted: what takes long is then left for later.
+   */
+  apply(desired: Desired, signal: AbortSignal, superseded?: AbortSignal): Promise<Outcome>;
   /**
    * Removes what the driver put there, and nothing else; homes stay. May be called again, and where nothing of ours is
    * left. Throws a message for a person when something is left that must go.

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
-import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
-import { type Acme, createAcme } from '../../src/acme/index.ts';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/api/http/listen.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { type Acme, createAcme } from '../../src/service/certificates/index.ts';
 import { startTestAcme, type TestAcme } from '../support/acme.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -32,7 +31,6 @@ interface Service {
 /** The authority, an HTTPS listener and one for HTTP-01. */
 async function serve(
   t: TestContext,
-  challenge: 'http-01' | 'tls-alpn-01',
   fault: TestAcme['fault'] = 'none',
 ): Promise<{ authority: TestAcme; service: Service }> {
   const place = temporaryDirectory();
@@ -45,7 +43,6 @@ async function serve(
       directory: authority.directory,
       authority: authority.ca,
       email: 'ops@physics.example',
-      challenge,
       hosts,
       externalAccount: undefined,
       dataDir: place.path,
@@ -103,41 +100,39 @@ const until = (service: Service, event: string, count = 1) =>
     20_000,
   );
 
-for (const challenge of ['http-01', 'tls-alpn-01'] as const)
-  test(`${challenge}: without a certificate nobody is served; then it is obtained, used and renewed`, async (t) => {
-    const { authority, service } = await serve(t, challenge);
-    assert.match(service.acme.obstacle ?? '', /There is no TLS certificate yet for gpu\.physics/);
-    assert.equal(events(service, 'acme.waiting').length, 1);
-    await assert.rejects(ask(service, authority.root));
-    service.acme.begin();
-    await until(service, 'acme.obtained');
-    assert.equal(service.acme.obstacle, undefined);
-    for (const host of hosts) assert.equal(await ask(service, authority.root, host), 'served');
-    for (const name of ['acme_certificate.pem', 'acme_account.pem', 'acme.json'])
-      assert.equal(statSync(join(service.dataDir, 'keys', name)).mode & 0o777, 0o600);
-    const file = join(service.dataDir, 'keys/acme_certificate.pem');
-    const serial = () => new X509Certificate(readFileSync(file)).serialNumber;
-    const first = serial();
+test('without a certificate nobody is served; then it is obtained, used and renewed', async (t) => {
+  const { authority, service } = await serve(t);
+  assert.match(service.acme.obstacle ?? '', /There is no TLS certificate yet for gpu\.physics/);
+  assert.equal(events(service, 'acme.waiting').length, 1);
+  await assert.rejects(ask(service, authority.root));
+  service.acme.begin();
+  await until(service, 'acme.obtained');
+  assert.equal(service.acme.obstacle, undefined);
+  for (const host of hosts) assert.equal(await ask(service, authority.root, host), 'served');
+  for (const name of ['acme_certificate.pem', 'acme_account.pem', 'acme.json'])
+    assert.equal(statSync(join(service.dataDir, 'keys', name)).mode & 0o777, 0o600);
+  const file = join(service.dataDir, 'keys/acme_certificate.pem');
+  const serial = () => new X509Certificate(readFileSync(file)).serialNumber;
+  const first = serial();
 
-    service.later.days = 59;
-    service.acme.begin();
-    await new Promise((done) => setTimeout(done, 100));
-    assert.equal(serial(), first, 'a third of its life is left');
-    service.later.days = 61;
-    service.acme.begin();
-    await until(service, 'acme.obtained', 2);
-    assert.notEqual(serial(), first);
-    assert.equal(await served(service), serial(), 'it is used without a new start');
-  });
+  service.later.days = 59;
+  service.acme.begin();
+  await new Promise((done) => setTimeout(done, 100));
+  assert.equal(serial(), first, 'a third of its life is left');
+  service.later.days = 61;
+  service.acme.begin();
+  await until(service, 'acme.obtained', 2);
+  assert.notEqual(serial(), first);
+  assert.equal(await served(service), serial(), 'it is used without a new start');
+});
 
 /** The serial number of the certificate that a client gets. */
-async function served({ port }: Service, protocols?: string[]): Promise<string> {
+async function served({ port }: Service): Promise<string> {
   const socket = connect({
     host: '127.0.0.1',
     port,
     servername: hosts[0],
     rejectUnauthorized: false,
-    ...(protocols && { ALPNProtocols: protocols }),
   });
   await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject));
   const { serialNumber } = socket.getPeerCertificate();
@@ -145,34 +140,8 @@ async function served({ port }: Service, protocols?: string[]): Promise<string> 
   return serialNumber;
 }
 
-test('while the authority asks over TLS, everybody else gets the usual certificate', async (t) => {
-  const { authority, service } = await serve(t, 'tls-alpn-01');
-  service.acme.begin();
-  await until(service, 'acme.obtained');
-  const usual = await served(service);
-  const undo = await (
-    service.acme.tls as unknown as { answer(host: string, text: string): Promise<() => void> }
-  ).answer(hosts[0] ?? '', 'token.thumbprint');
-  assert.equal(await served(service), usual);
-  assert.equal(await served(service, ['http/1.1']), usual);
-  assert.notEqual(await served(service, ['acme-tls/1']), usual);
-  assert.equal(await ask(service, authority.root), 'served');
-  // What is no hello, and half of one.
-  for (const bytes of [
-    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
-    Buffer.from([22, 3, 1, 2, 0, 1]),
-    Buffer.alloc(20_000, 22),
-  ]) {
-    const socket = connectTcp(service.port, '127.0.0.1').on('error', () => {});
-    socket.end(bytes);
-    await new Promise((done) => socket.once('close', done).resume());
-  }
-  undo();
-  assert.equal(await served(service), usual);
-});
-
 test('HTTP-01: only challenges are answered; known names are sent to HTTPS once it can be used', async (t) => {
-  const { service } = await serve(t, 'http-01');
+  const { service } = await serve(t);
   const at = async (path: string, host: string, method = 'GET') => {
     const { request } = await import('node:http');
     return new Promise<string>((resolve, reject) => {
@@ -207,7 +176,7 @@ for (const [fault, words] of [
   ['refuses names', /gpu\.physics\.example is not for us/],
 ] as const)
   test(`an authority with the fault “${fault}” is told in words and tried again`, async (t) => {
-    const { authority, service } = await serve(t, 'http-01', fault);
+    const { authority, service } = await serve(t, fault);
     service.acme.begin();
     await until(service, 'acme.failed');
     const [line] = events(service, 'acme.failed');
@@ -229,7 +198,7 @@ for (const [fault, words] of [
   });
 
 test('a challenge that is not answered is told with what the authority saw', async (t) => {
-  const { authority, service } = await serve(t, 'http-01');
+  const { authority, service } = await serve(t);
   const { http } = authority.ports;
   authority.ports.http = authority.ports.tls;
   service.acme.begin();
@@ -243,7 +212,7 @@ test('a challenge that is not answered is told with what the authority saw', asy
 });
 
 test('a certificate that is there is used while the authority is down or never answers, also after a new start', async (t) => {
-  const { authority, service } = await serve(t, 'http-01');
+  const { authority, service } = await serve(t);
   service.acme.begin();
   await until(service, 'acme.obtained');
   authority.fault = 'silent';

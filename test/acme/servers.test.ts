@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { type AnsweredChallenge, createAcme } from '../../src/acme/index.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { type AnsweredChallenge, createAcme } from '../../src/service/certificates/index.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
@@ -14,7 +14,6 @@ test('a server answers the question that another one is asked about a name that 
   const acme = createAcme({
     directory: 'https://127.0.0.1:1/directory',
     email: undefined,
-    challenge: 'http-01',
     hosts: ['a.example'],
     authority: undefined,
     externalAccount: undefined,
@@ -41,8 +40,8 @@ test('a server answers the question that another one is asked about a name that 
       const response = await fetch(`http://127.0.0.1:${port}${path}`);
       return `${response.status} ${await response.text()}`;
     };
-    hear({ type: 'http-01', token: 'ours', host: 'a.example', keyAuthorization: 'ours.thumbprint' });
-    hear({ type: 'http-01', token: 'other', host: 'b.example', keyAuthorization: 'other.thumbprint' });
+    hear({ token: 'ours', host: 'a.example', keyAuthorization: 'ours.thumbprint' });
+    hear({ token: 'other', host: 'b.example', keyAuthorization: 'other.thumbprint' });
     await eventually(
       () => ask('ours'),
       (answer) => answer === '200 ours.thumbprint',

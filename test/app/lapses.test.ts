@@ -1,10 +1,10 @@
 /** What the log says of access and keys that lapse. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { warnOfLapses } from '../../src/app/lapses.ts';
 import { createPatientClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { recordSignIn } from '../../src/store/sign-ins.ts';
+import { warnOfLapses } from '../../src/service/compose/lapses.ts';
+import { recordSignIn } from '../../src/store/people/people.ts';
 import { eventually, physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 

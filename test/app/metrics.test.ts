@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
-import { createMetrics } from '../../src/app/metrics.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { writeBackup } from '../../src/store/backup.ts';
+import { createMetrics } from '../../src/service/compose/metrics/metrics.ts';
+import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { alpha, eventually, startTestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -59,6 +59,8 @@ test('request IDs, and metrics on an address of their own', async (t) => {
       assert.match(text, /^andromeda_sync_pass_seconds_count\{outcome="done"\} [1-9]/m);
       assert.match(text, /^andromeda_store_write_seconds_count [1-9]/m);
       assert.match(text, /^andromeda_gateway_sessions 0$/m);
+      assert.match(text, /^andromeda_gateway_up 1$/m);
+      assert.match(text, /^andromeda_login_nodes_down\{cluster="alpha"\} 0$/m);
       assert.match(text, /^process_resident_memory_bytes \d+$/m);
       service.advance(30_000);
       const later = await scrape();
@@ -95,6 +97,7 @@ test('a refused login is counted with its reason, and a warning by its event', a
   const metrics = createMetrics(Date.now);
   const log = metrics.watch(createLogger('warn', (line) => lines.push(line)));
   log.info('gateway.login.refused', { id: '1', remoteAddress: '192.0.2.1', reason: 'key_revoked' });
+  log.info('gateway.logins.refused', { source: '192.0.2.1', reason: 'unknown', logins: 40 });
   log.warn('sync.failed', {
     cluster: 'alpha',
     side: 'slurm',
@@ -104,15 +107,25 @@ test('a refused login is counted with its reason, and a warning by its event', a
     ms: 1200,
     behindMs: 0,
   });
+  log.debug('sync.login_nodes', { cluster: 'alpha', down: 1 });
+  log.debug('sync.login_nodes', { cluster: 'beta', down: 1 });
+  log.debug('sync.released', { cluster: 'beta', side: 'slurm' });
   assert.equal(lines.length, 1, 'what the level leaves out is counted and not written');
   const { promise, resolve } = Promise.withResolvers<string>();
   const response = { writeHead: () => response, end: resolve };
-  metrics.handler(() => 3)({ method: 'GET', url: '/metrics' } as never, response as never);
+  metrics.handler({ count: () => 3, unreached: [], fault: undefined })(
+    { method: 'GET', url: '/metrics' } as never,
+    response as never,
+  );
   const text = await promise;
   assert.match(text, /andromeda_gateway_logins_total\{result="refused",reason="key_revoked"\} 1/);
+  assert.match(text, /andromeda_gateway_logins_total\{result="refused",reason="unknown"\} 40/);
   assert.match(text, /andromeda_sync_pass_seconds_count\{outcome="failed"\} 1/);
   assert.match(text, /andromeda_log_events_total\{level="warn",event="sync.failed"\} 1/);
   assert.match(text, /andromeda_gateway_sessions 3/);
+  assert.deepEqual(text.match(/^andromeda_login_nodes_down.*$/gm), [
+    'andromeda_login_nodes_down{cluster="alpha"} 1',
+  ]);
 });
 
 test('each side of a cluster has its own ages: of its last report, of its last pass, and of what it has not applied', async () => {
@@ -122,7 +135,10 @@ test('each side of a cluster has its own ages: of its last report, of its last p
   const scrape = () => {
     const { promise, resolve } = Promise.withResolvers<string>();
     const response = { writeHead: () => response, end: resolve };
-    metrics.handler(() => 0)({ method: 'GET', url: '/metrics' } as never, response as never);
+    metrics.handler({ count: () => 0, unreached: [], fault: undefined })(
+      { method: 'GET', url: '/metrics' } as never,
+      response as never,
+    );
     return promise;
   };
   const text = await scrapedOnce();
@@ -143,14 +159,14 @@ test('each side of a cluster has its own ages: of its last report, of its last p
       side,
     }));
     for (const about of [slurm, kubernetes] as { cluster: string; side: 'slurm' | 'kubernetes' }[]) {
-      log.debug('sync.observed', about);
+      log.debug('sync.observed', { ...about, waiting: 0 });
       log.debug('sync.passed', { ...about, ms: 5, behindMs: 0 });
     }
     now += 3_000;
     const about = { cluster: 'alpha', side: 'slurm' } as const;
     log.debug('sync.changed', about);
     now += 17_000;
-    log.debug('sync.observed', about);
+    log.debug('sync.observed', { ...about, waiting: 0 });
     log.warn('sync.failed', {
       ...about,
       error: new Error('no'),
@@ -167,8 +183,12 @@ test('each side of a cluster has its own ages: of its last report, of its last p
 test('a figure that cannot be had is an answer in words', async () => {
   const { handler } = createMetrics(Date.now);
   const server = createServer(
-    handler(() => {
-      throw new Error('nobody knows');
+    handler({
+      count() {
+        throw new Error('nobody knows');
+      },
+      unreached: [],
+      fault: undefined,
     }),
   ).listen(0, '127.0.0.1');
   await once(server, 'listening');

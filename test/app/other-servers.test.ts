@@ -5,15 +5,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { type AllGateways, joinGateways } from '../../src/app/all-gateways.ts';
-import { createOtherServers, type OtherServers } from '../../src/app/other-servers.ts';
-import type { SessionFilter } from '../../src/gateway/index.ts';
-import type { Gateways } from '../../src/gateway-process/gateways.ts';
+import type { Gateways } from '../../src/gateway/process/gateways.ts';
+import type { SessionFilter } from '../../src/gateway/ssh/session-filter.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import type { Store, Tx } from '../../src/store/index.ts';
-import { createMessages } from '../../src/store/messages.ts';
-import { enterServer } from '../../src/store/servers.ts';
-import { createPassesElsewhere } from '../../src/sync/elsewhere.ts';
+import { createAsking } from '../../src/service/compose/peers/asking.ts';
+import { type AllGateways, joinGateways } from '../../src/service/compose/peers/gateways.ts';
+import type { Store, Tx } from '../../src/store/engine/index.ts';
+import { createMessages } from '../../src/store/engine/messages.ts';
+import { enterServer } from '../../src/store/servers/servers.ts';
+import { createPassesElsewhere } from '../../src/sync/loop/loop.ts';
 import { eventually } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -23,7 +23,7 @@ interface Lab extends AsyncDisposable {
   /** What a server could make nothing of, by topic. */
   faults: string[];
   /** A server of that name, among the others from now on. */
-  join(name: string): Promise<OtherServers>;
+  join(name: string): Promise<ReturnType<typeof createAsking>>;
   /** The same, with a gateway of its own. */
   joinWith(name: string, gateway: Partial<Gateways>, recheckMs?: number): Promise<AllGateways>;
   store: Store;
@@ -60,7 +60,7 @@ async function openLab(): Promise<Lab> {
       for (const receive of receivers.values()) receive(topic, body, 'server_of_another_version');
     },
     async join(name) {
-      const others = createOtherServers(await enter(name), log);
+      const others = createAsking(await enter(name), log);
       parts.defer(() => others.stop());
       return others;
     },
@@ -68,7 +68,10 @@ async function openLab(): Promise<Lab> {
       const store = await enter(name);
       const config = { gateway: { limits: {} } } as unknown as Parameters<typeof joinGateways>[1]['config'];
       const gateway = { sessions: async () => [], ...own } as Gateways;
-      return joinGateways(parts, { config, store, gateway, log, now: Date.now, recheckMs });
+      const asking = createAsking(store, log);
+      parts.defer(() => asking.stop());
+      const peers = { ...asking, forOthers: <T>(make: () => T) => make() };
+      return joinGateways(parts, { config, store, peers, gateway, log, now: Date.now, recheckMs });
     },
     async [Symbol.asyncDispose]() {
       await parts.disposeAsync();
@@ -208,7 +211,7 @@ test('what servers of another version send, of whatever form, ends nothing and c
   });
   const b = await lab.joinWith('b', { close: (...what: unknown[]) => closed.push(what), async recheck() {} });
   const { received, ...messages } = createMessages(undefined, (topic) => void lab.faults.push(topic));
-  const passes = createPassesElsewhere({ messages, server: { id: 'server_c', isAlone: false } });
+  const passes = createPassesElsewhere({ messages });
   for (const body of oddBodies()) {
     for (const topic of ['answer', 'ask recheck', 'ask close', 'ask count', 'ask nothing', 'rooms'])
       lab.sayAsAnother(topic, body);

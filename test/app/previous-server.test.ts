@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { takeOverFrom } from '../../src/app/previous-server.ts';
+import { takeOverFrom } from '../../src/service/compose/peers/sessions.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const gone = () => false;

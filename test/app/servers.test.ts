@@ -1,19 +1,19 @@
 /** A server among others: when it gives up what it does, and when it may not be there at all. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { joinServers } from '../../src/app/servers.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { DomainError } from '../../src/domain/error.ts';
-import type { Lab } from '../../src/domain/lab.ts';
 import { serverLifeMs } from '../../src/domain/server.ts';
-import { problemsOfServers } from '../../src/domain/server-problems.ts';
+import { clockFault, problemsOfServers } from '../../src/domain/server-problems.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import type { ChangeListener } from '../../src/store/changes.ts';
-import { createCluster, findClusterByName, startRelease } from '../../src/store/clusters.ts';
-import type { Store } from '../../src/store/index.ts';
-import { type Lease, LeaseLostError } from '../../src/store/leases.ts';
-import { findOrganizationBySlug } from '../../src/store/organizations.ts';
-import { listServers } from '../../src/store/servers.ts';
-import { refuseSimulated } from '../../src/store/simulated-clusters.ts';
+import { joinPeers } from '../../src/service/compose/peers/index.ts';
+import { createCluster, findClusterByName, startRelease } from '../../src/store/clusters/clusters.ts';
+import type { ChangeListener } from '../../src/store/engine/changes.ts';
+import type { Store } from '../../src/store/engine/index.ts';
+import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
+import { type Lease, LeaseLostError } from '../../src/store/servers/leases.ts';
+import { listServers } from '../../src/store/servers/servers.ts';
+import { refuseSimulated } from '../../src/store/servers/simulated-clusters.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { asServer, letPass } from '../support/servers.ts';
@@ -32,17 +32,17 @@ async function joining(filled: Lab = lab) {
     store,
     async join(
       name: string,
-      { own = asServer(store), log = silent, times = quick as Parameters<typeof joinServers>[3] } = {},
+      { own = asServer(store), log = silent, times = quick as Parameters<typeof joinPeers>[3] } = {},
     ) {
       const directory = stack.use(temporaryDirectory());
-      const servers = await joinServers({ dataDir: directory.path, server: { name } }, own, log, times);
+      const servers = await joinPeers({ dataDir: directory.path, server: { name } }, own, log, times);
       let stopped: Promise<void> | undefined;
       const stop = () => {
         stopped ??= servers.stop();
         return stopped;
       };
       stack.defer(stop);
-      return { own, leases: servers.leases, stop };
+      return { own, servers, leases: servers.leases, stop };
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
@@ -110,9 +110,9 @@ test('where the database lost commits, what is done is begun again with higher t
   const listeners = new Set<ChangeListener>();
   const own: Store = {
     ...base,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
+    onChange(_kinds, listener) {
+      listeners.add(listener as ChangeListener);
+      return () => void listeners.delete(listener as ChangeListener);
     },
   };
   const { leases, stop } = await all.join('one', { own });
@@ -124,7 +124,7 @@ test('where the database lost commits, what is done is begun again with higher t
       ({ length }) => length === wanted,
     );
   await tokens(1);
-  for (const tell of listeners) tell([{ everything: true, wentBack: true }], { from: 'elsewhere' });
+  for (const tell of listeners) tell([{ kind: 'everything', wentBack: true }], { from: 'elsewhere' });
   const [first = 0, second = 0] = await tokens(2);
   assert.ok(second > first);
   assert.deepEqual(duty.seen, ['begin', 'lost', 'begin']);
@@ -303,6 +303,66 @@ test('a clock that goes wrong while a server runs is said while it is so, in the
   assert.deepEqual(events, ['servers.clock.wrong', 'servers.clock.right']);
 });
 
+test('a server whose clock is further off than tokens bear is not ready, unless most servers have its time', async () => {
+  await using all = await joining();
+  let [aheadMs, otherMs] = [600_000, 0];
+  const join = (name: string, now: () => number) => all.join(name, { times: { ...quick, now } });
+  const one = await join('one', () => Date.now() + aheadMs);
+  const fault = async () => one.servers.clockFault;
+  // Known before anything is served.
+  assert.match(
+    (await fault()) ?? '',
+    /^The clock of this server is (599|600)\.\d seconds ahead of that of the database\. See on all hosts/,
+  );
+  const other = await join('other', () => Date.now() + otherMs);
+  assert.equal(other.servers.clockFault, undefined);
+  otherMs = 601_000;
+  await eventually(fault, (text) => text === undefined);
+  otherMs = 0;
+  await eventually(fault, (text) => text !== undefined);
+  aheadMs = -29_000;
+  await eventually(fault, (text) => text === undefined);
+  aheadMs = -31_000;
+  await eventually(fault, (text) => /31\.\d seconds behind/.test(text ?? ''));
+});
+
+test('whose clock is wrong is decided by a majority of the servers and the database, which breaks a tie', () => {
+  const off = 600_000;
+  const serve = (...clocks: number[]) =>
+    clocks.map((one, index) => clockFault(one, clocks.toSpliced(index, 1)) === undefined);
+  for (const [clocks, expected] of [
+    [[0], [true]],
+    [[off], [false]],
+    [
+      [off, off + 20_000],
+      [true, true],
+    ],
+    [
+      [off, 0],
+      [false, true],
+    ],
+    [
+      [off, off, 0],
+      [false, false, true],
+    ],
+    [
+      [off, off, off, 0],
+      [true, true, true, false],
+    ],
+    [
+      [off, -off, 0],
+      [false, false, true],
+    ],
+    [
+      [off, -off],
+      [false, false],
+    ],
+  ] as const)
+    assert.deepEqual(serve(...clocks), expected, clocks.join());
+  assert.match(clockFault(0, [off, off, off]) ?? '', /^Most other servers have another time than this one/);
+  assert.equal(clockFault(off, [off, undefined]), undefined, 'one of the version before says nothing');
+});
+
 test('servers whose configuration differs where it has to be the same say so', async () => {
   await using all = await joining();
   const said: string[] = [];
@@ -399,4 +459,17 @@ test('GET /operator/servers: on SQLite there is one, which answers and shares no
     list.problems.filter(({ area }: { area: string }) => area === 'server'),
     [],
   );
+});
+
+test('where there can be no other server, none is asked, and nothing is made that only others need', async () => {
+  await using opened = await openTestStore(lab);
+  if (!opened.store.server.isAlone) return;
+  using directory = temporaryDirectory();
+  const peers = await joinPeers({ dataDir: directory.path, server: { name: 'alone' } }, opened.store, silent);
+  assert.deepEqual(await peers.ask('count', {}, 100_000_000), []);
+  assert.equal(
+    peers.forOthers(() => 'made'),
+    undefined,
+  );
+  assert.ok(peers.leases.areAllHeld);
 });

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { loadServiceKeys, watchIssuerKeys } from '../../src/app/service-keys.ts';
-import { sharedKeys } from '../../src/host/held-keys.ts';
-import type { IssuerKeys } from '../../src/identity/issuer/keys.ts';
+import type { IssuerKeys } from '../../src/api/identity/issuer/keys.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
-import { loadSshKeySet } from '../../src/ssh/key-set.ts';
-import { openSecrets } from '../../src/store/secrets.ts';
+import { loadSshKeySet } from '../../src/lib/ssh/key-set.ts';
+import { loadServiceKeys, watchIssuerKeys } from '../../src/service/compose/service-keys.ts';
+import { sharedKeys } from '../../src/service/host/held-keys.ts';
+import { openSecrets } from '../../src/store/servers/secrets.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { openTestStore } from '../support/store.ts';
 

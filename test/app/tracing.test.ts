@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { traceLogins } from '../../src/app/trace-logins.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { activeSpan, inSpan, parseTraceparent, within } from '../../src/lib/trace.ts';
+import { traceLogins } from '../../src/service/compose/metrics/trace-logins.ts';
 import { eventually, startTestApp } from '../support/app.ts';
 import { type CollectedSpan, startCollector } from '../support/collector.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -168,7 +168,7 @@ test('headers that are no traceparent are none', () => {
 });
 
 async function tracer(url: string) {
-  const { startTracing } = await import('../../src/app/tracing.ts');
+  const { startTracing } = await import('../../src/service/compose/metrics/tracing.ts');
   const events: { event: string; fields: Record<string, unknown> }[] = [];
   const at = (event: string, fields: object) => void events.push({ event, fields: { ...fields } });
   const log: Logger = { debug: at, info: at, warn: at, error: at };

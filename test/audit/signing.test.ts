@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startAudit } from '../../src/audit/index.ts';
-import { isSignedHead } from '../../src/domain/audit-head.ts';
-import { headText } from '../../src/domain/audit-text.ts';
-import { findLastSeq } from '../../src/store/audit.ts';
-import { addHead, listHeads } from '../../src/store/audit-heads.ts';
-import { listKeptFiles } from '../../src/store/backup-file.ts';
+import { isSignedHead } from '../../src/domain/audit/head.ts';
+import { headText } from '../../src/domain/audit/text.ts';
+import { startAudit } from '../../src/service/audit/index.ts';
+import { addHead, findLastSeq, listHeads } from '../../src/store/audit/audit.ts';
+import { listKeptFiles } from '../../src/store/data-dir/backup-file.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { openTrail, rewrite } from './support.ts';
 

@@ -1,10 +1,12 @@
 /** A store whose trail a test fills, and what went to the log. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { auditHash } from '../../src/domain/audit.ts';
+import { auditHash } from '../../src/domain/audit/audit.ts';
+import type { AuditRecord } from '../../src/domain/audit/text.ts';
 import type { Logger } from '../../src/lib/log.ts';
-import { appendAuditEntry } from '../../src/store/audit.ts';
-import type { Store } from '../../src/store/index.ts';
+import { appendAuditEntry } from '../../src/store/audit/audit.ts';
+import type { Store } from '../../src/store/engine/index.ts';
+import { systemUserId } from '../../src/store/people/people.ts';
 import { physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -67,4 +69,34 @@ export async function rewrite(dataDir: string, from: number): Promise<void> {
   }
   file.exec('commit');
   file.close();
+}
+
+/** An entry behind the last one, `ahead` numbers on, whose hash is over a text that no database keeps. */
+export async function addBroken(store: Store, ahead: number, target: string): Promise<number> {
+  return store.write(async ({ db }) => {
+    const last = await db
+      .selectFrom('audit_entries')
+      .select(['seq', 'hash'])
+      .orderBy('seq', 'desc')
+      .limit(1)
+      .executeTakeFirstOrThrow();
+    const record: AuditRecord = {
+      seq: last.seq + ahead,
+      at: '2026-01-01T00:00:00.000Z',
+      actor_user_id: systemUserId,
+      command_id: null,
+      operation: 'test',
+      target,
+      organization_id: null,
+      cluster_id: null,
+      subject_user_id: null,
+      reason: 'by Ada',
+      source_address: '',
+      result: 'done',
+      details: '',
+    };
+    const row = { ...record, hash: auditHash(last.hash, record), redaction: null };
+    await db.insertInto('audit_entries').values(row).execute();
+    return record.seq;
+  });
 }

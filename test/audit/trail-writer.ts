@@ -1,10 +1,10 @@
 /** Writes audit entries and sends them to a webhook until it is killed; when its stdin ends, sends the rest and says how far it is. */
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startAudit } from '../../src/audit/index.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { appendAuditEntry, findLastSeq } from '../../src/store/audit.ts';
-import { openStore } from '../../src/store/index.ts';
+import { startAudit } from '../../src/service/audit/index.ts';
+import { appendAuditEntry, findLastSeq } from '../../src/store/audit/audit.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
 
 const [dataDir = '', url = '', secret = ''] = process.argv.slice(2);
 const store = await openStore(dataDir);

@@ -4,14 +4,15 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
 import Database from 'better-sqlite3';
-import { keepBackup } from '../../src/backup/keep.ts';
-import { newestFirst, tooMany } from '../../src/backup/names.ts';
-import { listBackups } from '../../src/backup/obtain.ts';
-import { openBucket } from '../../src/backup/s3.ts';
-import type { BackupStorage, KeepSettings } from '../../src/backup/storage.ts';
-import { readKeptBackup, readLastBackup } from '../../src/store/last-backup.ts';
-import { restoreBackup } from '../../src/store/restore.ts';
+import { keepBackup } from '../../src/service/backup/keep.ts';
+import { newestFirst, tooMany } from '../../src/service/backup/names.ts';
+import { listBackups } from '../../src/service/backup/obtain.ts';
+import { openBucket } from '../../src/service/backup/s3.ts';
+import type { BackupStorage, KeepSettings } from '../../src/service/backup/storage.ts';
+import { readKeptBackup, readLastBackup } from '../../src/store/data-dir/last-backup.ts';
+import { restoreBackup } from '../../src/store/data-dir/restore.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { type Fault, type S3Server, s3Bucket, s3Key, s3Region, startS3Server } from '../support/s3-server.ts';
@@ -35,13 +36,11 @@ async function installation(mebibytes = 0) {
   }
   const place = join(directory.path, 'place');
   mkdirSync(place);
-  const ssh = join(directory.path, 'key');
-  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', ssh]);
   return {
     path: directory.path,
     dataDir,
     place,
-    recipient: readFileSync(`${ssh}.pub`, 'utf8').trim(),
+    recipient: await identityToRecipient(await generateIdentity()),
     [Symbol.dispose]: () => directory[Symbol.dispose](),
   };
 }
@@ -174,7 +173,7 @@ test('backups in S3: signed, in parts, read back, the oldest removed, and an upl
   assert.match(file, /^s3:\/\/backups\/gpu\/andromeda-[0-9a-f]{12}-20300101T000000Z\.backup\.age$/);
   const stored = server.objects.get(file.slice('s3://backups/'.length));
   assert.equal(stored?.length, bytes);
-  assert.match(stored?.toString('latin1', 0, 40) ?? '', /^age-encryption\.org\/v1\n-> ssh-ed25519/);
+  assert.match(stored?.toString('latin1', 0, 40) ?? '', /^age-encryption\.org\/v1\n-> /);
   assert.equal(server.uploads.size, 0);
   assert.equal(
     server.requests.filter((one) => /partNumber/.test(one)).length,

@@ -3,7 +3,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { copyFileSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What a session needs, and what a mount namespace of the login node does. */
+/** What a session needs, and what the namespaces of the login node and the account of the gateway do. */
 const programs = [
   '/bin/sh',
   '/bin/bash',
@@ -12,7 +12,8 @@ const programs = [
   '/usr/bin/setsid',
   '/bin/stty',
   '/usr/bin/unshare',
-  '/usr/bin/nsenter',
+  '/usr/bin/prlimit',
+  '/usr/bin/setpriv',
   '/bin/mount',
   '/bin/umount',
   '/usr/sbin/chroot',
@@ -47,23 +48,27 @@ export function createCleanRoot(root: string, executable: string, folder = 'bin'
     'bin',
     'dev',
     'proc',
+    'sys',
     'tmp',
     'root',
     'etc',
     'run',
     'var/tmp',
-    'home/ada',
+    'home/carl',
     'home/bin',
     'srv',
   ]) {
     mkdirSync(join(root, name), { recursive: true });
   }
   execFileSync('chmod', ['1777', join(root, 'tmp'), join(root, 'var/tmp')]);
-  execFileSync('chmod', ['700', join(root, 'root'), join(root, 'home/ada')]);
+  execFileSync('chmod', ['700', join(root, 'root'), join(root, 'home/carl')]);
   execFileSync('chmod', ['755', root]);
-  execFileSync('chown', ['1000:1000', join(root, 'home/ada')]);
-  writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n');
-  writeFileSync(join(root, 'etc/group'), 'root:x:0:\nada:x:1000:\n');
+  execFileSync('chown', ['1000:1000', join(root, 'home/carl')]);
+  writeFileSync(
+    join(root, 'etc/passwd'),
+    'root:x:0:0::/root:/bin/sh\ncarl:x:1000:1000::/home/carl:/bin/sh\n',
+  );
+  writeFileSync(join(root, 'etc/group'), 'root:x:0:\ncarl:x:1000:\n');
   linkSync(executable, join(root, folder, 'andromeda'));
   const libraries = execFileSync('ldd', [executable, ...programs], { encoding: 'utf8' }).matchAll(
     /(\/\S+) \(0x/g,
@@ -100,7 +105,7 @@ export function createCleanRoot(root: string, executable: string, folder = 'bin'
   };
   const env = ({ uid }: Run) => ({
     PATH: process.env['PATH'],
-    HOME: uid === 0 ? '/root' : '/home/ada',
+    HOME: uid === 0 ? '/root' : '/home/carl',
     ANDROMEDA_DEBUG: '1',
   });
   const start: CleanRoot['start'] = (how, ...args) =>

@@ -86,7 +86,7 @@ export async function serveFrom(
     accessToken: await issuer.token('ada'),
     user: { id: 'ada', email: 'ada@physics.example', name: 'Ada' },
   };
-  const state = join(path, how.uid === 0 ? 'root' : 'home/ada', '.local/state/andromeda');
+  const state = join(path, how.uid === 0 ? 'root' : 'home/carl', '.local/state/andromeda');
   mkdirSync(state, { recursive: true });
   const profile = { platformUrl: session.platformUrl, sessions: { [session.platformUrl]: session } };
   writeFileSync(join(state, 'default.json'), JSON.stringify(profile));

@@ -1,7 +1,7 @@
 /** What a permission that has ended, and an organization that has, still take. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../src/domain/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 
 const day = 86_400_000;
@@ -27,7 +27,7 @@ async function helpers(service: TestApp) {
   const put = (permissions: string[], ends?: object, extra: { key?: string; as?: string } = {}) => {
     const { as = 'ada', key } = extra;
     const body = { permissions, ...(ends && { expires_at: ends }) };
-    return service.write(as === 'root' ? `/operator${path}` : path, {
+    return service.write(path, {
       as,
       method: 'PUT',
       body,

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CompiledQuery } from 'kysely';
+import type { MachineReport } from '../../src/domain/access/manifest.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { isUuid } from '../../src/domain/id.ts';
-import type { Lab } from '../../src/domain/lab.ts';
-import type { MachineReport } from '../../src/domain/manifest.ts';
-import { completeRelease, startRelease } from '../../src/store/clusters.ts';
-import type { Change } from '../../src/store/index.ts';
-import { listMachines, recordMachines } from '../../src/store/machines.ts';
-import { recordSlurmReport } from '../../src/store/observations.ts';
+import { completeRelease, startRelease } from '../../src/store/clusters/clusters.ts';
+import { listMachines, recordMachines } from '../../src/store/clusters/machines.ts';
+import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
+import type { Change } from '../../src/store/engine/index.ts';
 import { alpha, beta, type Call, eventually, physics, startTestApp } from '../support/app.ts';
-import { openTestStore } from '../support/store.ts';
+import { everyKind, openTestStore } from '../support/store.ts';
 
 const refusal = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
 
@@ -108,7 +108,7 @@ test('machines, as operators see them', async (t) => {
         ['admit', 'quarantined', 'admitted'],
       ] as const) {
         const seen: Change[] = [];
-        using _ = { [Symbol.dispose]: store.onChange((changes) => void seen.push(...changes)) };
+        using _ = { [Symbol.dispose]: store.onChange(everyKind, (changes) => void seen.push(...changes)) };
         const before = await cluster();
         const key = `${what} ${from}`;
         const { status, body } = await set(id.toUpperCase(), what, { key });
@@ -116,7 +116,7 @@ test('machines, as operators see them', async (t) => {
         const after = await cluster();
         assert.equal(after.desired_generation, before.desired_generation + 1);
         assert.ok(after.version > before.version);
-        assert.ok(seen.some((change) => 'clusterId' in change && change.clusterId === alpha));
+        assert.ok(seen.some((change) => change.kind === 'cluster' && change.clusterId === alpha));
         const entry = await audit();
         assert.deepEqual([entry.result, entry.details], ['done', `${machine?.name}: ${from} → ${to}`]);
 

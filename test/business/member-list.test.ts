@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { findMembersVersion } from '../../src/store/memberships.ts';
+import { findMembersVersion } from '../../src/store/organizations/memberships.ts';
 import { startTestApp } from '../support/app.ts';
 
 const count = 1203;

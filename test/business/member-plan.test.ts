@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../src/domain/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, beta, eventually, physics, type Reply, startTestApp, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
@@ -97,7 +97,9 @@ test('a plan says what a change of members would do, changes nothing, and is ref
         ...nothing,
         cluster_id: alpha,
         cluster_name: 'alpha',
-        waiting_for_key: ['cy'],
+        added: ['cy'],
+        restarts: ['login', 'controller', 'accounting', 'compute'],
+        waiting_for_key: [],
         kubernetes: [],
       },
       {
@@ -139,6 +141,23 @@ test('a plan says what a change of members would do, changes nothing, and is ref
       }
       const { body: known } = await plan('ada', { change: 'add', email: 'bob@physics.example' });
       assert.equal(known.changes[0].user_id, bob);
+    },
+  );
+
+  await t.test(
+    'it says the same of people with an SSH key and of people without, until they are members',
+    async () => {
+      const planOf = async (name: string) => {
+        const add = { change: 'add', email: `${name}@physics.example`, permissions: ['clusters.ssh'] };
+        const { body } = await plan('ada', add);
+        return JSON.stringify(body).replaceAll(name, 'NAME');
+      };
+      const none = await planOf('oda');
+      assert.match(none, /"added":\["NAME"\]/);
+      const key = await service.write('/me/ssh-keys', { as: 'oda', body: { public_key: newPublicKey() } });
+      assert.equal(key.status, 201);
+      assert.equal(await planOf('oda'), none);
+      assert.equal(await planOf('nan'), none, 'who has no account');
     },
   );
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../src/domain/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, eventually, physics, type Reply, startTestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
 const lab: Lab = {
   ...physics,
+  users: [...(physics.users ?? []), { email: 'rita@physics.example', staff: ['staff.read'] }],
   organizations: [
     {
       slug: 'physics',
@@ -27,7 +28,7 @@ for (const way of ['owners and admins', 'operators'] as const) {
     await using service = await startTestApp({ lab });
     const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
     const manager = way === 'operators' ? 'root' : 'ada';
-    const base = `${way === 'operators' ? '/operator' : ''}/organizations/${org}/members`;
+    const base = `/organizations/${org}/members`;
     const members = async (): Promise<Map<string, { user_id: string; role: string; username: string }>> => {
       const { body } = await service.business(`/organizations/${org}/members`, { as: 'ada' });
       return new Map(
@@ -148,18 +149,12 @@ for (const way of ['owners and admins', 'operators'] as const) {
     });
 
     await t.test('nobody else may', async () => {
-      for (const [as, status] of way === 'operators'
-        ? ([
-            ['ada', 403],
-            ['bob', 403],
-            ['oda', 403],
-          ] as const)
-        : ([
-            ['bob', 403],
-            ['max', 403],
-            ['oda', 404],
-            ['root', 404],
-          ] as const)) {
+      for (const [as, status] of [
+        ['bob', 403],
+        ['max', 403],
+        ['oda', 404],
+        ['rita', 404],
+      ] as const) {
         assert.equal((await add({ email: 'q@physics.example' }, as)).status, status, as);
         assert.equal((await put('dot', 'role', 'admin', as)).status, status, as);
         assert.equal((await put('dot', 'username', 'q', as)).status, status, as);
@@ -168,6 +163,36 @@ for (const way of ['owners and admins', 'operators'] as const) {
     });
 
     if (way === 'operators') return;
+    await t.test(
+      'staff.read sees every organization, what its members may do, and changes nothing',
+      async () => {
+        const dot = `${base}/${await idOf('dot')}`;
+        const read = [
+          base,
+          `/organizations/${org}/permissions`,
+          `${dot}/permissions`,
+          `${dot}/kubernetes-access`,
+        ];
+        for (const path of read) {
+          const { status, body } = await service.business(path, { as: 'rita' });
+          assert.deepEqual([status, body], [200, (await service.business(path, { as: 'ada' })).body], path);
+          assert.equal((await service.business(path, { as: 'oda' })).status, 404, path);
+          const other = path.replace(org, 'org_01JD0000000000000000000000');
+          assert.equal((await service.business(other, { as: 'rita' })).status, 404, other);
+        }
+        const set = (as: string) =>
+          service.write(`${dot}/permissions`, { as, method: 'PUT', body: { permissions: ['clusters.ssh'] } });
+        for (const [as, status] of [
+          ['bob', 403],
+          ['oda', 404],
+          ['rita', 404],
+          ['root', 200],
+        ] as const) {
+          assert.equal((await set(as)).status, status, as);
+        }
+      },
+    );
+
     await t.test('an admin manages members and admins, and nothing that concerns an owner', async () => {
       assert.equal((await add({ email: 'q@physics.example', role: 'admin' }, 'amy')).status, 201);
       assert.equal((await put('q', 'role', 'member', 'amy')).status, 200);

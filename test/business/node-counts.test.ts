@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SlurmReport } from '../../src/domain/manifest.ts';
+import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import {
   activateCluster,
   completeRelease,
   findCluster,
   startRelease,
   updateClusterSettings,
-} from '../../src/store/clusters.ts';
-import { recordSlurmReport } from '../../src/store/observations.ts';
-import { createReservation, endReservation } from '../../src/store/reservations.ts';
+} from '../../src/store/clusters/clusters.ts';
+import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { alpha, physics } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -79,25 +78,20 @@ test('a released cluster has no nodes assigned', async () => {
   assert.equal((await lab.find()).assignedNodeCount, 0);
 });
 
-test('expected_node_count follows the lab’s computeNodes, unless a reservation says otherwise', async () => {
+test('expected_node_count follows the lab’s computeNodes, unless nodes are reserved', async () => {
   await using lab = await open();
   await lab.resize(5, 1);
   assert.equal((await lab.find()).expectedNodeCount, 5);
 
-  const reserve = (nodeCount: number, endsAt: number | null, minute: number) =>
+  const reserve = (reservedNodes: number, minute: number) =>
     lab.store.write(async (tx) =>
-      createReservation({ ...tx, now: at(minute) }, await lab.find(), { nodeCount, endsAt }),
+      updateClusterSettings({ ...tx, now: at(minute) }, await lab.find(), { reservedNodes }),
     );
-  const reservation = await reserve(3, null, 2);
+  await reserve(3, 2);
   await lab.resize(6, 3);
   assert.equal((await lab.find()).expectedNodeCount, 3);
-  await lab.store.write((tx) => endReservation({ ...tx, now: at(4) }, reservation));
+  await reserve(0, 4);
+  assert.equal((await lab.find()).expectedNodeCount, 6);
   await lab.resize(7, 5);
   assert.equal((await lab.find()).expectedNodeCount, 7);
-
-  await reserve(2, at(8), 6);
-  await lab.resize(8, 7);
-  assert.equal((await lab.find()).expectedNodeCount, 2);
-  await lab.resize(9, 8);
-  assert.equal((await lab.find()).expectedNodeCount, 9, 'its time was up');
 });

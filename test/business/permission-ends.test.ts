@@ -1,8 +1,14 @@
 /** Permissions that end by themselves: set, shown, extended, and over at their time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../src/domain/lab.ts';
-import { alpha, beta, eventually, startTestApp, type TestApp } from '../support/app.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { announceEnds } from '../../src/service/compose/permission-ends.ts';
+import type { Store } from '../../src/store/engine/index.ts';
+import { updateMemberPermissions } from '../../src/store/organizations/membership-changes.ts';
+import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
+import { alpha, beta, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { everyKind, openTestStore, userId } from '../support/store.ts';
 
 const day = 86_400_000;
 
@@ -82,9 +88,8 @@ test('an end is set, kept by a set without ends, moved, and taken away', async (
   const list = await service.business(`/organizations/${org}/permissions`, { as: 'ada' });
   const row = list.body.members.find(({ user_id: one }: { user_id: string }) => one === id('bob'));
   assert.deepEqual(row.expires_at, { 'clusters.ssh': end });
-  const operators = `/operator/organizations/${org}/members?email=bob@physics.example`;
-  const shown = await service.business(operators, { as: 'root' });
-  assert.deepEqual(shown.body.members[0].expires_at, { 'clusters.ssh': end });
+  const shown = await service.business(`/organizations/${org}/permissions`, { as: 'root' });
+  assert.deepEqual(shown.body, list.body, 'staff see the same');
 
   const local = end.replace('Z', '+00:00');
   assert.equal(
@@ -147,6 +152,50 @@ test('a granter gives nothing for longer than they hold it, and may shorten all'
   assert.equal((await put('max', 'bob', ['clusters.ssh'], { 'clusters.ssh': null })).status, 403);
   assert.equal((await put('max', 'bob', ['clusters.ssh'], { 'clusters.ssh': later })).status, 200);
   assert.deepEqual(await held('bob'), [['clusters.ssh'], { 'clusters.ssh': later }]);
+});
+
+test('only a grant that ends has it looked at when the next permission ends', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const organization = await findOrganizationBySlug(store.read, 'physics');
+  const bob = await userId(store, 'bob@physics.example');
+  let asked = 0;
+  const counting: Store = Object.defineProperty({ ...store }, 'read', {
+    get() {
+      asked += 1;
+      return store.read;
+    },
+  });
+  const heard: string[] = [];
+  store.onChange(everyKind, (changes) => {
+    for (const change of changes)
+      if (change.kind === 'person' && !change.permissionEnd) heard.push(change.userId);
+  });
+  const log = createLogger('silent');
+  const stop = announceEnds({ store: counting, intervalMs: 3_600_000, log, now: Date.now });
+  try {
+    await eventually(
+      async () => asked,
+      (times) => times === 2,
+    );
+    await store.write(async (tx) => tx.changed({ kind: 'person', userId: bob }));
+    assert.equal(asked, 2);
+    const expiresAt = new Date(Date.now() + 300).toISOString();
+    const permissions = [{ key: 'clusters.read', expiresAt }];
+    const member = { organizationId: organization?.id ?? '', userId: bob, permissions };
+    await store.write((tx) => updateMemberPermissions(tx, member));
+    // By the commit, and by the grant; then by its end.
+    await eventually(
+      async () => heard.length,
+      (times) => times === 3,
+    );
+    await eventually(
+      async () => asked,
+      (times) => times === 6,
+    );
+  } finally {
+    stop();
+  }
 });
 
 test('at its time a permission is over for every decision, comes back with a clock set right, and is added anew', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkLab, type Lab } from '../../src/domain/lab.ts';
+import { checkLab, type Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, eventually, startTestApp } from '../support/app.ts';
 
 const lab: Lab = {

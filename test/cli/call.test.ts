@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { parseCall } from '../../src/cli/commands/call-arguments.ts';
+import { parseCall } from '../../src/cli/commands/call.ts';
 import { createMachine, json, type Seen, serve, sessionAt } from './harness.ts';
 
 /** A machine signed in to a server that answers as told. */

@@ -144,6 +144,33 @@ test('a port that speaks plain HTTP is asked for by its address, not by its cert
   assert.match(stdout, /\nDo this first: Does its address begin with http:\/\/ and not https:\/\//);
 });
 
+test('a proxy for every host in the person’s ssh configuration is said, and one that is off is not', async (t) => {
+  const { run, home } = await withKey(t, 'active', {
+    ...lookups,
+    [accessRoute]: (_seen: Seen, response: ServerResponse) =>
+      json(response, 200, { ...access, hostname: '127.0.0.1', port: 1 }),
+  });
+  const [bin, config] = [join(home, 'bin'), join(home, 'ssh_config')];
+  await mkdir(bin);
+  // ssh reads the configuration of the account, whatever HOME is.
+  await writeFile(join(bin, 'ssh'), `#!/bin/sh\nexec /usr/bin/ssh -F '${config}' "$@"\n`, { mode: 0o755 });
+  const said = async (text: string) => {
+    await writeFile(config, text);
+    return (await run(['doctor'], { env: { PATH: `${bin}:${process.env.PATH}` } })).stdout;
+  };
+  const jump = 'Host *\n  ProxyJump bastion.example\n';
+  assert.match(
+    await said(jump),
+    /^warn +ssh +Your ssh configuration has `ProxyJump bastion\.example` for the gateway/m,
+  );
+  assert.match(
+    await said('Host *\n  ProxyCommand nc -x proxy.example:1080 %h %p\n'),
+    /^warn +ssh +Your ssh configuration has `ProxyCommand nc -x proxy\.example:1080 /m,
+  );
+  for (const text of ['', `Host andromeda-*\n  ProxyJump none\n${jump}`])
+    assert.doesNotMatch(await said(text), /Your ssh configuration/);
+});
+
 test('known_hosts that is a directory is said, and a fix never repeats what is so', async (t) => {
   let reason = 'no_keys';
   const { about, directory } = await withKey(t, 'active', {

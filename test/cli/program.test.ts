@@ -4,8 +4,7 @@ import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
-import { send } from '../../src/cli/net/request.ts';
-import { isLoopback } from '../../src/cli/net/url.ts';
+import { isSafeUrl, send } from '../../src/cli/net/request.ts';
 import { run as runProgram } from '../../src/cli/program.ts';
 import { createMachine, serve } from './harness.ts';
 import { noServer } from './server.ts';
@@ -63,7 +62,7 @@ test('every command explains itself, with an example, on stdout', async (t) => {
 
 test('help and the words of a command is its --help', async (t) => {
   const { run } = await createMachine(t);
-  for (const words of [[], ['call'], ['keys'], ['keys', 'add'], ['admin', 'member', 'add']]) {
+  for (const words of [[], ['call'], ['keys'], ['keys', 'add'], ['admin', 'person', 'add']]) {
     const [help, flag] = await Promise.all([run(['help', ...words]), run([...words, '--help'])]);
     assert.deepEqual([help.status, help.stderr, help.stdout], [0, '', flag.stdout]);
     assert.ok(help.stdout.startsWith(`Usage: ${['andromeda', ...words].join(' ')} `), help.stdout);
@@ -157,10 +156,11 @@ test('a server that sends no response headers in time is one sentence', async (t
   });
 });
 
-test('only this machine itself is loopback', () => {
-  for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '[::1]']) assert.ok(isLoopback(host), host);
-  for (const host of ['127.0.0.1.example', 'localhost.example', '128.0.0.1', '[::2]', '0.0.0.0', ''])
-    assert.ok(!isLoopback(host), host);
+test('a token goes in the clear to this machine alone', () => {
+  const isSafe = (host: string) => isSafeUrl(new URL(`http://${host}/`));
+  for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '[::1]']) assert.ok(isSafe(host), host);
+  for (const host of ['127.0.0.1.example', 'localhost.example', '128.0.0.1', '[::2]', '0.0.0.0'])
+    assert.ok(!isSafe(host), host);
 });
 
 test('output that cannot be written is one sentence, without a stack trace', {

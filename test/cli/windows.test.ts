@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isHeldOnWindows } from '../../src/cli/atomic-file.ts';
-import { findBrowser } from '../../src/cli/browser.ts';
+import { findBrowser } from '../../src/cli/commands/auth.ts';
 import { editorCommand } from '../../src/cli/edit.ts';
 import { quoted } from '../../src/cli/everyday/ssh-host.ts';
-import { differenceNotice } from '../../src/cli/net/offered.ts';
-import { stateDirectory } from '../../src/cli/session/profile-file.ts';
+import { differenceNotice } from '../../src/cli/net/discovery.ts';
+import { stateDirectory } from '../../src/cli/session/session.ts';
 
 test('the session is kept where the system keeps what is local', () => {
   const local = { LOCALAPPDATA: 'C:\\Users\\Ada\\AppData\\Local' };

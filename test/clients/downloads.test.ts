@@ -2,16 +2,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { openSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
-import { addRelease } from '../../src/clients/release-file.ts';
+import { offeredVersion } from '../../src/cli/net/discovery.ts';
 import { startConsoleApp } from '../console/harness.ts';
-import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { entry, writeRelease } from './release.ts';
+import { entry, offerRelease } from './release.ts';
 
 const [port = 0, consolePort = 0] = await freePorts(2);
 const url = `http://127.0.0.1:${port}`;
@@ -41,6 +40,7 @@ test('the client is to be had without a token, at both addresses, and each is wh
     await t.test(at, async () => {
       const list = await listAt(at);
       assert.equal(list.version, manifest.version);
+      assert.equal(await offeredVersion(at, 30_000), manifest.version, 'as the client asks');
       assert.deepEqual(
         list.files.map(({ platform }) => platform),
         ['node', 'npm'],
@@ -134,20 +134,17 @@ test('scripts have the addresses and the sums in them, and a shell reads them', 
   }
 });
 
-test('executables are offered once a release was added, also while the service runs; what is not there is not', async () => {
-  using directory = temporaryDirectory();
+test('executables are offered once a release is unpacked, also while the service runs; what is not there is not', async () => {
   const content = Buffer.alloc(300_000, 'x');
-  const add = (version: string, name: string) => {
-    const release = writeRelease(
-      directory.path,
+  const offer = (version: string, name: string) =>
+    offerRelease(
+      dataDir,
       version,
       [{ platform: 'linux-x64', name, content, tested: false, note: 'Not <run> here.' }],
       [entry('clients.json.sig', 'signature')],
     );
-    return addRelease(dataDir, openSync(release, 'r'));
-  };
   assert.equal((await fetch(`${url}/download/andromeda-linux-x64`)).status, 404);
-  await add('1.0.0', 'andromeda-linux-x64');
+  offer('1.0.0', 'andromeda-linux-x64');
   const got = await fetch(`${url}/download/andromeda-linux-x64`);
   assert.equal(got.status, 200, await got.clone().text());
   assert.equal(sha256(await bytesOf(got)), sha256(content));
@@ -160,15 +157,23 @@ test('executables are offered once a release was added, also while the service r
   for (const name of ['clients.json', 'clients.json.sig'])
     assert.equal((await fetch(`${url}/download/${name}`)).status, 200, name);
 
-  await add('1.0.1', 'andromeda-linux');
+  offer('1.0.1', 'andromeda-linux');
   assert.equal((await fetch(`${url}/download/andromeda-linux-x64`)).status, 404);
   assert.equal((await fetch(`${url}/download/andromeda-linux`)).status, 200);
-  const folders = readdirSync(join(dataDir, 'clients')).filter((name) => name.startsWith('release-'));
-  assert.equal(folders.length, 1, 'the one before is gone');
-
-  rmSync(join(dataDir, 'clients', folders[0] ?? '', 'andromeda-linux'));
-  const list = await listAt(url);
-  assert.equal(list.files.length, 2, 'what somebody removed is not offered');
+  const { size: bytes } = statSync(join(dataDir, 'andromeda.db'));
+  const strange = [
+    { platform: 'linux-x64', name: '../andromeda.db', bytes, sha256: sha256(content) },
+    { platform: 'linux-x64', name: 'andromeda-linux', bytes: content.length, sha256: "'; rm -rf /" },
+    { platform: 'plan9', name: 'andromeda-linux', bytes: content.length, sha256: sha256(content) },
+    { platform: 'linux-x64', name: 'andromeda-gone', bytes: content.length, sha256: sha256(content) },
+    { platform: 'linux-x64', name: 'andromeda-linux', bytes: 1, sha256: sha256(content) },
+  ];
+  const list = join(dataDir, 'clients/clients.json');
+  writeFileSync(list, JSON.stringify({ version: '1.0.2', files: strange }));
+  assert.equal((await listAt(url)).files.length, 2, 'what is not sound, or not there, is not offered');
+  writeFileSync(list, '{');
+  assert.match(await fetch(`${url}/download`).then((answer) => answer.text()), /is no list of a release\./);
+  rmSync(list);
 });
 
 test('nothing else is within reach, and every refusal has the form of the contract', async () => {

@@ -6,7 +6,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -17,13 +16,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
-import { addRelease } from '../../src/clients/release-file.ts';
 import { startConsoleApp } from '../console/harness.ts';
 import { answerDevice } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { writeRelease } from './release.ts';
+import { offerRelease } from './release.ts';
 
 const [port = 0] = await freePorts(1);
 const url = `http://127.0.0.1:${port}`;
@@ -230,13 +228,11 @@ test('without Node the script says what to do, and takes the program that needs 
   );
   assert.deepEqual(contentsOf(home.home), []);
 
-  using directory = temporaryDirectory();
   const machine = `linux-${process.arch}`;
   const content = Buffer.from('#!/bin/sh\necho "andromeda of the release"\n');
-  const release = writeRelease(directory.path, '9.9.9', [
+  offerRelease(join(service.test.dataDir, 'data'), '9.9.9', [
     { platform: machine, name: 'andromeda-linux', content },
   ]);
-  await addRelease(join(service.test.dataDir, 'data'), openSync(release, 'r'));
   const said = await home.install('wget -qO- URL/install.sh | sh');
   assert.equal(said.status, 0, said.stderr);
   assert.deepEqual(readdirSync(bin), ['andromeda']);

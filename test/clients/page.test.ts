@@ -1,21 +1,17 @@
 /** The page that clients are downloaded from, in a browser: how one comes to it from the console, and for whom it is usable. */
 import assert from 'node:assert/strict';
-import { openSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { addRelease } from '../../src/clients/release-file.ts';
 import { startConsoleApp } from '../console/harness.ts';
 import { checkPage, withPageOf } from '../console/page.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
-import { temporaryDirectory } from '../support/directory.ts';
-import { entry, writeRelease } from './release.ts';
+import { entry, offerRelease } from './release.ts';
 
 test('the console leads to the page of the clients, which everybody can use, in both schemes and on a narrow screen', {
   skip: noBrowser,
 }, async () => {
   await using app = await startConsoleApp();
   await using browser = await openBrowser();
-  using directory = temporaryDirectory();
   const platforms = ['linux-x64', 'darwin-arm64', 'win32-x64'];
   const files = platforms.map((platform) => ({
     platform,
@@ -25,8 +21,7 @@ test('the console leads to the page of the clients, which everybody can use, in 
     note: 'Notarized by nobody.',
   }));
   const signature = entry('clients.json.sig', 'signature');
-  const release = writeRelease(directory.path, '1.0.0', files, [signature]);
-  await addRelease(join(app.test.dataDir, 'data'), openSync(release, 'r'));
+  offerRelease(join(app.test.dataDir, 'data'), '1.0.0', files, [signature]);
   await withPageOf({ app, browser }, 'ada', async (page) => {
     const heading = page.getByRole('heading', { name: 'The client of Andromeda' });
     await page.getByRole('link', { name: 'download the client' }).click();

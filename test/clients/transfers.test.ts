@@ -1,16 +1,14 @@
 /** Readers that stop to read keep no download from anybody else. */
 import assert from 'node:assert/strict';
-import { openSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { createDownloads } from '../../src/clients/index.ts';
-import { addRelease } from '../../src/clients/release-file.ts';
-import type { TransferLimits } from '../../src/clients/transfers.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
+import { createDownloads } from '../../src/service/downloads/index.ts';
+import type { TransferLimits } from '../../src/service/downloads/transfers.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { writeRelease } from './release.ts';
+import { offerRelease } from './release.ts';
 
 const path = '/download/andromeda-linux';
 /** More than the buffers between two programs hold. */
@@ -20,10 +18,7 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} };
 /** Downloads behind a trusted proxy at 127.0.0.1. */
 async function serve(transfers: TransferLimits) {
   const directory = temporaryDirectory();
-  const release = writeRelease(directory.path, '1.0.0', [
-    { platform: 'linux-x64', name: 'andromeda-linux', content },
-  ]);
-  await addRelease(directory.path, openSync(release, 'r'));
+  offerRelease(directory.path, '1.0.0', [{ platform: 'linux-x64', name: 'andromeda-linux', content }]);
   const downloads = createDownloads({
     dataDir: directory.path,
     version: '1.0.0',

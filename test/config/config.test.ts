@@ -3,9 +3,9 @@ import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:f
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { readClusters } from '../../src/config/clusters.ts';
-import { demoConfig, listConfigFiles, readConfig } from '../../src/config/index.ts';
-import { readLab } from '../../src/config/lab-file.ts';
+import { readClusters } from '../../src/service/config/clusters.ts';
+import { demoConfig, listConfigFiles, readConfig } from '../../src/service/config/index.ts';
+import { readLab } from '../../src/service/config/lab-file.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const directory = temporaryDirectory();
@@ -61,8 +61,8 @@ test('where the configuration stands among other secrets, labs may name no files
   assert.equal(usual.secrets.directory, '/etc/andromeda');
 });
 
-test('an empty file gives every default: everything on loopback, the embedded issuer', () => {
-  const config = read('');
+test('settings that are all left out have every default: everything on loopback, the embedded issuer', () => {
+  const config = read('{}');
   const http = (port: number) => ({
     listen: { host: '127.0.0.1', port },
     url: `http://127.0.0.1:${port}`,
@@ -74,7 +74,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
     dataDir: join(directory.path, 'data'),
     database: undefined,
     secrets: undefined,
-    server: { name: hostname(), drainMs: 0 },
+    server: { name: hostname(), drainMs: 10_000 },
     platform: http(8080),
     business: http(8081),
     gateway: {
@@ -106,6 +106,7 @@ test('an empty file gives every default: everything on loopback, the embedded is
         never: [join(directory.path, 'data'), join(directory.path, 'andromeda.yaml')],
       },
       allowLocal: [],
+      allowSimulated: false,
       unsafeSimulatedLogins: false,
     },
     uids: { base: 20_000 },
@@ -242,6 +243,10 @@ test('backup says how often, how many, where and to whom; S3 only encrypted, and
     ['{ to: /srv, keep: 0 }', /backup\.keep must be >= 1/],
     ['{ to: ./data/backups }', /is lost with the data directory/],
     ['{ to: /srv, encryptTo: Ada }', /backup\.encryptTo/],
+    [
+      '{ to: /srv, encryptTo: [ssh-ed25519 AAAA a@b] }',
+      /encryptTo\[0\] must be .*not of SSH: make one with `age-keygen/,
+    ],
     [`{ to: /srv, ${s3} }`, /backup\.to is a directory/],
     ['{ to: "s3://gpu" }', /backup\.s3 has to say where/],
     [`{ to: "s3://gpu", ${s3} }`, /Give backup\.encryptTo a public key/],
@@ -250,6 +255,13 @@ test('backup says how often, how many, where and to whom; S3 only encrypted, and
     [`{ to: "s3://gpu", encryptTo: ${key}, ${s3.replace('.org', '.org/gpu')} }`, /without the bucket/],
   ];
   for (const [text, message] of rows) assert.throws(() => read(`backup: ${text}`), message, text);
+});
+
+test('the challenge TLS-ALPN-01, which is no longer answered, is refused with what to do', () => {
+  assert.throws(
+    () => read('acme: { agreeToTerms: true, challenge: tls-alpn-01 }'),
+    /acme\.challenge must be http-01, .*: leave it out, and let the authority reach acme\.listen at port 80/,
+  );
 });
 
 test('no error repeats what can be a secret: private keys, passwords and queries of addresses', () => {
@@ -339,7 +351,7 @@ gateway:
   limits:
     loginGraceSeconds: 20
     loginAttempts: 3
-    unauthenticated: "10:30:100"
+    unauthenticated: 100
     unauthenticatedPerSource: 50
     sessionsPerUser: 10
     sessionsPerSource: 20
@@ -347,6 +359,7 @@ gateway:
     idleSeconds: 3600
     recheckSeconds: 2
     confirmGraceSeconds: 60
+    unconfirmedSeconds: 20
     drainSeconds: 1.5
     backoffAfterFailures: 5
     backoffSeconds: 2
@@ -357,9 +370,7 @@ gateway:
   assert.deepEqual(limits, {
     loginGraceMs: 20_000,
     maxAuthAttempts: 3,
-    unauthenticatedStart: 10,
-    unauthenticatedRate: 30,
-    unauthenticatedFull: 100,
+    unauthenticated: 100,
     unauthenticatedPerSource: 50,
     sessionsPerUser: 10,
     sessionsPerSource: 20,
@@ -367,6 +378,7 @@ gateway:
     idleMs: 3_600_000,
     recheckMs: 2_000,
     confirmGraceMs: 60_000,
+    unconfirmedMs: 20_000,
     drainMs: 1_500,
     backoffAfter: 5,
     backoffMs: 2_000,
@@ -375,7 +387,7 @@ gateway:
     rekeyMs: 1_800_000,
   });
   assert.throws(() => read('gateway: { limits: { idleMinutes: 1 } }'), /idleMinutes is not a setting/);
-  assert.throws(() => read('gateway: { limits: { unauthenticated: "10" } }'), /not of the right form/);
+  assert.throws(() => read('gateway: { limits: { unauthenticated: "10:30:100" } }'), /must be an integer/);
   assert.throws(() => read('gateway: { limits: { loginAttempts: 0 } }'), /must be >= 1/);
 });
 
@@ -416,16 +428,13 @@ test('what TLS needs is read from the files, which are relative to the configura
 const notLoopback = (name: string, host: string) =>
   `${name}.listen is ${host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`;
 const refused: [string, string, string][] = [
-  [
-    'an unknown section',
-    'plattform: {}',
-    'plattform is not a setting; known here: dataDir, database, databaseFile, server, platform, business, gateway, identity, trustedProxies, http, sync, clusters, uids, access, retention, log, audit, backup, tracing, acme, metrics, console, secretsKeyFile, seed.',
-  ],
+  ['an unknown section', 'plattform: {}', 'plattform is not a setting; did you mean platform?'],
   [
     'an unknown key',
     'gateway: { adress: x }',
     'gateway.adress is not a setting; known here: listen, hostname, port, processes, account, limits, proxyProtocol.',
   ],
+  ['a misspelt key', 'gateway: { hostnaem: x }', 'gateway.hostnaem is not a setting; did you mean hostname?'],
   ['a wrong type', 'gateway: { port: many }', 'gateway.port must be an integer.'],
   ['a section that is a text', 'platform: here', 'platform must be an object.'],
   ['a list that is a text', 'identity: { audiences: andromeda }', 'identity.audiences must be an array.'],
@@ -433,7 +442,11 @@ const refused: [string, string, string][] = [
   ['a file that is a list', '- a', 'the file must be an object.'],
   ['a missing part', 'platform: { tls: { cert: cert.pem } }', 'platform.tls lacks key.'],
   ['a port that is none', 'gateway: { port: 70000 }', 'gateway.port must be <= 65535.'],
-  ['an age of nothing', 'access: { keyMaxDays: 0 }', 'access.keyMaxDays must be >= 1.'],
+  [
+    'an age of nothing',
+    'access: { keyMaxDays: 0 }',
+    'access.keyMaxDays must be 1 to 36500 whole days, such as 30 or 30d.',
+  ],
   [
     'a console below a path',
     'console: { url: "https://lab.example/console" }',
@@ -450,7 +463,11 @@ const refused: [string, string, string][] = [
     'identity: { issuer: login.example }',
     'identity.issuer is "login.example", which is not of the right form.',
   ],
-  ['an interval of nothing', 'sync: { intervalSeconds: 0 }', 'sync.intervalSeconds must be >= 0.1.'],
+  [
+    'an interval of nothing',
+    'sync: { intervalSeconds: 0 }',
+    'sync.intervalSeconds must be 0.1 to 60 seconds, such as 30 or 30s.',
+  ],
   [
     'a listen without a port',
     'platform: { listen: localhost }',
@@ -503,22 +520,74 @@ const refused: [string, string, string][] = [
     'identity: { audiences: [a, b] }',
     'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
   ],
+  [
+    'an account for processes that there are not',
+    'gateway: { processes: 0, account: nobody }',
+    'gateway.account is for the gateway’s own processes, and with gateway.processes: 0 there are none. Leave one of them out.',
+  ],
 ];
 for (const [what, text, sentence] of refused) {
   test(`refused: ${what}`, () => {
-    assert.throws(() => read(text), { code: 'invalid_request', message: `${file}: ${sentence}` });
+    assert.throws(() => read(text), {
+      message: `${file}${/: not readable/.test(sentence) ? '' : ':1'}: ${sentence}`,
+    });
   });
 }
 
 test('refused: a TLS file that cannot be read', () => {
-  const message = `${file}: platform.tls.cert: cannot read ${join(directory.path, 'none.pem')} (ENOENT).`;
+  const message = `${file}:1: platform.tls.cert: cannot read ${join(directory.path, 'none.pem')} (ENOENT).`;
   assert.throws(() => read('platform: { tls: { cert: none.pem, key: key.pem } }'), { message });
 });
 
-test('several faults are told at once', () => {
-  assert.throws(() => read('gateway: { port: 0, adress: x }'), {
-    message: `${file}: gateway.adress is not a setting; known here: listen, hostname, port, processes, account, limits, proxyProtocol. gateway.port must be >= 1.`,
-  });
+test('several faults are a line each, with the line of the file, in its order', () => {
+  const text = `# A comment first.
+gateway:
+  port: 0
+  adress: x
+identity: { audiences: [a, 1] }
+business: &same { tls: { cert: c } }
+metrics: *same
+platfrom: {}
+`;
+  const known = 'listen, hostname, port, processes, account, limits, proxyProtocol';
+  const lines = [
+    '3: gateway.port must be >= 1.',
+    `4: gateway.adress is not a setting; known here: ${known}.`,
+    '5: identity.audiences[1] must be a string.',
+    '6: business.tls lacks key.',
+    '6: metrics.tls lacks key.',
+    '8: platfrom is not a setting; did you mean platform?',
+  ];
+  assert.throws(() => read(text), { message: lines.map((line) => `${file}:${line}`).join('\n') });
+});
+
+test('an empty file is a fault, and {} is every default', () => {
+  for (const text of ['', '\n', '# Only a comment.\n'])
+    assert.throws(() => read(text), {
+      message: `${file} has nothing in it; for every default, write {} into it.`,
+    });
+  assert.equal(read('{}').sync.intervalMs, 15_000);
+});
+
+test('a duration is a number of its setting’s unit, or a text with a unit', () => {
+  const config = read(`
+server: { drainSeconds: 20s }
+sync: { intervalSeconds: 1m }
+access: { maxDaysWithoutSignIn: 2w, keyMaxDays: 730d }
+retention: { commands: 168h, sessions: 180, audit: 730d }
+audit: { signSeconds: 5m, syslog: { to: "udp://logs.example:514", timeoutSeconds: 1m } }
+gateway: { limits: { idleSeconds: 8h, recheckSeconds: 2s } }
+`);
+  assert.equal(config.server.drainMs, 20_000);
+  assert.equal(config.sync.intervalMs, 60_000);
+  assert.deepEqual(config.access, { maxDaysWithoutSignIn: 14, keyMaxDays: 730 });
+  assert.deepEqual(config.retention, { commands: 7, sessions: 180, audit: 730 });
+  assert.equal(config.audit.signMs, 300_000);
+  assert.equal(config.audit.syslog?.timeoutMs, 60_000);
+  assert.deepEqual(config.gateway.limits, { idleMs: 28_800_000, recheckMs: 2_000 });
+  const wrong = ['36h', '0d', '730 d', 'forever', '1.5', 'null', '[30]', '40000d', 'true', '30M'];
+  for (const text of wrong)
+    assert.throws(() => read(`access: { keyMaxDays: ${text} }`), /keyMaxDays must be 1 to 36500 whole days/);
 });
 
 const unreadable: [string, string, RegExp][] = [
@@ -531,6 +600,11 @@ const unreadable: [string, string, RegExp][] = [
   ['a tab', 'platform:\n\tlisten: x\n', /andromeda\.yaml:2:1: not readable as YAML: /],
   ['two documents', 'dataDir: a\n---\ndataDir: b\n', /not readable as YAML: /],
   ['NUL', 'dataDir: a\nbusiness:\n  url: "a\\0b"\n', /andromeda\.yaml:3: this text has a NUL character/],
+  [
+    'half of a surrogate pair',
+    'dataDir: "a\\ud83d"\n',
+    /andromeda\.yaml:1: this text has .* half of a surrogate/,
+  ],
   ['an alias of nothing', 'dataDir: *a\n', /not readable as YAML: Unresolved alias/],
 ];
 for (const [what, text, message] of unreadable) {
@@ -546,11 +620,11 @@ test('refused: a file that is not there, and a directory', () => {
   assert.throws(() => readConfig(folder), { message: `Cannot read ${folder}: it is a directory.` });
 });
 
-const labs: [string, string, string][] = [
+const labs: [string, string, string, number?][] = [
   [
     'an unknown key',
     'organizations: [{ slug: x, name: X, member: [] }]',
-    'organizations[0].member is not a setting; known here: slug, name, autoJoinDomains, members.',
+    'organizations[0].member is not a setting; did you mean members?',
   ],
   ['a missing key', 'clusters: [{ name: a }]', 'clusters[0] lacks organization.'],
   [
@@ -558,12 +632,36 @@ const labs: [string, string, string][] = [
     'users: [{ email: ada }]',
     'users[0].email is "ada", which is not of the right form.',
   ],
-  ['a fault beyond the shape', 'organizations: [{ slug: x, name: X }]', 'Organization x needs an owner.'],
+  ['no owner', 'organizations: [{ slug: x, name: X }]', 'Organization x needs an owner.'],
+  [
+    'an organization that is not there',
+    'clusters:\n- name: a\n  simulated: { computeNodes: 1, gpusPerNode: 1 }\n  organization: here',
+    'Cluster a names the organization here, which does not exist.',
+    4,
+  ],
+  [
+    'two members of one address',
+    `organizations:
+- slug: x
+  name: X
+  members:
+  - { email: ada@x.example, role: owner }
+  - email: Ada@x.example
+    role: member`,
+    'The member of x ada@x.example is there twice.',
+    6,
+  ],
+  [
+    'a real cluster that says too little',
+    'organizations: []\nclusters:\n- name: a\n  organization: x\n  kubernetes: {}',
+    'Cluster a: its kubernetes section needs a kubeconfig or a server.',
+    3,
+  ],
 ];
-for (const [what, text, sentence] of labs) {
+for (const [what, text, sentence, line = 1] of labs) {
   test(`a lab file is refused with its name and place: ${what}`, () => {
     const lab = join(directory.path, 'lab.yaml');
     writeFileSync(lab, text);
-    assert.throws(() => readLab(lab), { code: 'invalid_request', message: `${lab}: ${sentence}` });
+    assert.throws(() => readLab(lab), { code: 'invalid_request', message: `${lab}:${line}: ${sentence}` });
   });
 }

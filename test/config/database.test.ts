@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { readConfig } from '../../src/config/index.ts';
 import { describePostgres, parsePostgresUrl } from '../../src/lib/postgres-url.ts';
+import { readConfig } from '../../src/service/config/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const directory = temporaryDirectory();
@@ -83,7 +83,7 @@ for (const [url, message] of refused) {
 }
 
 test('the URL is in the settings, or in a file of its own that nobody else reads', () => {
-  assert.equal(read('').database, undefined);
+  assert.equal(read('{}').database, undefined);
   const url = 'postgres://andromeda@h1,h2/andromeda?sslmode=verify-full';
   assert.equal(read(`database: ${url}`, 0o644).database, url);
   const secret = 'postgres://andromeda:secret@h/x';

@@ -6,7 +6,7 @@ import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
 import { checkRefused, type Walk, walkAudit, walkInstallation, walkWhoIsOn } from './operator-pages.ts';
 import { checkPage, show, type WithPerson, withPageOf } from './page.ts';
-import { walkActivity, walkPastSessions, walkVerify } from './trail-pages.ts';
+import { walkPastSessions, walkTrail } from './trail-pages.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
 const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
@@ -34,7 +34,6 @@ const pages = [
   '/who',
   '/past',
   '/past/mine',
-  '/activity',
   '/audit',
   '/security',
 ];
@@ -60,16 +59,16 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
     await page.getByText('Three steps to a shell').waitFor();
     const field = page.getByLabel('Public key', { exact: true });
     await field.fill('-----BEGIN OPENSSH PRIVATE KEY-----');
-    await page.getByText('private half of a key').waitFor();
+    await page.getByText('This is a private key').waitFor();
     await field.fill(bobKey);
     // Twice at once is once.
     await page.getByRole('button', { name: 'Register the key' }).dblclick();
     await page.getByText('You can log in to alpha').waitFor();
     await page.getByText(`${alpha}.bob@127.0.0.1`).first().waitFor();
     await show(page, '/access');
-    await page.getByText('The gateway admits every key of yours').waitFor();
+    await page.getByText('All your keys work').waitFor();
     await show(page, '/keys');
-    await page.getByText('One key opens your clusters').waitFor();
+    await page.getByText('You have 1 active key').waitFor();
 
     // The page is told of what happens elsewhere: the key is revoked in another tab.
     const other = await page.context().newPage();
@@ -80,7 +79,7 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
     await other.goto(`${app.url}/keys`);
     await other.getByRole('button', { name: 'Revoke…' }).click();
     await other.getByRole('button', { name: 'Revoke', exact: true }).click();
-    await page.getByText('No key is in use').waitFor();
+    await page.getByText('You have no active keys').waitFor();
     assert.deepEqual(streams, [], 'one stream serves both tabs');
     await show(page, '/access');
     await page.getByText('You have no SSH key registered.', { exact: true }).waitFor();
@@ -137,7 +136,7 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'alpha' }).waitFor();
     await page.keyboard.press('?');
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Sign out' }).focus();
     await page.keyboard.press('Enter');
@@ -213,8 +212,7 @@ test('an operator sees what to mend and who is on, closes a session with a reaso
     await walkWhoIsOn(walkOf(page));
     await walkPastSessions(walkOf(page));
     await walkAudit(walkOf(page));
-    await walkVerify(walkOf(page));
-    await walkActivity(walkOf(page));
+    await walkTrail(walkOf(page));
   });
   await withPerson('eve', (page) => checkRefused(walkOf(page)));
 });

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createGrant, revokeGrant } from '../../src/store/grants.ts';
-import type { Change } from '../../src/store/index.ts';
-import { findPersonByEmail } from '../../src/store/people.ts';
+import type { Change } from '../../src/store/engine/index.ts';
+import { createGrant, revokeGrant } from '../../src/store/organizations/grants.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { alpha, physics, eventually as within } from '../support/app.ts';
+import { everyKind } from '../support/store.ts';
 import { type ConsoleApp, type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
@@ -130,9 +131,9 @@ test('a stream tells of a cluster until the grant is revoked or over, and of sig
   /** Whether Eve is told of a change of the cluster, for Ada is. */
   const isTold = async () => {
     for (const stream of Object.values(streams)) stream.text = '';
-    await store.write(async (tx) => tx.changed({ clusterId: alpha }));
+    await store.write(async (tx) => tx.changed({ kind: 'cluster', clusterId: alpha }));
     await eventually(async () => streams.ada, has(`"cluster/${alpha}"`));
-    await store.write(async (tx) => tx.changed({ userId }));
+    await store.write(async (tx) => tx.changed({ kind: 'person', userId }));
     await eventually(async () => streams.eve, has('"me"'));
     await new Promise((done) => setTimeout(done, 1_500));
     return streams.eve.text.includes(alpha);
@@ -150,7 +151,7 @@ test('a stream tells of a cluster until the grant is revoked or over, and of sig
   // A sign-in, and ending no other.
   for (const stream of Object.values(streams)) stream.text = '';
   const changes: Change[] = [];
-  const stop = store.onChange((some) => changes.push(...some));
+  const stop = store.onChange(everyKind, (some) => changes.push(...some));
   const second = await signIn(app, 'eve');
   await eventually(async () => streams.eve, has('["sign-ins"]'));
   await second.call('/sessions/end-others', { method: 'POST' });
@@ -160,10 +161,13 @@ test('a stream tells of a cluster until the grant is revoked or over, and of sig
   );
   await second.call('/sessions/end-others', { method: 'POST' });
   stop();
-  const browsers = changes.filter((change) => 'browsersOfUserId' in change);
-  assert.deepEqual(browsers, [{ browsersOfUserId: userId }, { browsersOfUserId: userId }]);
+  const browsers = changes.filter((change) => change.kind === 'browsers');
+  assert.deepEqual(browsers, [
+    { kind: 'browsers', userId },
+    { kind: 'browsers', userId },
+  ]);
   assert.deepEqual(
-    changes.filter((change) => 'userId' in change),
+    changes.filter((change) => change.kind === 'person'),
     [],
   );
   assert.doesNotMatch(streams.ada.text, /members\/|sign-ins/);

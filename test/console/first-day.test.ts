@@ -66,14 +66,14 @@ test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, asy
     await page.getByText('Three steps to a shell').waitFor();
 
     // The way past the menu.
-    await keys.activate(page.getByRole('link', { name: 'To the page' }));
+    await keys.activate(page.getByRole('link', { name: 'Skip to content' }));
     await keys.expectFocus(page.getByRole('main'));
 
     // How to make a key, on each system.
-    await keys.activate(page.getByText('No key yet? Make one'));
-    assert.equal(await copy(page, keys, 'make a key on Linux, macOS'), 'ssh-keygen -t ed25519');
+    await keys.activate(page.getByText('No key yet? Create one'));
+    assert.equal(await copy(page, keys, 'create a key on Linux, macOS'), 'ssh-keygen -t ed25519');
     assert.match(
-      await copy(page, keys, 'show its public half on Windows (PowerShell)'),
+      await copy(page, keys, 'show the public key on Windows (PowerShell)'),
       /^type .*id_ed25519\.pub$/,
     );
 
@@ -81,7 +81,7 @@ test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, asy
     const field = page.getByLabel('Public key', { exact: true });
     await keys.tabTo(field, 'Shift+Tab');
     await keys.type('-----BEGIN OPENSSH PRIVATE KEY-----');
-    await page.getByText('private half of a key').waitFor();
+    await page.getByText('This is a private key').waitFor();
     await keys.expectFocus(field);
     await keys.type(key.publicKey.trim());
     await keys.activate(page.getByRole('button', { name: 'Register the key' }));
@@ -96,7 +96,7 @@ test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, asy
 
     const line = await copy(page, keys, 'log in to alpha');
     assert.equal(line, `ssh -p ${app.test.gatewayPort} ${alpha}.bob@127.0.0.1`);
-    await keys.activate(page.getByText('ssh configuration, VS Code, the host key'));
+    await keys.activate(page.getByText('SSH config, VS Code, host key'));
     const block = await copy(page, keys, 'ssh configuration of alpha');
     const known = await copy(page, keys, 'host key of the gateway to alpha');
 
@@ -152,7 +152,7 @@ test('with the keyboard alone: a key out of a file, dialogs that give the focus 
     await keys.expectFocus(open);
 
     await keys.press('Enter');
-    await keys.tabTo(dialog.getByLabel('Or from a file'));
+    await keys.tabTo(dialog.getByLabel('Or choose a file'));
     await keys.press('Enter');
     await (await choosing.promise).setFiles(file);
     await eventually(
@@ -162,10 +162,10 @@ test('with the keyboard alone: a key out of a file, dialogs that give the focus 
     await keys.activate(dialog.getByRole('button', { name: 'Register the key' }));
     await dialog.waitFor({ state: 'detached' });
     await keys.expectFocus(open);
-    await page.getByText('One key opens your clusters').waitFor();
+    await page.getByText('You have 1 active key').waitFor();
 
     // The command in a terminal, and back.
-    const command = page.getByRole('button', { name: 'As command' }).first();
+    const command = page.getByRole('button', { name: 'Show command' }).first();
     await keys.activate(command);
     await page.getByText('In a terminal').first().waitFor();
     assert.equal(await copy(page, keys, 'the command'), 'andromeda keys');
@@ -179,11 +179,11 @@ test('with the keyboard alone: a key out of a file, dialogs that give the focus 
     await keys.checkTrap(revoke);
     await keys.activate(revoke.getByRole('button', { name: 'Revoke', exact: true }));
     await revoke.waitFor({ state: 'detached' });
-    await page.getByText('No key is in use').waitFor();
+    await page.getByText('You have no active keys').waitFor();
     // The row is gone, and the panel that it was in says what to do next.
     const panel = page
       .locator('.panel')
-      .filter({ has: page.getByRole('heading', { name: 'In use', exact: true }) });
+      .filter({ has: page.getByRole('heading', { name: 'Active', exact: true }) });
     await keys.expectFocus(panel);
     await keys.activate(panel.getByRole('button', { name: 'Register a key' }));
     await keys.expectFocus(field);

@@ -50,7 +50,7 @@ test('a reload keeps the times that a page saw, and a page that did not see them
     // Seen from a page that has been told of changes for longer than a moment.
     await page.waitForTimeout(2_500);
     await setSimulated(app.test, alpha, { failure: undefined });
-    await panel.getByText('There', { exact: true }).waitFor();
+    await panel.getByText('Up to date', { exact: true }).waitFor();
     await panel.getByText(applied).waitFor();
     const seen = await page.evaluate('sessionStorage.getItem("andromeda-witnessed")');
     assert.match(String(seen), /"applied":"\d{4}-/);

@@ -1,7 +1,7 @@
 /** The whole service with the embedded issuer and the console, and a browser made of fetch and cookies. */
 import assert from 'node:assert/strict';
-import { setPassword } from '../../src/store/passwords.ts';
-import { findPersonByEmail } from '../../src/store/people.ts';
+import { setPassword } from '../../src/store/people/identities.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { adaHash, ada as person } from '../identity/issuer/harness.ts';
 import { physics, startTestApp, type TestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { noteBackupFailure, noteKeptBackup } from '../../src/store/last-backup.ts';
+import { noteBackupFailure, noteKeptBackup } from '../../src/store/data-dir/last-backup.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
@@ -44,7 +44,7 @@ const withPerson: WithPerson = (name, use) => withPageOf({ app, browser }, name,
 /** Gives the reason, and does it. */
 async function confirm(page: Page, button: string, reason = `a test ${evil}`): Promise<void> {
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Why').fill(reason);
+  await dialog.getByLabel('Reason').fill(reason);
   await dialog.getByRole('button', { name: button, exact: true }).click();
   await dialog.waitFor({ state: 'detached' });
 }
@@ -56,9 +56,9 @@ test('machines: kept from work with a reason, and let work again', { skip: noBro
     await page.getByRole('link', { name: 'Machines' }).click();
     await page.getByText(`bad fan ${evil}`).waitFor();
     await page.getByRole('button', { name: 'Quarantine… alpha-1' }).click();
-    await page.getByText('its GPUs count as free no more').waitFor();
+    await page.getByText('its GPUs no longer count as free').waitFor();
     await confirm(page, 'Quarantine');
-    await page.getByText('alpha has 2 machines: 1 quarantined, 1 otherwise out of work.').waitFor();
+    await page.getByText('alpha has 2 machines: 1 quarantined, 1 otherwise unavailable.').waitFor();
     await checkPage(page, '/operator/machines');
     await page.getByRole('button', { name: 'Admit… alpha-1' }).click();
     await confirm(page, 'Admit');
@@ -66,59 +66,6 @@ test('machines: kept from work with a reason, and let work again', { skip: noBro
     await page.getByLabel('Cluster').selectOption('beta');
     await page.getByText('beta has 2 machines').waitFor();
     assert.match(page.url(), /cluster=/);
-  });
-});
-
-test('reservations and purchases: what will happen is said before, and then it has', {
-  skip: noBrowser,
-}, async () => {
-  const owner = await signIn(app, 'ada');
-  const me = (await (await owner.call('/api/business/me')).json()) as {
-    memberships: { org_id: string }[];
-  };
-  const base = `/api/business/organizations/${me.memberships[0]?.org_id}/purchases`;
-  const post = async (path: string, key: string, body: object) => {
-    const headers = {
-      'content-type': 'application/json',
-      'idempotency-key': key,
-      'audit-reason': 'more data',
-    };
-    const response = await owner.call(path, { method: 'POST', headers, body: JSON.stringify(body) });
-    assert.equal(response.status, 201, path);
-    return (await response.json()) as { id: string };
-  };
-  for (const key of ['1', '2']) {
-    const quote = await post(`${base}/quotes`, `quote-${key}`, {
-      target_cluster_id: alpha,
-      storage_type: 'nfs',
-      bytes: 2 ** 40,
-    });
-    await post(base, `buy-${key}`, { target_cluster_id: alpha, quote_id: quote.id });
-  }
-  await withPerson('root', async (page) => {
-    await show(page, '/operator/reservations');
-    await page.getByText('No nodes are set aside for anybody.').waitFor();
-    await page.getByRole('button', { name: 'Reserve nodes…' }).click();
-    await page.getByLabel('Nodes', { exact: true }).fill('2');
-    await page.getByText('2 nodes of alpha become the ones that physics expects there.').waitFor();
-    await confirm(page, 'Reserve');
-    await page.getByText('1 active reservation of 2 nodes in all.').waitFor();
-    await checkPage(page, '/operator/reservations');
-    await page.getByRole('button', { name: 'End…' }).click();
-    await page.getByText('It cannot be taken up again').waitFor();
-    await confirm(page, 'End it');
-    await page.getByText('No reservation is active.').waitFor();
-
-    await show(page, '/operator/purchases');
-    await page.getByText('2 purchases wait for an answer.').waitFor();
-    await checkPage(page, '/operator/purchases');
-    await page.getByRole('button', { name: 'Accept…' }).first().click();
-    await page.getByText('alpha gets 1.0 TiB of nfs more').waitFor();
-    await confirm(page, 'Accept');
-    await page.getByText('1 purchase waits for an answer.').waitFor();
-    await page.getByRole('button', { name: 'Decline…' }).click();
-    await confirm(page, 'Decline');
-    await page.getByText('No purchase waits for an answer.').waitFor();
   });
 });
 
@@ -130,11 +77,11 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByText(`Ada ${evil}`).waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);
     await checkPage(page, '/operator/people');
-    await page.getByRole('button', { name: 'Add somebody…' }).focus();
+    await page.getByRole('button', { name: 'Add person…' }).focus();
     await page.keyboard.press('Enter');
     await page.getByLabel('Address', { exact: true }).focus();
     await page.keyboard.type('new@physics.example');
-    await page.getByLabel('Why').focus();
+    await page.getByLabel('Reason').focus();
     await page.keyboard.type('Joins');
     await page.keyboard.press('Enter');
     const row = page.getByRole('row').filter({ hasText: 'new@physics.example' });
@@ -144,24 +91,24 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByLabel('staff.audit').focus();
     await page.keyboard.press('Space');
     await page.getByText('Gains staff.audit, at once.').waitFor();
-    await page.getByLabel('Why').focus();
+    await page.getByLabel('Reason').focus();
     await page.keyboard.type('Checks the trail');
     await page.keyboard.press('Enter');
     await row.getByText('staff.audit').waitFor();
 
     await row.getByRole('button', { name: 'Identities…' }).click();
-    await page.getByText('None is bound').waitFor();
+    await page.getByText('No identity is bound').waitFor();
     await page.getByRole('button', { name: 'Bind another…' }).click();
     await page.getByLabel('Issuer').fill('https://login.example');
     await page.getByLabel('Subject').fill(evil);
-    await page.getByText('is this person, in place of who was before.').waitFor();
-    await page.getByLabel('Why').fill('Came back');
+    await page.getByText('is bound to this account and replaces the previous identity.').waitFor();
+    await page.getByLabel('Reason').fill('Came back');
     await page.getByRole('button', { name: 'Bind', exact: true }).click();
     await page.getByText('at https://login.example').waitFor();
-    await page.getByRole('button', { name: 'Take away…' }).click();
-    await page.getByLabel('Why').fill('A mistake');
-    await page.getByRole('button', { name: 'Take it away' }).click();
-    await page.getByText('these are not bound to any account again').waitFor();
+    await page.getByRole('button', { name: 'Unbind…' }).click();
+    await page.getByLabel('Reason').fill('A mistake');
+    await page.getByRole('button', { name: 'Unbind' }).click();
+    await page.getByText('an address does not bind these to an account again').waitFor();
     await page.keyboard.press('Escape');
 
     await row.getByRole('button', { name: 'Deactivate…' }).click();
@@ -185,7 +132,7 @@ test('the lab file: planned, then applied with a reason, and nothing of it is ke
     await field.fill('organizations: [secret-token');
     await plan.click();
     const refusal = page.getByRole('alert');
-    assert.match(await refusal.innerText(), /^This is no YAML: .* at line 1/);
+    assert.match(await refusal.innerText(), /^Not valid YAML: .* at line 1/);
     assert.doesNotMatch(await refusal.innerText(), /secret-token/);
     await field.fill('organizations: [{ slug: physics, name: Physics, nonsense: 1 }]');
     await plan.click();
@@ -201,18 +148,18 @@ test('the lab file: planned, then applied with a reason, and nothing of it is ke
       buffer: Buffer.from(file),
     });
     await plan.click();
-    await page.getByText('What it would do').waitFor();
+    await page.getByText('Planned changes').waitFor();
     await page.getByRole('cell', { name: 'physics', exact: true }).waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);
     await checkPage(page, '/operator/lab');
-    await page.getByLabel('Why').fill('Renamed');
+    await page.getByLabel('Reason').fill('Renamed');
     await page.getByRole('button', { name: 'Apply 1 change' }).click();
-    await page.getByRole('heading', { name: 'Done' }).waitFor();
+    await page.getByRole('heading', { name: 'Applied' }).waitFor();
     assert.equal(await field.inputValue(), '');
     const kept = await page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])');
     assert.doesNotMatch(String(kept), /secret-token|slug/);
     const download = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Save the present one' }).click();
+    await page.getByRole('button', { name: 'Download the current file' }).click();
     assert.match(readFileSync(await (await download).path(), 'utf8'), /slug: physics/);
   });
 });
@@ -223,7 +170,7 @@ test('a copy of the audit trail that cannot be written is to be mended, until it
   const ada = await signIn(app, 'ada');
   await withPerson('root', async (page) => {
     await show(page, '/operator');
-    await page.getByText('What must I mend').waitFor();
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
     const item = page.getByRole('listitem').filter({ hasText: `Audit trail, copy to file:${trail}` });
     rmSync(trail, { force: true });
     mkdirSync(trail);
@@ -255,18 +202,18 @@ test('keys, backups and what must be mended, for who may read only', { skip: noB
     await page.getByText('Backups fail. No key is being replaced.').waitFor();
     await page.getByText('andromeda admin key announce host').waitFor();
     await checkPage(page, '/operator/service');
-    for (const path of ['machines', 'reservations', 'purchases', 'people']) {
+    for (const path of ['machines', 'people']) {
       await show(page, `/operator/${path}`);
       const reading = page.locator('.loading');
       while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
       const buttons = page.getByRole('button', {
-        name: /Admit|Quarantine|Reserve|End…|Accept|Deactivate|Add some/,
+        name: /Admit|Quarantine|Deactivate|Add person/,
       });
       assert.equal(await buttons.count(), 0, path);
     }
     await show(page, '/operator/lab');
     await page.getByLabel('Or paste it').fill('organizations: [{ slug: physics, name: Other }]');
     await page.getByRole('button', { name: 'Show the plan' }).click();
-    await page.getByText('Applying it takes the staff key staff.operate.').waitFor();
+    await page.getByText('Applying it needs the staff key staff.operate.').waitFor();
   });
 });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { createIssuerClient, type IssuerClient } from '../../src/console/issuer-client.ts';
-import type { Sessions } from '../../src/console/sessions.ts';
-import { createSignInRoutes } from '../../src/console/sign-in.ts';
+import { createIssuerClient, type IssuerClient } from '../../src/console/server/issuer-client.ts';
+import type { Sessions } from '../../src/console/server/sessions.ts';
+import { createSignInRoutes } from '../../src/console/server/sign-in.ts';
 import { DomainError } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
-import { recordObserveFailure } from '../../src/store/cluster-sides.ts';
+import { recordObserveFailure } from '../../src/store/clusters/cluster-sides.ts';
 import { alpha, type TestApp } from '../support/app.ts';
 import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 import { type ConsoleApp, signIn } from './harness.ts';
@@ -42,7 +42,7 @@ export async function personOfConsole(app: ConsoleApp, name: string): Promise<Ss
 /** Is everything converged: what must be mended is said in words, and comes and goes by itself. */
 export async function walkInstallation({ app, page, show, check }: Walk): Promise<void> {
   await show('/operator');
-  await page.getByText('Everything is converged: 2 sides of clusters.').waitFor();
+  await page.getByText('2 clusters, all in sync.').waitFor();
   const words = 'alpha-login <img src=x onerror="window.hit=1"> cannot be reached.';
   // The next look at the cluster finds it well again.
   const failing = setInterval(
@@ -52,39 +52,39 @@ export async function walkInstallation({ app, page, show, check }: Walk): Promis
   try {
     await page.getByText(words).first().waitFor();
     await page.getByText('See that its controller is up').waitFor();
-    await page.getByText('What must I mend').waitFor();
-    await page.getByText('1 of 2 sides of clusters needs you.').waitFor();
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
+    await page.getByText('1 of 2 clusters needs attention.').waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);
     await check('/operator');
   } finally {
     clearInterval(failing);
   }
-  await page.getByText('Everything is converged: 2 sides of clusters.').waitFor();
+  await page.getByText('2 clusters, all in sync.').waitFor();
 }
 
-/** Who is on: a session, closed with a reason that its person reads. */
+/** Active sessions: a session, closed with a reason that its person reads. */
 export async function walkWhoIsOn({ app, page, show, check }: Walk): Promise<void> {
   await show('/who');
-  await page.getByText('Nobody is logged in through the gateway').waitFor();
+  await page.getByText('No one is logged in through the gateway').waitFor();
   using bob = await personOfConsole(app, 'bob');
   const shell = bob.start([bob.target, 'echo up; exec sleep 60']);
   await shell.said;
   // It is told of by itself.
-  await page.getByText('1 person is on, in 1 session on 1 cluster').waitFor();
+  await page.getByText('1 person in 1 session on 1 cluster').waitFor();
   const row = page.getByRole('row').filter({ hasText: 'bob' });
   assert.match(await row.innerText(), /alpha\s.*127\.0\.0\.1/s);
   await check('/who');
   await page.getByRole('button', { name: 'Close the session of bob' }).click();
-  await page.getByLabel('Why').fill('maintenance <b>now</b>');
+  await page.getByLabel('Reason').fill('maintenance <b>now</b>');
   await page.getByRole('button', { name: 'Close the session', exact: true }).click();
   assert.match((await shell.ended).err, /maintenance <b>now<\/b>/);
-  await page.getByText('Nobody is logged in through the gateway').waitFor();
+  await page.getByText('No one is logged in through the gateway').waitFor();
 }
 
 /** Who did what: newest first, narrowed by the address, saved as it is shown. */
 export async function walkAudit({ page, show, check }: Walk): Promise<void> {
   await show('/audit');
-  await page.getByText('The last entry is number').waitFor();
+  await page.getByText('The latest entry is number').waitFor();
   await page.getByText('maintenance <b>now</b>').first().waitFor();
   assert.equal(await page.locator('td b').count(), 0);
   const numbers = async () => (await page.locator('tbody td:first-child').allInnerTexts()).map(Number);
@@ -96,8 +96,8 @@ export async function walkAudit({ page, show, check }: Walk): Promise<void> {
   await check('/audit');
 
   await page.getByLabel('Person').fill('bob@physics.example');
-  await page.getByRole('button', { name: 'Show' }).click();
-  await page.getByText('The newest of these is').waitFor();
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByText('The newest match is').waitFor();
   assert.match(page.url(), /\?person=bob%40physics\.example$/);
   const ofBob = await numbers();
   assert.ok(ofBob.length > 0 && ofBob.length < all.length);
@@ -114,7 +114,7 @@ export async function walkAudit({ page, show, check }: Walk): Promise<void> {
   await show(`/audit?before=${all.at(0)}&from=nonsense`);
   await page.getByText(`number ${all[1]},`).waitFor();
   await page.getByRole('link', { name: 'Newest' }).click();
-  await page.getByText('The last entry is number').waitFor();
+  await page.getByText('The latest entry is number').waitFor();
 }
 
 export async function saved(page: Page, button: string): Promise<string> {
@@ -126,11 +126,11 @@ export async function saved(page: Page, button: string): Promise<string> {
 /** The pages are in no menu of who may not read them, and say so to who comes by address. */
 export async function checkRefused({ page, show }: Walk): Promise<void> {
   assert.equal(await page.getByRole('link', { name: 'Audit trail' }).count(), 0);
-  assert.equal(await page.getByRole('link', { name: 'Who is on' }).count(), 0);
+  assert.equal(await page.getByRole('link', { name: 'Active sessions' }).count(), 0);
   await show('/audit');
-  await page.getByText('operators of the installation who hold staff.audit').waitFor();
+  await page.getByText('operators with the staff key staff.audit').waitFor();
   await show('/who');
-  await page.getByText('operators of the installation who hold staff.read').waitFor();
+  await page.getByText('operators with the staff key staff.read').waitFor();
   // An address may have anything in it.
   await show('/members?filter=5&org=7');
   await page.getByRole('table').waitFor();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import type { Lab } from '../../src/domain/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -88,7 +88,7 @@ async function tabTo(page: Page, name: RegExp): Promise<void> {
   assert.fail(`the Tab key does not reach ${name}`);
 }
 
-const there = 'All 2 clusters have what was changed.';
+const there = 'All 2 clusters are up to date.';
 /** A button that does something now. */
 const ready = ':not([aria-disabled="true"])';
 
@@ -112,11 +112,11 @@ test('with the keyboard alone: somebody joins with a permission, somebody leaves
     await press('Space');
     await page.getByText('bob@physics.example is a member already.').waitFor();
     await page.getByText('A new member: cy@physics.example (cy).').waitFor();
-    await page.getByText('cy gets a login account with a first SSH key.').waitFor();
+    await page.getByText('Login accounts added once an SSH key is registered: cy.').waitFor();
     await page.getByRole('button', { name: 'Add', exact: true }).and(page.locator(ready)).waitFor();
     await tabTo(page, /^Add$/);
     await press('Enter');
-    await page.getByRole('heading', { name: 'A change, on its way' }).waitFor();
+    await page.getByRole('heading', { name: 'Change progress' }).waitFor();
     await page.getByText(there).waitFor();
     // Its address is all that it needs.
     await page.reload();
@@ -134,13 +134,13 @@ test('with the keyboard alone: somebody joins with a permission, somebody leaves
     await page.getByRole('dialog', { name: 'Change bob@physics.example' }).waitFor();
     await tabTo(page, /^Remove…$/);
     await press('Enter');
-    await page.getByText('Login accounts that go: bob. Their homes stay.').waitFor();
+    await page.getByText('Login accounts removed: bob. Home directories stay.').waitFor();
     await page.getByText('Restarts: login nodes, then the Slurm controller').waitFor();
-    await page.getByText('A Kubernetes grant of theirs stays').waitFor();
+    await page.getByText('One Kubernetes grant stays').waitFor();
     await page.getByRole('button', { name: 'Remove', exact: true }).and(page.locator(ready)).waitFor();
     await tabTo(page, /^Remove$/);
     await press('Enter');
-    await page.getByRole('heading', { name: 'A change, on its way' }).waitFor();
+    await page.getByRole('heading', { name: 'Change progress' }).waitFor();
     await page.getByText(there).waitFor();
     await page.getByText('not a member').waitFor();
     assert.equal(await timesDone('removeMember', /./), 1);
@@ -184,13 +184,13 @@ test('a double click and a lost connection end in one change; a batch that goes 
     const outcome = page.getByRole('alert');
     await outcome.getByText('2 of 3 are members now.').waitFor();
     await outcome.getByText('fay@physics.example: fay@physics.example is a member already.').waitFor();
-    await outcome.getByText('In: dee@physics.example, gus@physics.example.').waitFor();
+    await outcome.getByText('Added: dee@physics.example, gus@physics.example.').waitFor();
     assert.equal(await page.getByLabel('Addresses').inputValue(), 'fay@physics.example');
     // Tried again with the others as well: nobody is added twice.
     await page.getByLabel('Addresses').fill('dee@physics.example, fay@physics.example, hal@physics.example');
     await page.getByText('dee@physics.example is a member already.').waitFor();
     await page.getByRole('button', { name: 'Add', exact: true }).click();
-    await page.getByRole('heading', { name: 'A change, on its way' }).waitFor();
+    await page.getByRole('heading', { name: 'Change progress' }).waitFor();
     await page.getByText('3 people').waitFor();
     await page.unroute('**/organizations/*/members');
     const known = await members();
@@ -211,12 +211,12 @@ test('a double click and a lost connection end in one change; a batch that goes 
       arrived.resolve();
       await route.abort('connectionreset').catch(() => {});
     });
-    await page.getByLabel('Why').fill('Helps out');
+    await page.getByLabel('Reason').fill('Helps out');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await arrived.promise;
     await page.unroute('**/role');
     await page.reload();
-    await page.getByText('An admin who reaches 2 of 2 clusters.').waitFor();
+    await page.getByText('An admin, with access to 2 of 2 clusters.').waitFor();
     assert.equal(await timesDone('setMemberRole', new RegExp(gus)), 1);
     // The last owner stays, whoever asks.
     await show(page, `/members/${known.get('ada@physics.example')?.user_id}`);
@@ -238,9 +238,9 @@ test('a permission ends by itself as it was granted, at another time, and no mor
       assert.deepEqual(held.permissions, ['clusters.ssh']);
       return held.expires_at?.['clusters.ssh'];
     };
-    const term = page.getByLabel('For how long clusters.ssh');
-    const moment = page.getByLabel('Until when clusters.ssh');
-    const plan = page.getByRole('region', { name: 'What it does' });
+    const term = page.getByLabel('Duration of clusters.ssh');
+    const moment = page.getByLabel('End of clusters.ssh');
+    const plan = page.getByRole('region', { name: 'What will change' });
     const press = async (name: string) => {
       await page.getByRole('button', { name, exact: true }).click();
       await page.getByRole('dialog').waitFor({ state: 'detached' });
@@ -251,7 +251,7 @@ test('a permission ends by itself as it was granted, at another time, and no mor
     await page.getByRole('checkbox', { name: /^clusters\.ssh / }).check();
     await moment.waitFor({ state: 'detached' });
     await term.selectOption('for 7 days');
-    await plan.getByText('clusters.ssh ends by itself').waitFor();
+    await plan.getByText('clusters.ssh ends').waitFor();
     // A time that has passed is refused before it is saved.
     await moment.fill('2001-01-01T00:00');
     await plan.getByText('Not possible').waitFor();
@@ -269,16 +269,16 @@ test('a permission ends by itself as it was granted, at another time, and no mor
     };
     await open();
     await moment.fill('2999-01-01T00:00');
-    await plan.getByText('clusters.ssh ends by itself: Jan 1, 2999').waitFor();
+    await plan.getByText('clusters.ssh ends Jan 1, 2999').waitFor();
     await checkPage(page, 'the form for permissions, with an end');
-    await page.getByLabel('Why').fill('Stays longer');
+    await page.getByLabel('Reason').fill('Stays longer');
     await press('Save');
     const local = new Date('2999-01-01T00:00');
     assert.equal(await endOf(), local.toISOString());
     await open();
-    await term.selectOption('without an end');
-    await plan.getByText('clusters.ssh has no end any more.').waitFor();
-    await page.getByLabel('Why').fill('Stays');
+    await term.selectOption('no end date');
+    await plan.getByText('clusters.ssh no longer has an end date.').waitFor();
+    await page.getByLabel('Reason').fill('Stays');
     await press('Save');
     assert.equal(await endOf(), undefined);
   });
@@ -298,22 +298,22 @@ test('who reaches what, by which way and until when: people, one person, one clu
   );
   await withAda(async (page) => {
     await show(page, '/members');
-    await page.getByText('Not members, with a Kubernetes grant').waitFor();
+    await page.getByText('Kubernetes access without membership').waitFor();
     const row = page.getByRole('row').filter({ hasText: 'guest@elsewhere.example' });
     await row.getByText('beta/ml: developer').waitFor();
     await row.getByText(/^in \d+ d$/).waitFor();
     assert.match(await saved(page), /"address","user name","role".*"grants","until"/);
 
     await row.getByRole('link').click();
-    await page.getByText('Not a member who reaches 1 of 2 clusters.').waitFor();
-    await page.getByText('Kubernetes: there').waitFor();
+    await page.getByText('Not a member, with access to 1 of 2 clusters.').waitFor();
+    await page.getByText('Kubernetes: applied').waitFor();
     assert.match(await saved(page), /"guest@elsewhere.example","beta","kubernetes","grant"/);
     await show(page, `/members/${bob}`);
     await page.getByText(`Bob ${evil}`).first().waitFor();
     await page.getByText('SHA256:').first().waitFor();
 
     await page.getByRole('link', { name: 'beta' }).first().click();
-    await page.getByRole('heading', { name: 'Who reaches beta' }).waitFor();
+    await page.getByRole('heading', { name: 'Access to beta' }).waitFor();
     await page.getByRole('row').filter({ hasText: 'guest@' }).getByText('grant: developer in ml').waitFor();
     assert.match(await saved(page), /"beta","ada@physics.example","ada","kubernetes.admin","role"/);
 
@@ -339,9 +339,9 @@ test('who reaches what, by which way and until when: people, one person, one clu
   // Who may not grant sees their own, and nobody else's.
   await withPageOf({ app, browser }, 'eve', async (page) => {
     await show(page, `/members/${bob}`);
-    await page.getByText('This needs the permission members.manage').waitFor();
+    await page.getByText('This page needs the permission members.manage').waitFor();
     await show(page, `/clusters/${alpha}/people`);
-    await page.getByText('This needs the permission members.manage').waitFor();
+    await page.getByText('This page needs the permission members.manage').waitFor();
   });
 });
 

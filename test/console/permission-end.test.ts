@@ -36,12 +36,12 @@ test('an end that passes under an open form stays one, and each way to a cluster
     await show(page, `/clusters/${alpha}/people`);
     const row = page.getByRole('row').filter({ hasText: 'eve@physics.example' });
     await row.getByRole('listitem').filter({ hasText: 'SSH (clusters.ssh): in' }).waitFor();
-    await row.getByRole('listitem').filter({ hasText: '(clusters.read): open' }).waitFor();
+    await row.getByRole('listitem').filter({ hasText: '(clusters.read): no end date' }).waitFor();
     await checkPage(page, 'who reaches a cluster, with ends');
 
     await show(page, `/members/${eve}`);
     const save = async () => {
-      await page.getByLabel('Why').fill('A test');
+      await page.getByLabel('Reason').fill('A test');
       const [request] = await Promise.all([
         page.waitForRequest((one) => one.method() === 'PUT'),
         page.getByRole('button', { name: 'Save', exact: true }).click(),
@@ -65,8 +65,8 @@ test('an end that passes under an open form stays one, and each way to a cluster
     await page.getByText('Ended while this was open: clusters.ssh.').waitFor();
     assert.equal(await box.isChecked(), false);
     await box.check();
-    const plan = page.getByRole('region', { name: 'What it does' });
-    await plan.getByText('Gains clusters.ssh, without an end.').waitFor();
+    const plan = page.getByRole('region', { name: 'What will change' });
+    await plan.getByText('Gains clusters.ssh, with no end date.').waitFor();
     await checkPage(page, 'the form for permissions, after an end');
     assert.equal((await save()).expires_at['clusters.ssh'], null);
   });

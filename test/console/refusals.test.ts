@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import type { Lab } from '../../src/domain/lab.ts';
-import { findPersonByEmail } from '../../src/store/people.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
 import { startConsoleApp } from './harness.ts';
@@ -52,21 +52,21 @@ const lab = {
 const staff = new Set(['reader', 'auditor']);
 /** Everybody, with a sentence of a page that they may see and of one that they may not. */
 const everybody: [name: string, seen: string, sentence: RegExp, unseen?: string, why?: RegExp][] = [
-  ['ada', '/members', /7 members/, '/audit', /operators of the installation who hold staff\.audit/],
+  ['ada', '/members', /7 members/, '/audit', /operators with the staff key staff\.audit/],
   [
     'eve',
     '/clusters',
-    /No cluster is visible to you/,
+    /You cannot see any clusters/,
     `/clusters/${alpha}`,
-    /no such cluster that you may see/,
+    /no such cluster, or you do not have access/,
   ],
-  ['configures', `/clusters/${alpha}/slurm`, /Nothing was set yet/, '/requests', /members\.manage/],
-  ['manages', '/requests', /No request waits/, `/clusters/${alpha}/slurm`, /clusters\.configure/],
+  ['configures', `/clusters/${alpha}/slurm`, /No configuration set yet/, '/requests', /members\.manage/],
+  ['manages', '/requests', /No pending requests/, `/clusters/${alpha}/slurm`, /clusters\.configure/],
   ['granted', '/clusters', /1 of 1 cluster is in service/, `/clusters/${alpha}`, /no such cluster/],
-  ['elsewhere', '/clusters', /No cluster is visible to you/, `/clusters/${beta}`, /no such cluster/],
-  ['reader', '/operator', /converged/, '/audit', /staff\.audit/],
-  ['auditor', '/audit', /The last entry is number/, '/operator/machines', /staff\.read/],
-  ['nobody', '/keys', /No key is in use/, '/access', /You belong to no organization/],
+  ['elsewhere', '/clusters', /You cannot see any clusters/, `/clusters/${beta}`, /no such cluster/],
+  ['reader', '/operator', /in sync/, '/audit', /staff\.audit/],
+  ['auditor', '/audit', /The latest entry is number/, '/operator/machines', /staff\.read/],
+  ['nobody', '/keys', /You have no active keys/, '/access', /You are not in an organization/],
 ];
 
 /** One rule keeps all pages of operators from everybody else: of those, one is enough. */
@@ -75,9 +75,7 @@ function pagesOf(bob: string, self: string, isStaff: boolean): string[] {
     ...['/', '/access', '/keys', '/clusters', `/clusters/${alpha}`, `/clusters/${beta}`],
     ...[`/clusters/${alpha}/slurm`, `/clusters/${alpha}/people`],
     ...['/members', `/members/${bob}`, `/members/${self}`, `/members/change?people=${bob}`, '/requests'],
-    ...(isStaff ? ['/machines', '/reservations', '/purchases', '/people', '/service'] : []).map(
-      (one) => `/operator${one}`,
-    ),
+    ...(isStaff ? ['/machines', '/people', '/service'] : []).map((one) => `/operator${one}`),
     '/operator',
     ...['/past', '/past/mine', '/audit'],
   ];

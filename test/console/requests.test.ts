@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
-import { updateMemberPermissions } from '../../src/store/membership-changes.ts';
-import { findPersonByEmail } from '../../src/store/people.ts';
+import { updateMemberPermissions } from '../../src/store/organizations/membership-changes.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, startConsoleApp } from './harness.ts';
 import { checkPage, withPageOf } from './page.ts';
@@ -36,7 +36,7 @@ async function goTo(page: Page, name: string): Promise<void> {
 }
 
 async function fillReason(page: Page, text: string): Promise<void> {
-  await tabTo(page, page.getByLabel(/^Why/));
+  await tabTo(page, page.getByLabel(/^Reason/));
   await page.keyboard.press('Control+a');
   await page.keyboard.type(text);
   await page.keyboard.press('Enter');
@@ -69,47 +69,47 @@ test('a member asks, an owner approves, declines and changes the term, and both 
   await withPageOf({ app, browser }, 'eve', async (eve) => {
     await withPageOf({ app, browser }, 'ada', async (ada) => {
       await goTo(ada, 'Requests');
-      await ada.getByText('No request waits for a decision.').waitFor();
+      await ada.getByText('No pending requests.').waitFor();
 
       await goTo(eve, 'My access');
-      await eve.getByText('You hold no permission in this organization.').waitFor();
-      await press(eve, 'Ask for access…');
+      await eve.getByText('You have no permissions in this organization.').waitFor();
+      await press(eve, 'Request access…');
       // What somebody who may do nothing needs is chosen; one thing more is, by hand.
       await tabTo(eve, eve.getByRole('checkbox', { name: /^clusters\.kubernetes / }));
       await eve.keyboard.press('Space');
       await checkPage(eve, 'asking');
       await fillReason(eve, evil);
-      await eve.getByText('Waits for a decision').waitFor();
+      await eve.getByText('Pending').waitFor();
 
-      await ada.getByText('1 request waits for a decision.').waitFor();
-      await ada.getByRole('link', { name: 'Requests 1 waiting' }).waitFor();
+      await ada.getByText('1 pending request.').waitFor();
+      await ada.getByRole('link', { name: 'Requests 1 pending' }).waitFor();
       await ada.getByText(evil).waitFor();
       assert.equal(await ada.evaluate('window.hit'), undefined);
-      await press(ada, 'What approving does');
+      await press(ada, 'Preview changes');
       await ada.getByText('Kubernetes: eve from nothing to edit.').waitFor();
       await checkPage(ada, '/requests');
       await press(ada, 'Approve for 7 days');
-      await ada.getByText('No request waits for a decision.').waitFor();
-      await ada.getByText('Approved last: eve@physics.example').waitFor();
+      await ada.getByText('No pending requests.').waitFor();
+      await ada.getByText('Last approved: eve@physics.example').waitFor();
       await eve.getByText('Approved', { exact: true }).first().waitFor();
       await eve.getByText(/^clusters\.ssh until/).waitFor();
-      await eve.getByText('In force').waitFor();
+      await eve.getByText('Applied', { exact: true }).waitFor();
       await checkPage(eve, '/access');
 
-      await press(eve, 'Ask for more time…');
+      await press(eve, 'Request more time…');
       await fillReason(eve, 'the runs take longer');
       await ada.getByText('the runs take longer').first().waitFor();
-      await press(ada, 'Another term…');
-      await tabTo(ada, ada.getByLabel('For', { exact: true }));
+      await press(ada, 'Other duration…');
+      await tabTo(ada, ada.getByLabel('Duration', { exact: true }));
       await ada.keyboard.press('ArrowDown');
-      await ada.getByText('It ends by itself on').waitFor();
+      await ada.getByText('Ends on').waitFor();
       await ada.getByText('Nothing changes on the clusters').waitFor();
       await checkPage(ada, 'another term');
-      await tabTo(ada, ada.getByLabel(/^Why/));
+      await tabTo(ada, ada.getByLabel(/^Reason/));
       await ada.keyboard.press('Enter');
-      await ada.getByText('No request waits for a decision.').waitFor();
+      await ada.getByText('No pending requests.').waitFor();
 
-      await press(eve, 'Ask for access…');
+      await press(eve, 'Request access…');
       await tabTo(eve, eve.getByRole('checkbox', { name: /^members\.manage / }));
       await eve.keyboard.press('Space');
       await fillReason(eve, 'I want it all');
@@ -118,18 +118,18 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await fillReason(ada, 'ask me in person');
       await eve.getByText('ada@physics.example: “ask me in person”').waitFor();
 
-      await press(eve, 'Ask for access…');
+      await press(eve, 'Request access…');
       await tabTo(eve, eve.getByRole('checkbox', { name: /^members\.manage / }));
       await eve.keyboard.press('Space');
       await fillReason(eve, 'by mistake');
-      await ada.getByText('1 request waits for a decision.').waitFor();
+      await ada.getByText('1 pending request.').waitFor();
       await press(eve, 'Withdraw…');
       await press(eve, /^Withdraw$/);
-      await ada.getByText('No request waits for a decision.').waitFor();
+      await ada.getByText('No pending requests.').waitFor();
 
       // It ends by itself, on the open page.
       await endSoon(app);
-      await eve.getByText('You hold no permission in this organization.').waitFor();
+      await eve.getByText('You have no permissions in this organization.').waitFor();
     });
   });
 });

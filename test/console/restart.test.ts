@@ -8,9 +8,9 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { stringify } from 'yaml';
 import { consoleFiles } from '../../src/lib/packaging.ts';
-import { openStore } from '../../src/store/index.ts';
-import { setPassword } from '../../src/store/passwords.ts';
-import { findPersonByEmail } from '../../src/store/people.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { setPassword } from '../../src/store/people/identities.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { adaHash } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
@@ -122,11 +122,11 @@ async function pressInVain(page: Page, service: Service, name: string): Promise<
   await page.getByRole('button', { name, exact: true }).click();
   await service.died();
   await page.getByText('The console cannot be reached.').first().waitFor();
-  await page.getByText('Whether it was done is not known.').waitFor();
+  await page.getByText('the change may or may not have been made').waitFor();
   await page.getByText(`Press “${name}” again`).waitFor();
 }
 
-const onceOnly = 'It was sent more than once, and done once.';
+const onceOnly = 'It was sent more than once and applied once.';
 
 test('a service that is killed in the middle of a write, before and after it is on disk: tried again, it is done once', {
   skip: noBrowser,
@@ -164,7 +164,7 @@ test('a service that is killed in the middle of a write, before and after it is 
       await service.start();
       await page.getByRole('button', { name: 'Revoke', exact: true }).click();
       await page.getByText(onceOnly).waitFor();
-      await page.getByText('No key is in use').waitFor();
+      await page.getByText('You have no active keys').waitFor();
       assert.equal(await service.timesDone('revokeSshKey'), 1);
       await page.getByRole('button', { name: 'Close', exact: true }).click();
       await page.getByText(onceOnly).waitFor({ state: 'detached' });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
-import type { IssuerClient, Tokens } from '../../src/console/issuer-client.ts';
-import { createSessions, idleMs, longestMs } from '../../src/console/sessions.ts';
+import type { IssuerClient, Tokens } from '../../src/console/server/issuer-client.ts';
+import { createSessions, idleMs, longestMs } from '../../src/console/server/sessions.ts';
 import { DomainError } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { createPerson } from '../../src/store/people.ts';
+import { createPerson } from '../../src/store/people/people.ts';
 import { openTestStore } from '../support/store.ts';
 
 const minute = 60_000;

@@ -106,7 +106,7 @@ test('who navigates is told in a page that too many sign in, and a clock set bac
     last = await place();
   assert.equal(last.get('location'), '/signed-out?why=busy&to=%2Fkeys');
   assert.match(last.get('retry-after') ?? '', /^[1-9]$/);
-  // Who is on the way already comes back.
+  // Active sessions the way already comes back.
   app.test.jump(3_600_000);
   const end = await browser.visit(callback);
   assert.equal(end.headers.get('location'), '/keys');

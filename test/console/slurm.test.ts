@@ -78,13 +78,13 @@ async function write(page: Page, text: string): Promise<void> {
 }
 
 async function save(page: Page, reason: string): Promise<void> {
-  await page.getByText('It is tried out on the cluster first').waitFor();
-  await page.getByLabel('Why').fill(reason);
-  await page.getByRole('button', { name: 'Save and try it out' }).click();
+  await page.getByText('It is tested on the cluster first').waitFor();
+  await page.getByLabel('Reason').fill(reason);
+  await page.getByRole('button', { name: 'Save and test' }).click();
 }
 
 const inForce = (page: Page, number: number) =>
-  page.locator('.sentence', { hasText: `Number ${number} is in force` }).waitFor();
+  page.locator('.sentence', { hasText: `Version ${number} is active` }).waitFor();
 
 test('with the keyboard alone a configuration is found, changed with a reason, and seen to come into force', {
   skip: noBrowser,
@@ -94,7 +94,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
     await page.keyboard.type('slurm alpha');
     await page.getByRole('option', { name: 'Slurm configuration of alpha' }).waitFor();
     await page.keyboard.press('Enter');
-    await page.getByText('Nothing was set yet').waitFor();
+    await page.getByText('No configuration set yet').waitFor();
     const isIn = () =>
       page.evaluate('document.activeElement?.shadowRoot?.activeElement?.className.includes("cm-content")');
     while (!(await isIn())) await page.keyboard.press('Tab');
@@ -141,8 +141,8 @@ test('what is wrong is said at its line, and is not saved; hostile text is text'
         .first()
         .waitFor();
     }
-    await page.getByText('It cannot be saved like this').waitFor();
-    assert.ok(await page.getByRole('button', { name: 'Save and try it out' }).isDisabled());
+    await page.getByText('Fix the problems above to save').waitFor();
+    assert.ok(await page.getByRole('button', { name: 'Save and test' }).isDisabled());
     await checkPage(page, address);
     const text = `slurmExtraConfig: |\n  # ${evil} \u202e\u0007 </style><script>hit=1</script>\n  MaxArraySize=2001\n`;
     await write(page, text);
@@ -151,7 +151,7 @@ test('what is wrong is said at its line, and is not saved; hostile text is text'
     assert.equal(await page.evaluate('window.hit'), undefined);
     assert.equal(await page.locator('img[src]').count(), 0);
     await editorOf(page).getByText('\\u202e').waitFor();
-    await page.getByRole('button', { name: 'Look at number 2' }).click();
+    await page.getByRole('button', { name: 'View version 2' }).click();
     await page.getByLabel('Compared with').selectOption('before');
     await page.getByRole('dialog').getByText('MaxArraySize=2000').waitFor();
     await checkPage(page, `${address} (dialog)`);
@@ -178,21 +178,21 @@ test('a configuration that Slurm does not start with is followed to its refusal,
       .waitFor();
     await page.getByText('One running job ends.').waitFor();
     await page.getByText('The jobs in gpu end').waitFor();
-    await page.getByLabel('Show the difference').check();
+    await page.getByLabel('Show changes').check();
     await page.locator('.code .cm-deletedChunk').first().waitFor();
     await checkPage(page, `${address} (difference)`);
     await save(page, 'nine nodes');
-    await page.getByText('was tried out and not taken; number 3 stays in force').waitFor();
+    await page.getByText('was tested and rejected; version 3 stays active').waitFor();
     await page.getByText('Invalid node name alpha-3 in partition gpu2').first().waitFor();
     await checkPage(page, `${address} (refused)`);
-    await page.getByRole('button', { name: 'Look at number 3' }).click();
-    await page.getByRole('button', { name: 'Put it into the editor' }).click();
-    await page.getByText('Changed from number 4, not saved.').waitFor();
-    assert.equal(await page.getByLabel('Why').inputValue(), 'Restores number 3');
-    await page.getByText('It is tried out on the cluster first').waitFor();
-    await page.getByRole('button', { name: 'Save and try it out' }).click();
+    await page.getByRole('button', { name: 'View version 3' }).click();
+    await page.getByRole('button', { name: 'Open in the editor' }).click();
+    await page.getByText('Changed from version 4, not saved.').waitFor();
+    assert.equal(await page.getByLabel('Reason').inputValue(), 'Restores version 3');
+    await page.getByText('It is tested on the cluster first').waitFor();
+    await page.getByRole('button', { name: 'Save and test' }).click();
     await inForce(page, 5);
-    assert.equal((await newest()).reason, 'Restores number 3');
+    assert.equal((await newest()).reason, 'Restores version 3');
   });
 });
 
@@ -205,12 +205,12 @@ test('two people at once: both changes are kept, or one after the other with bot
     await editorOf(page).getByText('AutoDetect=nvml').waitFor();
     const base = (await newest()).generation;
     await write(page, 'slurmExtraConfig: A=ada\ngresConf: AutoDetect=nvml\n');
-    await page.getByText(`Changed from number ${base}, not saved.`).waitFor();
+    await page.getByText(`Changed from version ${base}, not saved.`).waitFor();
     await setByBob({ slurmExtraConfig: 'A=1', gresConf: 'AutoDetect=off' }, evil);
-    await page.getByText('Somebody else saved meanwhile').waitFor();
+    await page.getByText('Another person saved in the meantime').waitFor();
     await page.getByRole('alert').getByText(`by bob@physics.example: “${evil}”`).waitFor();
     await checkPage(page, `${address} (conflict)`);
-    await page.getByRole('button', { name: 'Put both together' }).click();
+    await page.getByRole('button', { name: 'Merge both' }).click();
     await save(page, 'both');
     await inForce(page, base + 2);
     assert.deepEqual(await stored(), { slurmExtraConfig: 'A=ada', gresConf: 'AutoDetect=off' });
@@ -218,16 +218,16 @@ test('two people at once: both changes are kept, or one after the other with bot
     // The same part, and the news of it is late: the save is refused, and nothing is lost.
     await page.route('**/events', (route) => route.abort());
     await write(page, 'slurmExtraConfig: A=mine\n');
-    await page.getByText('It is tried out on the cluster first').waitFor();
-    await page.getByLabel('Why').fill('mine');
+    await page.getByText('It is tested on the cluster first').waitFor();
+    await page.getByLabel('Reason').fill('mine');
     await setByBob({ slurmExtraConfig: 'A=bob' });
-    await page.getByRole('button', { name: 'Save and try it out' }).click();
+    await page.getByRole('button', { name: 'Save and test' }).click();
     await page.getByText('Both changed the same part').waitFor();
     await editorOf(page).getByText('A=mine').waitFor();
     assert.deepEqual(await stored(), { slurmExtraConfig: 'A=bob' });
-    await page.getByRole('button', { name: 'Take theirs' }).click();
+    await page.getByRole('button', { name: 'Use theirs' }).click();
     await editorOf(page).getByText('A=bob').waitFor();
-    await page.getByRole('button', { name: 'Bring back what was there' }).click();
+    await page.getByRole('button', { name: 'Restore the previous text' }).click();
     await editorOf(page).getByText('A=mine').waitFor();
     await save(page, 'mine, after I have seen theirs');
     await eventually(stored, (one) => one['slurmExtraConfig'] === 'A=mine');
@@ -244,8 +244,8 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
     await write(page, 'slurmExtraConfig: A=typed\n');
     await page.reload();
     await editorOf(page).getByText('A=typed').waitFor();
-    await page.getByText('Kept in this tab until then').waitFor();
-    await page.getByLabel('Why').fill('typed before');
+    await page.getByText('Kept in this tab').waitFor();
+    await page.getByLabel('Reason').fill('typed before');
     await editorOf(page).click();
     await page.keyboard.press('Control+End');
     await page.keyboard.insertText('gresConf: last words\n');
@@ -264,7 +264,7 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
       await page.getByRole('button', { name: 'Sign in' }).click();
     }
     await editorOf(page).getByText('last words').waitFor();
-    assert.equal(await page.getByLabel('Why').inputValue(), 'typed before');
+    assert.equal(await page.getByLabel('Reason').inputValue(), 'typed before');
 
     // The change arrives, and its answer does not.
     const before = (await versions()).length;
@@ -277,9 +277,9 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
       await route.fetch({ headers: { ...request.headers(), 'sec-fetch-site': 'same-origin' } });
       await route.abort('connectionreset');
     });
-    await page.getByText('It is tried out on the cluster first').waitFor();
-    await page.getByRole('button', { name: 'Save and try it out' }).click();
-    await page.getByText('as it stands').waitFor();
+    await page.getByText('It is tested on the cluster first').waitFor();
+    await page.getByRole('button', { name: 'Save and test' }).click();
+    await page.getByText(', current.').waitFor();
     await eventually(
       async () => keys.length,
       (count) => count === 3,
@@ -287,7 +287,7 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
     assert.equal(new Set(keys).size, 1);
     assert.equal((await versions()).length, before + 1);
     assert.deepEqual(await stored(), { slurmExtraConfig: 'A=typed', gresConf: 'last words' });
-    assert.equal(await page.getByText('Somebody else saved').count(), 0);
+    assert.equal(await page.getByText('Another person saved').count(), 0);
   });
 });
 
@@ -303,13 +303,13 @@ test('the largest configuration that is taken can be worked with', { skip: noBro
     await page.keyboard.press('Control+Home');
     await page.keyboard.type('cgroupExtraConfig: abcdefghijklmnopqrstuvwxyz\n');
     await editorOf(page).getByText('abcdefghijklmnopqrstuvwxyz').waitFor();
-    await page.getByText('It is tried out on the cluster first').waitFor();
-    await page.getByLabel('Show the difference').check();
+    await page.getByText('It is tested on the cluster first').waitFor();
+    await page.getByLabel('Show changes').check();
     await page.reload();
     await editorOf(page).getByText('abcdefghijklmnopqrstuvwxyz').waitFor();
     await save(page, 'large');
     await eventually(stored, (one) => one['cgroupExtraConfig'] === 'abcdefghijklmnopqrstuvwxyz', 30_000);
-    await page.getByText('as it stands').waitFor();
+    await page.getByText(', current.').waitFor();
   });
   await setByBob({});
 });
@@ -319,22 +319,22 @@ test('who may not see it reads why; what is out of service can be read and not c
 }, async () => {
   await withPerson('eve', async (page) => {
     await page.goto(app.url + address);
-    await page.getByText('This needs the permission clusters.configure in the organization.').waitFor();
+    await page.getByText('This page needs the permission clusters.configure.').waitFor();
     assert.equal(await editorOf(page).count(), 0);
     await checkPage(page, address);
   });
   await setByBob({ slurmExtraConfig: 'A=1' });
   await app.test.app.store.write(async ({ db, changed }) => {
     await db.updateTable('clusters').set({ state: 'releasing' }).where('id', '=', alpha).execute();
-    changed({ clusterId: alpha });
+    changed({ kind: 'cluster', clusterId: alpha });
   });
   await withPerson('ada', async (page) => {
     await page.goto(app.url + address);
-    await page.getByText('It can be read, and not changed').waitFor();
+    await page.getByText('Read-only: the cluster is not in service').waitFor();
     await editorOf(page).getByText('A=1').waitFor();
     await editorOf(page).click();
     await page.keyboard.type('nothing');
     assert.match(await editorOf(page).innerText(), /^slurmExtraConfig: A=1/);
-    assert.equal(await page.getByRole('button', { name: 'Save and try it out' }).count(), 0);
+    assert.equal(await page.getByRole('button', { name: 'Save and test' }).count(), 0);
   });
 });

@@ -1,14 +1,34 @@
 /** The alert rules and the dashboard: Prometheus takes them, they come when they should, and they ask for what the service exports. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import { get } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { startTestApp } from '../support/app.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
+import { errorEvents } from '../../src/service/compose/metrics/error-events.ts';
+import { startFakeApi } from '../kubernetes/fake-api.ts';
+import { eventually, physics, startTestApp } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { keygen } from '../support/ssh-keys.ts';
 
 const directory = join(import.meta.dirname, '../../docs/observability');
 const read = (name: string) => readFileSync(join(directory, name), 'utf8');
@@ -38,6 +58,9 @@ function queriesOfAlerts(): Query[] {
   const { groups } = parse(read('alerts.yaml')) as { groups: { rules: { alert: string; expr: string }[] }[] };
   return groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => ({ at: alert, expr })));
 }
+
+// What the process may open is read once, by the first service that starts here.
+limitFiles(700);
 
 test('promtool takes the alert rules, and they come when they should and not on a good day', { skip }, () => {
   const { status, stdout, stderr } = spawnSync(promtool, ['test', 'rules', 'alerts.test.yaml'], {
@@ -90,3 +113,270 @@ test('alert rules and dashboard ask for what the service exports, and the page n
       input: text.replace(/^(# (TYPE|HELP) )?nodejs_.*\n/gm, ''),
     });
 });
+
+test('every event that is logged as an error is counted from 0', () => {
+  const src = join(import.meta.dirname, '../../src');
+  const texts = readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(join(src, name), 'utf8'));
+  const logged = texts.flatMap((text) =>
+    [...text.matchAll(/\.error\(\s*'([\w.]+)'/g)].map(([, name]) => name),
+  );
+  // Their names or levels are put together.
+  const others = [
+    'database.former_primary',
+    'gateway.process.ended',
+    'http.unready',
+    'sync.notice.failed',
+    'sync.sweep.failed',
+  ];
+  assert.deepEqual([...errorEvents].sort(), [...new Set([...logged, ...others])].sort());
+});
+
+/** What a host is like from the start: full, with a certificate that has ended, which is an error, and without any backup. */
+const ofHost = [
+  'AndromedaBackupOld',
+  'AndromedaCertificateEnded',
+  'AndromedaCertificateEnding',
+  'AndromedaDiskNearlyFull',
+  'AndromedaErrors',
+];
+
+test("the service's own metrics make the alerts of the faults that are made", {
+  skip: skip || (process.getuid?.() !== 0 && 'a small disk takes root'),
+  timeout: 120_000,
+}, async (t) => {
+  using place = temporaryDirectory();
+  using _disk = smallDisk(place.path);
+  const [port] = await freePorts(1);
+  const tls = { cert: join(place.path, 'cert.pem'), key: join(place.path, 'key.pem') };
+  const { cert, key } = createAuthority().issue('server', -60_000);
+  writeFileSync(tls.cert, cert);
+  writeFileSync(tls.key, key);
+  const api = await startFakeApi();
+  t.after(() => api.stop());
+  writeFileSync(join(place.path, 'ca.pem'), api.authority.ca);
+  writeFileSync(join(place.path, 'token'), 'andromeda', { mode: 0o600 });
+  const secretFile = join(place.path, 'hook.secret');
+  writeFileSync(secretFile, `whsec_${randomBytes(32).toString('base64')}`, { mode: 0o600 });
+  let receiverStatus = 204;
+  const receiver = createServer((asked, response) => {
+    asked.resume().on('end', () => response.writeHead(receiverStatus).end());
+  });
+  await new Promise<void>((done) => receiver.listen(0, '127.0.0.1', done));
+  t.after(() => receiver.close());
+  const pids: number[] = [];
+  const quiet = createLogger('silent');
+  const log: Logger = {
+    ...quiet,
+    info(event, fields) {
+      if (event === 'gateway.process.started') pids.push((fields as { pid: number }).pid);
+    },
+  };
+  const slow = {
+    name: 'slow',
+    organization: 'physics',
+    scheduler: 'sunk' as const,
+    simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 600_000 },
+  };
+  const gone = {
+    name: 'gone',
+    organization: 'physics',
+    scheduler: 'kubernetes' as const,
+    kubernetes: {
+      server: api.url,
+      tokenFile: join(place.path, 'token'),
+      certificateAuthority: join(place.path, 'ca.pem'),
+    },
+  };
+  const service = await startTestApp({
+    log,
+    lab: { ...physics, clusters: [slow, gone] },
+    config: {
+      metrics: { listen: `127.0.0.1:${port}`, tls },
+      gateway: { listen: '127.0.0.1:0', processes: 1 },
+      audit: {
+        webhook: { to: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`, secretFile },
+      },
+    },
+  });
+  const ask = async () => {
+    const [response] = (await once(
+      get(`https://127.0.0.1:${port}/metrics`, { rejectUnauthorized: false, agent: false }),
+      'response',
+    )) as [IncomingMessage];
+    return text(response);
+  };
+  // A busy machine holds up the loop of its own accord.
+  const loopLag = /^nodejs_eventloop_lag_p99_seconds .*$/m;
+  const scrape = async () => (await ask()).replace(loopLag, '');
+  const until = (...lines: RegExp[]) => eventually(scrape, (said) => lines.every((line) => line.test(said)));
+  const data = join(service.dataDir, 'data');
+  try {
+    await until(
+      /^andromeda_gateway_up 1$/m,
+      /^andromeda_audit_destination_up\S+ 1$/m,
+      /side="kubernetes"\} /,
+    );
+    await service.business('/me', { as: 'ada' });
+    const good = await scrape();
+    assert.deepEqual(firing(place.path, good, good), ofHost);
+
+    receiverStatus = 400;
+    await api.stop();
+    await service.write('/me/ssh-keys', {
+      as: 'bob',
+      body: { public_key: keygen('-t', 'ed25519').publicKey },
+    });
+    await until(/^andromeda_audit_destination_blocked\S+ 1$/m);
+    service.advance(1_000_000);
+    truncateSync(join(data, 'andromeda.db-wal'), 300 * 2 ** 20);
+    const pid = pids.at(-1) ?? assert.fail('no gateway process');
+    process.kill(pid, 'SIGSTOP');
+    const silent = await until(/^andromeda_gateway_unreached 1$/m);
+    process.kill(pid, 'SIGCONT');
+    assert.deepEqual(others(firing(place.path, good, silent)), [
+      'AndromedaAuditBlocked',
+      'AndromedaAuditLate',
+      'AndromedaAuditNotSent',
+      'AndromedaChangesWait',
+      'AndromedaClusterBehind',
+      'AndromedaClusterUnseen',
+      // It was the only one.
+      'AndromedaGatewayDown',
+      'AndromedaGatewayUnreached',
+      'AndromedaWalGrows',
+    ]);
+
+    await until(/^andromeda_gateway_unreached 0$/m);
+    const before = await scrape();
+    const headers = {
+      authorization: `Bearer ${await service.issuer.token('ada')}`,
+      'content-type': 'application/json',
+      'content-length': 2,
+      'idempotency-key': 'slow',
+      'audit-reason': 'a test',
+    };
+    const late = request(`${service.businessUrl}/me/ssh-keys`, { method: 'POST', headers });
+    late.flushHeaders();
+    await new Promise((done) => setTimeout(done, 100));
+    const stuck = performance.now();
+    while (performance.now() - stuck < 2_600);
+    late.end('{}');
+    const [answer] = (await once(late, 'response')) as [IncomingMessage];
+    await text(answer);
+    const [loop] = loopLag.exec(await ask()) ?? assert.fail('no figure of the loop');
+    // The next process does not find the service.
+    rmSync(join(data, 'run'), { recursive: true });
+    process.kill(pids.at(-1) ?? 0, 'SIGKILL');
+    renameSync(join(data, 'andromeda.db'), join(data, 'elsewhere.db'));
+    const key = { public_key: keygen('-t', 'ed25519').publicKey };
+    for (let n = 0; n < 3; n += 1)
+      assert.equal((await service.write('/me/ssh-keys', { as: 'ada', body: key })).status, 503);
+    const files = Array.from({ length: 640 - readdirSync('/proc/self/fd').length }, () =>
+      openSync('/dev/null', 'r'),
+    );
+    await until(/^andromeda_gateway_up 0$/m, /event="gateway.process.ended"\} [1-9]/);
+    const bad = `${await scrape()}\n${loop}`;
+    for (const file of files) closeSync(file);
+    renameSync(join(data, 'elsewhere.db'), join(data, 'andromeda.db'));
+    const known = firing(place.path, before, before);
+    assert.deepEqual(
+      firing(place.path, before, bad).filter((name) => !known.includes(name)),
+      [
+        'AndromedaApiFailing',
+        'AndromedaApiSlow',
+        'AndromedaEventLoopSlow',
+        'AndromedaFilesRunOut',
+        'AndromedaGatewayDown',
+      ],
+    );
+  } finally {
+    await service[Symbol.asyncDispose]();
+  }
+  const down = await scrape().then(
+    () => assert.fail('it still answers'),
+    () => '',
+  );
+  assert.deepEqual(firing(place.path, down, down), ['AndromedaDown']);
+});
+
+/** A disk of half a GiB that is TMPDIR. */
+function smallDisk(directory: string): Disposable {
+  const { TMPDIR = '/tmp' } = process.env;
+  const path = join(directory, 'disk');
+  mkdirSync(path);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512m,mode=1777', 'disk', path]);
+  process.env['TMPDIR'] = path;
+  return {
+    [Symbol.dispose]() {
+      process.env['TMPDIR'] = TMPDIR;
+      execFileSync('umount', [path]);
+    },
+  };
+}
+
+/** This process may have so many files open. */
+function limitFiles(most: number): void {
+  execFileSync('prlimit', [`--pid=${process.pid}`, `--nofile=${most}:`]);
+}
+
+const others = (names: readonly string[]) => names.filter((name) => !ofHost.includes(name));
+
+/**
+ * The alerts of Prometheus that come within 75 minutes of the second text of metrics, after two hours of the first. What was counted
+ * between the two goes on to be, each minute.
+ */
+function firing(directory: string, before: string, after: string): string[] {
+  const [first, last] = [samples(before), samples(after)];
+  const series = [...new Set([...first.keys(), ...last.keys()])].map((name) => {
+    const [from, to] = [first.get(name), last.get(name)];
+    const isCount = /^\w+_(total|bucket|count|sum)\{/.test(name);
+    const step = isCount && to !== undefined ? Math.max(0, to - (from ?? 0)) : 0;
+    return { series: name, values: `${from ?? '_'}x120 ${to === undefined ? '_x74' : `${to}+${step}x74`}` };
+  });
+  const file = join(directory, 'test.yaml');
+  const expected = 'count by (alertname) (max_over_time(ALERTS{alertstate="firing"}[75m]))';
+  const rules = (found: string[]) => ({
+    rule_files: [join(import.meta.dirname, '../../docs/observability/alerts.yaml')],
+    evaluation_interval: '1m',
+    tests: [
+      {
+        interval: '1m',
+        input_series: series,
+        promql_expr_test: [
+          {
+            expr: expected,
+            eval_time: `${evaluatedAt / 60}m`,
+            exp_samples: found.map((name) => ({ labels: `{alertname="${name}"}`, value: 1 })),
+          },
+        ],
+      },
+    ],
+  });
+  // promtool compares, and says in words what it found instead.
+  writeFileSync(file, stringify(rules(['none'])));
+  const { stdout, stderr } = spawnSync(promtool, ['test', 'rules', file], { encoding: 'utf8' });
+  const found = /got:(.*)/.exec(stdout + stderr)?.[1] ?? assert.fail(stdout + stderr);
+  return [...new Set([...found.matchAll(/alertname=\\?"(\w+)/g)].map(([, name = '']) => name))].sort();
+}
+
+/** In seconds of promtool's clock, which begins at 0. */
+const evaluatedAt = 195 * 60;
+
+/** Values by series, of this job, of what alerts ask for; a time of the day is as far away as it is now. */
+function samples(text: string): Map<string, number> {
+  const wanted = new Set(
+    queriesOfAlerts().flatMap(({ expr }) => expr.match(/\b(?:andromeda|process|nodejs)_\w+/g) ?? []),
+  );
+  const named = [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].flatMap(
+    ([, name = '', labels = '', value = '']): [string, number][] => {
+      if (!wanted.has(name)) return [];
+      const isTime = /_timestamp_seconds$|_start_time_seconds$/.test(name);
+      const shift = isTime ? evaluatedAt - Date.now() / 1000 : 0;
+      const all = [labels, 'job="andromeda"', 'instance="a"'].filter(Boolean).join(', ');
+      return [[`${name}{${all}}`, Math.round((Number(value) + shift) * 1000) / 1000]];
+    },
+  );
+  return new Map([['up{job="andromeda", instance="a"}', text === '' ? 0 : 1], ...named]);
+}

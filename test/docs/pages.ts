@@ -13,8 +13,10 @@ export interface Page {
   text: string;
 }
 
-export function readPage(name: string): Page {
-  const text = readFileSync(join(root, 'docs', name), 'utf8');
+/** A page of docs/, or the section of it below one heading. */
+export function readPage(name: string, heading?: string): Page {
+  const page = readFileSync(join(root, 'docs', name), 'utf8');
+  const text = heading === undefined ? page : sectionOf(page, heading);
   const blocks = [...text.matchAll(/(?:^ {4}.*\n(?:\n(?= {4}))?)+/gm)].map(([block]) =>
     block.replace(/^ {4}/gm, '').trimEnd(),
   );
@@ -25,3 +27,14 @@ export function readPage(name: string): Page {
     settings: blocks.filter((block) => /^[a-z]\w*:(\n| )/i.test(block) && !isShell(block)),
   };
 }
+
+function sectionOf(page: string, heading: string): string {
+  const parts = page.split(/^(?=#{1,4} )/m);
+  const start = parts.findIndex((part) => part.replace(/^#+ /, '').startsWith(`${heading}\n`));
+  if (start < 0) throw new Error(`There is no heading "${heading}" on the page.`);
+  const level = levelOf(parts[start]);
+  const end = parts.findIndex((part, index) => index > start && levelOf(part) <= level);
+  return parts.slice(start, end < 0 ? undefined : end).join('');
+}
+
+const levelOf = (part = '') => part.indexOf(' ');

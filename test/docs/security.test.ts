@@ -1,31 +1,43 @@
-/** Every claim of docs/security.md names the test that shows it. */
+/** Every claim of docs/security.md has tests that show it, and every test that is named for one exists. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readPage } from './pages.ts';
+import { claims } from './security-claims.ts';
 
 const root = join(import.meta.dirname, '../..');
-const citations = [...readPage('security.md').text.matchAll(/`(test\/[^`]+\.test\.ts)`, "([^"]+)"/g)];
+const bullets = [...readPage('security.md', 'What each can and cannot do').text.matchAll(/^- (.*)$/gm)].map(
+  ([, bullet = '']) => bullet,
+);
 
-test('docs/security.md cites tests, and every one that it cites is there', () => {
-  assert.ok(citations.length > 40, `${citations.length} citations`);
-  const missing = citations
-    .map(([, file = '', name = '']) => ({ file, name }))
-    .filter(({ file, name }) => {
-      const path = join(root, file);
-      return !existsSync(path) || !isTestOf(readFileSync(path, 'utf8'), name);
-    });
+test('every claim of docs/security.md has tests, and every one that has is on the page once', () => {
+  const begins = Object.keys(claims);
+  assert.ok(begins.length > 40, `${begins.length} claims`);
+  const matches = (bullet: string) => begins.filter((begin) => bullet.startsWith(begin));
+  assert.deepEqual(
+    bullets.filter((bullet) => matches(bullet).length !== 1),
+    [],
+    'claims without tests',
+  );
+  const onPage = bullets.flatMap(matches);
+  assert.deepEqual(onPage.toSorted(), begins.toSorted());
+});
+
+test('every test that shows a claim of docs/security.md exists', () => {
+  const cited = Object.entries(claims).flatMap(([claim, files]) => {
+    assert.ok(Object.keys(files).length > 0, claim);
+    return Object.entries(files).flatMap(([file, titles]) => titles.map((title) => ({ file, title })));
+  });
+  const missing = cited.filter(({ file, title }) => {
+    const path = join(root, 'test', `${file}.test.ts`);
+    return !existsSync(path) || !isTestOf(readFileSync(path, 'utf8'), title);
+  });
   assert.deepEqual(missing, []);
 });
 
-test('no citation of docs/security.md is written so that nobody checks it', () => {
-  const mentions = readPage('security.md').text.match(/test\/[\w/.-]+\.test\.ts/g) ?? [];
-  assert.equal(mentions.length, citations.length);
-});
-
-/** Whether a file has a test of that name; variables stand in it as they do in the file. */
+/** Whether a file has a test of that name, in which … is for a variable. */
 function isTestOf(source: string, name: string): boolean {
-  const text = name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(`test\\(\\s*['"\`]${text}['"\`]`).test(source);
+  const text = name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll('…', '\\$\\{[^}]+\\}');
+  return new RegExp(`test\\(\\s*(?:'${text.replaceAll("'", "\\\\?'")}'|["\`]${text}["\`])`).test(source);
 }

@@ -7,8 +7,10 @@ import {
   isReadinessObstacle,
   type Obstacle,
   readinessAdvice,
-} from '../../src/domain/access-decision.ts';
+} from '../../src/domain/access/decision.ts';
 
+const first = { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' };
+const second = { host: '10.0.0.6', port: 22, hostKey: 'ssh-ed25519 BBBB' };
 const facts: AccessFacts = {
   clusterState: 'active',
   takesAccessList: true,
@@ -25,8 +27,8 @@ const facts: AccessFacts = {
   isListed: true,
   confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:a', 'SHA256:b', 'SHA256:gone'] },
   loginNodes: [
-    { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' },
-    { host: '10.0.0.6', port: 22, hostKey: 'ssh-ed25519 BBBB' },
+    { ...first, up: true },
+    { ...second, up: true },
   ],
   observedMsAgo: 0,
   failure: null,
@@ -43,7 +45,7 @@ const obstacle = (changes: Partial<AccessFacts>, question: AccessQuestion = this
 
 test('whoever is confirmed on every count is let in, on the best login node', () => {
   for (const question of [allKeys, thisKey])
-    assert.deepEqual(decideAccess(facts, question), { allowed: true, loginNode: facts.loginNodes[0] });
+    assert.deepEqual(decideAccess(facts, question), { allowed: true, loginNode: first });
 });
 
 /** In the order in which they count; each is true together with all that come behind it. */
@@ -69,9 +71,10 @@ for (const [index, [fact, expected, readiness]] of ladder.entries()) {
   });
 }
 
-test('a revoked key counts before everything else; without any active key it is no_keys', () => {
+test('a revoked key counts before everything but access itself; without any active key it is no_keys', () => {
   const all = Object.assign({}, ...ladder.map(([fact]) => fact)) as Partial<AccessFacts>;
-  assert.equal(obstacle({ ...all, activeKeys: ['SHA256:b'] }), 'key_revoked');
+  assert.equal(obstacle({ ...all, permissions: facts.permissions, activeKeys: ['SHA256:b'] }), 'key_revoked');
+  assert.equal(obstacle({ ...all, isMember: false, activeKeys: ['SHA256:b'] }), 'access_removed');
   assert.equal(obstacle({ activeKeys: [] }), 'key_revoked');
   assert.equal(obstacle({ activeKeys: [], isListed: false }, allKeys), 'no_keys');
   assert.equal(obstacle({ activeKeys: [], username: undefined }, allKeys), 'named_user_required');
@@ -154,12 +157,29 @@ for (const [changes, message] of messages) {
 
 test('an open session continues on its own login node, whichever answers first', () => {
   const decision = decideAccess(facts, { ...thisKey, open });
-  assert.deepEqual(decision.allowed && decision.loginNode, facts.loginNodes[1]);
+  assert.deepEqual(decision.allowed && decision.loginNode, second);
   const elsewhere = decideAccess(
     { ...facts, loginNodes: facts.loginNodes.slice(0, 1) },
     { ...thisKey, open },
   );
-  assert.deepEqual(elsewhere.allowed && elsewhere.loginNode, facts.loginNodes[0]);
+  assert.deepEqual(elsewhere.allowed && elsewhere.loginNode, first);
+});
+
+test('an open session continues on a login node that takes no new logins; these go to another, or wait', () => {
+  const loginNodes = [
+    { ...first, up: true },
+    { ...second, up: false },
+  ];
+  const loginNodeOf = (changes: Partial<AccessFacts>, question: AccessQuestion) => {
+    const decision = decideAccess({ ...facts, ...changes }, question);
+    return decision.allowed ? decision.loginNode : decision.obstacle;
+  };
+  assert.deepEqual(loginNodeOf({ loginNodes }, { ...thisKey, open }), second);
+  assert.deepEqual(loginNodeOf({ loginNodes: loginNodes.toReversed() }, thisKey), first);
+  const down = { loginNodes: loginNodes.slice(1) };
+  assert.deepEqual(loginNodeOf(down, { ...thisKey, open }), second);
+  for (const question of [thisKey, allKeys]) assert.equal(loginNodeOf(down, question), 'gateway_unavailable');
+  assert.equal(loginNodeOf({ ...down, permissions: [] }, { ...thisKey, open }), 'access_removed');
 });
 
 test('an open session outlives five minutes without an observation, and no more; a new login two', () => {

@@ -11,7 +11,7 @@ import {
   isSameEntry,
   type Member,
   observationState,
-} from '../../src/domain/access-list.ts';
+} from '../../src/domain/access/list.ts';
 
 const ada: Member = {
   userId: 'user_1',
@@ -85,7 +85,7 @@ test('having no entry is the same as having none, and not as having one', () => 
 });
 
 const now = 1_000_000_000;
-const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null };
+const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null, waiting: [] as string[] };
 const delivered: Delivery = {
   generation: 5,
   acceptedGeneration: 5,
@@ -104,6 +104,7 @@ const states: [string, Partial<Delivery>, AccessListState, ReturnType<typeof obs
   ['accepted, never reported', { observation: undefined }, 'accepted', null],
   ['accepted, not yet applied', { observation: { ...fresh, manifestGeneration: 4 } }, 'accepted', 'pending'],
   ['applied', {}, 'converged', 'converged'],
+  ['without a host', { observation: { ...fresh, waiting: ['a1'] } }, 'accepted', 'pending'],
   [
     'applied, no recent report',
     { observation: { ...fresh, observedAt: now - 120_001 } },

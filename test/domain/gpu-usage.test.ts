@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeGpuUsage, gpuUsage, type MachineUse } from '../../src/domain/gpu-usage.ts';
-import { mergeMachines } from '../../src/domain/merged-report.ts';
+import { describeGpuUsage, gpuUsage, type MachineUse } from '../../src/domain/clusters/gpu-usage.ts';
+import { mergeMachines } from '../../src/domain/clusters/merged-report.ts';
 
 const machine = (takesWork: MachineUse['takesWork'], gpusInUse?: number, gpuCount = 8): MachineUse => ({
   gpuCount,

@@ -1,8 +1,8 @@
 /** A grant's role narrows its relation; one that is known to give more has to be meant. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isWiderRole } from '../../src/domain/grant.ts';
-import { checkLab } from '../../src/domain/lab.ts';
+import { isWiderRole } from '../../src/domain/access/grant.ts';
+import { checkLab } from '../../src/domain/clusters/lab.ts';
 
 const rows: [
   relation: 'viewer' | 'developer' | 'admin',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kubeconfig } from '../../src/domain/kubeconfig.ts';
+import { kubeconfig } from '../../src/domain/kubernetes/kubeconfig.ts';
 
 const id = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 const facts = {

@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { stringify } from 'yaml';
-import { readLab } from '../../src/config/lab-file.ts';
-import { checkLab, type Lab, type LabCluster } from '../../src/domain/lab.ts';
-import { planLab } from '../../src/domain/lab-plan.ts';
+import { checkLab, type Lab, type LabCluster } from '../../src/domain/clusters/lab.ts';
+import { planLab } from '../../src/domain/clusters/lab-plan.ts';
+import { readLab } from '../../src/service/config/lab-file.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const simulated = { computeNodes: 1, gpusPerNode: 1 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../src/domain/lab.ts';
-import { planLab, planLabInParts } from '../../src/domain/lab-plan.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { planLab } from '../../src/domain/clusters/lab-plan.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 const simulated = { computeNodes: 2, gpusPerNode: 8 };
@@ -267,17 +267,23 @@ for (const [what, wanted, message] of refused) {
   test(`refused: ${what}`, () => assert.throws(() => lines(wanted), { message }));
 }
 
-test('a plan for thousands can be interrupted at each of them, and comes to the same', () => {
-  const members = Array.from({ length: 3_000 }, (_, i) => ({
-    email: `p${i}@x.example`,
-    role: i === 0 ? ('owner' as const) : ('member' as const),
-  }));
-  const lab: Lab = { organizations: [{ slug: 'many', name: 'Many', members }] };
-  const options = { prune: false, now };
-  const parts = planLabInParts(current, lab, options);
-  let interruptions = 0;
-  let next = parts.next();
-  for (; !next.done; next = parts.next()) interruptions++;
-  assert.ok(interruptions >= 2 * members.length, `${interruptions}`);
-  assert.deepEqual(next.value, planLab(current, lab, options));
+test('a Slurm cluster that restarts for people says what that ends and that there is another way, and a live one does not', () => {
+  const host = { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' };
+  const slurm = {
+    loginMode: 'Shared' as const,
+    login: [{ name: 'login1', ...host }],
+    controller: host,
+    manage: { user: 'root', identityFile: 'keys/manage' },
+  };
+  const beta = { name: 'beta', organization: 'physics', scheduler: 'sunk' as const };
+  const planned = (settings: object, from = current) =>
+    lines({ clusters: [{ ...beta, ...settings }] }, false, from).join();
+  const warning =
+    /rollout restart: each first key or lost account ends all sessions and jobs there \(live ends only/;
+  assert.match(planned({ slurm }), warning);
+  assert.match(planned({ slurm: { ...slurm, rollout: 'restart' } }), warning);
+  assert.doesNotMatch(planned({ slurm: { ...slurm, rollout: 'live' } }), /rollout/);
+  assert.doesNotMatch(planned({ simulated }), /rollout/);
+  const live = { ...current, clusters: [{ ...beta, slurm: { ...slurm, rollout: 'live' as const } }] };
+  assert.match(planned({ slurm }, live), warning);
 });

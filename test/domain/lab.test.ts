@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkLab, type Lab, type LabCluster, type LabMember } from '../../src/domain/lab.ts';
-import type { PermissionKey } from '../../src/domain/permission.ts';
+import type { PermissionKey } from '../../src/domain/access/permission.ts';
+import { checkLab, type Lab, type LabCluster, type LabMember } from '../../src/domain/clusters/lab.ts';
 
 const owner: LabMember = { email: 'ada@x.example', role: 'owner', username: 'ada' };
 const simulated = { computeNodes: 1, gpusPerNode: 1 };

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withTransitionTimes } from '../../src/domain/condition.ts';
-import { freshness } from '../../src/domain/machine.ts';
+import { withTransitionTimes } from '../../src/domain/clusters/condition.ts';
+import { freshness } from '../../src/domain/clusters/machine.ts';
 import {
   clusterOptions,
   defaultSharedVolumeBytes,
   type OptionFacts,
   storageInventory,
-} from '../../src/domain/options.ts';
+} from '../../src/domain/clusters/options.ts';
 
 const now = Date.parse('2030-01-01T12:00:00.000Z');
 const report = {

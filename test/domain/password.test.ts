@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { checkNewPassword } from '../../src/domain/password.ts';
+import { checkNewPassword } from '../../src/domain/people/password.ts';
 
 const ada = { email: 'ada.lovelace@physics.example', displayName: 'Ada Lovelace' };
 const check = (password: string) => () => checkNewPassword(password, ada);

@@ -6,7 +6,7 @@ import {
   keysIncluding,
   type PermissionKey,
   permissionCatalog,
-} from '../../src/domain/permission.ts';
+} from '../../src/domain/access/permission.ts';
 
 const everyKey = [
   'clusters.configure',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ManifestAccount } from '../../src/domain/manifest.ts';
-import { restartPlan } from '../../src/domain/restart-plan.ts';
-import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
+import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
+import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
+import { restartPlan } from '../../src/domain/slurm/restart-plan.ts';
 
 const ada: ManifestAccount = {
   userId: 'user_1',

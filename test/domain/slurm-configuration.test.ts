@@ -5,7 +5,7 @@ import {
   checkSlurmConfiguration,
   type SlurmConfiguration,
   withoutEmptyFields,
-} from '../../src/domain/slurm-configuration.ts';
+} from '../../src/domain/slurm/configuration.ts';
 
 const KiB = 1024;
 const script = (bytes: number) => `#!${'x'.repeat(bytes - 2)}`;

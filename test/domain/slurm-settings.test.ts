@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DomainError } from '../../src/domain/error.ts';
-import { checkSlurmSettings, type SlurmSettings } from '../../src/domain/slurm-settings.ts';
+import { checkSlurmSettings, type SlurmSettings } from '../../src/domain/slurm/settings.ts';
 
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKk5';
 const whole: SlurmSettings = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import { keygen, keygenFingerprint, lengthPrefixed, newPublicKey } from '../support/ssh-keys.ts';
 
 const key = newPublicKey();

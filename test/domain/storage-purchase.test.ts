@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  checkDeclinable,
   checkQuote,
-  isAcceptable,
+  isUndecided,
   mostClusterBytes,
   type StorageTarget,
   totalWith,
-} from '../../src/domain/storage-purchase.ts';
+} from '../../src/domain/clusters/storage-purchase.ts';
 
 const target: StorageTarget = { state: 'active', activeBytes: 0, types: [] };
 const ceph = { type: 'ceph', bytes: 10 } as const;
@@ -60,7 +59,7 @@ test('a total is a number that JSON holds exactly, and the refusal says how much
 });
 
 test('a quote holds until it expires, is used, or the storage of the cluster has grown', () => {
-  const quote = { ...nfs, currentBytes: 0, expiresAt: 1000, used: false };
+  const quote = { ...nfs, currentBytes: 0, expiresAt: new Date(1000).toISOString(), used: false };
   assert.doesNotThrow(() => checkQuote(quote, target, 999));
   const refusals: [string, Partial<typeof quote>, StorageTarget, number, RegExp][] = [
     ['expired', {}, target, 1000, /expired; ask for a new quote/],
@@ -76,10 +75,10 @@ test('a quote holds until it expires, is used, or the storage of the cluster has
 });
 
 test('a purchase is accepted or declined from requested only; accepting an active one changes nothing', () => {
-  assert.equal(isAcceptable('requested'), true);
-  assert.equal(isAcceptable('active'), false);
-  assert.throws(() => isAcceptable('declined'), { code: 'invalid_state' });
-  assert.doesNotThrow(() => checkDeclinable('requested'));
-  assert.throws(() => checkDeclinable('active'), { code: 'invalid_state', message: /never shrinks/ });
-  assert.throws(() => checkDeclinable('declined'), { code: 'invalid_state' });
+  for (const decision of ['active', 'declined'] as const) {
+    assert.equal(isUndecided('requested', decision), true);
+    assert.throws(() => isUndecided('declined', decision), { code: 'invalid_state' });
+  }
+  assert.equal(isUndecided('active', 'active'), false);
+  assert.throws(() => isUndecided('active', 'declined'), { code: 'invalid_state', message: /never shrinks/ });
 });

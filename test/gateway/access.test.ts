@@ -71,6 +71,11 @@ const closings: [
       service.write(`/organizations/${bob.orgId}/members/${bob.userId}/remove`, { as: 'ada' }),
   ],
   [
+    'when the person is deactivated, which revokes the key too',
+    /Your SSH access to this cluster was removed/,
+    (service, bob) => service.write(`/operator/people/${bob.userId}/deactivate`, { as: 'root' }),
+  ],
+  [
     'when the cluster is released',
     /This cluster is releas(ing|ed) \(cluster_inactive\)/,
     (service) => service.write(`/operator/clusters/${alpha}/release`, { as: 'root' }),

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { createAnswer, createQuestion, HYBRID } from '../../src/gateway/hybrid-kex.ts';
-import { WireReader } from '../../src/ssh/wire.ts';
+import { createAnswer, createQuestion, HYBRID } from '../../src/gateway/ssh/transport/hybrid-kex.ts';
+import { WireReader } from '../../src/lib/ssh/wire.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 /** The name-lists of the gateway's KEXINIT, as they come over the wire before anything is said. */

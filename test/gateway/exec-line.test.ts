@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
-import { commandLine, loginShellLine } from '../../src/gateway/exec-line.ts';
+import { commandLine, loginShellLine } from '../../src/gateway/ssh/relay/exec-line.ts';
 
 const shells = [
   '/bin/sh',

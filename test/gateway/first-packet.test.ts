@@ -1,10 +1,12 @@
 /** The first packets of a connection, in the clear: guesses of the key exchange, and why it ends. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { createQuestion } from '../../src/gateway/hybrid-kex.ts';
-import { message } from '../../src/ssh/wire.ts';
+import { createQuestion } from '../../src/gateway/ssh/transport/hybrid-kex.ts';
+import { message } from '../../src/lib/ssh/wire.ts';
+import { eventually } from '../support/app.ts';
+import { rawUnauthenticated } from './clients/raw.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 function packet(payload: Buffer): Buffer {
@@ -88,4 +90,53 @@ describe('in the clear', { skip: whyNot }, () => {
     const { types, text } = await exchange([kexInit(curve, 'ssh-ed25519', false)], 99);
     assert.deepEqual([types, text], [[20, 1], 'The login took too long.']);
   });
+
+  for (const [what, opening] of [
+    ['a version', []],
+    ['a version and a KEXINIT', [kexInit(curve, 'ssh-ed25519', false)]],
+  ] as const)
+    test(`a flood from many addresses that sends ${what} and nothing more displaces no login that is in its key exchange`, async () => {
+      // The login has to wait in its key exchange, and of all strangers there are handshakes for itself only.
+      const own = { handshakesPerSource: 0.2, handshakesPerSourceBurst: 1 };
+      const lab = await openLab({ ...own, handshakes: 1, handshakesBurst: 2, helloMs: 600_000 });
+      (await rawUnauthenticated(lab)).close();
+      const flood = startFlood(lab, Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), ...opening]));
+      await eventually(
+        async () => flood.ended(),
+        (count) => count > 0,
+      );
+      const before = flood.ended();
+      const { status, err } = await lab.ssh(['gateway', 'exit 7']);
+      const displaced = flood.ended() - before;
+      flood.stop();
+      await lab.close();
+      assert.equal(status, 7, err);
+      assert.ok(displaced > 192, `all places of strangers changed hands meanwhile: ${displaced}`);
+    });
 });
+
+/** More connections than strangers have places, then one every 10 ms, each from the next of 2,000 addresses. */
+function startFlood(lab: Lab, bytes: Buffer) {
+  const sockets: Socket[] = [];
+  let ended = 0;
+  const open = () => {
+    const n = sockets.length % 2000;
+    const localAddress = `127.0.${100 + Math.floor(n / 200)}.${1 + (n % 200)}`;
+    const socket = connect({ port: lab.gateway.port, host: '127.0.0.1', localAddress });
+    socket.on('error', () => {}).on('data', () => {});
+    socket.once('close', () => {
+      ended += 1;
+    });
+    socket.write(bytes);
+    sockets.push(socket);
+  };
+  for (let n = 0; n < 200; n += 1) open();
+  const timer = setInterval(open, 10);
+  return {
+    ended: () => ended,
+    stop() {
+      clearInterval(timer);
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

@@ -4,13 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createHostKeys } from '../../src/gateway/host-keys.ts';
-import { defaultLimits } from '../../src/gateway/limits.ts';
-import { judge, type Side } from '../../src/gateway/policy.ts';
-import { Relay } from '../../src/gateway/relay.ts';
-import type { Transport } from '../../src/gateway/transport.ts';
-import { SSH } from '../../src/ssh/message-numbers.ts';
-import { message, WireError } from '../../src/ssh/wire.ts';
+import { defaultLimits } from '../../src/gateway/ssh/limits.ts';
+import { judge, type Side } from '../../src/gateway/ssh/relay/policy.ts';
+import { Relay } from '../../src/gateway/ssh/relay/relay.ts';
+import { createHostKeys } from '../../src/gateway/ssh/transport/host-keys.ts';
+import type { Transport } from '../../src/gateway/ssh/transport/transport.ts';
+import { SSH } from '../../src/lib/ssh/message-numbers.ts';
+import { message, WireError } from '../../src/lib/ssh/wire.ts';
 import { mulberry } from '../support/random.ts';
 
 const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000_007);

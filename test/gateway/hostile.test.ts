@@ -5,14 +5,14 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { offerToNode } from '../../src/gateway/algorithms.ts';
-import { createBarrier } from '../../src/gateway/barrier.ts';
-import { defaultLimits } from '../../src/gateway/limits.ts';
-import { readPrivateKey } from '../../src/gateway/ssh2.ts';
-import { Transport } from '../../src/gateway/transport.ts';
-import { SSH } from '../../src/ssh/message-numbers.ts';
-import { signatureBlob, signedData } from '../../src/ssh/public-key.ts';
-import { message, sshString, WireReader } from '../../src/ssh/wire.ts';
+import { defaultLimits } from '../../src/gateway/ssh/limits.ts';
+import { offerToNode } from '../../src/gateway/ssh/transport/algorithms.ts';
+import { createBarrier } from '../../src/gateway/ssh/transport/barrier.ts';
+import { readPrivateKey } from '../../src/gateway/ssh/transport/ssh2.ts';
+import { Transport } from '../../src/gateway/ssh/transport/transport.ts';
+import { SSH } from '../../src/lib/ssh/message-numbers.ts';
+import { signatureBlob, signedData } from '../../src/lib/ssh/public-key.ts';
+import { message, sshString, WireReader } from '../../src/lib/ssh/wire.ts';
 import { firstOutput, type Lab, LOGIN, openLab, whyNot } from './lab.ts';
 
 const IDENT = Buffer.from('SSH-2.0-test\r\n');
@@ -20,7 +20,8 @@ const IDENT = Buffer.from('SSH-2.0-test\r\n');
 describe('the gateway survives', { skip: whyNot }, () => {
   let lab: Lab;
   before(async () => {
-    lab = await openLab({ loginGraceMs: 1500, rekeyGraceMs: 1500 });
+    // So many wrong names come from one address that answers would be slowed.
+    lab = await openLab({ loginGraceMs: 1500, rekeyGraceMs: 1500, backoffMs: 0 });
   });
   after(() => lab.close());
 
@@ -159,6 +160,46 @@ describe('the gateway survives', { skip: whyNot }, () => {
       );
       client.close(11, 'done', 100);
     });
+
+  const cluster = LOGIN.slice(0, 36);
+  const noNames: [string, string][] = [
+    ['4,001 characters', 'x'.repeat(4_001)],
+    ['30,000 bytes, a control sequence among them', `\u001b[2J\n${'é'.repeat(15_000)}`],
+    ['no cluster', 'root'],
+    ['no username', `${cluster}.`],
+    ['a username that is too long', `${cluster}.${'a'.repeat(33)}`],
+    ['a line break at the end', `${LOGIN}\n`],
+  ];
+  for (const method of ['publickey', 'password'])
+    for (const [what, name] of noNames)
+      test(`a login name of ${what} (${method}) is refused without a question, and logged in a few characters`, async () => {
+        const { client, next } = await rawClient(false);
+        const key = readPrivateKey(readFileSync(join(lab.dir, 'user'), 'utf8')).getPublicSSH();
+        const [asked, logged] = [lab.asked.length, lab.events.length];
+        client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+        client.send(message(SSH.USERAUTH_REQUEST, name, 'ssh-connection', method, false, 'ssh-ed25519', key));
+        assert.ok(await next(SSH.USERAUTH_FAILURE));
+        const refused = lab.events.slice(logged).filter(({ event }) => event === 'gateway.login.refused');
+        assert.deepEqual(
+          refused.map(({ reason, loginName }) => [reason, /^[\x20-\x7e]{0,70}$/.test(`${loginName}`)]),
+          [['not_a_login_name', true]],
+        );
+        assert.equal(lab.asked.length, asked);
+        client.close(11, 'done', 100);
+      });
+
+  test('a login name of the most characters is asked about', async () => {
+    const { client, next } = await rawClient(false);
+    const key = readPrivateKey(readFileSync(join(lab.dir, 'user'), 'utf8')).getPublicSSH();
+    const name = `${cluster}.${'a'.repeat(32)}`;
+    client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+    client.send(
+      message(SSH.USERAUTH_REQUEST, name, 'ssh-connection', 'publickey', false, 'ssh-ed25519', key),
+    );
+    assert.ok(await next(SSH.USERAUTH_FAILURE));
+    assert.equal(lab.asked.at(-1)?.loginName, name);
+    client.close(11, 'done', 100);
+  });
 
   for (const what of ['asking for the methods', 'offering a key that may come in'])
     test(`attempts are bounded, ${what} again and again among them`, async () => {
@@ -411,7 +452,7 @@ describe('a thousand idle connections', { skip: whyNot }, () => {
   }
 
   test('held or turned away, they keep nobody out who is in, nor the next one', async () => {
-    const room = { unauthenticatedStart: 1100, unauthenticatedFull: 1200, unauthenticatedPerSource: 1200 };
+    const room = { unauthenticated: 1200, unauthenticatedPerSource: 1200 };
     const lab = await openLab({ ...room, loginGraceMs: 12_000, helloMs: 60_000 });
     const child = lab.start('ssh', [...lab.options, 'gateway', 'echo up; exec cat']);
     const answer = () => firstOutput(child);

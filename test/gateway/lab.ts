@@ -7,9 +7,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Decision, Route } from '../../src/gateway/decision.ts';
-import type { GatewayEvent } from '../../src/gateway/events.ts';
-import { type Gateway, type GatewayOptions, startGateway } from '../../src/gateway/index.ts';
+import type { Attempt, Decision, Route } from '../../src/gateway/ssh/decision.ts';
+import type { GatewayEvent } from '../../src/gateway/ssh/events.ts';
+import { type Gateway, type GatewayOptions, startGateway } from '../../src/gateway/ssh/index.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { freePorts } from '../support/ports.ts';
 
@@ -29,6 +29,8 @@ export interface Lab {
   sshdPort: number;
   route: Route;
   events: Record<string, unknown>[];
+  /** What authorize was asked. */
+  asked: Attempt[];
   /** What authorize answers; tests change it. */
   decide: { next: (route: Route) => Decision | Promise<Decision> };
   /** Gets what is recorded of sessions; tests change it. */
@@ -87,6 +89,7 @@ export async function openLab(
     recorder: { record(_: GatewayEvent) {} },
   };
   const events: Record<string, unknown>[] = [];
+  const asked: Attempt[] = [];
   const known = publicText(userKey);
   const gateway = await startGateway({
     listen: { host: '127.0.0.1', port: 0 },
@@ -96,10 +99,12 @@ export async function openLab(
       if (process.env.LAB_LOG) process.stderr.write(line);
       events.push(JSON.parse(line));
     }),
-    authorize: async (attempt) =>
-      known.startsWith(attempt.publicKey) && attempt.loginName === LOGIN
+    authorize: async (attempt) => {
+      asked.push(attempt);
+      return known.startsWith(attempt.publicKey) && attempt.loginName === LOGIN
         ? lab.decide.next(route)
-        : { allowed: false, reason: 'unknown key', message: '', disclose: false },
+        : { allowed: false, reason: 'unknown key', message: '', disclose: false };
+    },
     record: (event) => lab.recorder.record(event),
     limits,
     ...more,
@@ -155,6 +160,7 @@ export async function openLab(
     sshdPort,
     route,
     events,
+    asked,
     options,
     newKey,
     run,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
-import { findKubernetesAccess } from '../../src/store/kubernetes-access.ts';
+import { findKubernetesAccess } from '../../src/store/access/kubernetes-access.ts';
 import { alpha, beta, eventually, startTestApp, type TestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 

@@ -5,10 +5,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Admission, isRefused } from '../../src/gateway/admission.ts';
-import { defaultLimits } from '../../src/gateway/limits.ts';
+import { defaultLimits } from '../../src/gateway/ssh/limits.ts';
+import { Admission } from '../../src/gateway/ssh/login/admission.ts';
 import { eventually } from '../support/app.ts';
-import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
+import { finished, firstOutput, freePort, type Lab, LOGIN, openLab, whyNot } from './lab.ts';
 
 /** A session that has printed its first line; how it ended is in `done`. */
 async function openSession(lab: Lab, command = 'exec cat', ...args: string[]) {
@@ -101,9 +101,8 @@ describe('limits', { skip: whyNot }, () => {
     });
   });
 
-  test('unauthenticated connections: at full, a new one is refused, and the client prints why', async () => {
-    const limits = { unauthenticatedStart: 1, unauthenticatedRate: 100, unauthenticatedFull: 1 };
-    await withLab({ ...limits, loginGraceMs: 60_000 }, async (lab) => {
+  test('unauthenticated connections: where none may wait, one more is refused, and the client prints why', async () => {
+    await withLab({ unauthenticated: 1, queued: 0, loginGraceMs: 60_000 }, async (lab) => {
       const { connect } = await import('node:net');
       const idle = connect(lab.gateway.port, '127.0.0.1');
       await new Promise((resolve) => idle.once('data', resolve));
@@ -151,29 +150,94 @@ describe('limits', { skip: whyNot }, () => {
     });
   });
 
+  /** Connections from so many addresses that say nothing; resolves when the gateway has greeted `greeted` of them. */
+  async function silent(lab: Lab, addresses: number, each: number, greeted: number) {
+    const { connect } = await import('node:net');
+    const host = '127.0.0.1';
+    const sockets = Array.from({ length: addresses * each }, (_, n) =>
+      connect({ port: lab.gateway.port, host, localAddress: `127.0.2.${1 + (n % addresses)}` }),
+    );
+    let count = 0;
+    const onGreeting = () => {
+      count += 1;
+    };
+    for (const socket of sockets) socket.on('error', () => {}).once('data', onGreeting);
+    await eventually(
+      async () => count,
+      (seen) => seen >= greeted,
+    );
+    return { end: () => sockets.forEach((socket) => void socket.destroy()) };
+  }
+
+  const logins = async (lab: Lab, count: number) => {
+    const ran = await Promise.all(Array.from({ length: count }, () => lab.ssh(['gateway', 'exit 7'])));
+    const statuses = ran.map(({ status }) => status);
+    assert.deepEqual(statuses, Array<number>(count).fill(7), ran.map(({ err }) => err).join(''));
+  };
+
   test('128 idle strangers at one address keep nobody at another out, twenty logins at once', async () => {
     await withLab({}, async (lab) => {
-      const { connect } = await import('node:net');
-      const idle = Array.from({ length: 128 }, () =>
-        connect({ port: lab.gateway.port, host: '127.0.0.1', localAddress: '127.0.0.2' }),
-      );
-      let greeted = 0;
-      const greet = () => {
-        greeted += 1;
-      };
-      for (const socket of idle) socket.on('error', () => {}).once('data', greet);
-      await eventually(
-        async () => greeted,
-        (count) => count === 16,
-      );
-      const ran = await Promise.all(Array.from({ length: 20 }, () => lab.ssh(['gateway', 'exit 7'])));
-      assert.deepEqual(
-        ran.map(({ status }) => status),
-        Array<number>(20).fill(7),
-        ran.map(({ err }) => err).join(''),
-      );
-      for (const socket of idle) socket.destroy();
+      const idle = await silent(lab, 1, 128, 16);
+      await logins(lab, 20);
+      idle.end();
     });
+  });
+
+  test('idle strangers at many addresses keep nobody out, also not who logs in for the first time', async () => {
+    // They would be ended for saying nothing, and with the login grace.
+    await withLab({ helloMs: 600_000, loginGraceMs: 600_000, queueMs: 600_000 }, async (lab) => {
+      // Every place that strangers can have, and all that may wait.
+      const idle = await silent(lab, 40, 16, 192);
+      // As many as one address has places: the queue is full, so more would be refused on a busy machine.
+      await logins(lab, 16);
+      idle.end();
+    });
+  });
+
+  test('refused connections are a line a source and reason, and their number', async () => {
+    const lab = await openLab({ unauthenticatedPerSource: 2, queuedPerSource: 3 });
+    const idle = await silent(lab, 3, 55, 6 + 3 * 50);
+    await lab.close();
+    idle.end();
+    const lines = lab.events.filter(({ event }) => `${event}`.startsWith('gateway.connection'));
+    const first = lines.filter(({ event }) => event === 'gateway.connection.refused');
+    const full = first.filter(({ reason }) => reason === 'too_many_logins');
+    assert.deepEqual(
+      new Set(full.map(({ remoteAddress }) => remoteAddress)),
+      new Set(['127.0.2.1', '127.0.2.2', '127.0.2.3']),
+    );
+    const sums = lines.filter(
+      ({ event, reason }) => event === 'gateway.connections.refused' && reason === 'too_many_logins',
+    );
+    const refused = full.length + sums.reduce((sum, { connections }) => sum + Number(connections), 0);
+    assert.equal(refused, 3 * 50);
+    assert.ok(lines.length < 30, `${lines.length} lines`);
+  });
+
+  test('a login that is refused is a line with its name and key, and a flood of them is summed up', async () => {
+    const lab = await openLab({ maxAuthAttempts: 100 });
+    const { rawUnauthenticated } = await import('./clients/raw.ts');
+    const { transport, heard, close } = await rawUnauthenticated(lab);
+    const { message } = await import('../../src/lib/ssh/wire.ts');
+    const { SSH } = await import('../../src/lib/ssh/message-numbers.ts');
+    transport.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+    for (let n = 1; n <= 60; n += 1) {
+      const answers = () => heard.filter(([type]) => type === SSH.USERAUTH_FAILURE).length;
+      transport.send(message(SSH.USERAUTH_REQUEST, LOGIN, 'ssh-connection', 'password', false, 'guess'));
+      await eventually(
+        async () => answers(),
+        (count) => count === n,
+      );
+    }
+    close();
+    await lab.close();
+    const lines = lab.events.filter(({ event }) => event === 'gateway.login.refused');
+    assert.equal(lines.length, 20);
+    const sums = lab.events.filter(({ event }) => event === 'gateway.logins.refused');
+    assert.deepEqual(
+      sums.map(({ source, reason, logins }) => [source, reason, logins]),
+      [['127.0.0.1', 'other_method', 40]],
+    );
   });
 
   test('whoever waits too long in line is told so, and whoever says nothing leaves it to the next', async () => {
@@ -357,66 +421,86 @@ describe('login nodes: failures told apart', { skip: whyNot }, () => {
   });
 });
 
-test('start:rate:full: none refused below start, the rate from there on, all at full', () => {
-  const limits = { unauthenticatedStart: 100, unauthenticatedRate: 30, unauthenticatedFull: 200 };
-  const share = (waiting: number) => {
-    let refused = 0;
-    for (let n = 0; n < 1000; n += 1) if (isRefused(waiting, limits, () => n / 1000)) refused += 1;
-    return refused / 10;
+/** Connections at an admission: `begun` and `gone` have the numbers of those that were started and that gave way. */
+function connections(admission: Admission) {
+  const begun: number[] = [];
+  const gone: number[] = [];
+  const leaves = new Map<number, () => void>();
+  let last = 0;
+  return {
+    begun,
+    gone,
+    leave: (number: number) => leaves.get(number)?.(),
+    enter(address: string, isIdle = true): number {
+      last += 1;
+      const number = last;
+      admission.enter(address, {
+        start(leave) {
+          begun.push(number);
+          leaves.set(number, leave);
+        },
+        giveWay: () => gone.push(number),
+        isIdle: () => isIdle,
+      });
+      return number;
+    },
   };
-  assert.deepEqual([0, 99, 100, 150, 199, 200, 5000].map(share), [0, 0, 30, 65, 99.3, 100, 100]);
-});
+}
 
 test('a handshake that leads to a login costs its source nothing; one that comes to nothing does', () => {
   const admission = new Admission({ ...defaultLimits, handshakesPerSource: 1, handshakesPerSourceBurst: 5 });
+  const { enter, leave, gone } = connections(admission);
   for (let login = 0; login < 200; login += 1) {
-    assert.equal(admission.enter('192.0.2.1'), undefined);
+    const number = enter('192.0.2.1');
     assert.equal(admission.handshakeMs('192.0.2.1'), 0, `login ${login}`);
     assert.equal(admission.admit('192.0.2.1', 'user_1'), undefined);
+    leave(number);
     admission.end('192.0.2.1', 'user_1');
   }
+  assert.deepEqual(gone, []);
   const waits = Array.from({ length: 7 }, () => admission.handshakeMs('192.0.2.2'));
   assert.deepEqual(waits.slice(0, 5), [0, 0, 0, 0, 0]);
   assert.ok(waits.slice(5).every((ms) => ms > 0));
 });
 
-test('one source never takes all the unauthenticated connections', () => {
-  const admission = new Admission({ ...defaultLimits, unauthenticatedPerSource: 2, queuedPerSource: 1 });
-  const enter = (address: string) => admission.enter(address);
-  assert.deepEqual(['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1', '10.0.0.1'].map(enter), [
-    undefined,
-    undefined,
-    'wait',
-    undefined,
-    undefined,
-  ]);
-  let started = 0;
-  const waiting = {
-    start() {
-      started += 1;
-    },
-    refuse() {},
-  };
-  admission.queue('2001:db8::3', waiting);
-  assert.equal((enter('2001:db8::4') as { reason: string }).reason, 'too_many_logins');
-  admission.leave('10.0.0.1');
-  assert.equal(started, 0);
-  admission.leave('2001:db8::1');
-  assert.equal(started, 1);
-  assert.equal(enter('2001:db8::3'), undefined);
+test('one source never takes all the unauthenticated connections, and 56 bits of IPv6 are one', () => {
+  const { enter, leave, begun, gone } = connections(
+    new Admission({ ...defaultLimits, unauthenticatedPerSource: 2, queuedPerSource: 1 }),
+  );
+  for (const address of [
+    '2001:db8::1',
+    '2001:db8:0:ff::2',
+    '2001:db8:0:7::3',
+    '2001:db8:0:100::1',
+    '10.0.0.1',
+  ])
+    enter(address);
+  assert.deepEqual([begun, gone], [[1, 2, 4, 5], []]);
+  enter('2001:db8:0:3::4');
+  assert.deepEqual(gone, [6]);
+  leave(5);
+  assert.deepEqual(begun, [1, 2, 4, 5]);
+  leave(1);
+  assert.deepEqual(begun, [1, 2, 4, 5, 3]);
 });
 
-test('a source with a live session is spared the crowd of strangers', () => {
-  const limits = {
+test('strangers who do nothing make room, and never take what is kept for sources that logged in lately', () => {
+  const admission = new Admission({
     ...defaultLimits,
-    unauthenticatedStart: 4,
-    unauthenticatedRate: 100,
-    unauthenticatedFull: 4,
-  };
-  const admission = new Admission(limits);
-  admission.enter('10.0.0.1');
+    unauthenticated: 8,
+    unauthenticatedPerSource: 3,
+    queued: 0,
+  });
+  const { enter, leave, begun, gone } = connections(admission);
+  const known = enter('10.0.0.1');
   assert.equal(admission.admit('10.0.0.1', 'ada'), undefined);
-  for (let n = 0; n < 4; n += 1) assert.equal(admission.enter('10.0.0.2'), undefined);
-  assert.notEqual(admission.enter('10.0.0.3'), undefined);
-  assert.equal(admission.enter('10.0.0.1'), undefined);
+  leave(known);
+  // The session is over since: that it was there counts.
+  admission.end('10.0.0.1', 'ada');
+  for (const source of [2, 3]) for (let n = 0; n < 3; n += 1) enter(`10.0.0.${source}`, n > 0);
+  assert.deepEqual([begun.length, gone], [7, []]);
+  enter('10.0.0.4');
+  assert.deepEqual(gone, [3]);
+  for (let n = 0; n < 2; n += 1) enter('10.0.0.1');
+  assert.deepEqual([begun.length, gone], [10, [3]]);
 });

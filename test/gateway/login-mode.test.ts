@@ -1,9 +1,9 @@
 /** Login modes: `Shared`, everyone uses one login node; `PerUser`, each person has their own. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAuthorize } from '../../src/app/authorize-login.ts';
-import type { LoginNodeReport } from '../../src/domain/manifest.ts';
-import { findObservation, recordSlurmReport } from '../../src/store/observations.ts';
+import type { LoginNodeReport } from '../../src/domain/access/manifest.ts';
+import { createAuthorize } from '../../src/service/compose/authorize-login.ts';
+import { findObservation, recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 

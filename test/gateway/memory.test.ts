@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { hold, holders, PIECE, release, take, toKeep } from '../../src/gateway/memory.ts';
-import { adopt, createReads, readChunks } from '../../src/gateway/reads.ts';
-import { writeNow } from '../../src/gateway/write-now.ts';
+import { hold, holders, PIECE, release, take, toKeep } from '../../src/gateway/ssh/transport/memory.ts';
+import { adopt, createReads, readChunks } from '../../src/gateway/ssh/transport/reads.ts';
+import { writeNow } from '../../src/gateway/ssh/transport/write-now.ts';
 
 test('a piece is given out again when the last holder has released it, and not before', () => {
   const first = take(PIECE);

@@ -1,8 +1,8 @@
 /** The policy and the loopback rule as tables; the names are the contract's sentences ("SSH gateway behaviour"). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Ask, judge, type Side } from '../../src/gateway/policy.ts';
-import { isLoopback } from '../../src/ssh/loopback.ts';
+import { type Ask, judge, type Side } from '../../src/gateway/ssh/relay/policy.ts';
+import { isLoopback } from '../../src/lib/loopback.ts';
 
 const session = (name: string, more: { command?: string; subsystem?: string } = {}): Ask => ({
   kind: 'request',

@@ -1,10 +1,12 @@
 /** A TCP proxy in front of the gateway that says where people come from (PROXY protocol, version 2), with real ssh. */
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { connect, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GatewayOptions } from '../../src/gateway/index.ts';
-import { readProxyHeader } from '../../src/gateway/proxy-protocol.ts';
+import type { GatewayOptions } from '../../src/gateway/ssh/index.ts';
+import { readProxyHeader } from '../../src/gateway/ssh/transport/proxy-protocol.ts';
+import { eventually } from '../support/app.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
@@ -124,6 +126,65 @@ describe('behind a proxy', { skip: whyNot }, () => {
     await closed;
     assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
   });
+
+  test('what a refused client sends after its header is not taken for another connection', async (t) => {
+    const lab = await openLab({ unauthenticated: 1, queued: 0 }, [], trusting());
+    const open = async (head: Buffer) => {
+      const socket = connect(lab.gateway.port, '127.0.0.1');
+      t.after(() => socket.destroy());
+      socket.on('error', () => {}).write(head);
+      await new Promise((resolve) => socket.once('data', resolve));
+      return socket;
+    };
+    // The first has the only place, which its address cannot take from itself.
+    await open(fromV4);
+    const refused = await open(fromV4);
+    const closed = new Promise((resolve) => refused.once('close', resolve));
+    refused.write('SSH-2.0-x\r\n');
+    await closed;
+    await lab.close();
+    const counted = lab.events.filter(({ event }) => /^gateway\.connections?\.refused$/.test(`${event}`));
+    assert.deepEqual(
+      counted.map(({ event, remoteAddress }) => [event, remoteAddress]),
+      [['gateway.connection.refused', '203.0.113.7']],
+    );
+  });
+
+  for (const [where, proxy, head, most] of [
+    ['from a client', 'nobody', Buffer.alloc(0), 0],
+    // What comes along with the header, in one read.
+    ['behind a proxy', '127.0.0.2', fromV4, 64 * 1024],
+  ] as const)
+    test(`of a connection that waits ${where} nothing is read that a client sends`, async (t) => {
+      const never = { helloMs: 600_000, loginGraceMs: 600_000, queueMs: 600_000 };
+      const isProxy = (address: string) => address === proxy;
+      const lab = await openLab({ ...never, unauthenticatedPerSource: 1 }, [], { isProxy });
+      t.after(() => lab.close());
+      const accepted: Socket[] = [];
+      const onSocket = (message: unknown) => {
+        const { socket } = message as { socket: Socket };
+        if (socket.remoteAddress?.endsWith('127.0.0.2')) accepted.push(socket);
+      };
+      subscribe('net.server.socket', onSocket);
+      t.after(() => unsubscribe('net.server.socket', onSocket));
+      const open = (sent: Buffer) => {
+        const socket = connect({ port: lab.gateway.port, host: '127.0.0.1', localAddress: '127.0.0.2' });
+        t.after(() => socket.destroy());
+        socket.on('error', () => {}).write(Buffer.concat([head, sent]));
+        return socket;
+      };
+      // It has the only place of its address, and says nothing.
+      await new Promise((resolve) => open(Buffer.alloc(0)).once('data', resolve));
+      for (let n = 0; n < 20; n += 1) open(Buffer.alloc(2 ** 20, 'x'));
+      await eventually(
+        async () => accepted.length,
+        (count) => count === 21,
+      );
+      assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+      const waiting = accepted.slice(1).map(({ bytesRead }) => bytesRead);
+      assert.ok(Math.max(...waiting) <= most, `${Math.max(...waiting)} bytes`);
+      if (most > 0) assert.ok(Math.min(...waiting) >= head.length, 'the header is read');
+    });
 
   for (const [who, how] of [
     ['nobody who is trusted', { isProxy: () => false }],

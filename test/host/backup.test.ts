@@ -27,7 +27,9 @@ function andromeda(cwd: string, ...args: string[]) {
     text
       .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
       .replace(/before-restore-\w+/g, 'before-restore-TIME')
-      .replace(/[\d.]+ MiB/g, 'SIZE');
+      .replace(/[\d.]+ [KM]iB/g, 'SIZE')
+      .replace(/All \d+ parts/g, 'All N parts')
+      .replace(/ed25519:[\w+/=]+/g, 'ed25519:KEY');
   return [status, plain(stdout), plain(stderr)];
 }
 
@@ -70,9 +72,15 @@ Next:
   2. What changed after that time is not in it: revoke again the keys, and remove again the people, that must not get in.
 `;
   const was = `${other} is as it was at TIME, under Andromeda ${manifest.version}.\n`;
-  assert.deepEqual(first, [0, was + next, '']);
+  const whole = (by: string) => `All N parts of the backup are as they were made, signed by ${by}\n`;
+  const noted = 'ed25519:KEY. Is that the key that you noted (admin audit key)?';
+  assert.deepEqual(first, [0, was + whole(noted) + next, '']);
   const kept = `What was there before is in ${other}/before-restore-TIME; remove it when all is well.\n`;
-  assert.deepEqual(andromeda(place.path, 'restore', 'backup', '--data', 'data'), [0, was + kept + next, '']);
+  assert.deepEqual(andromeda(place.path, 'restore', 'backup', '--data', 'data'), [
+    0,
+    was + whole('the key of this installation.') + kept + next,
+    '',
+  ]);
 });
 
 test('what cannot be backed up or restored is one sentence on stderr', async () => {
@@ -96,7 +104,7 @@ test('what cannot be backed up or restored is one sentence on stderr', async () 
   writeFileSync(join(cwd, 'wrong.yaml'), 'dataDirectory: x\n');
   const [status, , stderr] = said('backup', 'file', '--config', 'wrong.yaml');
   assert.equal(status, 1);
-  assert.match(String(stderr), /^andromeda: wrong\.yaml: dataDirectory is not a setting; /);
+  assert.match(String(stderr), /^andromeda: wrong\.yaml:1: dataDirectory is not a setting; /);
 });
 
 test('a backup does not go into the data directory that it is of, by whatever name', () => {

@@ -15,10 +15,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse, stringify } from 'yaml';
-import type { Lab } from '../../src/domain/lab.ts';
-import { openStore } from '../../src/store/index.ts';
-import { createInstallation } from '../../src/store/installation.ts';
-import { createPerson } from '../../src/store/people.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { createInstallation } from '../../src/store/data-dir/lab.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { createPerson } from '../../src/store/people/people.ts';
 import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -73,15 +73,17 @@ test('before the first start all is well, and nothing is made', async (t) => {
 });
 
 test('a setting that is none, and a file that is not there, are one line', async (t) => {
-  const { file, write, settings } = await installation(t, { sink: {} });
-  assert.match(check(file).lines.join(), /^wrong {2}settings +\S+: sink is not a setting; known here: /);
+  const { file, write, settings } = await installation(t, { sink: {}, log: { level: 'loud' } });
+  const [unknown = '', level = ''] = check(file).lines;
+  assert.match(level, /^wrong {2}settings +\S+:\d+: log\.level must be one of debug, /);
+  assert.match(unknown, /^wrong {2}settings +\S+:\d+: sink is not a setting; known here: /);
   const tls = { cert: 'chain.pem', key: 'key.pem' };
   write({ platform: { ...settings.platform, tls } });
   const { status, lines } = check(file);
   assert.equal(status, 1);
   assert.match(
     lines.join(),
-    /^wrong {2}settings +.*platform\.tls\.cert: cannot read .*chain\.pem \(ENOENT\)/,
+    /^wrong {2}settings +\S+\/andromeda\.yaml:\d+: platform\.tls\.cert: cannot read .*chain\.pem \(ENOENT\)/,
   );
   assert.match(check(`${file}.no`).lines.join(), /^wrong {2}settings .* there is no such file\.$/);
 });
@@ -93,9 +95,18 @@ test('a place for the audit trail that cannot be written is wrong', async (t) =>
     return check(file, '--quiet').lines.join('\n').replaceAll(path, '');
   };
   mkdirSync(join(path, 'logs'));
-  assert.match(about('./none/audit.jsonl'), /^wrong +audit +audit\.file: .* \/none is missing, or not this/);
-  assert.match(about('./logs'), /^wrong +audit +audit\.file: \/logs is no regular file\.$/);
-  assert.match(about('./data/andromeda.db'), /^wrong +settings +.*within the data directory/);
+  assert.match(
+    about('./none/audit.jsonl'),
+    /^wrong +audit +\/andromeda.yaml:11: audit\.file: .* \/none is missing, or not this/,
+  );
+  assert.match(
+    about('./logs'),
+    /^wrong +audit +\/andromeda.yaml:11: audit\.file: \/logs is no regular file\.$/,
+  );
+  assert.match(
+    about('./data/andromeda.db'),
+    /^wrong +settings +\/andromeda.yaml:11: audit\.file .*within the data directory/,
+  );
   assert.equal(about('./logs/audit.jsonl'), '');
 });
 
@@ -122,23 +133,32 @@ test('certificates: which file, when it ends, whether the key fits, and whether 
     ),
   );
   put(authority.issue('server', 7 * dayMs + 60_000));
-  assert.match(line(), /^0 warn +certificate +platform\.tls: \/chain\.pem ends on \S+, in 7 days\. Renew it/);
+  assert.match(
+    line(),
+    /^0 warn +certificate +\S+:\d+: platform\.tls: \/chain\.pem ends on \S+, in 7 days\. Renew it/,
+  );
   put(authority.issue('server', -60_000));
-  assert.match(line(), /^1 wrong +certificate +platform\.tls: \/chain\.pem ended on \S+\. Renew it/);
+  assert.match(line(), /^1 wrong +certificate +\S+:\d+: platform\.tls: \/chain\.pem ended on \S+\. Renew it/);
   put({ cert: authority.issue('server').cert, key: authority.issue('server').key });
   assert.match(
     line(),
-    /^1 wrong +certificate +platform\.tls: The key in \/key\.pem is not that of the first certificate in \/chain\.pem/,
+    /^1 wrong +certificate +\S+:\d+: platform\.tls: The key in \/key\.pem is not that of the first certificate in \/chain\.pem/,
   );
   put({ cert: authority.issue('server').cert, key: 'no key' });
-  assert.match(line(), /^1 wrong +certificate +platform\.tls: \/key\.pem holds no private key in PEM/);
+  assert.match(
+    line(),
+    /^1 wrong +certificate +\S+:\d+: platform\.tls: \/key\.pem holds no private key in PEM/,
+  );
   put({ cert: 'no certificate', key: authority.issue('server').key });
-  assert.match(line(), /^1 wrong +certificate +platform\.tls: \/chain\.pem holds no certificate in PEM\.$/);
+  assert.match(
+    line(),
+    /^1 wrong +certificate +\S+:\d+: platform\.tls: \/chain\.pem holds no certificate in PEM\.$/,
+  );
   put(authority.issue('server', 90 * dayMs));
   const elsewhere = { ...secure.platform, url: `https://gpu.physics.example:${platform}` };
   write({ ...secure, platform: elsewhere });
   const other = RegExp(
-    `^1 wrong +certificate +platform\\.tls: /chain\\.pem is for ${names}, and not for gpu\\.physics\\.example, which the url names\\.$`,
+    `^1 wrong +certificate +/andromeda.yaml:3: platform\\.tls: /chain\\.pem is for ${names}, and not for gpu\\.physics\\.example, which the url names\\.$`,
   );
   assert.match(line(), other);
   write({ ...secure, platform: elsewhere, trustedProxies: ['127.0.0.1'] });
@@ -164,7 +184,7 @@ test('a port that another program has is wrong, and says which setting it is', a
   });
   const status = await new Promise((done) => child.once('close', done));
   const line = RegExp(
-    `^wrong  port +gateway\\.listen, 127\\.0\\.0\\.1 port ${gateway}: in use by another program\\. .*\\n$`,
+    `^wrong  port +\\S+/andromeda.yaml:6: gateway\\.listen, 127\\.0\\.0\\.1 port ${gateway}: in use by another program\\. .*\\n$`,
   );
   assert.match(said, line);
   assert.equal(status, 1);
@@ -237,7 +257,7 @@ test('beside a service that runs, its own ports are its own, and nothing of its 
   chmodSync(join(directory.path, 'kubeconfig'), 0o644);
   const stopped = check(file);
   const kubeconfig = stopped.lines.filter((line) =>
-    /^wrong +cluster file +gamma, .* can be read by everybody/.test(line),
+    /^wrong +cluster file +(\S+\/lab\.yaml:\d+: )?gamma, .* can be read by everybody/.test(line),
   );
   assert.equal(kubeconfig.length, 2, 'as the seed names it, and as the database does');
   assert.equal(stopped.status, 1);
@@ -263,7 +283,10 @@ test('a database that is missing beside keys, or none, or not this account’s t
   chmodSync(data, 0o777);
   assert.match(wrongs(), /^wrong +data +\/data can be written by others\. chmod go-w \/data$/);
   write({ dataDir: 'a/b' });
-  assert.match(wrongs(), /^wrong +data +\/a\/b is not there, and cannot be made: \/a is missing/);
+  assert.match(
+    wrongs(),
+    /^wrong +data +\/andromeda.yaml:10: dataDir: \/a\/b is not there, and cannot be made: \/a is missing/,
+  );
 });
 
 test('a seed is said to be ignored where the database was filled without it', async (t) => {
@@ -306,4 +329,30 @@ test('root looks with the eyes of the account that the service runs as', {
   assert.match(lines.join(), /^wrong {2}settings +Cannot read \S+andromeda\.yaml: EACCES\.$/);
   chownSync(file, 65534, 65534);
   assert.equal(check(file).status, 0);
+});
+
+test('a person whose client runs on the service’s host, and who may not read its settings, gets the doctor of the client', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, async (t) => {
+  const { path } = await installation(t);
+  chmodSync(path, 0o755);
+  const run = spawnSync(program, ['doctor'], {
+    encoding: 'utf8',
+    cwd: path,
+    uid: 65534,
+    env: { PATH: process.env['PATH'], XDG_STATE_HOME: join(path, 'none') },
+  });
+  assert.match(run.stdout + run.stderr, /^wrong +address +None is known for the profile 'default'\.$/m);
+  assert.doesNotMatch(run.stdout + run.stderr, /EACCES/);
+});
+
+test('admin bootstrap finds the installation by itself, as the other commands of the host do', async (t) => {
+  const { path } = await installation(t, { identity: { issuer: 'https://login.example' } });
+  const run = spawnSync(program, ['admin', 'bootstrap', '--email', 'ada@physics.example'], {
+    encoding: 'utf8',
+    cwd: path,
+  });
+  assert.equal(run.status, 0, run.stderr);
+  assert.match(run.stdout, /^ada@physics\.example is an operator of this installation\./);
+  assert.match(run.stdout, /andromeda serve --config andromeda\.yaml$/m);
 });

@@ -71,8 +71,23 @@ test('beside a service that runs all is well, and what is not is said', async (t
       assert.equal(await new Promise((done) => backup.once('close', done)), 0);
       assert.match(
         (await doctor(own)).said,
-        /^ok +backup +The last one is of \S+Z: .*\/backup, [\d.]+ MiB\.$/m,
+        /^ok +backup +The last one is of \S+Z: .*\/backup, [\d.]+ [KM]iB\.$/m,
       );
+    });
+    await t.test('what that backup holds is compared with its manifest', async () => {
+      const whole =
+        /^ok +manifest +All \d+ parts of .*\/backup are as they were made, signed by the key of this installation\.$/m;
+      assert.match((await doctor(own)).said, whole);
+      const backup = new Database(join(place.path, 'backup'));
+      backup.exec("update users set display_name = 'Eve'");
+      backup.close();
+      const { status, said } = await doctor(own, '--quiet');
+      assert.equal(status, 1);
+      assert.match(
+        said,
+        /^wrong +manifest +.*\/backup was changed after it was made \(table users\); take another backup\.$/m,
+      );
+      rmSync(join(place.path, 'backup'));
     });
     const settings = readFileSync(own, 'utf8');
     await app.app[Symbol.asyncDispose]();

@@ -1,11 +1,13 @@
 /** Backups where the configuration keeps them, by the commands: made, listed, tried, restored, and what doctor and check say. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { stringify } from 'yaml';
-import { noteBackupFailure } from '../../src/store/last-backup.ts';
+import { loadAuditKey } from '../../src/service/audit/key.ts';
+import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
@@ -23,8 +25,10 @@ async function installation(t: TestContext) {
     await using opened = await openTestStore();
     await opened.store.close();
     execFileSync('cp', ['-a', opened.dataDir, at('data')]);
+    loadAuditKey(at('data/keys/audit_ed25519.pem'));
   }
-  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at('key')]);
+  const identity = await generateIdentity();
+  writeFileSync(at('key'), `${identity}\n`);
   const [platform, business, issuer, gateway] = await freePorts(4);
   const listen = (port: number | undefined) => ({ listen: `127.0.0.1:${port}` });
   const settings = {
@@ -38,7 +42,7 @@ async function installation(t: TestContext) {
     at,
     config,
     dataDir: at('data'),
-    recipient: readFileSync(at('key.pub'), 'utf8').trim(),
+    recipient: await identityToRecipient(identity),
     configure: (backup: object) =>
       writeFileSync(config, stringify({ ...settings, dataDir: './data', backup }), { mode: 0o600 }),
     /** Runs a command about it. The storage is in this process, so that this one must not wait. */
@@ -62,9 +66,15 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   const place = own.at('backups');
   own.configure({ to: place, encryptTo: own.recipient });
   const missing = await own.run('check', '--quiet');
-  assert.match(missing.stdout, /^wrong +backup +backup\.to: .*\/backups is not there\. Make the directory/m);
+  assert.match(
+    missing.stdout,
+    /^wrong +backup +\S+andromeda\.yaml:\d+: backup\.to: .*\/backups is not there\. Make the directory/m,
+  );
   assert.equal(missing.status, 1);
-  assert.match((await own.run('doctor', '--quiet')).stdout, /^warn +backup +None is in .*\/backups yet\.$/m);
+  assert.match(
+    (await own.run('doctor', '--quiet')).stdout,
+    /^wrong +backup +This service has made none in .*\/backups yet\. What is there cannot be asked: .* does not exist\./m,
+  );
 
   mkdirSync(place, { mode: 0o700 });
   assert.deepEqual(
@@ -79,24 +89,31 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
     const open = await own.run('check', '--quiet');
     assert.match(
       open.stdout,
-      new RegExp(`^warn +backup +backup\\.to: .*/backups can be written by ${who}`, 'm'),
+      new RegExp(
+        `^warn +backup +\\S+andromeda\\.yaml:\\d+: backup\\.to: .*/backups can be written by ${who}`,
+        'm',
+      ),
     );
   }
   chmodSync(place, 0o700);
   const made = await own.run('backup');
   assert.equal(made.status, 0, made.stderr);
-  assert.match(made.stdout, /\.backup\.age: [\d.]+ MiB, read back and checked; encrypted\.\n$/);
+  assert.match(made.stdout, /\.backup\.age: [\d.]+ [KM]iB, read back and checked; encrypted\.\n$/);
   const [file = ''] = made.stdout.split(':');
   const listed = await own.run('backup', '--list');
-  assert.match(listed.stdout, /^\d{4}-\d\d-\d\dT\S+Z +[\d.]+ MiB {2}\S+\.backup\.age\n$/);
+  assert.match(listed.stdout, /^\d{4}-\d\d-\d\dT\S+Z +[\d.]+ [KM]iB {2}\S+\.backup\.age\n$/);
 
   // One that was killed has left this.
   mkdirSync(own.at('tmp/andromeda-drill-99999999-x/data'), { recursive: true });
   const drilled = await own.run('restore', '--drill', '--identity', own.at('key'));
   assert.equal(drilled.status, 0, drilled.stdout + drilled.stderr);
-  assert.match(drilled.stdout, /^ok +backup +\S+\.backup\.age, [\d.]+ MiB, is of \S+Z, by Andromeda /m);
+  assert.match(drilled.stdout, /^ok +backup +\S+\.backup\.age, [\d.]+ [KM]iB, is of \S+Z, by Andromeda /m);
   assert.match(drilled.stdout, /^ok +database +.*every page, index and reference is as it should be\.$/m);
   assert.match(drilled.stdout, /^ok +audit trail +/m);
+  assert.match(
+    drilled.stdout,
+    /^ok +manifest +All \d+ parts of it are as they were made, signed by the key of this installation\.$/m,
+  );
   assert.match(drilled.stdout, /^ok +scratch +\S+ is removed again\.$/m);
   assert.deepEqual(readdirSync(own.at('tmp')), []);
   const without = await own.run('restore', '--drill');
@@ -123,6 +140,10 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   const restored = await own.run('restore', 'newest', '--identity', own.at('key'));
   assert.equal(restored.status, 0, restored.stderr);
   assert.match(restored.stdout, /data is as it was at /);
+  assert.match(
+    restored.stdout,
+    /^All \d+ parts of the backup are as they were made, signed by ed25519:\S+\. Is that the key that you noted/m,
+  );
   assert.equal(restored.stderr, `This is ${file}.\n`);
   assert.ok(existsSync(join(own.dataDir, 'andromeda.db')));
   rmSync(file);
@@ -150,11 +171,19 @@ test('in S3 over TLS: kept, tried and restored on a machine that knows where it 
   const open = await own.run('check', '--quiet');
   assert.match(
     open.stdout,
-    /^wrong +backup +backup\.s3\.credentials: (\S+) can be read by others\. chmod 600 \1$/m,
+    /^wrong +backup +\S+andromeda\.yaml:\d+: backup\.s3\.credentials: (\S+) can be read by others\. chmod 600 \1$/m,
   );
   assert.equal(open.status, 1);
   chmodSync(own.at('s3-key'), 0o600);
 
+  server.fault = () => 403;
+  const unreachable = await own.run('doctor', '--quiet');
+  assert.match(
+    unreachable.stdout,
+    /^wrong +backup +This service has made none in \S+ yet\. What is there cannot be asked: /m,
+  );
+  server.fault = () => undefined;
+  assert.match((await own.run('doctor', '--quiet')).stdout, /^warn +backup +None is in \S+ yet\.$/m);
   const made = await own.run('backup');
   assert.equal(made.status, 0, made.stderr);
   const [file = ''] = /^s3:\/\/backups\/gpu\/\S+\.age/.exec(made.stdout) ?? [];
@@ -162,7 +191,7 @@ test('in S3 over TLS: kept, tried and restored on a machine that knows where it 
   const doctor = await own.run('doctor');
   assert.match(
     doctor.stdout,
-    /^ok +backup +The last one is of \S+Z: s3:\/\/backups\/gpu\/\S+, [\d.]+ MiB, of 1 that are there\.$/m,
+    /^ok +backup +The last one is of \S+Z: s3:\/\/backups\/gpu\/\S+, [\d.]+ [KM]iB, of 1 that are there\.$/m,
   );
   const drilled = await own.run('restore', '--drill', '--identity', own.at('key'));
   assert.equal(drilled.status, 0, drilled.stdout + drilled.stderr);

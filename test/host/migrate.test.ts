@@ -10,18 +10,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { sql } from 'kysely';
 import { stringify } from 'yaml';
-import { type App, startApp } from '../../src/app/index.ts';
-import { loadAuditKey } from '../../src/audit/key.ts';
-import { readConfig } from '../../src/config/index.ts';
-import { auditHash } from '../../src/domain/audit.ts';
+import { auditHash } from '../../src/domain/audit/audit.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
-import { appendAuditEntry, findAuditHash, findLastSeq, listAuditEntries } from '../../src/store/audit.ts';
-import { copyToPostgres } from '../../src/store/copy-database.ts';
-import { endWrites, openPostgres } from '../../src/store/engine.ts';
-import { openStore, type Store } from '../../src/store/index.ts';
-import { createInstallation } from '../../src/store/installation.ts';
-import { systemUserId } from '../../src/store/people.ts';
+import { loadAuditKey } from '../../src/service/audit/key.ts';
+import { type App, startApp } from '../../src/service/compose/index.ts';
+import { readConfig } from '../../src/service/config/index.ts';
+import {
+  appendAuditEntry,
+  findAuditHash,
+  findLastSeq,
+  listAuditEntries,
+} from '../../src/store/audit/audit.ts';
+import { copyToPostgres } from '../../src/store/data-dir/copy-database.ts';
+import { createInstallation } from '../../src/store/data-dir/lab.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { endWrites, openPostgres } from '../../src/store/engine/engine.ts';
+import type { Store } from '../../src/store/engine/index.ts';
+import { systemUserId } from '../../src/store/people/people.ts';
 import { ada, refresh, signIn } from '../identity/issuer/harness.ts';
 import { alpha, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';

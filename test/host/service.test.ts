@@ -4,8 +4,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '../../src/config/index.ts';
-import { firstConfig, unitText } from '../../src/host/service-unit.ts';
+import { readConfig } from '../../src/service/config/index.ts';
+import { firstConfig, unitFiles, unitText } from '../../src/service/host/unit/service-unit.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -22,27 +22,36 @@ const options = {
 const andromeda = (...args: string[]) =>
   spawnSync(join(root, 'scripts/andromeda'), ['service', ...args], { encoding: 'utf8', timeout: 30_000 });
 
-test('systemd-analyze verify finds nothing wrong with the unit', { skip: noSystemd }, () => {
+/** Writes the units into a directory. Returns their files. */
+const writeUnits = (directory: string, changed: object) =>
+  unitFiles({ ...options, ...changed }).map(([name, text]) => {
+    const file = join(directory, name);
+    writeFileSync(file, text);
+    return file;
+  });
+
+test('systemd-analyze verify finds nothing wrong with the units', { skip: noSystemd }, () => {
   using directory = temporaryDirectory();
-  const file = join(directory.path, 'andromeda.service');
   for (const writable of [[], ['/srv/a b/andromeda', '/srv/audit']]) {
-    writeFileSync(file, unitText({ ...options, writable }));
-    const { status, stderr } = spawnSync(analyze, ['verify', '--man=no', file], { encoding: 'utf8' });
+    const files = writeUnits(directory.path, { writable });
+    const { status, stderr } = spawnSync(analyze, ['verify', '--man=no', ...files], { encoding: 'utf8' });
     assert.deepEqual([status, stderr], [0, '']);
   }
 });
 
-test('systemd-analyze security finds little that the service could do besides its work', {
+test('systemd-analyze security finds little that the service and its gateway could do besides their work', {
   skip: noSystemd,
 }, () => {
   using directory = temporaryDirectory();
-  const file = join(directory.path, 'andromeda.service');
-  writeFileSync(file, unitText({ ...options, user: 'andromeda' }));
-  const said = execFileSync(analyze, ['security', '--no-pager', '--offline=true', file], {
-    encoding: 'utf8',
-  });
-  const [, exposure] = /Overall exposure level for andromeda\.service: ([\d.]+)/.exec(said) ?? [];
-  assert.ok(Number(exposure) < 2, `${exposure}\n${said}`);
+  const files = writeUnits(directory.path, { user: 'andromeda' }).filter((file) => file.endsWith('.service'));
+  assert.equal(files.length, 2);
+  for (const file of files) {
+    const said = execFileSync(analyze, ['security', '--no-pager', '--offline=true', file], {
+      encoding: 'utf8',
+    });
+    const [, exposure] = /Overall exposure level for andromeda.*\.service: ([\d.]+)/.exec(said) ?? [];
+    assert.ok(Number(exposure) < 2, `${exposure}\n${said}`);
+  }
 });
 
 test('the unit runs the service as its own account, with its directories and next to no rights', () => {
@@ -50,10 +59,10 @@ test('the unit runs the service as its own account, with its directories and nex
   for (const line of [
     'ExecStart="/opt/with space/andromeda" serve --config /etc/andromeda/andromeda.yaml',
     'ExecStartPre=-"/opt/with space/andromeda" check --quiet --config /etc/andromeda/andromeda.yaml',
-    'ExecReload=/bin/kill -HUP $MAINPID',
+    'ExecReload="/opt/with space/andromeda" service reload --config /etc/andromeda/andromeda.yaml',
     'Type=notify',
     'RestartPreventExitStatus=69 78',
-    'RestartForceExitStatus=SIGHUP',
+    'RestartKillSignal=SIGUSR2',
     'KillMode=process',
     'User=gate',
     'StateDirectory=andromeda',
@@ -75,10 +84,12 @@ test('the configuration to begin with is one that the service takes', () => {
   assert.equal(readConfig(file).dataDir, '/var/lib/andromeda');
 });
 
-test('service print prints the unit', () => {
+test('service print prints the units', () => {
   const { status, stdout, stderr } = andromeda('print');
   const program = join(root, 'scripts/andromeda');
-  if (status === 0) assert.equal(stdout, unitText({ ...options, program, user: 'andromeda' }));
+  const files = unitFiles({ ...options, program, user: 'andromeda' });
+  if (status === 0)
+    assert.equal(stdout, files.map(([name, text]) => `# /etc/systemd/system/${name}\n${text}`).join('\n'));
   else assert.match(stderr, /is a checkout out of the service's reach/);
   const wrong = andromeda('print', '--user', 'a b');
   assert.deepEqual([wrong.status, wrong.stderr], [1, 'andromeda: "a b" is not a name for an account.\n']);

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
-import { feedWatchdog, startSupervision } from '../../src/host/supervision.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { feedWatchdog, startSupervision } from '../../src/service/host/unit/supervision.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
@@ -130,13 +130,20 @@ test('a check that hangs is not fed to the watchdog, and one that fails is', asy
   clearInterval(timer);
 });
 
+test('the first sign of life does not wait for the interval to pass', async () => {
+  const fed = Promise.withResolvers<void>();
+  const timer = feedWatchdog(fed.resolve, async () => {}, 3_600_000);
+  await fed.promise;
+  clearInterval(timer);
+});
+
 test('where nobody wants to know, nothing is started; where it cannot be told, the log says so once', async (t) => {
   await using opened = await openTestStore();
   const lines: string[] = [];
   const log = createLogger('info', (line) => lines.push(line));
-  startSupervision(opened.store, log, {}).stopping();
+  startSupervision(() => opened.store, log, {}).stopping();
   const env = { PATH: '/nowhere', NOTIFY_SOCKET: '/nowhere', WATCHDOG_USEC: '60000' };
-  const supervision = startSupervision(opened.store, log, env);
+  const supervision = startSupervision(() => opened.store, log, env);
   t.after(() => supervision.stopping());
   await eventually(
     async () => lines,

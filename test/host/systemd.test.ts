@@ -1,65 +1,22 @@
 /**
  * The unit under a real systemd, in a container of this machine's own programs whose /etc and /var are empty: installed, started,
  * killed, hung, reloaded, misconfigured, without its port, on a full disk, without its database or with a damaged one, restored from
- * a backup that it made by itself, and stopped.
+ * a backup that it made by itself, and stopped; and what SSH sessions outlive.
  */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { missingForBundle } from '../../scripts/build/bundle.ts';
-import { temporaryDirectory } from '../support/directory.ts';
-import { placeExecutable } from '../support/executable.ts';
-
-const root = join(import.meta.dirname, '../..');
-const nspawn = '/usr/bin/systemd-nspawn';
-const container = [
-  '--register=no',
-  '--keep-unit',
-  '--private-network',
-  '--quiet',
-  '--directory=/',
-  '--volatile=yes',
-];
-const missing = missingForBundle(root);
-
-function reasonToSkip(): string | false {
-  if (missing.length > 0) return `the build needs ${missing.join(', ')}`;
-  if (!existsSync(nspawn)) return `${nspawn} is not installed`;
-  if (!existsSync('/usr/bin/python3')) return 'python3 is not installed';
-  const { status } = spawnSync(nspawn, [...container, '/bin/true'], { timeout: 30_000, stdio: 'ignore' });
-  return status !== 0 && 'systemd-nspawn does not work here';
-}
-
-/** Runs once systemd is up, and switches the machine off. */
-const unit = `[Unit]
-After=basic.target
-[Service]
-Type=oneshot
-ExecStart=/bin/bash /campaign/run.sh
-StandardOutput=file:/campaign/output
-StandardError=file:/campaign/errors
-TimeoutStartSec=400
-`;
+import { alpha } from '../support/app.ts';
+import { noSystemd, runUnderSystemd } from '../support/systemd.ts';
 
 /** Each step writes one line, \`NAME: RESULT\`, which the test reads. */
 const script = `
-config=/etc/andromeda/andromeda.yaml
-show() { systemctl show -P "$1" andromeda; }
-ready() { curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/readyz; }
-until_() { for i in $(seq 300); do if eval "$1"; then return 0; fi; sleep 0.2; done; return 1; }
 processes() { cat /sys/fs/cgroup/system.slice/andromeda.service/cgroup.procs 2>/dev/null | wc -l; }
 said() { journalctl -u andromeda -o cat -p err | grep -c "$1"; }
 # There is no PAM here that runuser would do with.
 as_service() { HOME=/tmp setpriv --reuid=andromeda --regid=andromeda --init-groups /opt/andromeda "$@" --config $config; }
-gateway() { pgrep -u andromeda -f 'andromeda gateway' | sort | tr '\\n' ' '; }
-trap 'kill -s SIGRTMIN+4 1' EXIT
-
-mkdir -p /opt; cp /program/andromeda /opt/andromeda
 /opt/andromeda service install > /campaign/install || exit
 mkdir -p /run/systemd/system/andromeda.service.d
-printf '[Service]\\nWatchdogSec=9\\nRestartSec=1\\n' > /run/systemd/system/andromeda.service.d/test.conf
+printf '[Service]\\nWatchdogSec=9\\nTimeoutStartSec=40\\nRestartSec=1\\n' > /run/systemd/system/andromeda.service.d/test.conf
 systemctl daemon-reload
 # A disk of its own, which is soon full.
 mount -t tmpfs -o size=160m,mode=711 tmpfs /var/lib/andromeda; chown andromeda: /var/lib/andromeda
@@ -67,35 +24,36 @@ mount -t tmpfs -o size=160m,mode=711 tmpfs /var/lib/andromeda; chown andromeda: 
 systemctl start andromeda; echo "started: $? $(show ActiveState) $(ready)"
 systemctl show -P ExecStartPre andromeda | grep -c 'status=0' | sed 's/^/checked: /'
 
+# What an account can open, also with the right that the units give: the data directory, the configuration, and what /proc has of the service.
+opens() {
+  for file in $(find /var/lib/andromeda -type f ! -name '*.pub') $config /proc/$(show MainPID)/{environ,mem}; do
+    setpriv --reuid=$1 --regid=$1 --init-groups --inh-caps=+net_bind_service --ambient-caps=+net_bind_service \
+      sh -c ': < "$1"' sh $file 2> /dev/null && echo $file
+  done
+}
+echo "the service's account opens: $(opens andromeda | grep -oE '(andromeda.db|gateway_client_ed25519|andromeda.yaml|environ|mem)$' | sort | tr '\\n' ' ')"
+echo "the gateway's account: $(gateway | wc -w) $(gateway andromeda | wc -w) opens $(opens andromeda-gateway)"
+
 first=$(show MainPID); held=$(gateway)
 kill -9 $first; until_ '[ $(show MainPID) != $first ] && [ $(show MainPID) != 0 ] && [ $(show ActiveState) = active ]'
 echo "killed: $(show NRestarts) $(ready) $([ "$held" = "$(gateway)" ] && echo same gateway)"
 
 systemctl reset-failed andromeda; before=$(show MainPID)
 kill -USR1 $before; sleep 1; echo "SIGUSR1: $(ready) $(journalctl -u andromeda -o cat | grep -c Debugger)"
-systemctl reload andromeda; until_ 'journalctl -u andromeda -o cat | grep -q serve.reloading' ; sleep 1; until_ '[ $(ready) = 200 ]'
-echo "reloaded: $([ $before = $(show MainPID) ] && echo same process) $([ "$held" = "$(gateway)" ] && echo same gateway)"
-
-cp /program/andromeda /opt/next; before=$(show MainPID)
-/opt/andromeda service upgrade /opt/next > /campaign/upgrade
-echo "upgraded: $? $(ready) $([ $before = $(show MainPID) ] && echo same process) $([ -n "$(gateway)" ] && [ "$held" != "$(gateway)" ] && echo new gateway)"
-printf '#!/bin/sh\\ncase $1 in version) echo andromeda 9.9.9;; check) ;; *) exit 1;; esac\\n' > /opt/broken
-/opt/andromeda service upgrade /opt/broken 2> /campaign/broken
-echo "put back: $? $(ready) $([ -n "$(gateway)" ] && echo gateway)"
-printf '#!/bin/sh\\ncase $1 in version) echo andromeda 9.9.9;; check) ;; *) exec sleep 900;; esac\\n' > /opt/hanging
-systemctl reset-failed andromeda; /opt/andromeda service upgrade /opt/hanging 2> /campaign/hanging
-until_ '[ $(ready) = 200 ]'; echo "hanging: $? $(ready) $(grep -c 'did not serve' /campaign/hanging)"
-/opt/andromeda service upgrade /bin/false 2>> /campaign/broken; echo "refused at once: $? $(ready)"
-mv /opt/andromeda /opt/good; head -c 20000000 /opt/good > /opt/andromeda; chmod 755 /opt/andromeda
-systemctl reload andromeda; until_ 'journalctl -u andromeda -o cat | grep -q "does not run"'; echo "damaged: $(ready)"
-mv /opt/good /opt/andromeda
+systemctl reload andromeda
+echo "reloaded: $? $(ready) $([ $before = $(show MainPID) ] && echo same process) $([ "$held" = "$(gateway)" ] && echo same gateway)"
+# For longer than the watchdog waits.
+for i in $(seq 9); do systemctl reload andromeda || echo "reload $i failed"; sleep 1.5; done
+echo "and nine times: $(ready) $([ $before = $(show MainPID) ] && echo same process) $(show NRestarts)"
+systemctl restart andromeda
+echo "started again: $? $(ready) $([ $before = $(show MainPID) ] || echo another process) $([ "$held" = "$(gateway)" ] && echo same gateway)"
 
 systemctl reset-failed andromeda; before=$(show MainPID)
 kill -STOP $before; until_ '[ $(show MainPID) != $before ] && [ $(show MainPID) != 0 ] && [ $(show ActiveState) = active ]'
 echo "hung: $(ready) $(journalctl -u andromeda -o cat | grep -c 'Watchdog timeout')"
 
 cp $config /tmp/good; echo 'sink: 1' >> $config
-systemctl reload andromeda; until_ 'journalctl -u andromeda -o cat | grep -q "sink is not"'; echo "refused: $(ready)"
+systemctl reload andromeda 2>/dev/null; echo "refused: $? $(ready) $(journalctl -u andromeda -o cat | grep -c 'andromeda: .*sink is not a setting')"
 systemctl restart andromeda 2>/dev/null; echo "misconfigured: $? $(show ActiveState) $(show ExecMainStatus)"
 sleep 4; echo "left alone: $(show ActiveState) $(show NRestarts)"
 journalctl -u andromeda -o cat -p err | grep -c 'sink is not a setting' | sed 's/^/in words: /'
@@ -108,7 +66,7 @@ kill $other; wait $other 2>/dev/null
 
 install -d -m 0700 -o andromeda -g andromeda /var/backups/andromeda
 echo 'backup: { every: 24h, keep: 14, to: /var/backups/andromeda }' >> $config
-/opt/andromeda service install > /dev/null
+/opt/andromeda service install > /campaign/again
 systemctl start andromeda; echo "again: $? $(ready)"
 until_ 'journalctl -u andromeda -o cat | grep -q backup.made'; echo "kept: $(ls /var/backups/andromeda | wc -l)"
 head -c 200000000 /dev/zero > /var/lib/andromeda/filler 2>/dev/null; until_ '[ $(ready) = 503 ]'
@@ -131,58 +89,30 @@ systemctl stop andromeda; echo "stopped: $? $(show ActiveState) $(processes) $(g
 mkdir -p /run/systemd/system/andromeda.service.d; printf '[Service]\\nTimeoutStopSec=2\\n' > /run/systemd/system/andromeda.service.d/stop.conf
 systemctl daemon-reload; systemctl start andromeda; kill -STOP $(show MainPID)
 systemctl stop andromeda; until_ '[ -z "$(gateway)" ]'; echo "stopped by force: $(gateway)$(processes)"
-journalctl -u andromeda -o cat --no-pager > /campaign/journal
 `;
 
 test('under systemd: ready, alive, reloaded, restarted where that helps and left alone where it does not', {
-  skip: reasonToSkip(),
+  skip: noSystemd(),
   timeout: 900_000,
 }, async () => {
-  using directory = temporaryDirectory();
-  const program = join(directory.path, 'andromeda');
-  await placeExecutable(program);
-  const campaign = join(directory.path, 'campaign');
-  mkdirSync(campaign);
-  writeFileSync(join(campaign, 'run.sh'), script);
-  writeFileSync(join(campaign, 'campaign.service'), unit);
-  const binds = [
-    `--bind=${campaign}:/campaign`,
-    `--bind-ro=${program}:/program/andromeda`,
-    `--bind-ro=${campaign}/campaign.service:/etc/systemd/system/campaign.service`,
-  ];
-  const mask = 'systemd.mask=systemd-networkd-wait-online.service';
-  const boot = ['--boot', 'systemd.firstboot=no', 'systemd.unit=campaign.service', mask];
-  const machine = spawn(nspawn, [...container, ...binds, ...boot], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let shown = '';
-  for (const stream of [machine.stdout, machine.stderr])
-    stream.setEncoding('utf8').on('data', (part) => {
-      shown += part;
-    });
-  const limit = setTimeout(() => machine.kill('SIGKILL'), 600_000);
-  await new Promise((done) => machine.once('close', done));
-  clearTimeout(limit);
-  const read = (name: string) =>
-    existsSync(join(campaign, name)) ? readFileSync(join(campaign, name), 'utf8') : `no ${name}`;
-  const output = read('output');
-  const context = `${output}\n${read('errors')}\n${read('journal')}\n${shown.slice(-2000)}`;
+  const { lines, read, context } = await runUnderSystemd(script);
   assert.deepEqual(
-    output.trimEnd().split('\n'),
+    lines,
     [
       'started: 0 active 200',
       'checked: 1',
+      "the service's account opens: andromeda.db andromeda.yaml environ gateway_client_ed25519 mem ",
+      "the gateway's account: 1 0 opens ",
       'killed: 1 200 same gateway',
       'SIGUSR1: 200 0',
-      'reloaded: same process same gateway',
-      'upgraded: 0 200 same process new gateway',
-      'put back: 1 200 gateway',
-      'hanging: 0 200 1',
-      'refused at once: 1 200',
-      'damaged: 200',
-      'hung: 200 2',
-      'refused: 200',
+      'reloaded: 0 200 same process same gateway',
+      'and nine times: 200 same process 0',
+      'started again: 0 200 another process same gateway',
+      'hung: 200 1',
+      'refused: 1 200 1',
       'misconfigured: 1 failed 78',
       'left alone: failed 0',
-      'in words: 2',
+      'in words: 1',
       'port taken: 1 failed 69',
       'again: 0 200',
       'kept: 1',
@@ -201,10 +131,81 @@ test('under systemd: ready, alive, reloaded, restarted where that helps and left
     ],
     context,
   );
-  assert.match(read('upgrade'), /^The service is .+ now; it was /);
-  assert.match(
-    read('broken'),
-    /The new program did not serve\. \/opt\/andromeda is the one before again[\s\S]*`\/opt\/andromeda\.new version` does not answer/,
-  );
+  assert.match(read('install'), /Make the first operator/);
+  assert.doesNotMatch(read('again'), /first operator/);
+  assert.match(read('again'), /The configuration that was there stays\./);
   assert.match(read('doctor'), /^ok +audit trail/m);
+});
+
+const login = `${alpha}.root`;
+/**
+ * Sessions from OpenSSH's client to its server. The gateway is the program's; the service is one of it with a database, which lets a
+ * key in (test/gateway/process/service.ts).
+ */
+const sessions = `
+/opt/andromeda service install > /campaign/install || exit
+lab=/opt/lab; mkdir -p $lab /root /run/sshd; cd $lab
+for key in host client node user; do ssh-keygen -q -t ed25519 -N '' -C '' -f $key; done
+chown andromeda: host client
+id sshd > /dev/null 2>&1 || useradd --system --home-dir /run/sshd --shell /usr/sbin/nologin sshd
+usermod -p '*' root
+printf '%s\\n' 'Port 2200' 'ListenAddress 127.0.0.1' "HostKey $lab/node" "AuthorizedKeysFile $lab/client.pub" 'StrictModes no' \\
+  'UsePAM no' 'PermitRootLogin yes' > sshd_config
+/usr/sbin/sshd -f $lab/sshd_config
+printf '{"configFile":"%s","keys":{"host":"%s","client":"%s"},"loginName":"%s","userKey":"%s","loginNode":{"host":"127.0.0.1","port":2200,"hostKey":"%s"}}' \\
+  $config $lab/host $lab/client ${login} "$(cat user.pub)" "$(cat node.pub)" > order.json
+echo "[127.0.0.1]:2222 $(cat host.pub)" > known_hosts
+# Starts a session that sends back what is written to descriptor 9.
+log_in() {
+  exec 9>&-; rm -f in; mkfifo in; : > out
+  ssh -F none -o UserKnownHostsFile=$lab/known_hosts -o BatchMode=yes -o IdentitiesOnly=yes -i user -l ${login} -p 2222 127.0.0.1 cat \\
+    < in > out 2> err & exec 9> in
+}
+goes_on() { echo $1 >&9; until_ "grep -qx $1 out" && echo the session goes on; }
+listens() { until_ '(: > /dev/tcp/127.0.0.1/2222) 2> /dev/null'; }
+
+units=/run/systemd/system/andromeda.service.d; mkdir -p $units
+printf '%s\\n' '[Service]' Type=simple WatchdogSec=0 RestartSec=1 ExecStartPre= ExecStart= \\
+  "ExecStart=/checkout/node_modules/node/bin/node /checkout/test/gateway/process/service.ts $lab/order.json" > $units/test.conf
+# As it was before the gateway had units of its own.
+printf '[Service]\\nEnvironment=ANDROMEDA_GATEWAY_LAUNCHER=\\n' > $units/old.conf
+systemctl daemon-reload; systemctl start andromeda; listens; log_in
+echo "before: $(goes_on one), $(gateway andromeda | wc -w) $(gateway | wc -w)"
+rm $units/old.conf; systemctl daemon-reload; systemctl restart andromeda
+until_ '[ -n "$(gateway)" ]'; listens
+echo "with the units: $(goes_on two), $(gateway andromeda | wc -w) $(gateway | wc -w)"
+log_in; goes_on three
+until_ '[ -z "$(gateway andromeda)" ]'; echo "the old gateway: $(gateway andromeda)"
+
+held=$(gateway); before=$(show MainPID); systemctl restart andromeda
+echo "restarted: $([ $before != $(show MainPID) ] && echo another service), $(goes_on four), $([ "$held" = "$(gateway)" ] && echo same gateway)"
+before=$(show MainPID); kill -9 $before; until_ '[ $(show MainPID) != $before ] && [ $(show MainPID) != 0 ]'
+echo "killed: $(goes_on five), $([ "$held" = "$(gateway)" ] && echo same gateway)"
+systemctl stop andromeda-gateway.socket 2> /dev/null; echo "without its socket: $(goes_on six), $([ "$held" = "$(gateway)" ] && echo same gateway)"
+kill -STOP $held; systemctl restart andromeda; until_ '[ -n "$(gateway)" ] && [ "$(gateway)" != "$held" ]'
+listens; log_in; echo "hung: $(goes_on seven) in another process"
+systemctl stop andromeda; until_ '[ -z "$(gateway)" ]'
+wait $!; echo "stopped: $? $(grep -q "The gateway is being restarted" err && echo told) $(gateway)$(systemctl list-units --all --no-legend 'andromeda-gateway@*')"
+`;
+
+test('under systemd SSH sessions outlive the service, and units in the place of older ones, but no stop', {
+  skip: noSystemd(),
+  timeout: 900_000,
+}, async () => {
+  const { lines, context } = await runUnderSystemd(sessions);
+  assert.deepEqual(
+    lines,
+    [
+      'before: the session goes on, 1 0',
+      'with the units: the session goes on, 1 1',
+      'the session goes on',
+      'the old gateway: ',
+      'restarted: another service, the session goes on, same gateway',
+      'killed: the session goes on, same gateway',
+      'without its socket: the session goes on, same gateway',
+      'hung: the session goes on in another process',
+      'stopped: 255 told',
+    ],
+    context,
+  );
 });

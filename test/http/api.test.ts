@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import { createApi } from '../../src/api/http/api.ts';
+import { loadDocument } from '../../src/api/http/document.ts';
 import { DomainError, type ErrorCode } from '../../src/domain/error.ts';
-import { createApi } from '../../src/http/api.ts';
-import { loadDocument } from '../../src/http/document.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { eventually } from '../support/app.ts';

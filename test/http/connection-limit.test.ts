@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/api/http/listen.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 
@@ -72,6 +72,7 @@ test('one address may hold so many connections, and another is answered as befor
   assert.equal(await server.idle(40, '127.0.0.66'), 16);
   assert.equal(await server.get('/', {}, '127.0.0.66'), 0);
   for (let i = 0; i < 20; i++) assert.equal(await server.get('/', {}, '127.0.0.7'), 200);
+  // The others of the address are summed up.
   assert.equal(server.log.filter((line) => line.includes('http.connection.refused')).length, 1);
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Document, loadDocument } from '../../src/http/document.ts';
+import { type Document, loadDocument } from '../../src/api/http/document.ts';
 
 type Node = Record<string, unknown>;
 

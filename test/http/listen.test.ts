@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/api/http/listen.ts';
+import { eventually } from '../support/app.ts';
 
 test('what is not readable as a request is refused with the standard body', async () => {
   const listener = await listen((_request, response) => response.end('ok'), {
@@ -55,30 +56,58 @@ async function startKept() {
     const asking = request({ host: '127.0.0.1', port: listener.port, path, agent: by }).end();
     const [response] = (await once(asking, 'response')) as [IncomingMessage];
     const closed = once(response.socket, 'close');
-    response.resume();
-    await once(response, 'end');
-    return { connection: response.headers.connection, wasKept: asking.reusedSocket, closed };
+    const text = (await response.setEncoding('utf8').toArray()).join('');
+    return { connection: response.headers.connection, wasKept: asking.reusedSocket, closed, text };
   };
   return { listener, ask, isSlow: slow.promise, release: held.resolve };
 }
 
-test('a listener that stops answers what comes on kept connections, as the last on each, and takes no others', async () => {
+test('a listener that stops answers for a while, as the last on each connection, and then what is under way', async () => {
   const { listener, ask, isSlow, release } = await startKept();
   assert.equal((await ask('/')).connection, 'keep-alive');
   const other = new Agent({ keepAlive: true });
   const underWay = ask('/slow', other);
   await isSlow;
-  // Nothing here ends by time.
-  const stopped = listener.stop(600_000, 600_000);
-  await assert.rejects(ask('/', false), /ECONNREFUSED/);
+  const stopped = listener.stop(600_000, 1_000);
   const last = await ask('/');
   assert.deepEqual([last.wasKept, last.connection], [true, 'close']);
   await last.closed;
+  assert.equal((await ask('/', false)).connection, 'close');
+  await eventually(
+    () => ask('/', false).then(String, ({ code }: NodeJS.ErrnoException) => code),
+    (code) => code === 'ECONNREFUSED',
+  );
   release();
   const ended = await underWay;
   assert.equal(ended.connection, 'close');
   await ended.closed;
   await stopped;
+});
+
+test('while nothing is served requests wait for what comes next, on connections that stay open', async () => {
+  const { listener, ask, isSlow, release } = await startKept();
+  await ask('/');
+  const underWay = ask('/slow', new Agent({ keepAlive: true }));
+  await isSlow;
+  const paused = listener.pause(600_000);
+  const waiting = [ask('/'), ask('/', false)];
+  release();
+  assert.equal((await underWay).text, 'ok');
+  await paused;
+  listener.serve((_request, response) => response.end('next'), {});
+  const [kept, fresh] = await Promise.all(waiting);
+  assert.deepEqual([kept?.text, kept?.wasKept, fresh?.text], ['next', true, 'next']);
+  await listener.stop(0);
+});
+
+test('what is under way when nothing is served any more is cut at the end of the time for it', async () => {
+  const { listener, ask, isSlow } = await startKept();
+  const underWay = ask('/slow', false);
+  underWay.catch(() => {});
+  await isSlow;
+  await listener.pause(50);
+  await assert.rejects(underWay, /socket hang up/);
+  await listener.stop(0);
 });
 
 test('what nothing is asked on is closed at the end of the time for it, and without one at once', async () => {

@@ -1,14 +1,14 @@
 /** The lists of operations are those of the documents: the compiler holds what these types say. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { operations as BusinessApi } from '../../src/api/business.ts';
-import type { operations as PlatformApi } from '../../src/api/platform.ts';
-import { businessOperations } from '../../src/business/index.ts';
-import type { BusinessDeps } from '../../src/business/operation.ts';
+import { businessOperations } from '../../src/api/business/index.ts';
+import type { BusinessDeps } from '../../src/api/business/operation.ts';
+import type { operations as BusinessApi } from '../../src/api/generated/business.ts';
+import type { operations as PlatformApi } from '../../src/api/generated/platform.ts';
+import { loadDocument, operationsOf } from '../../src/api/http/document.ts';
+import { platformOperations } from '../../src/api/platform/index.ts';
+import type { PlatformDeps } from '../../src/api/platform/operation.ts';
 import type { OperationsOf } from '../../src/domain/operation.ts';
-import { loadDocument, operationsOf } from '../../src/http/document.ts';
-import { platformOperations } from '../../src/platform/index.ts';
-import type { PlatformDeps } from '../../src/platform/operation.ts';
 
 type Business = OperationsOf<BusinessApi, BusinessDeps, 'registerSshKeyForOrganization'>;
 type Platform = OperationsOf<PlatformApi, PlatformDeps>;

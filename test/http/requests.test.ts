@@ -47,8 +47,9 @@ test('requests', async (t) => {
     for (const time of ['2030-13-45T99:99:99Z', '2030-02-30T00:00:00Z', '2016-12-31T23:59:60Z']) {
       refused(await audit(`from=${time}`), 422, time);
       refused(await audit(`to=${time}`), 422, time);
-      const body = { cluster_id: alpha, node_count: 1, ends_at: time };
-      refused(await service.write('/operator/reservations', { as: 'root', body }), 422, time);
+      const grant = { cluster_id: alpha, email: 'eve@elsewhere.example', relation: 'kubernetes.viewer' };
+      const body = { ...grant, expires_at: time };
+      refused(await service.write('/operator/grants', { as: 'root', body }), 422, time);
     }
     assert.equal((await audit('from=2030-02-28T00:00:00Z&to=2032-02-29T00:00:00%2B01:00')).status, 200);
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { createLogger } from '../../src/lib/log.ts';
 import { alpha, physics, type Reply, startTestApp } from '../support/app.ts';
@@ -192,6 +192,47 @@ test('a key that the issuer switched to a moment ago is fetched, however short t
     assert.equal((await service.business('/me', { token: await issuer.token('ada') })).status, 200);
   }
   assert.equal(issuer.requests.get('/jwks'), 3);
+});
+
+test('a token whose key the issuer dropped is refused with the first look at the key set, also if it was accepted before', async () => {
+  await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
+  const { issuer } = service;
+  const me = async (token: string) => (await service.business('/me', { token })).status;
+  const old = await issuer.token('ada', {}, 3600);
+  assert.equal(await me(old), 200);
+  await issuer.rotate();
+  const kept = await issuer.token('bob', {}, 3600);
+  assert.equal(await me(kept), 200);
+  assert.equal(await me(old), 200, 'its key is published still');
+  await issuer.rotate({ drop: true });
+  assert.equal(await me(await issuer.token('bob')), 200);
+  assert.deepEqual([await me(old), await me(kept)], [401, 401]);
+});
+
+test('the key set is fetched again after ten minutes, and what was accepted is good for no longer without it', async () => {
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  try {
+    await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
+    const { issuer } = service;
+    const me = async (token: string) => (await service.business('/me', { token })).status;
+    const dropped = await issuer.token('ada', {}, 3600);
+    assert.equal(await me(dropped), 200);
+    mock.timers.tick(599_000);
+    assert.equal(await me(dropped), 200);
+    mock.timers.tick(2_000);
+    assert.equal(await me(dropped), 200, 'its key is in the set still');
+    await issuer.rotate({ drop: true });
+    mock.timers.tick(601_000);
+    assert.equal(await me(dropped), 401);
+    const orphan = await issuer.token('ada', {}, 3600);
+    assert.equal(await me(orphan), 200);
+    await issuer[Symbol.asyncDispose]();
+    mock.timers.tick(601_000);
+    const { status, body } = await service.business('/me', { token: orphan });
+    assert.deepEqual([status, body.code], [503, 'integration_unavailable']);
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test('many strangers with key IDs that nobody has are 401, and share one fetch of the keys a second', async () => {

@@ -1,8 +1,8 @@
 /** Which sign-in is which account: issuers of our own, and tokens that they could give. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { foldEmail, isEmail } from '../../src/domain/email.ts';
-import { listIdentities } from '../../src/store/identities.ts';
+import { foldEmail, isEmail } from '../../src/domain/people/email.ts';
+import { listIdentities } from '../../src/store/people/identities.ts';
 import { type JWTPayload, physics, startTestApp } from '../support/app.ts';
 
 test('a sign-in is bound to an account by its verified email once; another with the same email is refused', async (t) => {
@@ -26,9 +26,12 @@ test('a sign-in is bound to an account by its verified email once; another with 
     assert.equal(identities.length, 1);
   });
 
-  await t.test('a subject with NUL is nobody', async () => {
-    const refused = await me({ sub: 'a\0b' });
-    assert.deepEqual([refused.status, refused.body.code], [401, 'unauthorized']);
+  await t.test('a subject with NUL or half of a surrogate pair is nobody', async () => {
+    // Stored, two of these would be one.
+    for (const sub of ['a\0b', 'a\ud83db', 'a\ud83eb']) {
+      const refused = await me({ sub });
+      assert.deepEqual([refused.status, refused.body.code], [401, 'unauthorized']);
+    }
   });
 
   await t.test('a second subject is told that the account is bound, and what to do', async () => {

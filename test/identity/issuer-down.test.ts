@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { createRemoteIssuer } from '../../src/identity/remote-issuer.ts';
-import { verifyToken } from '../../src/identity/token.ts';
+import { createRemoteIssuer } from '../../src/api/identity/remote-issuer.ts';
+import { verifyToken } from '../../src/api/identity/token.ts';
 import { startTestIssuer } from '../support/issuer.ts';
 
 const now = () => Date.now();

@@ -4,9 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { describeCheck } from '../../src/cli/admin/cluster-check.ts';
-import { leastPrivilege } from '../../src/domain/kubernetes-rights.ts';
-import { checkKubernetes } from '../../src/sync/drivers/kubernetes/check.ts';
+import { describeCheck } from '../../src/cli/admin/cluster.ts';
+import { leastPrivilege } from '../../src/domain/kubernetes/rights.ts';
+import { checkKubernetes } from '../../src/sync/kubernetes/check.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import type { Rule } from './accounts.ts';
@@ -76,8 +76,8 @@ test('the ClusterRole that is printed is all that it takes, and every rule of it
   }
 });
 
-test('docs/kubernetes.md has the same ClusterRole', () => {
-  const page = readFileSync(new URL('../../docs/kubernetes.md', import.meta.url), 'utf8');
+test('docs/clusters.md has the same ClusterRole', () => {
+  const page = readFileSync(new URL('../../docs/clusters.md', import.meta.url), 'utf8');
   const [, block] = /`andromeda-role\.yaml`:\n\n((?: {4}.*\n)+)/.exec(page) ?? [];
   assert.deepEqual(parse(block ?? ''), JSON.parse(JSON.stringify(leastPrivilege([]))));
 });

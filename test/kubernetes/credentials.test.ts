@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { stringify } from 'yaml';
-import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
-import { checkLab } from '../../src/domain/lab.ts';
-import { openClient } from '../../src/sync/drivers/kubernetes/client.ts';
+import { checkLab } from '../../src/domain/clusters/lab.ts';
+import type { KubernetesSettings } from '../../src/domain/kubernetes/settings.ts';
+import { openClient } from '../../src/sync/kubernetes/client.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { type FakeApi, startFakeApi } from './fake-api.ts';
 

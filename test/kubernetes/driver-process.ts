@@ -1,6 +1,6 @@
 /** A driver in a process of its own, to be killed: brings an API server to as many grants as it is told. */
 import { createLogger } from '../../src/lib/log.ts';
-import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
+import { createKubernetesDriver } from '../../src/sync/kubernetes/index.ts';
 import { clusterId, grant } from './lab.ts';
 
 const { settings, count } = JSON.parse(process.argv[2] ?? '');

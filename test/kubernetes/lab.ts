@@ -1,12 +1,12 @@
 /** A driver and the API server that it drives. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KubernetesAccess } from '../../src/domain/kubernetes-bindings.ts';
-import type { KubernetesSettings } from '../../src/domain/kubernetes-settings.ts';
-import type { KubernetesSideReport } from '../../src/domain/manifest.ts';
+import type { KubernetesSideReport } from '../../src/domain/access/manifest.ts';
+import type { KubernetesAccess } from '../../src/domain/kubernetes/bindings.ts';
+import type { KubernetesSettings } from '../../src/domain/kubernetes/settings.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
 import type { KubernetesDriver } from '../../src/sync/index.ts';
+import { createKubernetesDriver } from '../../src/sync/kubernetes/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import type { BindingObject } from './bindings.ts';
 import { type FakeApi, startFakeApi } from './fake-api.ts';

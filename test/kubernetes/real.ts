@@ -6,11 +6,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
-import { ownLabels } from '../../src/domain/kubernetes-bindings.ts';
+import { ownLabels } from '../../src/domain/kubernetes/bindings.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { checkKubernetes } from '../../src/sync/drivers/kubernetes/check.ts';
-import { type KubernetesClient, openClient } from '../../src/sync/drivers/kubernetes/client.ts';
-import { createKubernetesDriver } from '../../src/sync/drivers/kubernetes/index.ts';
+import { checkKubernetes } from '../../src/sync/kubernetes/check.ts';
+import { type KubernetesClient, openClient } from '../../src/sync/kubernetes/client.ts';
+import { createKubernetesDriver } from '../../src/sync/kubernetes/index.ts';
 import { grant, passOf } from './lab.ts';
 
 const rbac = 'rbac.authorization.k8s.io';

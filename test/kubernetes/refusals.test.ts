@@ -6,7 +6,7 @@ import {
   KubernetesError,
   meaningOf,
   type StatusBody,
-} from '../../src/domain/kubernetes-status.ts';
+} from '../../src/domain/kubernetes/status.ts';
 import { recorded } from './recorded.ts';
 
 const table: [string, string, string?][] = [

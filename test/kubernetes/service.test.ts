@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse, stringify } from 'yaml';
-import type { Lab, LabCluster, LabGrant } from '../../src/domain/lab.ts';
+import type { Lab, LabCluster, LabGrant } from '../../src/domain/clusters/lab.ts';
 import { eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { type FakeApi, startFakeApi } from './fake-api.ts';

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { stringify } from 'yaml';
-import { kubeconfig } from '../../src/domain/kubeconfig.ts';
+import { kubeconfig } from '../../src/domain/kubernetes/kubeconfig.ts';
 import { ada, type Harness, kubernetes, signIn, startHarness } from '../identity/issuer/harness.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { startFakeApi } from './fake-api.ts';
@@ -18,7 +18,7 @@ const noKubectl =
     ? false
     : 'kubectl is not installed (Debian package kubernetes-client)';
 
-/** The flags of an API server that trusts the issuer (docs/kubernetes.md). */
+/** The flags of an API server that trusts the issuer (docs/clusters.md). */
 interface OidcFlags {
   issuer: string;
   clientId: string;

@@ -2,18 +2,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findHostOwners, listHostIds } from '../../src/lib/host-ids.ts';
-import { raiseNextUid } from '../../src/store/access-lists.ts';
+import { raiseNextUid } from '../../src/store/access/access-lists.ts';
 import { openTestStore } from '../support/store.ts';
 
 const account = (username: string, id: number) => ({ username, uid: id, gid: id });
 
-test('a number of an account or a group of this machine is somebody’s; others are free', async () => {
+test('a number or a name of an account or a group of this machine is somebody’s; others are free', async () => {
   const ours = account('nobody', 65_534);
   const owners = await findHostOwners([account('ada', 65_534), account('bob', 29_999), account('daemon', 1)]);
   // An account of the same name is somebody's all the same, unless Andromeda made it.
   assert.match((await findHostOwners([ours])).get(65_534) ?? '', /^the account nobody$/);
   assert.equal(owners.get(65_534), 'the account nobody');
   assert.equal(owners.get(29_999), undefined);
+  // A name is somebody's with any number.
+  const names = [account('nobody', 29_998), account('daemon', 29_997), account('adm', 29_996)];
+  assert.deepEqual(
+    [...(await findHostOwners(names)).values()],
+    ['the account nobody', 'the account daemon', 'the group adm'],
+  );
   assert.ok(listHostIds().includes(65_534));
 });
 

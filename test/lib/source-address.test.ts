@@ -71,15 +71,17 @@ test('what cannot be read, and what contradicts itself, leaves the proxy’s own
   assert.equal(both('192.0.2.1', 'nonsense'), '127.0.0.1');
 });
 
-test('one source is an IPv4 address or an IPv6 network of 64 bits', () => {
+test('one source is an IPv4 address or an IPv6 network of 56 bits', () => {
   const table = [
     ['10.0.0.1', '10.0.0.1'],
     ['::ffff:10.0.0.1', '10.0.0.1'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
-    ['2001:db8::9', '2001:db8:0:0::/64'],
-    ['::1', '0:0:0:0::/64'],
-    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['2001:db8:1:1202:3:4:5:6', '2001:db8:1:1200::/56'],
+    ['2001:db8:1:12ff::9', '2001:db8:1:1200::/56'],
+    ['2001:db8:1:1300::9', '2001:db8:1:1300::/56'],
+    ['2001:db8:1:f::', '2001:db8:1:0::/56'],
+    ['2001:db8::9', '2001:db8:0:0::/56'],
+    ['::1', '0:0:0:0::/56'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/56'],
   ] as const;
   for (const [address, expected] of table) assert.equal(sourceNetwork(address), expected, address);
 });

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { makeDeb } from '../../scripts/packages/deb.ts';
-import { firstConfig } from '../../src/host/service-unit.ts';
+import { firstConfig } from '../../src/service/host/unit/service-unit.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 test('the package has the program, the unit, the account and a configuration that stays as it is left', () => {
@@ -40,6 +40,8 @@ test('the package has the program, the unit, the account and a configuration tha
     [
       '-rw-r----- root/root ./etc/andromeda/andromeda.yaml',
       '-rwxr-xr-x root/root ./usr/bin/andromeda',
+      '-rw-r--r-- root/root ./usr/lib/systemd/system/andromeda-gateway.socket',
+      '-rw-r--r-- root/root ./usr/lib/systemd/system/andromeda-gateway@.service',
       '-rw-r--r-- root/root ./usr/lib/systemd/system/andromeda.service',
       '-rw-r--r-- root/root ./usr/lib/sysusers.d/andromeda.conf',
       '-rw-r--r-- root/root ./usr/share/doc/andromeda/copyright',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LabCluster } from '../../src/domain/lab.ts';
+import type { LabCluster } from '../../src/domain/clusters/lab.ts';
 import { eventually, physics, type Reply, startTestApp } from '../support/app.ts';
 
 const simulated = { computeNodes: 1, gpusPerNode: 1, applyMs: 0 };

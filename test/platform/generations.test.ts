@@ -1,7 +1,7 @@
 /** What moves a cluster's generations, versions and times, and what does not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findCluster, startRelease, updateClusterSettings } from '../../src/store/clusters.ts';
+import { findCluster, startRelease, updateClusterSettings } from '../../src/store/clusters/clusters.ts';
 import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
 import { setSimulated } from './support.ts';
 

@@ -1,7 +1,7 @@
 /** What holds for every Platform route alike: parameters, people, permissions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadDocument } from '../../src/http/document.ts';
+import { loadDocument } from '../../src/api/http/document.ts';
 import { alpha, eventually, physics, type Reply, startTestApp } from '../support/app.ts';
 import { refused, tokenFor } from './support.ts';
 

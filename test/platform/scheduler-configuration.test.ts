@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createCluster } from '../../src/store/clusters.ts';
+import { createCluster } from '../../src/store/clusters/clusters.ts';
+import { findSchedulerState } from '../../src/store/clusters/slurm-configurations.ts';
 import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
 import { refused, setCluster, silence } from './support.ts';
 
@@ -88,6 +89,15 @@ test('Slurm configuration', async (t) => {
     assert.deepEqual([status, body], [200, everything]);
     assert.deepEqual(await cluster(), before);
     assert.equal((await trail()).length, entries);
+  });
+
+  await t.test('an identical body is passed on once more, for a cluster that refused it', async () => {
+    const putAt = async () =>
+      (await findSchedulerState(service.app.store.read, alpha)).configurationPutAt ?? '';
+    const before = await putAt();
+    service.advance(1_000);
+    await put(own(), everything);
+    assert.ok((await putAt()) > before);
   });
 
   await t.test('PUT replaces the whole configuration: an omitted field is cleared', async () => {

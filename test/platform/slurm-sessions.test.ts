@@ -74,7 +74,7 @@ test('applying a Slurm configuration closes the open SSH sessions on the cluster
     const session = await openSession();
     await put({ slurmExtraConfig: 'MaxArraySize=2000' });
     const seen = await observedAt();
-    await service.app.store.write(async ({ changed }) => changed({ clusterId: alpha }));
+    await service.app.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: alpha }));
     await eventually(observedAt, (at) => at > seen);
     await sleep(200);
     assert.equal(session.open, true);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LabCluster } from '../../src/domain/lab.ts';
+import type { LabCluster } from '../../src/domain/clusters/lab.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { refused, setCluster, silence, tokenFor } from './support.ts';
 

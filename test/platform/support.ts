@@ -1,6 +1,6 @@
 /** What the tests of this folder share. */
 import assert from 'node:assert/strict';
-import type { SimulatedSettings } from '../../src/domain/simulated.ts';
+import type { SimulatedSettings } from '../../src/domain/clusters/simulated.ts';
 import { eventually, type Reply, type TestApp } from '../support/app.ts';
 
 /** A refusal has a status, a code, the three fields of the contract and nothing else. */
@@ -28,7 +28,7 @@ export async function setSimulated(
       .set({ driver: JSON.stringify({ simulated }) })
       .where('id', '=', clusterId)
       .execute();
-    changed({ clusterId });
+    changed({ kind: 'cluster', clusterId });
   });
 }
 

@@ -8,7 +8,9 @@ test('while the database is away logins cannot be confirmed and sessions go on; 
   skip: noServers,
   timeout: 240_000,
 }, async () => {
-  await using lab = await openServersLab({ gateway: { limits: { recheckSeconds: 1 } } });
+  await using lab = await openServersLab({
+    gateway: { limits: { recheckSeconds: 1, unconfirmedSeconds: 120 } },
+  });
   const a = await lab.serve('a');
   const b = await lab.serve('b');
   const keyId = await lab.addKey(a);

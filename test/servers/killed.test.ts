@@ -64,5 +64,27 @@ test('kill -9 of a service, which comes back to its sessions; then of all of it,
   assert.equal((await ofA.ended).out, 'up\nstill here');
 });
 
+test('a login at a server whose service is gone ends with a sentence, and the next server lets the person in', {
+  skip: noServers,
+  timeout: 240_000,
+}, async () => {
+  await using lab = await openServersLab();
+  const a = await lab.serve('a');
+  const b = await lab.serve('b');
+  await lab.addKey(a);
+  const open = lab.ssh(a);
+  assert.equal(await open.said, 'up\n');
+  await a.kill('SIGKILL');
+  const { status, err } = await lab.ssh(a).ended;
+  assert.equal(status, 255);
+  assert.match(err, /Access cannot be confirmed at the moment\. Please try again shortly\./);
+  const next = lab.ssh(b);
+  assert.equal(await next.said, 'up\n');
+  for (const { child, ended } of [open, next]) {
+    child.stdin?.end('still here');
+    assert.equal((await ended).out, 'up\nstill here');
+  }
+});
+
 const isPresumed = (reason: string) => reason.includes('was not seen');
 const hasPresumed = (all: Past[]) => all.some(({ end_reason: reason }) => isPresumed(reason));

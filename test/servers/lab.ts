@@ -8,11 +8,12 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { loadKeys } from '../../src/identity/issuer/keys.ts';
-import { loadSshKeySet } from '../../src/ssh/key-set.ts';
-import { openStore, type Store } from '../../src/store/index.ts';
-import { findManifest } from '../../src/store/manifests.ts';
-import { recordSlurmReport } from '../../src/store/observations.ts';
+import { loadKeys } from '../../src/api/identity/issuer/keys.ts';
+import { loadSshKeySet } from '../../src/lib/ssh/key-set.ts';
+import { findManifest } from '../../src/store/access/access-lists.ts';
+import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import type { Store } from '../../src/store/engine/index.ts';
 import { whyNot } from '../gateway/lab.ts';
 import { gatewaysOf, startSshd } from '../gateway/process/lab.ts';
 import { alpha, type Call, eventually, type Reply } from '../support/app.ts';

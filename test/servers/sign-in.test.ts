@@ -1,8 +1,8 @@
 /** Sign-ins and pages behind a proxy that knows no stickiness: two servers are as one, also for whoever guesses. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setPassword } from '../../src/store/passwords.ts';
-import { findPersonByEmail } from '../../src/store/people.ts';
+import { setPassword } from '../../src/store/people/identities.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { type ConsoleApp, signIn } from '../console/harness.ts';
 import {
   adaHash,
@@ -176,6 +176,23 @@ async function guessEverywhere({ lab, issuer }: Pair): Promise<void> {
     assert.equal(refused.status, 429);
     assert.ok(Number(refused.headers.get('retry-after')) > 5);
   }
+
+  // The account is held for all; an address that has not failed has one try, of whichever server.
+  await lab.store.write(({ db, now }) =>
+    db
+      .updateTable('limit_counts')
+      .set({ failures: 60, at: now })
+      .where('name', '=', 'sign-in to account')
+      .execute(),
+  );
+  const fresh = createBrowser(issuer.url, '127.0.0.7');
+  issuer.only = 0;
+  const form = await fresh.visit(device.verification_uri_complete);
+  const guessFresh = () =>
+    fresh.submit(form, '/device/sign-in', { email: person.email, password: 'a wrong guess' });
+  assert.equal((await guessFresh()).status, 403);
+  issuer.only = 1;
+  assert.equal((await guessFresh()).status, 429);
 
   const other = createBrowser(issuer.url, '127.0.0.6');
   for (const server of [0, 1]) {

@@ -3,14 +3,23 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { eventually } from '../support/app.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
-import { accountsOn, associations, type Cluster, driverOf, manifest, person, state } from './people.ts';
+import {
+  accountsOn,
+  associations,
+  type Cluster,
+  driverOf,
+  lastLines,
+  manifest,
+  person,
+  state,
+} from './people.ts';
 
 const hosts = ['head', 'a1', 'a2'];
 const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 const eve = person('eve', 30_003, { loginState: 'waiting_for_key', keyFingerprints: [] });
 
-test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+test('people on a Slurm cluster', { skip: noSlurm, timeout: 290_000 }, async (t) => {
   let lab: SlurmLab;
   let beta: Cluster;
   before(() => {
@@ -134,6 +143,49 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
     assert.equal(await shell('head', 'runuser -u bob -- srun -Q id -un'), 'bob');
   });
 
+  await t.test(
+    'a person without a key cannot submit, and keeps their share, limits and QoS for the next key',
+    async () => {
+      const fields = 'fairshare,maxjobs,maxsubmit,qos,grpsubmit,grpjobs';
+      const set = () =>
+        shell(
+          'head',
+          `sacctmgr -nP show assoc user=bob account=physics format=${fields}; sacctmgr -nP show assoc user=eve`,
+        );
+      await shell(
+        'head',
+        `sacctmgr -i add qos fast grpsubmit=9; sacctmgr -i modify user bob set fairshare=7 maxjobs=3 maxsubmit=5 qos=fast,normal`,
+      );
+      const before = await set();
+      assert.equal(before, '7|3|5|fast,normal||');
+      await shell('head', `runuser -u bob -- sh -c 'cd; sbatch --wrap "sleep 500"; sbatch -H --wrap true'`);
+      const waiting = { ...bob, loginState: 'waiting_for_key' as const, keyFingerprints: [] };
+      const without = await beta.apply(manifest([ada, waiting, eve]));
+      assert.deepEqual([without.failure, without.drifted], [null, undefined]);
+      assert.equal(await shell('head', 'squeue -h -o %u -t pending,running'), '');
+      assert.equal(await set(), '7|3|5|fast,normal|0|0');
+      assert.match(
+        await shell('head', 'runuser -u bob -- sh -c "cd; sbatch --wrap true"'),
+        /AssocGrpSubmitJobsLimit/,
+      );
+      // The limit of a QOS holds in place of the association's: a job is taken, and does not start.
+      await shell('head', `runuser -u bob -- sh -c 'cd; sbatch --qos=fast --wrap "sleep 500"'`);
+      await eventually(
+        () => shell('head', 'squeue -h -o "%u %r"'),
+        (job) => job === 'bob AssocGrpJobsLimit',
+      );
+      // Opened by hand, it is closed again, and what was submitted is cancelled.
+      await shell('head', 'sacctmgr -i modify user bob set grpsubmit=-1');
+      assert.equal((await beta.observe()).drifted, true);
+      assert.equal((await beta.apply(manifest([ada, waiting, eve]))).drifted, undefined);
+      assert.equal(`${await set()} ${await shell('head', 'squeue -h -o %u')}`, '7|3|5|fast,normal|0|0 ');
+      const back = await beta.apply(manifest([ada, bob, eve]));
+      assert.deepEqual([back.failure, back.drifted], [null, undefined]);
+      assert.equal(await set(), before);
+      assert.equal(await shell('head', 'runuser -u bob -- srun -Q id -un'), 'bob');
+    },
+  );
+
   await t.test('another shell is set; one that a host lacks is /bin/bash there', async () => {
     await shell('a2', 'ln -s /bin/bash /etc/zsh-here');
     await beta.apply(manifest([{ ...ada, shell: '/etc/zsh-here' }, bob]));
@@ -157,8 +209,8 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
       const report = await beta.apply(next);
       assert.equal(report.manifestGeneration, next.generation, 'the others converge');
       assert.match(report.failure ?? '', /the account cleo \(uid 1500\) is there already and is not ours/);
-      assert.match(report.failure ?? '', /0x7f0000a1:\d+: the uid 31004 belongs to the account other/);
-      assert.match(report.failure ?? '', /gid 31005 belongs to the group stranger/);
+      assert.match(report.failure ?? '', /0x7f0000a1:\d+: the uid 31004 of dan belongs to the account other/);
+      assert.match(report.failure ?? '', /gid 31005 of fay belongs to the group stranger/);
       assert.match(report.failure ?? '', /\/home\/gus belongs to the uid 1500/);
       assert.deepEqual(
         report.accounts.map(({ userId, loginState }) => [userId, loginState]),
@@ -183,8 +235,31 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
   );
 
   await t.test('what drifted is found and repaired', async () => {
-    const next = manifest([ada, bob]);
+    const etc = `${lab.directory}/etc`;
+    const files = { prolog: { 'a.sh': '#!/bin/sh\nexit 0\n' }, controllerEtc: { 'notes.txt': 'ours\n' } };
+    const next = manifest([ada, bob], files);
     await beta.apply(next);
+    await shell(
+      'head',
+      `echo >> ${etc}/notes.txt; gpasswd -a bob sudo; cp -p ${etc}/prolog.d/00-none ${etc}/andromeda/prolog.d/99-site`,
+    );
+    await shell(
+      'a1',
+      `echo 'exit 1' >> ${etc}/andromeda/prolog.d/50-a.sh; chmod 644 ${etc}/andromeda/epilog.d/00-andromeda`,
+    );
+    await shell('a1', 'usermod -d /tmp bob; chmod 777 /home/bob');
+    await shell('a2', "usermod -p '$6$a$b' bob");
+    assert.equal((await beta.observe()).drifted, true);
+    const drifted = lastLines.filter((line) => line.includes('slurm.drifted')).at(-1) ?? '';
+    for (const what of [
+      /notes\.txt is not as it was put there/,
+      /prolog\.d\/50-a\.sh is not as/,
+      /epilog\.d\/00-andromeda is not as/,
+      /a1:\d+: the account bob has another home/,
+      /a1:\d+: \/home\/bob can be written to by others/,
+      /a2:\d+: the account bob has a password/,
+    ])
+      assert.match(drifted, what);
     await shell('a1', 'userdel ada');
     await shell('a2', 'usermod -e "" hal');
     await shell(
@@ -198,6 +273,24 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t)
     assert.equal(await shell('a2', 'awk -F: \'$1 == "hal" { print $8 }\' /etc/shadow'), '1');
     assert.equal(await shell('head', 'runuser -u bob -- srun -Q id -un; stat -c %U /home/ada'), 'bob\nada');
     assert.equal(await shell('head', 'runuser -u ada -- srun -Q id -un'), 'ada');
+    assert.equal(
+      await shell('a1', 'getent passwd bob | cut -d: -f6; stat -c %a /home/bob'),
+      '/home/bob\n700',
+    );
+    assert.equal(await shell('a2', 'awk -F: \'$1 == "bob" { print $2 }\' /etc/shadow'), '*');
+    const ours = `cat notes.txt andromeda/prolog.d/50-a.sh; stat -c %a andromeda/epilog.d/00-andromeda`;
+    assert.equal(await shell('head', `cd ${etc}; ${ours}`), 'ours\n#!/bin/sh\nexit 0\n755');
+    // What the site may have meant stays, and is said once.
+    const noticed = lastLines.filter((line) => line.includes('slurm.noticed'));
+    assert.equal(noticed.length, 1);
+    assert.match(
+      noticed[0] ?? '',
+      /bob is in the group sudo.*99-site in prolog\.d or epilog\.d of .* is not ours/,
+    );
+    assert.equal(
+      await shell('head', `id -Gn bob; rm ${etc}/andromeda/prolog.d/99-site; gpasswd -d bob sudo`),
+      'bob sudo\nRemoving user bob from group sudo',
+    );
   });
 
   await t.test('release takes away everything of ours but homes', async () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
 import { eventually } from '../support/app.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { type Cluster, driverOf, manifest, person } from './people.ts';
@@ -12,11 +13,12 @@ const bob = person('bob', 30_002);
 
 test('the configuration of a Slurm cluster', {
   skip: noSlurm,
-  timeout: 230_000,
+  timeout: 290_000,
 }, async (t) => {
   let lab: SlurmLab;
   let live: Cluster;
   let original = '';
+  let taken: SlurmConfiguration;
   const file = (name: string) => readFileSync(join(lab.directory, 'etc', name), 'utf8');
   const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
   const pid = (daemon: string) => readFileSync(join(lab.directory, 'run', `${daemon}.pid`), 'utf8').trim();
@@ -25,8 +27,13 @@ test('the configuration of a Slurm cluster', {
   const stateOf = async (job: string) =>
     (await shell('head', `squeue -h -j ${job} -o %T 2>/dev/null`)) || 'gone';
   before(async () => {
-    lab = startSlurmLab({ nodes: 'a1' });
+    lab = startSlurmLab();
     original = file('slurm.conf');
+    taken = {
+      slurmExtraConfig: 'SlurmdTimeout=60',
+      prolog: { 'mark.sh': `#!/bin/sh\necho prolog $SLURM_JOB_ID >> ${lab.directory}/marks\n` },
+      controllerEtc: { 'notes.txt': 'ours\n' },
+    };
     live = driverOf(lab);
     await live.apply(manifest([ada]));
   });
@@ -40,13 +47,12 @@ test('the configuration of a Slurm cluster', {
         () => stateOf(job),
         (is) => is === 'RUNNING',
       );
-      const before = [pid('slurmctld'), pid('slurmd-a1')];
+      const daemons = ['slurmctld', 'slurmd-a1', 'slurmd-a2', 'slurmdbd', 'sshd-head'];
+      const before = daemons.map(pid);
       const report = await live.apply(
         manifest([ada], {
-          slurmPartitions: 'PartitionName=main Nodes=a1\nPartitionName=gpu Nodes=a1 Default=YES State=UP',
-          slurmExtraConfig: 'SlurmdTimeout=60',
-          prolog: { 'mark.sh': `#!/bin/sh\necho prolog $SLURM_JOB_ID >> ${lab.directory}/marks\n` },
-          controllerEtc: { 'notes.txt': 'ours\n' },
+          ...taken,
+          slurmPartitions: 'PartitionName=main Nodes=a1\nPartitionName=gpu Nodes=a1,a2 Default=YES State=UP',
           loginS6Packages: `echo login >> ${lab.directory}/marks`,
         }),
       );
@@ -60,7 +66,10 @@ test('the configuration of a Slurm cluster', {
         await shell('head', "sinfo -h -o %R | sort -u; scontrol show config | grep -o '^SlurmdTimeout.*sec'"),
         'gpu\nmain\nSlurmdTimeout           = 60 sec',
       );
-      assert.deepEqual([pid('slurmctld'), pid('slurmd-a1')], before, 'nothing restarted');
+      assert.deepEqual(
+        daemons.filter((daemon, index) => pid(daemon) !== before[index]),
+        ['slurmctld', 'slurmd-a1', 'slurmd-a2'],
+      );
       assert.deepEqual(live.ended, []);
       assert.equal(await stateOf(job), 'RUNNING');
       const next = await shell('head', "runuser -u ada -- srun -Q sh -c 'echo $SLURM_JOB_ID'");
@@ -73,14 +82,18 @@ test('the configuration of a Slurm cluster', {
     },
   );
 
-  await t.test('live: another node needs a controller that starts, and gets one', async () => {
-    const before = pid('slurmctld');
+  await t.test('live: what only the controller reads restarts no slurmd', async () => {
+    const before = ['slurmctld', 'slurmd-a1', 'slurmd-a2'].map(pid);
     const report = await live.apply(
-      manifest([ada], { slurmExtraConfig: 'NodeName=b1 NodeAddr=127.0.0.9 CPUs=2 State=FUTURE' }),
+      manifest([ada], { ...taken, slurmPartitions: 'PartitionName=other Nodes=a1,a2 Default=YES' }),
     );
     assert.equal(report.failure, null);
-    assert.notEqual(pid('slurmctld'), before);
-    assert.equal(await shell('head', 'sinfo -h -o %R'), 'main', "the site's own partitions are back");
+    const now = ['slurmctld', 'slurmd-a1', 'slurmd-a2'].map(pid);
+    assert.deepEqual(
+      now.map((one, index) => one === before[index]),
+      [false, true, true],
+    );
+    assert.equal(await shell('head', 'sinfo -h -o %R'), 'other');
   });
 
   for (const [what, configuration, reason] of [
@@ -152,5 +165,6 @@ test('the configuration of a Slurm cluster', {
     const report = await live.apply(manifest([ada]));
     assert.deepEqual([report.failure, report.scheduler?.ready?.status], [null, 'True']);
     assert.equal(file('slurm.conf'), original);
+    assert.equal(await shell('head', 'sinfo -h -o %R'), 'main');
   });
 });

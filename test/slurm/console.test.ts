@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import type { Lab } from '../../src/domain/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { type ConsoleApp, signIn, startConsoleApp } from '../console/harness.ts';
 import { show, withPageOf } from '../console/page.ts';
 import { alpha, eventually, physics } from '../support/app.ts';
@@ -110,7 +110,7 @@ test('the web console with a real Slurm cluster behind it', {
       await page.getByLabel('Public key', { exact: true }).fill(bob.publicKey);
       await page.getByRole('button', { name: 'Register the key' }).click();
       await page.getByText('You can log in to alpha').waitFor();
-      await page.locator('.strip', { hasText: 'Login open' }).locator('li.done').nth(3).waitFor();
+      await page.locator('.strip', { hasText: 'Login ready' }).locator('li.done').nth(3).waitFor();
       const copied = async (label: string) => {
         await page.getByRole('button', { name: `Copy: ${label}` }).click();
         await page
@@ -120,7 +120,7 @@ test('the web console with a real Slurm cluster behind it', {
         return (await page.evaluate('navigator.clipboard.readText()')) as string;
       };
       const line = await copied('log in to alpha');
-      await page.getByText('ssh configuration, VS Code, the host key').click();
+      await page.getByText('SSH config, VS Code, host key').click();
       bob.take(line, await copied('host key of the gateway to alpha'));
       const login = await bob.run('id -un; hostname; srun -Q hostname');
       assert.match(login.out, /^bob\nhead\na[12]\n$/, login.err);
@@ -139,7 +139,7 @@ test('the web console with a real Slurm cluster behind it', {
       await head(`scontrol update NodeName=a2 State=DRAIN Reason='${reason}'`);
       await page.getByText('5 of 16 GPUs free on 2 nodes').waitFor();
       await show(page, `/clusters/${alpha}`);
-      await page.getByText(`a2 takes no work: ${reason}`, { exact: true }).waitFor();
+      await page.getByText(`a2 is unavailable: ${reason}`, { exact: true }).waitFor();
       const row = page.getByRole('row').filter({ hasText: reason });
       assert.match(await row.innerText(), /^a2\s[\s\S]*drain/i);
       await head(`scontrol update NodeName=a2 State=RESUME; scancel ${job.out.trim()}`);
@@ -155,20 +155,20 @@ test('the web console with a real Slurm cluster behind it', {
         await editor.click();
         await page.keyboard.press('Control+a');
         await page.keyboard.insertText(`slurmPartitions: ${line} Default=YES MaxTime=90 State=UP\n`);
-        await page.getByText('It is tried out on the cluster first').waitFor();
-        await page.getByLabel('Why').fill(reason);
-        await page.getByRole('button', { name: 'Save and try it out' }).click();
+        await page.getByText('It is tested on the cluster first').waitFor();
+        await page.getByLabel('Reason').fill(reason);
+        await page.getByRole('button', { name: 'Save and test' }).click();
       };
       const stands = (words: string) => page.locator('.sentence', { hasText: words }).waitFor();
       await show(page, address);
-      await page.getByText('Nothing was set yet').waitFor();
+      await page.getByText('No configuration set yet').waitFor();
       await write('PartitionName=gpu Nodes=a[1-2],zz9', 'A node too many');
-      await stands('Number 1 was tried out and not taken; what was there stays');
+      await stands('Version 1 was tested and rejected; the previous one stays active');
       await page.locator('.strip [role=status]', { hasText: 'zz9' }).waitFor();
       assert.equal(await head('sinfo -h -o %R'), 'main');
 
       await write('PartitionName=gpu Nodes=a[1-2]', 'Shorter jobs');
-      await stands('Number 2 is in force');
+      await stands('Version 2 is active');
       assert.match(
         await head('scontrol show partition'),
         /^PartitionName=gpu\s[\s\S]*Default=YES[\s\S]*MaxTime=01:30:00[\s\S]*Nodes=a\[1-2\]/,
@@ -182,11 +182,11 @@ test('the web console with a real Slurm cluster behind it', {
     await withPerson('root', async (page) => {
       await show(page, '/operator');
       const row = page.getByRole('row').filter({ hasText: 'alpha' });
-      await page.getByText('Everything is converged: 1 side of clusters.').waitFor();
-      await row.getByText('Converged').waitFor();
+      await page.getByText('1 cluster, in sync.').waitFor();
+      await row.getByText('In sync').waitFor();
       slurm.control('stop', 'slurmctld');
       try {
-        await page.getByText('1 of 1 side of clusters needs you.').waitFor();
+        await page.getByText('1 of 1 cluster needs attention.').waitFor();
         // The reason that its log has, and the list of people that is in force all the same.
         await row.getByText('slurmctld does not answer. Terminate signal').waitFor();
         await row.locator('.strip li.failed', { hasText: 'in order' }).waitFor();
@@ -195,7 +195,7 @@ test('the web console with a real Slurm cluster behind it', {
       } finally {
         slurm.control('start', 'slurmctld');
       }
-      await page.getByText('Everything is converged: 1 side of clusters.').waitFor();
+      await page.getByText('1 cluster, in sync.').waitFor();
       await row.getByText('slurmctld does not answer').waitFor({ state: 'detached' });
     });
   });
@@ -215,9 +215,9 @@ test('the web console with a real Slurm cluster behind it', {
         await page.getByRole('button', { name: 'Revoke…' }).click();
         await page.getByRole('button', { name: 'Revoke', exact: true }).click();
         assert.equal((await session.ended).status, 255);
-        await page.getByText('The gateway refuses it', { exact: true }).waitFor();
-        await page.getByText('alpha dropped it').waitFor();
-        await page.getByText('You are logged in nowhere.').waitFor();
+        await page.getByText('Refused by the gateway', { exact: true }).waitFor();
+        await page.getByText('alpha removed it').waitFor();
+        await page.getByText('You have no active sessions.').waitFor();
         const refused = await bob.run('true');
         assert.equal(refused.status, 255, refused.out);
       });

@@ -3,7 +3,7 @@ import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
+import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { keygen } from '../support/ssh-keys.ts';
 
 const script = join(import.meta.dirname, '../../scripts/slurm-lab');
@@ -135,4 +135,13 @@ function bringUp(options: LabOptions): SlurmLab {
       }),
     [Symbol.dispose]: wipe,
   };
+}
+
+/** Stops the sshd of a host until `back`: it takes connections, and says nothing. */
+export async function hangSshd(lab: SlurmLab, host: string) {
+  const signal = (name: string) => lab.on(host, `kill -${name} $(cat ${lab.directory}/run/sshd-${host}.pid)`);
+  const { status, out } = await signal('STOP');
+  if (status !== 0) throw new Error(`the sshd of ${host} cannot be stopped: ${out}`);
+  const back = async () => void (await signal('CONT'));
+  return { back, [Symbol.asyncDispose]: back };
 }

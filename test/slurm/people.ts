@@ -1,10 +1,10 @@
 /** A driver on a lab's cluster, and manifests for it. */
 import assert from 'node:assert/strict';
-import type { Manifest, ManifestAccount, SlurmReport } from '../../src/domain/manifest.ts';
-import type { SlurmConfiguration } from '../../src/domain/slurm-configuration.ts';
-import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
+import type { Manifest, ManifestAccount, SlurmReport } from '../../src/domain/access/manifest.ts';
+import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
+import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { createSlurmDriver, type RealSlurmDriver } from '../../src/sync/drivers/slurm/index.ts';
+import { createSlurmDriver, type RealSlurmDriver } from '../../src/sync/slurm/index.ts';
 import type { SlurmLab } from './lab.ts';
 
 export const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
@@ -58,7 +58,7 @@ const limitMs = 90_000;
 let latest: RealSlurmDriver | undefined;
 /** What was last reported and logged, for the message of an assertion. */
 let lastReport: SlurmReport | undefined;
-const lastLines: string[] = [];
+export const lastLines: string[] = [];
 const keptLines = 12;
 
 function logger() {
@@ -76,16 +76,23 @@ function whatWasReported(): string {
   return `the last report: ${report}; the log:\n${lastLines.join('')}`;
 }
 
-/** `live` unless the settings say otherwise. `fence`: the token of a server among several. */
-export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}, fence?: number): Cluster {
+/**
+ * `live` unless the settings say otherwise. `fence`: the token of a server among several. `last`: what the process before this one
+ * reported. `id`: of another cluster on the same hosts.
+ */
+export function driverOf(
+  lab: SlurmLab,
+  changes: Partial<SlurmSettings> = {},
+  { fence, last, id = clusterId }: { fence?: number; last?: SlurmReport; id?: string } = {},
+): Cluster {
   const ended: string[] = [];
   const driver = createSlurmDriver({
     name: 'beta',
-    clusterId,
+    clusterId: id,
     organization: 'physics',
     settings: lab.settings({ rollout: 'live', ...changes }),
-    dataDir: `${lab.directory}/data`,
-    fence,
+    dataDir: `${lab.directory}/data/${id}`,
+    ...{ fence, last },
     endSessions: (loginNode) => ended.push(loginNode),
     log: logger(),
   });
@@ -107,13 +114,17 @@ export function driverOf(lab: SlurmLab, changes: Partial<SlurmSettings> = {}, fe
   };
 }
 
-/** Names on a host, or in accounting, for a comparison. */
+/** Names on a host, or in accounting those who may submit, for a comparison. */
 export async function accountsOn(lab: SlurmLab, host: string): Promise<string[]> {
   return linesOf(lab, host, `awk -F: '$3 >= 20000 && $3 < 60000 { print $1 ":" $3 }' /etc/passwd | sort`);
 }
 
 export async function associations(lab: SlurmLab): Promise<string[]> {
-  return linesOf(lab, 'head', 'sacctmgr -nP show assoc account=physics format=user | sort');
+  return linesOf(
+    lab,
+    'head',
+    `sacctmgr -nP show assoc account=physics format=user,grpsubmit | sed -n 's/|$//p' | sort`,
+  );
 }
 
 async function linesOf(lab: SlurmLab, host: string, command: string): Promise<string[]> {

@@ -44,12 +44,16 @@ test('names that are taken on a Slurm cluster', { skip: noSlurm, timeout: 230_00
         const first = await Promise.all(
           people.map(async (coming) => {
             using person = await coming;
-            return await person.ssh([person.target, 'id -un; id -Gn; pwd; srun -Q id -un']);
+            const login = await person.ssh([person.target, 'id -un; id -Gn; pwd']);
+            // The list may say ready before the compute nodes have the account; jobs follow.
+            const inJob = () => person.ssh([person.target, 'srun -Q id -un']);
+            const job = await eventually(inJob, ({ status }) => status === 0, patienceMs);
+            return [login.status, login.out, login.err, job.out];
           }),
         );
         assert.deepEqual(
-          first.map(({ status, out, err }) => [status, out, err]),
-          names.map((name) => [0, `${name}\n${name}\n/home/${name}\n${name}\n`, '']),
+          first,
+          names.map((name) => [0, `${name}\n${name}\n/home/${name}\n`, '', `${name}\n`]),
         );
       },
     );

@@ -12,7 +12,7 @@ const bob = person('bob', 30_002);
 
 test('the restarts of a Slurm cluster', {
   skip: noSlurm,
-  timeout: 230_000,
+  timeout: 290_000,
 }, async (t) => {
   let lab: SlurmLab;
   let restarting: Cluster;
@@ -75,7 +75,7 @@ test('the restarts of a Slurm cluster', {
   });
 
   await t.test(
-    'restart: a configuration restarts login nodes and the controller, and jobs go on',
+    'restart: a configuration restarts login nodes, the controller and slurmd, and jobs go on',
     async () => {
       const job = await submit('-w a2');
       await eventually(
@@ -88,7 +88,7 @@ test('the restarts of a Slurm cluster', {
       assert.deepEqual([report.failure, report.drifted], [null, undefined]);
       assert.deepEqual(
         daemons.filter((daemon, index) => pid(daemon) !== before[index]),
-        ['sshd-head', 'slurmctld'],
+        ['sshd-head', 'slurmctld', 'slurmd-a1', 'slurmd-a2'],
       );
       assert.equal(restarting.ended.length, 2);
       assert.equal(await stateOf(job), 'RUNNING');
@@ -114,7 +114,12 @@ test('the restarts of a Slurm cluster', {
   });
 
   await t.test('a restart that fails is said in words and tried again', async () => {
-    const commands = { ...lab.settings().commands, restartAccounting: 'echo no such unit >&2; exit 5' };
+    const tried = join(lab.directory, 'tried');
+    const commands = {
+      ...lab.settings().commands,
+      restartAccounting: 'echo no such unit >&2; exit 5',
+      restartCompute: `echo {name} >> ${tried}; exit 6`,
+    };
     const clumsy = driverOf(lab, { rollout: 'restart', commands });
     const next = manifest([ada], {
       slurmExtraConfig: 'SlurmdTimeout=70',
@@ -125,9 +130,44 @@ test('the restarts of a Slurm cluster', {
     assert.equal(report.manifestGeneration, next.generation, 'people do not wait for accounting');
     assert.equal(report.drifted, true);
     assert.match(await shell('head', `cat ${state}/owed`), /^accounting$/);
+    assert.match(report.failure ?? '', /restartCompute of a1 ended with 6/);
+    await clumsy.apply(next);
+    assert.equal(readFileSync(tried, 'utf8'), 'a1\na1\n', 'no other node is lost to it');
     const before = [pid('slurmctld'), pid('slurmdbd')];
     const mended = await restarting.apply(next);
     assert.deepEqual([mended.failure, mended.drifted], [null, undefined]);
     assert.deepEqual([pid('slurmctld') === before[0], pid('slurmdbd') === before[1]], [true, false]);
   });
+
+  await t.test(
+    'a node that was down before condemns nothing, and its restart stays owed; nor does one that is powered down',
+    async () => {
+      const power =
+        'SuspendProgram=/bin/true\nResumeProgram=/bin/true\nSuspendTime=3600\nSuspendTimeout=5\nResumeTimeout=30\n';
+      await shell('head', `printf '${power}' >> ${lab.directory}/etc/slurm.conf`);
+      lab.control('restart', 'slurmctld');
+      await eventually(
+        () => shell('head', 'scontrol ping'),
+        (is) => is.includes('UP'),
+      );
+      lab.control('stop', 'slurmd-a1');
+      await shell('head', 'scontrol update nodename=a1 state=down reason=dead');
+      const { restartCompute } = lab.settings().commands ?? {};
+      const powerDown = 'scontrol update nodename=a2 state=power_down';
+      const command = `[ {name} != a1 ] || { ${powerDown}; exit 7; }; ${restartCompute}`;
+      const dead = driverOf(lab, { commands: { ...lab.settings().commands, restartCompute: command } });
+      const next = manifest([ada], {
+        slurmExtraConfig: 'SlurmdTimeout=64',
+        gresConf: `NodeName=a2 Name=gpu Type=h100 File=${lab.directory}/dev/gpu[0-7]`,
+      });
+      const report = await dead.apply(next);
+      assert.deepEqual(
+        [report.desiredGeneration, report.scheduler?.ready?.status],
+        [next.desiredGeneration, 'True'],
+      );
+      assert.match(file('slurm.conf'), /SlurmdTimeout=64/);
+      assert.match(await shell('a1', `cat ${state}/owed`), /^slurmd a1$/m);
+      assert.match(await shell('head', 'scontrol -o show node a2'), / State=\S*POWER\S*DOWN/);
+    },
+  );
 });

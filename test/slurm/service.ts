@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Lab } from '../../src/domain/lab.ts';
-import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { alpha, startTestApp, type TestApp } from '../support/app.ts';
 import type { SlurmLab } from './lab.ts';
 
@@ -64,4 +64,9 @@ export async function permit(
   const path = `/organizations/${person.orgId}/members/${person.userId}/permissions`;
   const { status } = await service.write(path, { as: 'ada', method: 'PUT', body: { permissions } });
   assert.equal(status, 200);
+}
+
+/** What the cluster is set up with, and whether that works. */
+export async function optionsOf(service: TestApp, orgId: string) {
+  return (await service.platform(`/clusters/${alpha}/options?businessOrgId=${orgId}`, { as: 'ada' })).body;
 }

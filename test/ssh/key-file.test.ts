@@ -4,8 +4,8 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import ssh2 from 'ssh2';
-import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
-import { generateSshKey, loadSshKey } from '../../src/ssh/key-file.ts';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import { generateSshKey, loadSshKey } from '../../src/lib/ssh/key-file.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 test('a key is made once, in a file only its owner reads, and OpenSSH reads it', () => {
@@ -57,7 +57,7 @@ test('a file that holds no usable key is named, with what to do, and nothing of 
     writeFileSync(file, text);
     assert.throws(() => loadSshKey(file), {
       code: 'invalid_state',
-      message: `The key in ${file} cannot be used: it holds no private key in OpenSSH’s format that is without a passphrase. Restore it from a backup, or move it away: a new one is made then, which nobody knows yet.`,
+      message: `The key in ${file} cannot be used: it holds no private key in OpenSSH’s format that is without a passphrase. Restore it from a backup, or move it away to have a new one, which nobody knows yet.`,
     });
   }
 });

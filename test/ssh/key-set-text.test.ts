@@ -2,8 +2,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { announceSshKey, loadSshKeySet, switchSshKey } from '../../src/ssh/key-set.ts';
-import { makeSshKeySet, parseSshKeySet, readKeySetFiles, stepSshKeySet } from '../../src/ssh/key-set-text.ts';
+import { announceSshKey, loadSshKeySet, switchSshKey } from '../../src/lib/ssh/key-set.ts';
+import {
+  makeSshKeySet,
+  parseSshKeySet,
+  readKeySetFiles,
+  stepSshKeySet,
+} from '../../src/lib/ssh/key-set-text.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const ids = (text: string) => {

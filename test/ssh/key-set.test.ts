@@ -12,7 +12,7 @@ import {
   switchSshKeyBack,
   withdrawSshKey,
   writePublicPart,
-} from '../../src/ssh/key-set.ts';
+} from '../../src/lib/ssh/key-set.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 test('announced, switched, switched back, switched again, retired', () => {

@@ -15,11 +15,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { writeBackup } from '../../src/store/backup.ts';
-import { openStore } from '../../src/store/index.ts';
-import { lockDataDir } from '../../src/store/lock.ts';
-import { restoreBackup } from '../../src/store/restore.ts';
-import { createHostRecord } from '../../src/sync/drivers/slurm/host-record.ts';
+import { loadAuditKey } from '../../src/service/audit/key.ts';
+import { writeBackup } from '../../src/store/data-dir/backup.ts';
+import { lockDataDir } from '../../src/store/data-dir/lock.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { restoreBackup, verifyBackup } from '../../src/store/data-dir/restore.ts';
+import { createHostRecord } from '../../src/sync/slurm/host-record.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -85,7 +86,9 @@ test('a backup is enough to come back on a new machine: database, keys, nothing 
   assert.equal(statSync(file).size, bytes);
 
   const dataDir = join(place.path, 'data');
-  assert.deepEqual(restoreBackup(file, dataDir, now), { ...from, aside: undefined, elsewhere: [] });
+  const { seal, ...restored } = restoreBackup(file, dataDir, now);
+  assert.deepEqual(restored, { ...from, aside: undefined, elsewhere: [] });
+  assert.equal(seal?.key, undefined);
   assert.deepEqual(filesIn(dataDir), usual);
   for (const name of usual.slice(1)) {
     assert.equal(readFileSync(join(dataDir, name), 'utf8'), `content of ${name}`);
@@ -267,13 +270,97 @@ test('what is no whole backup of this version is not restored, and is not left b
   }
   for (const path of ['../outside', '/../x', 'keys/../../outside', 'keys//x', '', 'andromeda.db', 'lock']) {
     await t.test(`a file by the name '${path}'`, () => {
-      edited(`insert into backup_files values ('${path}', x'00')`);
+      edited(
+        `insert into backup_files values ('${path}', x'00');
+         update backup_info set manifest = null, key = null, signature = null`,
+      );
       const data = join(place.path, 'other');
       assert.throws(() => restoreBackup(file, data, now), { code: 'invalid_request' });
       assert.deepEqual(filesIn(data), []);
       assert.ok(!existsSync(join(place.path, 'outside')));
     });
   }
+});
+
+test('one changed bit in what a backup holds is refused, and the part is named', async (t) => {
+  using old = await installation();
+  using place = temporaryDirectory();
+  const key = loadAuditKey(join(old.dataDir, 'keys/audit_ed25519.pem'));
+  const good = join(place.path, 'good');
+  await writeBackup(old.dataDir, good, from);
+  const { seal } = restoreBackup(good, join(place.path, 'data'), now);
+  assert.equal(seal?.key, key.publicKey);
+  assert.ok(seal.parts > 40);
+
+  const file = join(place.path, 'file');
+  const changed = async (says: string, change: (database: Database.Database) => void) => {
+    writeFileSync(file, readFileSync(good));
+    const database = new Database(file);
+    change(database);
+    database.close();
+    const data = join(place.path, 'other');
+    const message = `${file} was changed after it was made (${says}); take another backup.`;
+    assert.throws(() => restoreBackup(file, data, now), { code: 'invalid_request', message });
+    assert.throws(() => verifyBackup(file), { code: 'invalid_request', message });
+    assert.deepEqual(filesIn(data), []);
+  };
+  await t.test('of a key, in the bytes of the file', () =>
+    changed('file issuer-keys.json', () => {
+      const bytes = readFileSync(good);
+      const at = bytes.indexOf('content of issuer-keys.json');
+      bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+      writeFileSync(file, bytes);
+    }),
+  );
+  await t.test('of a permission', () =>
+    changed('table staff_permissions', (database) =>
+      database.exec("update staff_permissions set permission = 'staff.opesate'"),
+    ),
+  );
+  await t.test('of another key', () =>
+    changed('file keys/host', (database) =>
+      database.exec(
+        "update backup_files set content = cast('content of keys/hosu' as blob) where path = 'keys/host'",
+      ),
+    ),
+  );
+  await t.test('a file more, and one less', () =>
+    changed('file keys/x, file keys/host.pub', (database) =>
+      database.exec("update backup_files set path = 'keys/x' where path = 'keys/host.pub'"),
+    ),
+  );
+  await t.test('an index that is gone', () =>
+    changed('schema', (database) => database.exec('drop index ssh_keys_by_user')),
+  );
+  await t.test('the time, which decides what is the newest', () =>
+    changed('the manifest', (database) => database.exec("update backup_info set made_at = '2031-01-01'")),
+  );
+  await t.test('a manifest that was made to fit', () =>
+    changed('the signature of its manifest is wrong', (database) => {
+      database.exec(
+        'update backup_info set manifest = replace(manifest, \'"table users":\', \'"table losers":\')',
+      );
+    }),
+  );
+  await t.test('a signature that is gone', () =>
+    changed('the signature of its manifest is wrong', (database) =>
+      database.exec('update backup_info set signature = null'),
+    ),
+  );
+});
+
+test('a backup of a version without manifests is restored, and said to have none', async () => {
+  using old = await installation();
+  using place = temporaryDirectory();
+  const file = join(place.path, 'backup');
+  await writeBackup(old.dataDir, file, from);
+  const database = new Database(file);
+  for (const column of ['manifest', 'key', 'signature'])
+    database.exec(`alter table backup_info drop column ${column}`);
+  database.close();
+  const { seal, version } = restoreBackup(file, join(place.path, 'data'), now);
+  assert.deepEqual([seal, version], [undefined, from.version]);
+  assert.deepEqual(await emails(join(place.path, 'data')), await emails(old.dataDir));
 });
 
 test('a backup replaces an older one whole, and nothing else, and leaves nothing behind when it cannot be made', async () => {

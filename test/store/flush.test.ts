@@ -4,10 +4,10 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { cached } from '../../src/store/cache.ts';
-import { openSqlite } from '../../src/store/engine.ts';
-import type { Store, Tx } from '../../src/store/index.ts';
-import { openTestStore } from '../support/store.ts';
+import { cached } from '../../src/store/engine/cache.ts';
+import { openSqlite } from '../../src/store/engine/engine.ts';
+import type { Store, Tx } from '../../src/store/engine/index.ts';
+import { everyKind, openTestStore } from '../support/store.ts';
 
 /** Flushes of this process: how many began, and each ends when it may. */
 function holdFlushes() {
@@ -49,7 +49,7 @@ function holdFlushes() {
 
 const insert = (name: string) => async (tx: Tx) => {
   await tx.db.insertInto('counters').values({ name, value: 1 }).execute();
-  tx.changed({ clusterId: name });
+  tx.changed({ kind: 'cluster', clusterId: name });
 };
 const names = async (db: Store['read']) => {
   const rows = await db.selectFrom('counters').select('name').orderBy('name').execute();
@@ -64,7 +64,7 @@ test('until it is on disk a write is not answered, not announced and not seen, a
   const { store } = opened;
   using flushes = holdFlushes();
   const events: string[] = [];
-  store.onChange(() => events.push('announced'));
+  store.onChange(everyKind, () => events.push('announced'));
   const made = () => cached(store, 'names', async () => ({ names: await names(store.read) }));
   await made();
   const writing = store.write(insert('a')).then(() => events.push('answered'));
@@ -159,7 +159,7 @@ for (const when of ['before it writes', 'half-way']) {
     const { store } = opened;
     const order: string[] = [];
     const announced: unknown[] = [];
-    store.onChange((changes) => announced.push(...changes));
+    store.onChange(everyKind, (changes) => announced.push(...changes));
     const body = (name: string) => async (tx: Tx) => {
       if (name === 'no' && when === 'before it writes') throw new Error('no');
       await insert(name)(tx);
@@ -175,7 +175,11 @@ for (const when of ['before it writes', 'half-way']) {
       ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
     );
     assert.deepEqual(order, ['first', 'a', 'no', 'b'], 'in the order in which they came');
-    assert.deepEqual(announced, [{ clusterId: 'first' }, { clusterId: 'a' }, { clusterId: 'b' }]);
+    assert.deepEqual(announced, [
+      { kind: 'cluster', clusterId: 'first' },
+      { kind: 'cluster', clusterId: 'a' },
+      { kind: 'cluster', clusterId: 'b' },
+    ]);
     assert.deepEqual(await names(store.read), ['a', 'b', 'first']);
   });
 }

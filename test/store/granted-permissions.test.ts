@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { permissionCatalog } from '../../src/domain/permission.ts';
-import { createMembership } from '../../src/store/membership-changes.ts';
-import { listAllGrantedPermissions } from '../../src/store/memberships.ts';
-import { createOrganization } from '../../src/store/organizations.ts';
-import { createPerson } from '../../src/store/people.ts';
+import { permissionCatalog } from '../../src/domain/access/permission.ts';
+import { createMembership } from '../../src/store/organizations/membership-changes.ts';
+import { listAllGrantedPermissions } from '../../src/store/organizations/memberships.ts';
+import { createOrganization } from '../../src/store/organizations/organizations.ts';
+import { createPerson } from '../../src/store/people/people.ts';
 import { openTestStore } from '../support/store.ts';
 
 test('the list of what everybody was granted is whole, wherever its pages end', async () => {

@@ -1,11 +1,15 @@
 /** What holds whatever a caller forgets: the store asks the domain at every change. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
-import { createMembership, removeMembership, updateMemberRole } from '../../src/store/membership-changes.ts';
-import { findOrganizationBySlug, retireOrganization } from '../../src/store/organizations.ts';
-import { updateLifecycle, updateStaffKeys } from '../../src/store/people.ts';
-import { createSshKey, listSshKeys } from '../../src/store/ssh-keys.ts';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import {
+  createMembership,
+  removeMembership,
+  updateMemberRole,
+} from '../../src/store/organizations/membership-changes.ts';
+import { findOrganizationBySlug, retireOrganization } from '../../src/store/organizations/organizations.ts';
+import { updateLifecycle, updateStaffKeys } from '../../src/store/people/people.ts';
+import { createSshKey, listSshKeys } from '../../src/store/people/ssh-keys.ts';
 import { physics } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';

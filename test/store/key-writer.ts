@@ -1,8 +1,8 @@
 /** Registers and revokes keys in a loop until it is killed; prints each change once it is acknowledged. */
 import { writeSync } from 'node:fs';
-import { registerSshKey, revokeSshKey } from '../../src/business/ssh-keys.ts';
-import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
-import { openStore } from '../../src/store/index.ts';
+import { registerSshKey, revokeSshKey } from '../../src/api/business/ssh-keys.ts';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
 const [dataDir = '', userId = '', run = ''] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serverLifeMs } from '../../src/domain/server.ts';
-import type { Store } from '../../src/store/index.ts';
+import type { Store } from '../../src/store/engine/index.ts';
 import {
   freeLeases,
   LeaseLostError,
@@ -10,8 +10,8 @@ import {
   requireLease,
   storeOfLease,
   takeLeases,
-} from '../../src/store/leases.ts';
-import { enterServer, leaveServers, listServers } from '../../src/store/servers.ts';
+} from '../../src/store/servers/leases.ts';
+import { enterAlone, enterServer, leaveServers, listServers } from '../../src/store/servers/servers.ts';
 import { asServer, letPass } from '../support/servers.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
 
@@ -167,7 +167,8 @@ test('of servers that end at every start, each with another data directory, only
 testOnFile('a server that is alone is one row, whatever was there, and always seen', async () => {
   await using lab = await openTestStore();
   await two(lab.store);
-  await enter(lab.store, 'alone');
+  const entrant = { name: 'alone', version: '1', directory: 'alone' };
+  await lab.store.write((tx) => enterAlone(tx, entrant));
   const [row, ...more] = await listServers(lab.store);
   assert.deepEqual([row?.name, row?.isLive, row?.id, more], ['alone', true, lab.store.server.id, []]);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLimits, type Limit, type Limits } from '../../src/lib/limits.ts';
-import { createSharedLimits, deleteExpiredCounts } from '../../src/store/limit-counts.ts';
+import { createSharedLimits, deleteExpiredCounts } from '../../src/store/servers/limit-counts.ts';
 import { openTestStore } from '../support/store.ts';
 
 const backOff: Limit = {

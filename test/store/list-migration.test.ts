@@ -2,14 +2,17 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { findPersonOnCluster } from '../../src/store/access-facts.ts';
-import { updateListedUsers } from '../../src/store/access-list-users.ts';
-import { acceptAccessLists, findAccessList, readAccessList } from '../../src/store/access-lists.ts';
-import { openSqlite } from '../../src/store/dialects/sqlite.ts';
-import { openStore } from '../../src/store/index.ts';
-import { findManifest } from '../../src/store/manifests.ts';
-import { firstSchema } from '../../src/store/migrations/0001-first-schema.ts';
-import { operators } from '../../src/store/migrations/0002-operators.ts';
+import { findPersonOnCluster } from '../../src/store/access/access-facts.ts';
+import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
+import {
+  acceptAccessLists,
+  findAccessList,
+  findManifest,
+  readAccessList,
+} from '../../src/store/access/access-lists.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { openSqlite } from '../../src/store/engine/sqlite/index.ts';
+import { firstSchema, operators } from '../../src/store/migrations/0001-0002.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const at = '2026-01-01T00:00:00.000Z';

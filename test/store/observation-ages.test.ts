@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createClock } from '../../src/lib/clock.ts';
-import { createObservationAges, readObservation } from '../../src/store/observation-ages.ts';
-import { toTime } from '../../src/store/time.ts';
+import { createObservationAges, readObservation } from '../../src/store/engine/observation-ages.ts';
+import { toTime } from '../../src/store/engine/time.ts';
 
 const start = Date.parse('2030-01-01T12:00:00Z');
 

@@ -1,10 +1,12 @@
 /** SSH sessions of several servers in one table: whose they are, who closes them, and what becomes of those of a server that is gone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SshSession } from '../../src/domain/ssh-session.ts';
-import { entryOf } from '../../src/gateway/records.ts';
-import type { Store } from '../../src/store/index.ts';
+import type { SshSession } from '../../src/domain/access/ssh-session.ts';
+import { entryOf } from '../../src/gateway/ssh/records.ts';
 import {
+  appendSessionEntries,
+  closeLostSessions,
+  countOpenSessions,
   forgetPresumed,
   listClosings,
   listServersWithSessions,
@@ -12,15 +14,11 @@ import {
   presumeSessionsClosed,
   reopenSessions,
   requestClosing,
-} from '../../src/store/open-sessions.ts';
-import { listPastSessions } from '../../src/store/past-sessions.ts';
-import {
-  appendSessionEntries,
-  closeLostSessions,
-  countOpenSessions,
-} from '../../src/store/session-records.ts';
+} from '../../src/store/audit/open-sessions.ts';
+import { listPastSessions } from '../../src/store/audit/past-sessions.ts';
+import type { Store } from '../../src/store/engine/index.ts';
 import { alpha, physics } from '../support/app.ts';
-import { openTestStore, userId } from '../support/store.ts';
+import { everyKind, openTestStore, userId } from '../support/store.ts';
 
 const at = Date.parse('2030-01-01T00:00:00.000Z');
 const uses = { commands: [], commandCount: 0, forwards: [], forwardCount: 0, shells: 1, files: 0 };
@@ -79,9 +77,9 @@ test('each server sees what the others have, and is asked to close what is its o
   assert.deepEqual((await listServersWithSessions(a.read)).sort(), ['server_a', 'server_b']);
   assert.equal(await countOpenSessions(a.read, alpha), 2);
   const changes: unknown[] = [];
-  two.store.onChange((some) => changes.push(...some));
+  two.store.onChange(everyKind, (some) => changes.push(...some));
   await a.write((tx) => requestClosing(tx, { id: 'two', text: 'Please leave.' }));
-  assert.deepEqual(changes, [{ closingSessionId: 'two' }]);
+  assert.deepEqual(changes, [{ kind: 'closing', sessionId: 'two' }]);
   assert.deepEqual(await listClosings(a.read, 'server_a'), []);
   assert.deepEqual(await listClosings(b.read, 'server_b'), [{ id: 'two', text: 'Please leave.' }]);
   await two.close(b, 'two', 'closed by an operator');

@@ -17,9 +17,9 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import { writeBackup } from '../../src/store/backup.ts';
-import { openStore } from '../../src/store/index.ts';
-import { createReadinessCheck } from '../../src/store/readiness.ts';
+import { writeBackup } from '../../src/store/data-dir/backup.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { createReadinessCheck } from '../../src/store/engine/readiness.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { openTestStore } from '../support/store.ts';

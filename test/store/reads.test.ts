@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { cached } from '../../src/store/cache.ts';
-import type { Store, Tx } from '../../src/store/index.ts';
+import { cached } from '../../src/store/engine/cache.ts';
+import type { Store, Tx } from '../../src/store/engine/index.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
 
 const counter = async (store: Pick<Store, 'read'>) =>

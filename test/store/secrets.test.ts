@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
-import { listSecrets, openSecrets, reencryptSecrets } from '../../src/store/secrets.ts';
+import { listSecrets, openSecrets, reencryptSecrets } from '../../src/store/servers/secrets.ts';
 import { openTestStore } from '../support/store.ts';
 
 const keysOf = (...lines: string[]): SecretsKeys => {

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { findPersonOnCluster } from '../../src/store/access-facts.ts';
-import { findCluster } from '../../src/store/clusters.ts';
-import { openSqlite } from '../../src/store/dialects/sqlite.ts';
-import { openStore } from '../../src/store/index.ts';
+import { findPersonOnCluster } from '../../src/store/access/access-facts.ts';
+import { findCluster } from '../../src/store/clusters/clusters.ts';
+import { findClusterReport, findObservation } from '../../src/store/clusters/observations.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { openSqlite } from '../../src/store/engine/sqlite/index.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
-import { findClusterReport, findObservation } from '../../src/store/observations.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const now = Date.parse('2026-01-01T00:01:00.000Z');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import { openStore } from '../../src/store/index.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { migrations, oldestServed } from '../../src/store/migrations/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { sql } from 'kysely';
-import { appendAuditEntry } from '../../src/store/audit.ts';
-import type { Change } from '../../src/store/index.ts';
-import { systemUserId } from '../../src/store/people.ts';
+import { appendAuditEntry } from '../../src/store/audit/audit.ts';
+import type { Change } from '../../src/store/engine/index.ts';
+import { systemUserId } from '../../src/store/people/people.ts';
 import { eventually, physics } from '../support/app.ts';
-import { openTestStore, testOnFile } from '../support/store.ts';
+import { everyKind, openTestStore, testOnFile } from '../support/store.ts';
 
 const entry = (target: string) => ({
   at: '2026-01-01T00:00:00.000Z',
@@ -46,21 +46,21 @@ test('a write that fails changes nothing, announces nothing, and does not hold u
   await using opened = await openTestStore();
   const { store } = opened;
   const seen: Change[] = [];
-  store.onChange((changes) => void seen.push(...changes));
+  store.onChange(everyKind, (changes) => void seen.push(...changes));
   const failing = store.write(async (tx) => {
     await appendAuditEntry(tx, entry('a'));
-    tx.changed({ clusterId: 'a' });
+    tx.changed({ kind: 'cluster', clusterId: 'a' });
     throw new Error('no');
   });
   const next = store.write(async (tx) => {
     await appendAuditEntry(tx, entry('b'));
-    tx.changed({ clusterId: 'b' });
+    tx.changed({ kind: 'cluster', clusterId: 'b' });
   });
   await assert.rejects(failing, /no/);
   await next;
   const rows = await store.read.selectFrom('audit_entries').select(['seq', 'target']).execute();
   assert.deepEqual(rows, [{ seq: 1, target: 'b' }]);
-  assert.deepEqual(seen, [{ clusterId: 'b' }]);
+  assert.deepEqual(seen, [{ kind: 'cluster', clusterId: 'b' }]);
 });
 
 test('a query that its write did not wait for is refused, and is in no other write', async () => {
@@ -78,7 +78,7 @@ test('a change is announced when it can be read, and no more after one stops lis
   await using opened = await openTestStore();
   const { store } = opened;
   const seen: number[] = [];
-  const stop = store.onChange(() => {
+  const stop = store.onChange(everyKind, () => {
     void store.read
       .selectFrom('audit_entries')
       .select('seq')
@@ -88,7 +88,7 @@ test('a change is announced when it can be read, and no more after one stops lis
   const write = () =>
     store.write(async (tx) => {
       await appendAuditEntry(tx, entry('a'));
-      tx.changed({ clusterId: 'a' });
+      tx.changed({ kind: 'cluster', clusterId: 'a' });
     });
   await write();
   await eventually(
@@ -191,11 +191,11 @@ test('a commit is announced as this server’s own; there is no other one to sen
   await using opened = await openTestStore();
   const { store } = opened;
   const heard: unknown[] = [];
-  store.onChange((changes, { from }) => void heard.push(changes, from));
+  store.onChange(everyKind, (changes, { from }) => void heard.push(changes, from));
   store.messages.on('error', (body) => void heard.push(body));
   await store.messages.send('error', { hello: 'all' });
-  await store.write(async (tx) => tx.changed({ everything: true }));
-  assert.deepEqual(heard, [[{ everything: true }], 'here']);
+  await store.write(async (tx) => tx.changed({ kind: 'everything' }));
+  assert.deepEqual(heard, [[{ kind: 'everything' }], 'here']);
   await assert.rejects(store.messages.send('long', { text: 'x'.repeat(4096) }), /longer than 4096 bytes/);
   assert.match(store.server.id, /^server_[0-9A-Z]{26}$/);
   await using other = await openTestStore();

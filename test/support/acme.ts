@@ -3,13 +3,12 @@
  * ports that a test says in the place of 80 and 443. It can be made to fail as authorities do.
  */
 import { execFile } from 'node:child_process';
-import { createHash, randomBytes, X509Certificate } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 import { calculateJwkThumbprint, flattenedVerify, importJWK, type JWK } from 'jose';
 import { createAuthority } from './certificate.ts';
@@ -151,9 +150,8 @@ export async function startTestAcme(place: string): Promise<TestAcme> {
     if (what === 'authorization' && authorization)
       return reply(response, 200, authorizationBody(authorization, Number(id)));
     if (what === 'challenge' && authorization) {
-      const type = (request.url ?? '').split('/')[3] ?? '';
-      await validate(type, authorization, account);
-      return reply(response, 200, challengeBody(authorization, Number(id), type));
+      await validate(authorization, account);
+      return reply(response, 200, challengeBody(authorization, Number(id)));
     }
     if (what === 'finalize' && order) {
       if (statusOf(order) !== 'ready') throw new Problem('orderNotReady', 'not yet');
@@ -212,18 +210,18 @@ export async function startTestAcme(place: string): Promise<TestAcme> {
   }
 
   function authorizationBody(one: Authorization, number: number) {
-    const challenges = ['http-01', 'tls-alpn-01'].map((type) => challengeBody(one, number, type));
+    const challenges = [challengeBody(one, number)];
     return { status: one.status, identifier: { type: 'dns', value: one.host }, challenges };
   }
 
-  function challengeBody({ status, token, error }: Authorization, number: number, type: string) {
-    return { type, url: `${base}/challenge/${number}/${type}`, token, status, ...(error && { error }) };
+  function challengeBody({ status, token, error }: Authorization, number: number) {
+    return { type: 'http-01', url: `${base}/challenge/${number}`, token, status, ...(error && { error }) };
   }
 
-  async function validate(type: string, one: Authorization, { thumbprint }: Account): Promise<void> {
+  async function validate(one: Authorization, { thumbprint }: Account): Promise<void> {
     const expected = `${one.token}.${thumbprint}`;
     try {
-      const found = type === 'http-01' ? await askHttp(one) : await askTls(one, expected);
+      const found = await askHttp(one);
       if (found !== expected) throw new Error(`the answer was ${JSON.stringify(found).slice(0, 60)}`);
       one.status = 'valid';
     } catch (error) {
@@ -238,32 +236,6 @@ export async function startTestAcme(place: string): Promise<TestAcme> {
   async function askHttp({ token }: Authorization): Promise<string> {
     const response = await fetch(`http://127.0.0.1:${acme.ports.http}/.well-known/acme-challenge/${token}`);
     return response.status === 200 ? response.text() : `status ${response.status}`;
-  }
-
-  /** RFC 8737, section 3: the protocol, the name and the digest. */
-  async function askTls({ host }: Authorization, expected: string): Promise<string> {
-    const socket = connect({
-      host: '127.0.0.1',
-      port: acme.ports.tls,
-      servername: host,
-      ALPNProtocols: ['acme-tls/1'],
-      rejectUnauthorized: false,
-    });
-    try {
-      await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject));
-      const { raw } = socket.getPeerCertificate();
-      const digest = createHash('sha256').update(expected).digest();
-      const extension = Buffer.concat([
-        Buffer.from('06082b0601050507011f0101ff042204 20'.replace(' ', ''), 'hex'),
-        digest,
-      ]);
-      const isAsked = socket.alpnProtocol === 'acme-tls/1' && raw.includes(extension);
-      return isAsked && new X509Certificate(raw).subjectAltName === `DNS:${host}`
-        ? expected
-        : 'another certificate';
-    } finally {
-      socket.destroy();
-    }
   }
 
   async function issue(csr: string, number: number): Promise<string> {

@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JWTPayload } from 'jose';
 import { stringify } from 'yaml';
-import { type App, startApp } from '../../src/app/index.ts';
-import { readConfig } from '../../src/config/index.ts';
-import { checkLab, type Lab } from '../../src/domain/lab.ts';
+import { checkLab, type Lab } from '../../src/domain/clusters/lab.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
-import { openStore, type Store } from '../../src/store/index.ts';
+import { type App, startApp } from '../../src/service/compose/index.ts';
+import { readConfig } from '../../src/service/config/index.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import type { Store } from '../../src/store/engine/index.ts';
 import { startTestIssuer, type TestIssuer } from './issuer.ts';
 import { watchApis } from './judge.ts';
 import { freePorts } from './ports.ts';
@@ -138,6 +139,7 @@ export async function startTestApp(
     ...options.config,
     // Tests run without root as well.
     clusters: {
+      allowSimulated: true,
       unsafeSimulatedLogins: true,
       ...(options.config as { clusters?: object } | undefined)?.clusters,
     },

@@ -9,9 +9,9 @@ const build = join(import.meta.dirname, '../../scripts/build/main.ts');
 /** Who builds it may have been ended half-way; then whoever waits builds one too. */
 const patienceMs = 120_000;
 
-/** Builds one of its own. */
-export async function buildExecutable(out: string): Promise<void> {
-  await promisify(execFile)(process.execPath, [build, '--out', out], { timeout: 240_000 });
+/** Builds one of its own. `options`: further ones of the build. */
+export async function buildExecutable(out: string, options: readonly string[] = []): Promise<void> {
+  await promisify(execFile)(process.execPath, [build, '--out', out, ...options], { timeout: 240_000 });
 }
 
 /** Puts the run's there; where this file runs by itself, builds it. */

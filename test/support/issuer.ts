@@ -9,14 +9,15 @@ export interface TestIssuer extends AsyncDisposable {
   token(name: string, claims?: JWTPayload, lifetimeSeconds?: number): Promise<string>;
   /** What userinfo answers; a number is a status without an answer, undefined makes it fail. */
   userinfo: Record<string, unknown> | number | undefined;
-  /** Signs with a key that the key set has only from now on. */
-  rotate(): Promise<void>;
+  /** Signs with a key that the key set has only from now on. `drop`: it has no other any more. */
+  rotate(options?: { drop: boolean }): Promise<void>;
   /** Requests so far, by path. */
   requests: Map<string, number>;
 }
 
 export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
   const keys: { kid: string; key: CryptoKey; jwk: object }[] = [];
+  let made = 0;
   const requests = new Map<string, number>();
   const server = createServer((request, response) => {
     const path = request.url ?? '';
@@ -41,8 +42,9 @@ export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
     url,
     requests,
     userinfo: undefined,
-    async rotate() {
-      const kid = `key-${keys.length + 1}`;
+    async rotate({ drop } = { drop: false }) {
+      const kid = `key-${++made}`;
+      if (drop) keys.length = 0;
       const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
       const jwk = { ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' };
       keys.push({ kid, key: privateKey, jwk });

@@ -38,7 +38,7 @@ start() {
 stop() {
   [ -e /run/andromeda.pid ] || return 0
   pid=$(cat /run/andromeda.pid)
-  kill $pid 2> /dev/null
+  kill -s "$1" $pid 2> /dev/null
   for i in $(seq 100); do [ -e /proc/$pid/exe ] || break; sleep 0.05; done
   rm /run/andromeda.pid
 }
@@ -51,10 +51,11 @@ show() {
 }
 case "$*" in
   'show --property '*) show "$3" ;;
-  'reload andromeda'*) kill -HUP $(cat /run/andromeda.pid) ;;
+  'reload andromeda'*) setpriv --reuid "$user" --regid "$user" --clear-groups $(sed -n 's/^ExecReload=//p' $unit) ;;
   'enable --now andromeda' | 'start andromeda') start ;;
-  'stop andromeda') stop ;;
-  'restart andromeda') stop; start ;;
+  'stop andromeda') stop TERM ;;
+  'restart andromeda'*) stop "$(sed -n 's/^RestartKillSignal=//p' $unit)"; start ;;
+  'reset-failed andromeda'*) ;;
   *) echo "systemctl $*: not known here" >&2; exit 1 ;;
 esac`;
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import pg from 'pg';
-import { openStore } from '../../src/store/index.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { temporaryDirectory } from './directory.ts';
 import { urlOf } from './postgres-server.ts';
 

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import type { Lab } from '../../src/domain/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { type FakeApi, startFakeApi } from '../kubernetes/fake-api.ts';
 import { eventually, physics } from './app.ts';
 import { temporaryDirectory } from './directory.ts';

@@ -1,7 +1,7 @@
 /** Several servers in this process, on one store: each writes as itself, and sends messages to the others. */
 import { EventEmitter } from 'node:events';
 import { newId } from '../../src/domain/id.ts';
-import type { Store } from '../../src/store/index.ts';
+import type { Store } from '../../src/store/engine/index.ts';
 
 /** How messages go between the servers of a test. */
 export type Wire = EventEmitter;

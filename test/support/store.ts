@@ -1,13 +1,28 @@
 /** A store in a directory of its own, filled from a lab. */
 import { type TestContext, test } from 'node:test';
-import type { AccessPolicy } from '../../src/domain/access-lapse.ts';
-import type { Lab } from '../../src/domain/lab.ts';
+import type { AccessPolicy } from '../../src/domain/access/lapse.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { createClock } from '../../src/lib/clock.ts';
-import { openStore, type Store } from '../../src/store/index.ts';
-import { createInstallation } from '../../src/store/installation.ts';
+import { createInstallation } from '../../src/store/data-dir/lab.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import type { Change, Store } from '../../src/store/engine/index.ts';
 import { temporaryDirectory } from './directory.ts';
 import { commitElsewhere, createTestDatabase } from './postgres.ts';
 import { placeDatabase } from './template.ts';
+
+/** For who listens to all that commits announce. */
+export const everyKind: readonly Change['kind'][] = [
+  'person',
+  'organization',
+  'cluster',
+  'report',
+  'browsers',
+  'sessions',
+  'requests',
+  'service',
+  'closing',
+  'everything',
+];
 
 export interface TestStore extends AsyncDisposable {
   store: Store;

@@ -1,7 +1,7 @@
 /** A database of SQLite's that is migrated already, made once for all files of a run: the steps cost more than most tests. */
 import { copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { openStore } from '../../src/store/index.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { temporaryDirectory } from './directory.ts';
 
 /** Puts a copy into a new data directory. Where the file runs by itself, the store makes its own. */

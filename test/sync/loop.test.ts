@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
-import type { Cluster } from '../../src/domain/cluster.ts';
-import type { Lab } from '../../src/domain/lab.ts';
-import type { Manifest, SlurmReport } from '../../src/domain/manifest.ts';
-import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
+import type { Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import type { Cluster } from '../../src/domain/clusters/cluster.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
-import { findPersonOnCluster } from '../../src/store/access-facts.ts';
-import { findAccessList, readAccessList } from '../../src/store/access-lists.ts';
+import { findPersonOnCluster } from '../../src/store/access/access-facts.ts';
+import { findAccessList, readAccessList } from '../../src/store/access/access-lists.ts';
 import {
   findCluster,
   raiseDesiredGeneration,
   startRelease,
   updateClusterSettings,
-} from '../../src/store/clusters.ts';
-import type { Change, Store } from '../../src/store/index.ts';
-import { createInstallation } from '../../src/store/installation.ts';
-import { findObservation } from '../../src/store/observations.ts';
-import { createSshKey } from '../../src/store/ssh-keys.ts';
+} from '../../src/store/clusters/clusters.ts';
+import { findObservation } from '../../src/store/clusters/observations.ts';
+import { createInstallation } from '../../src/store/data-dir/lab.ts';
+import type { Change, Store } from '../../src/store/engine/index.ts';
+import { createSshKey } from '../../src/store/people/ssh-keys.ts';
 import { type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
 import { eventually } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -56,6 +57,8 @@ class HandMade implements SlurmDriver {
   refusing = false;
   /** What applying waits for. */
   slow: Promise<void> | undefined;
+  /** The first applying ends when something newer is wanted. */
+  makingWay = false;
 
   async observe(signal: AbortSignal): Promise<SlurmReport> {
     this.observed++;
@@ -66,9 +69,11 @@ class HandMade implements SlurmDriver {
     return structuredClone(this.report);
   }
 
-  async apply(manifest: Manifest): Promise<void> {
+  async apply(manifest: Manifest, _signal: AbortSignal, superseded?: AbortSignal): Promise<void> {
     this.applied.push(manifest);
     await this.slow;
+    if (this.makingWay && this.applied.length === 1 && superseded?.aborted === false)
+      await once(superseded, 'abort');
     if (this.refusing) return;
     const { generation, desiredGeneration } = manifest;
     const accounts = [...manifest.accounts];
@@ -313,8 +318,8 @@ async function startAnnounced(store: Store, from: 'here' | 'elsewhere', log: Log
   const loop = await startSyncLoop({
     store: {
       ...store,
-      onChange(listener) {
-        notify = (changes) => listener(changes, { from });
+      onChange(_kinds, listener) {
+        notify = (changes) => listener(changes as never, { from });
         return () => {};
       },
     },
@@ -327,6 +332,46 @@ async function startAnnounced(store: Store, from: 'here' | 'elsewhere', log: Log
   return { loop, notify };
 }
 
+test('what is applied is superseded by a change, which is applied next', async () => {
+  await using it = await start({ prepare: ({ alpha }) => void Object.assign(alpha, { makingWay: true }) });
+  await eventually(
+    async () => it.alpha.applied.length,
+    (count) => count === 1,
+  );
+  await it.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: it.alphaId }));
+  await eventually(
+    async () => (await findObservation(it.store.read, it.alphaId, 'slurm'))?.manifestGeneration ?? 0,
+    (generation) => generation > 0,
+  );
+});
+
+test('a cluster of which no host answers is not observed, however often it is asked', async () => {
+  let seen = 0;
+  const log = createLogger('debug', (line) => {
+    const { event, cluster } = JSON.parse(line);
+    if (event === 'sync.observed' && cluster === 'alpha') seen += 1;
+  });
+  await using it = await start({ intervalMs: 20, log });
+  await eventually(
+    async () => it.alpha.applied.length,
+    (count) => count > 0,
+  );
+  it.alpha.report = { ...it.alpha.report, silent: 'all' };
+  const asked = async (times: number) => {
+    const before = it.alpha.observed;
+    await eventually(
+      async () => it.alpha.observed,
+      (count) => count >= before + times,
+    );
+  };
+  await asked(2);
+  const find = async () => findObservation(it.store.read, it.alphaId, 'slurm');
+  const [before, count] = [await find(), seen];
+  await asked(3);
+  assert.equal((await find())?.observedAt, before?.observedAt);
+  assert.equal(seen, count);
+});
+
 test('a change at the very end of a pass brings the next one', async () => {
   await using opened = await openTestStore(lab);
   let passes = 0;
@@ -336,7 +381,8 @@ test('a change at the very end of a pass brings the next one', async () => {
     if (event !== 'sync.passed' || cluster !== 'alpha') return;
     passes += 1;
     // Behind what is left of the pass, and before anything that waits for its end.
-    if (passes === changesAfter) queueMicrotask(() => notify([{ clusterId: alpha?.id ?? '' }]));
+    if (passes === changesAfter)
+      queueMicrotask(() => notify([{ kind: 'cluster', clusterId: alpha?.id ?? '' }]));
   });
   const [alpha] = await opened.store.read
     .selectFrom('clusters')
@@ -349,7 +395,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     await new Promise((done) => setTimeout(done, 300));
     const before = passes;
     changesAfter = before + 1;
-    notify([{ clusterId: alpha?.id ?? '' }]);
+    notify([{ kind: 'cluster', clusterId: alpha?.id ?? '' }]);
     await eventually(
       async () => passes,
       (count) => count >= before + 2,
@@ -370,7 +416,7 @@ test('where everything may have changed, clusters that nobody announced are foun
   try {
     // As another server would.
     await createInstallation(opened.store, lab, 'test');
-    notify([{ everything: true }]);
+    notify([{ kind: 'everything' }]);
     await eventually(
       async () => new Set(passed).size,
       (count) => count === 2,

@@ -1,26 +1,26 @@
 /** Several servers look after the same clusters: each side one of them, and another when that one is gone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { joinServers } from '../../src/app/servers.ts';
-import type { Lab } from '../../src/domain/lab.ts';
-import type { Manifest, SlurmReport } from '../../src/domain/manifest.ts';
+import type { Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { serverLifeMs } from '../../src/domain/server.ts';
-import { parseSshPublicKey } from '../../src/domain/ssh-key.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
-import { revokeGrant } from '../../src/store/grants.ts';
-import type { Store } from '../../src/store/index.ts';
-import { type Lease, LeaseLostError } from '../../src/store/leases.ts';
-import { listManagedHosts } from '../../src/store/managed-hosts.ts';
-import { findObservation } from '../../src/store/observations.ts';
-import { listServers } from '../../src/store/servers.ts';
-import { createSshKey } from '../../src/store/ssh-keys.ts';
-import { openHostRecord } from '../../src/sync/drivers/slurm/host-record.ts';
+import { joinPeers } from '../../src/service/compose/peers/index.ts';
+import { findObservation } from '../../src/store/clusters/observations.ts';
+import type { Store } from '../../src/store/engine/index.ts';
+import { revokeGrant } from '../../src/store/organizations/grants.ts';
+import { createSshKey } from '../../src/store/people/ssh-keys.ts';
+import { type Lease, LeaseLostError } from '../../src/store/servers/leases.ts';
+import { listManagedHosts } from '../../src/store/servers/managed-hosts.ts';
+import { listServers } from '../../src/store/servers/servers.ts';
 import {
   type KubernetesDriver,
   type SlurmDriver,
   type SyncLoop,
   startSyncLoop,
 } from '../../src/sync/index.ts';
+import { openHostRecord } from '../../src/sync/slurm/host-record.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { asServer, letPass, newWire } from '../support/servers.ts';
@@ -109,7 +109,7 @@ async function share(
       const own = asServer(store, wire);
       const directory = stack.use(temporaryDirectory());
       const config = { dataDir: directory.path, server: { name } };
-      const servers = await joinServers(config, own, log, renews ? times : never);
+      const servers = await joinPeers(config, own, log, renews ? times : never);
       const loop = await startSyncLoop({
         store: own,
         leases: servers.leases,

@@ -3,12 +3,9 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import type { Manifest, ManifestAccount } from '../../src/domain/manifest.ts';
+import type { Manifest, ManifestAccount } from '../../src/domain/access/manifest.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import {
-  createSimulatedSlurmDriver,
-  type SimulatedSlurmOptions,
-} from '../../src/sync/drivers/simulated/index.ts';
+import { createSimulatedSlurmDriver, type SimulatedSlurmOptions } from '../../src/sync/simulated/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const signal = new AbortController().signal;
@@ -40,7 +37,7 @@ async function start(dataDir: string, more: Partial<SimulatedSlurmOptions> = {})
   const events: string[] = [];
   const names = (accounts: readonly { username: string }[]) =>
     accounts.map(({ username }) => username).join(',');
-  const nodes: { running: boolean }[] = [];
+  const nodes: { running: boolean; setAccounts(next: readonly { username: string }[]): Promise<void> }[] = [];
   const driver = await createSimulatedSlurmDriver({
     name: 'alpha',
     settings: async () => ({ computeNodes: 2, gpusPerNode: 8, applyMs: 0 }),
@@ -164,6 +161,22 @@ test('after a restart it knows who could log in, and restarts for nobody else', 
   assert.deepEqual(second.since(), ['stop', 'start ada,bob']);
 });
 
+test('a login node that could not take the accounts gets them when they are applied again', async () => {
+  using directory = temporaryDirectory();
+  const { driver, since, nodes } = await start(directory.path);
+  await driver.apply(manifest(1, ada), signal);
+  const [node] = nodes.slice(-1);
+  assert.ok(node);
+  const { setAccounts } = node;
+  node.setAccounts = () => Promise.reject(new Error('it is busy'));
+  const next = manifest(2, { ...ada, shell: '/bin/zsh' });
+  await assert.rejects(driver.apply(next, signal), /it is busy/);
+  node.setAccounts = setAccounts;
+  since();
+  await driver.apply(next, signal);
+  assert.deepEqual(since(), ['set ada']);
+});
+
 test('what an earlier version wrote is taken up without a restart', async () => {
   using directory = temporaryDirectory();
   const old = { manifestGeneration: 3, desiredGeneration: 1, accounts: [ada, keyless], jobsEnded: true };
@@ -220,7 +233,7 @@ test('where no login node may be started, nobody can log in, nothing is applied,
   assert.deepEqual(since(), []);
 });
 
-test('nobody gets an account with a number that is somebody else’s here; the others do, and it is said', async () => {
+test('nobody gets an account with a number or a name that this machine has already, also where they had it; the others do, and it is said', async () => {
   using directory = temporaryDirectory();
   let owners = new Map([[bob.uid, 'the account daemon']]);
   const { driver, since } = await start(directory.path, { findOwners: async () => owners });
@@ -229,7 +242,7 @@ test('nobody gets an account with a number that is somebody else’s here; the o
   const report = await driver.observe(signal);
   assert.equal(
     report.failure,
-    'There is no login for: bob has the number 20001, which belongs to the account daemon of this machine. Give that another number there.',
+    'There is no login for: bob (number 20001), as this machine has the account daemon. Change that there.',
   );
   assert.deepEqual([report.manifestGeneration, report.drifted], [1, undefined]);
   assert.deepEqual(
@@ -242,4 +255,7 @@ test('nobody gets an account with a number that is somebody else’s here; the o
   assert.equal(since().at(-1), 'start ada,bob');
   const { failure, drifted, accounts } = await driver.observe(signal);
   assert.deepEqual([failure, drifted, accounts], [null, undefined, []]);
+  owners = new Map([[bob.uid, 'sudo rules for bob']]);
+  await driver.apply(manifest(2, ada, bob), signal);
+  assert.equal(since().at(-1), 'start ada');
 });

@@ -1,23 +1,23 @@
 /** The parts of the Slurm driver that need no cluster. */
 import assert from 'node:assert/strict';
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { SlurmSettings } from '../../src/domain/slurm-settings.ts';
-import { type Facts, readFacts } from '../../src/sync/drivers/slurm/facts.ts';
-import { hostsOf, loginNodesOf } from '../../src/sync/drivers/slurm/hosts.ts';
-import { expandHosts, jobOf, machineOf } from '../../src/sync/drivers/slurm/nodes.ts';
-import { reportOf } from '../../src/sync/drivers/slurm/report.ts';
-import { configuration } from '../../src/sync/drivers/slurm/script/configuration.ts';
-import { prelude } from '../../src/sync/drivers/slurm/script/prelude.ts';
-import { render } from '../../src/sync/drivers/slurm/script/render.ts';
-import { scripts } from '../../src/sync/drivers/slurm/script/scripts.ts';
-import { readReport, scriptOf } from '../../src/sync/drivers/slurm/script.ts';
-import { createShell, HostError } from '../../src/sync/drivers/slurm/shell.ts';
+import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { expandHosts, type Facts, jobOf, machineOf, readFacts } from '../../src/sync/slurm/facts.ts';
+import { hostsOf, loginNodesOf } from '../../src/sync/slurm/hosts.ts';
+import { createSlurmDriver } from '../../src/sync/slurm/index.ts';
+import { type Findings, reportOf } from '../../src/sync/slurm/report.ts';
+import { configuration } from '../../src/sync/slurm/script/configuration.ts';
+import { prelude } from '../../src/sync/slurm/script/prelude.ts';
+import { readReport, scriptOf } from '../../src/sync/slurm/script.ts';
+import { createShell, HostError } from '../../src/sync/slurm/shell.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
 
 after(() => {
   // Scripts that run on this machine make it; others may be using it.
@@ -165,7 +165,7 @@ test('hosts that share the directory of the configuration put the same into it a
   const results = await Promise.all(
     ['a1', 'a2', 'a3', 'a4'].map((host) => {
       const own = join(directory.path, host);
-      const script = `${prelude}${scripts}${configuration}
+      const script = `${prelude}${configuration}
         host=${host} S=${own} T=${own}
         mkdir "$S" && echo "token of $host" > "$S/token" && echo new > "$S/wanted"
         for number in $(seq 20); do
@@ -199,7 +199,7 @@ test('our part of a configuration file replaces what it names, and goes again wi
     return join(directory.path, name);
   };
   const run = (from: string, part: string, mode = 'keys') => {
-    const command = `${prelude}${render}\nrender "$1" "$2" ${mode}`;
+    const command = `${prelude}${configuration}\nrender "$1" "$2" ${mode}`;
     const { stdout, stderr } = spawnSync('sh', ['-c', command, 'sh', from, part], { encoding: 'utf8' });
     assert.equal(stderr, '');
     return stdout;
@@ -240,10 +240,16 @@ const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
   },
   ...changes,
 });
+const confirmedBy = (said: Record<string, Facts | HostError>) =>
+  new Map(
+    Object.entries(said).flatMap(([address, one]) =>
+      one instanceof HostError || !one.settled ? [] : [[address, one.settled]],
+    ),
+  );
 const report = (
   said: Record<string, Facts | HostError>,
   controllerFacts = said['head:22'] as Facts,
-  more: { isApplying?: boolean; wereUp?: ReadonlySet<string> } = {},
+  more: Partial<Findings> = {},
 ) =>
   reportOf({
     settings,
@@ -251,12 +257,16 @@ const report = (
     loginNodes: loginNodesOf(settings, []),
     results: new Map(Object.entries(said)),
     problems: new Map(),
+    confirmed: confirmedBy(said),
+    managed: new Set(),
+    wantedGeneration: 0,
     controllerFacts,
     isApplying: false,
     progress: undefined,
     left: [],
     isCleaningDue: false,
     wereUp: new Set(),
+    silent: new Map(),
     ...more,
   });
 
@@ -299,6 +309,19 @@ test('a host that is away is no fault; one that refuses is', () => {
   assert.equal(refuses.failure, 'other shows another key');
 });
 
+test('a login node that was up is down when it has not answered twice, and at once where it refuses', () => {
+  const away = (misses: number, isUnreachable = true) => {
+    const fault = new HostError('other does not answer', isUnreachable);
+    fault.inARow = misses;
+    const said = { 'head:22': facts(5), 'other:22': fault, 'a1.lab:22': facts(5) };
+    const node = report(said, said['head:22'], { wereUp: new Set(['login1', 'login2']) }).loginNodes[1];
+    return [node?.up, node?.missed];
+  };
+  assert.deepEqual(away(1), [true, true]);
+  assert.deepEqual(away(2), [false, undefined]);
+  assert.deepEqual(away(1, false), [false, undefined]);
+});
+
 test('a controller that is away leaves people confirmed, and its state unknown', () => {
   const found = report({ 'head:22': new HostError('head is away', true), 'other:22': facts(5) }, facts(5));
   assert.equal(found.manifestGeneration, 5);
@@ -308,6 +331,59 @@ test('a controller that is away leaves people confirmed, and its state unknown',
     message: 'head is away',
   });
   assert.equal(found.controlPlaneReady, false);
+});
+
+test('hosts without the list that was last applied are named, those that are furthest behind first', () => {
+  const away = new HostError('a1 does not answer', true);
+  const said = { 'head:22': facts(5), 'other:22': facts(4), 'a1.lab:22': away };
+  const found = report(said);
+  assert.deepEqual(found.waiting, [
+    { host: 'a1', message: 'a1 does not answer' },
+    {
+      host: 'other:22',
+      generation: 4,
+      listVersion: 14,
+      message: 'other:22 answers, and has not taken it yet.',
+    },
+  ]);
+  const all = { 'head:22': facts(5), 'other:22': facts(5), 'a1.lab:22': facts(5) };
+  assert.deepEqual(report(all).waiting, []);
+});
+
+test("a person's own login node that is away is waited for where something was put there, and only there", () => {
+  const perUser: SlurmSettings = {
+    ...settings,
+    loginMode: 'PerUser',
+    login: [{ name: 'login', host: '{username}.lab', hostKey }],
+  };
+  const usernames = ['ada', 'bob', 'cy'];
+  const away = (name: string) => new HostError(`${name} does not answer`, true);
+  const said = {
+    'head:22': facts(5),
+    'ada.lab:22': facts(5),
+    'bob.lab:22': away('bob'),
+    'cy.lab:22': away('cy'),
+  };
+  // As after a restart of the service at which too many were waiting to be recalled.
+  const found = report(said, said['head:22'], {
+    settings: perUser,
+    hosts: hostsOf(perUser, { nodes: [], usernames }),
+    loginNodes: loginNodesOf(perUser, usernames),
+    managed: new Set(['head:22', 'ada.lab:22', 'bob.lab:22']),
+  });
+  assert.deepEqual(found.waiting, [{ host: 'bob.lab:22', message: 'bob does not answer' }]);
+});
+
+test('a report says who was silent, and says nothing of machines without the controller', () => {
+  const away = new HostError('is away', true);
+  const silent = (said: Record<string, Facts | HostError>) => {
+    const found = report(said, facts(5));
+    return [found.silent, found.machines];
+  };
+  const [up, down] = [{ 'head:22': facts(5) }, { 'head:22': away }];
+  assert.deepEqual(silent({ ...up, 'other:22': away, 'a1.lab:22': away }), [undefined, []]);
+  assert.deepEqual(silent({ ...down, 'other:22': facts(5), 'a1.lab:22': away }), ['controller', undefined]);
+  assert.deepEqual(silent({ ...down, 'other:22': away, 'a1.lab:22': away }), ['all', undefined]);
 });
 
 test('SUNKReady says why not', () => {
@@ -345,11 +421,11 @@ test('on this machine the script runs without SSH', { skip: noRoot }, async () =
   };
   const [host, ...others] = hostsOf(here, { nodes: [], usernames: [] });
   assert.ok(host && others.length === 0);
+  const limits = { connectSeconds: 5, ms: 20_000 };
   const shell = createShell({
     user: 'root',
     identityFile: undefined,
     directory: directory.path,
-    timeoutMs: 20_000,
   });
   const script = scriptOf([
     ['id', 'none'],
@@ -357,18 +433,57 @@ test('on this machine the script runs without SSH', { skip: noRoot }, async () =
     ['config', '/nowhere/slurm.conf'],
     ['role', 'login'],
   ]);
-  const said = readFacts(await shell.run(host, script, AbortSignal.timeout(20_000), 5), new Map());
+  const said = readFacts(await shell.run(host, script, AbortSignal.timeout(20_000), limits), new Map());
   assert.deepEqual([said.settled, said.logins, said.problems], [undefined, [], []]);
   assert.ok(said.home, 'the file system of /home');
 });
 
+test('a login node on this machine is down once its sshd, which no script goes by, did not answer twice', {
+  skip: noRoot || (spawnSync('/usr/sbin/sshd', ['-V']).error && 'sshd is not installed'),
+}, async (t) => {
+  using directory = temporaryDirectory();
+  const [port = 0] = await freePorts(1);
+  const key = join(directory.path, 'host_key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  writeFileSync(
+    join(directory.path, 'sshd_config'),
+    `ListenAddress 127.0.0.1\nPort ${port}\nHostKey ${key}\n`,
+  );
+  const sshd = spawn('/usr/sbin/sshd', ['-D', '-f', join(directory.path, 'sshd_config')], {
+    stdio: 'ignore',
+  });
+  t.after(() => sshd.kill('SIGKILL'));
+  const login = { name: 'login1', host: '127.0.0.1', port, hostKey, local: true };
+  const driver = createSlurmDriver({
+    name: 'alpha',
+    organization: 'physics',
+    clusterId: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
+    dataDir: directory.path,
+    settings: { login: [login], controller: { local: true }, configFile: '/nowhere/slurm.conf' },
+    endSessions() {},
+    log: createLogger('silent'),
+  });
+  t.after(() => driver.close());
+  const observe = async () => {
+    const { loginNodes } = await driver.observe(AbortSignal.timeout(60_000));
+    return loginNodes.map(({ up, missed }) => [up, missed]);
+  };
+  const answering = await eventually(observe, (nodes) => nodes[0]?.[0] === true);
+  assert.deepEqual(answering, [[true, undefined]]);
+  sshd.kill('SIGSTOP');
+  assert.deepEqual(await observe(), [[true, true]]);
+  assert.deepEqual(await observe(), [[false, undefined]]);
+  sshd.kill('SIGCONT');
+  assert.deepEqual(await observe(), [[true, undefined]]);
+});
+
 test('a script that does not end in time is a host that is away', { skip: noRoot }, async () => {
-  const shell = createShell({ user: 'root', identityFile: undefined, directory: '/nowhere', timeoutMs: 200 });
+  const shell = createShell({ user: 'root', identityFile: undefined, directory: '/nowhere' });
   const host = { address: 'local', roles: new Set<never>(), nodes: [] };
   const pipes = () => process.getActiveResourcesInfo().filter((name) => name === 'PipeWrap').length;
   const before = pipes();
   await assert.rejects(
-    shell.run(host, 'sleep 4', AbortSignal.timeout(20_000), 5),
+    shell.run(host, 'sleep 4', AbortSignal.timeout(20_000), { connectSeconds: 5, ms: 200 }),
     (error) =>
       error instanceof HostError && error.isUnreachable && /does not answer in time/.test(error.message),
   );

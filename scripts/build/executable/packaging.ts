@@ -64,10 +64,6 @@ export function loginNodeArguments(): string[] {
   return [loginNodeRole];
 }
 
-export function selfArguments(): string[] {
-  return process.argv.slice(2);
-}
-
 export function gatewayArguments(): string[] {
   return ['gateway'];
 }

@@ -45,7 +45,7 @@ if (thread) {
   parts().code(thread.part);
 } else if (process.argv[2] === loginNodeRole) {
   process.argv.splice(2, 1);
-  import('../../../src/sync/drivers/simulated/login-node/main.ts');
+  import('../../../src/sync/simulated/login-node/main.ts');
 } else if (process.argv[2] === exitRole) {
   process.exitCode = Number(process.argv[3]);
 } else {

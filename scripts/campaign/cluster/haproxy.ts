@@ -15,14 +15,18 @@ export function whyNoProxy(): string | undefined {
 
 const searchPath = { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin` };
 
-/** Starts it. The lab has no TLS, and another port for SSH, as 22 is root's. */
-export function startProxy(scratch: Scratch, { adapt }: Addresses): ChildProcess {
-  const text = adapt(readExample('haproxy.cfg'))
+/** Its file for a lab, which has no TLS, and another port for SSH, as 22 is root's. */
+export function proxyText({ adapt }: Addresses): string {
+  return adapt(readExample('haproxy.cfg'))
     .replaceAll(' ssl crt /etc/haproxy/andromeda.pem', '')
     .replace(/^(frontend ssh from ssh\n\s+bind \S+):22$/m, `$1:${proxyPorts.ssh}`)
     .replace(/^(frontend console from web\n\s+bind \S+):443$/m, `$1:${proxyPorts.console}`);
+}
+
+/** Starts it. */
+export function startProxy(scratch: Scratch, addresses: Addresses): ChildProcess {
   const file = join(scratch.folder('haproxy'), 'haproxy.cfg');
-  writeFileSync(file, text);
+  writeFileSync(file, proxyText(addresses));
   return scratch.start(['haproxy', '-db', '-f', file], {
     stdio: ['ignore', 'ignore', 'ignore'],
     env: searchPath,

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { importJWK, SignJWT } from 'jose';
-import { issuerKeysFile, loadKeys } from '../../../src/identity/issuer/keys.ts';
+import { issuerKeysFile, loadKeys } from '../../../src/api/identity/issuer/keys.ts';
 
 export interface LabIssuer {
   url: string;

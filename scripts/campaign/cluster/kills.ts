@@ -1,7 +1,7 @@
 /** One server after the other loses its host: service and gateway end from one moment to the next, and start again. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Login } from './logins.ts';
 import { atMost, type Line, longestWithout, seconds, type World, within } from './trial.ts';
+import type { Try } from './tries.ts';
 
 interface KillOptions {
   rounds: number;
@@ -63,7 +63,7 @@ export async function killServers(world: World, { rounds, everyMs, downMs }: Kil
 }
 
 /** How many failed, and not only once. */
-function attemptsLine({ say }: World, name: string, all: readonly Login[]): Line {
+function attemptsLine({ say }: World, name: string, all: readonly Try[]): Line {
   const failed = all.filter(({ attempts }) => attempts === undefined);
   for (const { said } of failed) say(`a ${name} failed twice: ${said}`);
   const again = all.filter(({ attempts }) => attempts === 2);

@@ -3,7 +3,7 @@
  * behind HAProxy on PostgreSQL with a synchronous standby, under a load of writes, sessions, logins and sign-ins, on bad days.
  *
  *   main.ts → lab.ts (all of it: postgres.ts, failover.ts, servers.ts, issuer.ts, haproxy.ts, a Slurm cluster, person.ts)
- *           → writes.ts, sessions.ts, logins.ts, sign-ins.ts, signed-in.ts, changes.ts (the load, and what it was answered)
+ *           → writes.ts, sessions.ts, logins.ts, sign-ins.ts (by tries.ts), signed-in.ts, changes.ts (the load, and what it was answered)
  *           → capacity.ts, kills.ts, failovers.ts, stops.ts, revocations.ts, restarts.ts (the trials)
  *           → ../check.ts (what is missing, or broken)
  *

@@ -5,7 +5,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
-import type { Lab } from '../../../src/domain/lab.ts';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import type { Scratch } from '../../bench/scratch.ts';
 import { answers, root } from '../../bench/service.ts';
 import { type Addresses, ports, proxyPorts, readExample } from './addresses.ts';

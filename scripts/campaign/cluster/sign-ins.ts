@@ -4,15 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Browser, createBrowser } from './browser.ts';
-import type { Login } from './logins.ts';
+import { startTries, type Tries } from './tries.ts';
 
-export interface SignIns {
-  readonly all: readonly Login[];
+export interface SignIns extends Tries {
   /** How often one request was asked again at most, of those that began since then. */
   repeats(since: number): number;
-  /** Resolves with the time of the next that succeeds. */
-  next(limitMs: number): Promise<number>;
-  stop(): Promise<void>;
 }
 
 /** Somebody with a password at the issuer. */
@@ -50,10 +46,7 @@ export async function askAgain(ask: () => Promise<Response>, signal?: AbortSigna
 }
 
 export function startSignIns(url: string, visitors: readonly Visitor[], everyMs: number): SignIns {
-  const all: Login[] = [];
   const repeated: { at: number; repeats: number }[] = [];
-  const succeeded: number[] = [];
-  const under = new Set<Promise<void>>();
   let begun = 0;
 
   async function attempt(visitor: Visitor, at: number): Promise<string | undefined> {
@@ -66,40 +59,15 @@ export function startSignIns(url: string, visitors: readonly Visitor[], everyMs:
     return failure;
   }
 
-  async function signIn(): Promise<void> {
+  const tries = startTries(everyMs, (at) => {
     begun += 1;
     const visitor = visitors[begun % visitors.length];
-    if (!visitor) return;
-    const at = performance.now();
-    const first = await attempt(visitor, at);
-    const second = first === undefined ? undefined : await attempt(visitor, at);
-    const attempts = first === undefined ? 1 : second === undefined ? 2 : undefined;
-    if (attempts) succeeded.push(performance.now());
-    all.push({ at, attempts, ms: performance.now() - at, said: [first, second].filter(Boolean).join('; ') });
-  }
-
-  const starting = setInterval(() => {
-    // Each by itself: one that hangs keeps no other waiting.
-    const signingIn = signIn().finally(() => under.delete(signingIn));
-    under.add(signingIn);
-  }, everyMs);
-
+    if (!visitor) throw new Error('nobody signs in');
+    return () => attempt(visitor, at);
+  });
   return {
-    all,
+    ...tries,
     repeats: (since) =>
       Math.max(0, ...repeated.filter(({ at }) => at >= since).map(({ repeats }) => repeats)),
-    async next(patienceMs) {
-      const before = succeeded.length;
-      const end = performance.now() + patienceMs;
-      while (succeeded.length === before) {
-        if (performance.now() > end) return Number.POSITIVE_INFINITY;
-        await sleep(20);
-      }
-      return succeeded.at(-1) ?? 0;
-    },
-    async stop() {
-      clearInterval(starting);
-      await Promise.all(under);
-    },
   };
 }

@@ -1,10 +1,11 @@
 /** What the trials share: the lab under its load, and the lines that they report. */
 import type { Changes } from './changes.ts';
 import type { ClusterLab } from './lab.ts';
-import type { Login, Logins } from './logins.ts';
+import type { Logins } from './logins.ts';
 import type { Sessions } from './sessions.ts';
 import type { SignIns } from './sign-ins.ts';
 import type { SignedIn } from './signed-in.ts';
+import type { Try } from './tries.ts';
 import type { Writes } from './writes.ts';
 
 export interface World {
@@ -62,7 +63,7 @@ export function formatLines(lines: readonly Line[]): string {
 }
 
 /** The longest time since then in which nothing of these that began succeeded. */
-export function longestWithout(all: readonly Login[], since: number): number {
+export function longestWithout(all: readonly Try[], since: number): number {
   const good = all.filter(({ attempts }) => attempts !== undefined).map(({ at, ms }) => at + ms);
   const times = [since, ...good.filter((time) => time > since).sort((one, other) => one - other)];
   return Math.max(0, ...times.slice(1).map((time, index) => time - (times[index] ?? time)));

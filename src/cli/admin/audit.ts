@@ -1,13 +1,12 @@
-/** `andromeda admin audit`: the audit trail as JSON lines, and the check that nobody has changed it. */
-
-import { type ChainedEntry, findBreak } from '../../domain/audit.ts';
+/** `andromeda admin audit`: the audit trail as JSON lines, and the check that it was not changed. */
+import { type ChainedEntry, findBreak } from '../../domain/audit/audit.ts';
 import {
   type AuditCheckpoint,
   isAuditPublicKey,
   isSignedCheckpoint,
   isSignedHead,
   type SignedHead,
-} from '../../domain/audit-head.ts';
+} from '../../domain/audit/head.ts';
 import { visibleLine } from '../../domain/visible-text.ts';
 import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
@@ -28,7 +27,7 @@ interface Filter {
   since?: string;
 }
 
-/** A position in the trail, as noted elsewhere. */
+/** A position in the trail, as noted outside the service. */
 interface Head {
   seq: number;
   hash: string;
@@ -127,16 +126,18 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
     const hashes = new Map(heads.map((head) => [head.seq, head.hash]));
     let last: Head = { seq: checkpoint?.seq ?? 0, hash: checkpoint?.hash ?? '' };
     let redacted = 0;
+    const accepted: number[] = [];
     for await (const entries of pages(api, {}, last.seq)) {
       const page = entries.map(asChained);
-      redacted += page.filter(({ redaction }) => redaction).length;
+      redacted += page.filter(({ redaction }) => redaction && !redaction.accepted).length;
+      accepted.push(...page.filter(({ redaction }) => redaction?.accepted).map(({ seq }) => seq));
       const broken = findBreak(last, page, (one) => keys.includes(one));
       if (broken) {
         const now = await api.get('/operator/audit/heads');
         if (now.checkpoint?.seq !== checkpoint?.seq)
           throw failure('Old entries were deleted meanwhile (retention.audit); run this again.');
         throw failure(
-          `Entry ${broken.seq} is the first that does not fit: it was changed, or what stood before it.`,
+          `Entry ${broken.seq} is the first that does not fit: it was changed, or what stood before it. Once you know why, \`andromeda admin audit accept-break ${broken.seq}\` on the host has the trail go on behind it.`,
         );
       }
       for (const { seq, hash } of page) {
@@ -161,12 +162,14 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
         signed,
         ...(checkpoint && { checkpoint: checkpoint.seq }),
         ...(redacted > 0 && { redacted }),
+        ...(accepted.length > 0 && { accepted }),
       },
       text: `entries ${last.seq}\nhead ${head}`,
       message: [
         signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
         checkpoint && `Entries up to ${checkpoint.seq} were deleted at ${visibleLine(checkpoint.at)}.`,
         redacted > 0 && `Texts of ${redacted === 1 ? '1 entry' : `${redacted} entries`} were replaced.`,
+        accepted.length > 0 && acceptedText(accepted),
       ]
         .filter(Boolean)
         .join(' '),
@@ -200,6 +203,11 @@ function requireCheckpoint(
       `The trail was cut: the signature of the checkpoint at which it begins, entry ${checkpoint.seq}, is wrong.`,
     );
   if (noted?.seq === checkpoint.seq) requireSame(checkpoint.hash, noted);
+}
+
+function acceptedText(accepted: readonly number[]): string {
+  const named = `${accepted.slice(0, 20).join(', ')}${accepted.length > 20 ? ', …' : ''}`;
+  return `The chain broke at ${accepted.length === 1 ? 'entry' : 'entries'} ${named}, which was accepted on the host: \`andromeda admin audit --operation acceptAuditBreak\` says when.`;
 }
 
 function requireSame(hash: string | undefined, noted: Head): void {

@@ -1,17 +1,186 @@
-/** `andromeda admin cluster`. */
-
-import { printer } from '../answer.ts';
+/** `andromeda admin cluster`, `machine` and `grant`: clusters, their machines, and with whom they are shared. */
+import { dirname, resolve } from 'node:path';
+import { withClusterPaths, withLabPaths } from '../../domain/clusters/lab-paths.ts';
+import { type Answer, printer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
-import { failure, usage } from '../exit.ts';
+import { machineTable } from '../everyday/clusters.ts';
+import { exitStatus, failure, usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
-import { type Noun, optional, reads, writes } from '../verb.ts';
-import { readYaml } from '../yaml-file.ts';
-import { describeCheck } from './cluster-check.ts';
-import { lists } from './common-verbs.ts';
-import { absolutePaths } from './lab-file.ts';
+import { parseEnd } from '../time.ts';
+import { changesOne, lists, type Noun, optional, reads, required, writes } from '../verb.ts';
+import { formatYaml, readYaml } from '../yaml-file.ts';
+
+type Grant = Business['OperatorGrant'];
+
+interface GrantOptions {
+  cluster: string;
+  relation: string;
+  namespace?: string;
+  roleId?: string;
+  allowWiderRole?: true;
+  expires?: string;
+}
+
+const grants = printer<Grant>(
+  {
+    PERSON: ({ grant }) => grant.username,
+    CLUSTER: (row) => row.cluster_name,
+    RELATION: ({ grant }) => grant.relation,
+    NAMESPACE: ({ grant }) => grant.scope,
+    ROLE: ({ grant }) => grant.role_id,
+    EXPIRES: ({ grant }) => grant.expires_at,
+    ID: ({ grant }) => grant.id,
+  },
+  'There are no grants.',
+);
+
+export const grant: Noun = {
+  name: 'grant',
+  summary: 'clusters and namespaces shared with people',
+  verbs: [
+    lists(
+      'grant',
+      'every live grant',
+      grants,
+      (api) => api.get('/operator/grants'),
+      (json) => json.grants,
+    ),
+    writes<GrantOptions>({
+      usage: 'add <email>',
+      summary: 'share a cluster, or one namespace of it, with a person',
+      example:
+        'grant add eve@elsewhere.example --cluster alpha \\\n      --relation kubernetes.developer --namespace team-a',
+      flags: [
+        required('--cluster <name>', 'the cluster, by name or ID'),
+        required('--relation <relation>', 'what they may do').choices([
+          'kubernetes.viewer',
+          'kubernetes.developer',
+          'kubernetes.admin',
+        ]),
+        optional('--namespace <namespace>', 'only there'),
+        optional('--role-id <role>', 'a ClusterRole that narrows it'),
+        optional('--allow-wider-role', 'the role may give more than the relation'),
+        optional('--expires <time>', 'when it ends: a time, or a span from now such as 2h'),
+      ],
+      async run({ api, options }, email) {
+        const body = {
+          email,
+          expires_at: parseEnd('--expires', options.expires, Date.now()),
+          cluster_id: (await findCluster(api, options.cluster)).cluster.id,
+          relation: options.relation,
+          scope: options.namespace,
+          role_id: options.roleId,
+          ...(options.allowWiderRole && { allow_wider_role: true }),
+        };
+        return grants.one(await api.post('/operator/grants', { body }));
+      },
+    }),
+    changesOne(
+      'grant',
+      'revoke',
+      'end a grant',
+      grants,
+      (api, id) => api.post('/operator/grants/{grantID}/revoke', { path: { grantID: id } }),
+      'the project is over',
+    ),
+  ],
+};
+
+type Machine = Business['OperatorMachine'];
+
+interface OnCluster {
+  cluster: string;
+}
+
+const clusterFlag = required('--cluster <name>', 'the cluster, by name or ID');
+
+async function list(api: Reader, { cluster }: OnCluster) {
+  const { id } = (await findCluster(api, cluster)).cluster;
+  return api.get('/operator/clusters/{clusterID}/machines', { path: { clusterID: id } });
+}
+
+async function find(api: Reader, options: OnCluster, name: string): Promise<{ machineID: string }> {
+  const kind = {
+    one: `machine on ${options.cluster}`,
+    many: `machines on ${options.cluster}`,
+    nameOf: (machine: Machine) => machine.name,
+    idOf: (machine: Machine) => machine.id,
+  };
+  return { machineID: pick(kind, (await list(api, options)).machines, name).id };
+}
+
+export const machine: Noun = {
+  name: 'machine',
+  summary: 'machines of a cluster, and which of them may do work',
+  verbs: [
+    reads<OnCluster>({
+      usage: 'list',
+      summary: 'the machines of a cluster',
+      example: 'machine list --cluster alpha',
+      flags: [clusterFlag],
+      async run({ api, options }) {
+        const json = await list(api, options);
+        return machineTable.many(json, json.machines);
+      },
+    }),
+    writes<OnCluster>({
+      usage: 'admit <name>',
+      summary: 'let a machine do work',
+      example: 'machine admit node-1 --cluster alpha',
+      flags: [clusterFlag],
+      async run({ api, options }, name = '') {
+        const path = await find(api, options, name);
+        return machineTable.one(await api.post('/operator/machines/{machineID}/admit', { path }));
+      },
+    }),
+    writes<OnCluster>({
+      usage: 'quarantine <name>',
+      summary: 'keep a machine from doing work',
+      example: "machine quarantine node-1 --cluster alpha --reason 'ECC errors'",
+      flags: [clusterFlag],
+      async run({ api, options }, name = '') {
+        const path = await find(api, options, name);
+        return machineTable.one(await api.post('/operator/machines/{machineID}/quarantine', { path }));
+      },
+    }),
+  ],
+};
+
+type Check = Business['ClusterCheck'];
+
+const rights = printer<Check['rights'][number]>(
+  { RIGHT: ({ right }) => right, ALLOWED: ({ allowed }) => (allowed ? 'yes' : 'NO') },
+  '',
+);
+
+/** What is lacking, and what gives it; the exit status is that of a failure where something is. */
+export async function describeCheck(json: Check): Promise<Answer> {
+  const { server, user, fault, cluster_role } = json;
+  const lacking = json.rights.filter(({ allowed }) => !allowed);
+  const who = user ?? 'The service';
+  const role = (await formatYaml(cluster_role)).trimEnd();
+  // The ClusterRole is alone on stdout, so that it can be piped to kubectl as it is.
+  const how = `What is printed is the least that it needs, for kubectl apply -f -; bind it to ${user ?? 'its account'}.`;
+  if (fault !== null) {
+    const message = `${server || 'The API server'}: ${fault}\n${how}`;
+    return { json, text: role, message, status: exitStatus.failure };
+  }
+  const table = [rights.many(json, json.rights).text, ...(json.optional ?? []).map(describeOptional)].join(
+    '\n',
+  );
+  if (lacking.length === 0) {
+    return { json, text: table, message: `${who} has every right that is needed at ${server}.` };
+  }
+  const message = `${table}\n\n${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}. ${how}`;
+  return { json, text: role, message, status: exitStatus.failure };
+}
+
+function describeOptional({ right, allowed, use }: Check['optional'][number]): string {
+  return `It may${allowed ? '' : ' not'} ${right}, which it does without: ${allowed ? 'it says' : 'it cannot say'} ${use}.`;
+}
 
 type Cluster = Business['OperatorCluster'];
 
@@ -41,7 +210,7 @@ const clusters = printer<Cluster>(
 );
 
 /** The cluster with this name or ID; of several that had the name over time, the one in service. */
-export async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
+async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
   const all = (await api.get('/operator/clusters')).clusters;
   const inService = all.filter(({ cluster }) => cluster.state !== 'released');
   const kind = {
@@ -145,3 +314,20 @@ export const cluster: Noun = {
     }),
   ],
 };
+
+type Section = Record<string, unknown>;
+
+/** A lab with the paths in its clusters made absolute. */
+export function absoluteLab(lab: Section, file: string): Section {
+  return withLabPaths(lab, fromDirectoryOf(file));
+}
+
+/** A cluster's description with its paths, which are relative to the file, made absolute. */
+function absolutePaths(cluster: Section, file: string): Section {
+  return withClusterPaths(cluster, fromDirectoryOf(file));
+}
+
+function fromDirectoryOf(file: string): (path: string) => string {
+  const directory = file === '-' ? process.cwd() : dirname(resolve(file));
+  return (path) => resolve(directory, path);
+}

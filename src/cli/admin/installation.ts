@@ -1,8 +1,144 @@
-/** `andromeda admin problems` and `andromeda admin installation`: what must be mended, and the service's own keys and backups. */
-import { type Answer, printer } from '../answer.ts';
+/** `andromeda admin problems`, `installation`, `gateway` and `servers`: what must be mended, and what the service is made of. */
+import { visibleLine } from '../../domain/visible-text.ts';
+import { type Answer, formatTable, printer } from '../answer.ts';
+import { usage } from '../exit.ts';
 import type { Business } from '../net/operations.ts';
-import { formatTable } from '../table.ts';
-import { reads } from '../verb.ts';
+import { lists, type Noun, optional, reads, required } from '../verb.ts';
+
+const serverTable = printer<Business['Server']>(
+  {
+    NAME: (row) => row.name,
+    STATE: (row) => (row.answers ? `${row.state}, answers` : row.state),
+    VERSION: (row) => row.version,
+    STARTED: (row) => row.started_at,
+    SEEN: (row) => row.seen_at,
+    LEASES: (row) => row.leases,
+    ID: (row) => row.id,
+  },
+  'There are no servers.',
+);
+
+export const servers: Noun = {
+  name: 'servers',
+  summary: 'the servers that share the database',
+  verbs: [
+    lists(
+      'servers',
+      'every server, and those that ended without a word within a day',
+      serverTable,
+      (api) => api.get('/operator/servers'),
+      (json) => json.servers,
+    ),
+  ],
+};
+
+/** What the sshd of a login node needs to take people from the gateway, as lines for its configuration. */
+
+/** The file on the login node that holds the gateway's public key. */
+const keyFile = '/etc/ssh/andromeda_gateway.pub';
+
+interface SshdNeeds {
+  /** The gateway's, a line each: several while one takes the place of another. */
+  publicKeys: readonly string[];
+  /** The addresses that it connects from, as sshd's Match takes them. */
+  from: string;
+  /** The account that manages the host from there, where it does. */
+  manage?: string;
+}
+
+/** The lines, without a last newline. */
+function sshdLines({ publicKeys, from, manage }: SshdNeeds): string {
+  return `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and ${publicKeys.length > 1 ? 'these lines' : 'this line'}
+# as ${keyFile} (owned by root, mode 644):
+#
+${publicKeys.map((key) => `#   ${key}`).join('\n')}
+#
+# Then check it with "sshd -t", and reload sshd. From elsewhere people do not come in at
+# all: the keys in their own authorized_keys would go round the gateway, also when they are revoked.
+
+# Everyone comes from the gateway's address, so that one address starts many logins at once.
+MaxStartups 1000:30:2000
+# With OpenSSH 9.8 and later take the # away: one person's failures must not shut out everyone behind the gateway.
+#PerSourcePenaltyExemptList ${from}
+${manage === undefined ? '' : managing(manage, from)}
+Match Address ${from}
+    # The gateway has checked the person's own key; here its key alone opens the accounts, and no password does.
+    # There is no certificate authority to trust: TrustedUserCAKeys is not used.
+    AuthorizedKeysFile ${keyFile}
+    AuthenticationMethods publickey
+    PermitRootLogin no
+    # People forward ports of the login node's loopback; what the gateway refuses is refused here once more.
+    AllowTcpForwarding local
+    AllowStreamLocalForwarding no
+    GatewayPorts no
+    AllowAgentForwarding no
+    X11Forwarding no
+    PermitTunnel no
+    # One connection of the gateway is one of a person, who may open many sessions on it.
+    MaxSessions 512
+
+# Everyone else's own keys open nothing. Add accounts of your own that are to keep theirs, as ",!ubuntu".
+Match User *,!root${manage === undefined || manage === 'root' ? '' : `,!${manage}`}
+    AuthorizedKeysFile none
+
+Match all`;
+}
+
+/** Before the lines for people, as sshd takes the first that it finds: the gateway's key must not open this account. */
+function managing(user: string, from: string): string {
+  return `
+Match User ${user} Address ${from}
+    # Andromeda manages this machine from there, with a key of its own.
+    AuthorizedKeysFile .ssh/authorized_keys
+    AuthenticationMethods publickey
+    PermitRootLogin prohibit-password
+`;
+}
+
+/** Every key that login nodes are to trust. A server from before keys rotated names one. */
+function publicKeys(answer: { public_key: string; other_public_keys?: readonly string[] }): string[] {
+  return [answer.public_key, ...(answer.other_public_keys ?? [])];
+}
+
+export const gateway: Noun = {
+  name: 'gateway',
+  summary: 'the SSH gateway, as login nodes know it',
+  verbs: [
+    reads({
+      usage: 'key',
+      summary:
+        "print the gateway's public key, for login nodes to trust: one line, OpenSSH format; while one key takes the place of another, a line for each",
+      example: 'gateway key > gateway.pub',
+      formats: ['text', 'json', 'yaml'],
+      async run({ api }) {
+        const json = await api.get('/operator/gateway');
+        return { json, text: publicKeys(json).map(visibleLine).join('\n') };
+      },
+    }),
+    reads<{ from: string; manage?: string }>({
+      usage: 'sshd',
+      summary: 'print what the sshd of a login node needs, as lines for its configuration',
+      example: 'gateway sshd --from 10.0.0.1 > 10-andromeda.conf',
+      formats: ['text', 'json', 'yaml'],
+      flags: [
+        required(
+          '--from <addresses>',
+          'where the gateway connects from: IP addresses or networks, with commas',
+        ),
+        optional('--manage <user>', 'the account that manages the machine from there, as in the lab file'),
+      ],
+      async run({ api, options: { from, manage } }) {
+        if (!/^[0-9a-fA-F.:]+(\/\d{1,3})?(,[0-9a-fA-F.:]+(\/\d{1,3})?)*$/.test(from))
+          throw usage(`'${from}' is not a list of IP addresses or networks.`);
+        if (manage !== undefined && !/^[A-Za-z_][A-Za-z0-9._-]{0,31}$/.test(manage))
+          throw usage(`'${manage}' is not the name of an account.`);
+        const keys = publicKeys(await api.get('/operator/gateway')).map(visibleLine);
+        const text = sshdLines({ publicKeys: keys, from, ...(manage && { manage }) });
+        return { json: { sshd_config: text }, text };
+      },
+    }),
+  ],
+};
 
 type Installation = Business['Installation'];
 

@@ -1,5 +1,4 @@
 /** `andromeda admin plan`, `apply` and `export`: the installation as one file. */
-
 import type { Answer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import type { Reader } from '../net/api.ts';
@@ -8,7 +7,7 @@ import { printMessage } from '../output.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
 import { optional, reads, required, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
-import { absoluteLab } from './lab-file.ts';
+import { absoluteLab } from './cluster.ts';
 
 interface LabOptions {
   file: string;
@@ -33,7 +32,7 @@ function planOf(api: Reader, body: LabRequest, file: string): Promise<Business['
   return api.ask('/operator/lab/plan', { body, about: file });
 }
 
-/** Where somebody can answer, shows what would be lost and asks. */
+/** Where a person can answer, shows what would be lost and asks. */
 async function confirmLoss(api: Reader, body: LabRequest, file: string): Promise<void> {
   if (!isAttended()) return;
   const planned = await planOf(api, body, file);

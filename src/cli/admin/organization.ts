@@ -1,13 +1,45 @@
 /** `andromeda admin organization`. */
-
 import { visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
-import { type Noun, optional, repeatable, required, writes } from '../verb.ts';
-import { lists } from './common-verbs.ts';
+import { changesOne, lists, type Noun, optional, repeatable, required, writes } from '../verb.ts';
+
+const purchases = printer<Business['StoragePurchase']>(
+  {
+    STATE: (row) => row.state,
+    TYPE: (row) => row.storage_type,
+    BYTES: (row) => row.bytes,
+    CLUSTER: (row) => row.target_cluster_id,
+    ORGANIZATION: (row) => row.organization_id,
+    CREATED: (row) => row.created_at,
+    ID: (row) => row.id,
+  },
+  'There are no purchases.',
+);
+
+const decides = (to: 'accept' | 'decline', summary: string) =>
+  changesOne('purchase', to, summary, purchases, (api, purchaseID) =>
+    api.post(`/operator/purchases/{purchaseID}/${to}`, { path: { purchaseID } }),
+  );
+
+export const purchase: Noun = {
+  name: 'purchase',
+  summary: 'storage that organizations want to buy',
+  verbs: [
+    lists(
+      'purchase',
+      'every storage purchase, decided or not',
+      purchases,
+      (api) => api.get('/operator/purchases'),
+      (json) => json.purchases,
+    ),
+    decides('accept', 'accept a storage purchase: it counts from now on'),
+    decides('decline', 'decline a storage purchase'),
+  ],
+};
 
 type Organization = Business['OperatorOrganization'];
 
@@ -24,7 +56,7 @@ const organizations = printer<Organization>(
 );
 
 /** The ID of the organization with this slug. */
-export async function findOrganization(api: Reader, slug: string): Promise<string> {
+async function findOrganization(api: Reader, slug: string): Promise<string> {
   const kind = {
     one: 'organization',
     many: 'organizations',
@@ -101,7 +133,8 @@ export const organization: Noun = {
       example: 'organization retire physics',
       async run({ api }, slug = '') {
         const path = { orgID: await findOrganization(api, slug) };
-        return organizations.one(await api.post('/operator/organizations/{orgID}/retire', { path }));
+        const json = await api.post('/organizations/{orgID}/retire', { path });
+        return { json, text: '', message: `${slug} is retired.` };
       },
     }),
   ],

@@ -1,13 +1,11 @@
 /** `andromeda admin person`. */
-
-import { foldEmail } from '../../domain/email.ts';
+import { foldEmail } from '../../domain/people/email.ts';
 import { escapeControls, visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { confirm, isAttended, newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
-import type { Reader } from '../net/api.ts';
+import { type Reader, readPages } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { readPages } from '../net/pages.ts';
 import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, repeatable, writes } from '../verb.ts';
@@ -34,7 +32,7 @@ function list(api: Reader, email?: string): Promise<Person[]> {
 }
 
 /** The ID of the person with this address; an ID is taken as it is. */
-export async function findPerson(api: Reader, wanted: string): Promise<string> {
+async function findPerson(api: Reader, wanted: string): Promise<string> {
   if (wanted.startsWith('user_')) return wanted;
   const email = foldEmail(wanted);
   const found = await list(api, email);

@@ -4,43 +4,22 @@
  *
  *   argv → commander → ../verb.ts → a noun's file (names → IDs → requests) → ../net/api.ts → a table, JSON or one sentence
  */
-
 import type { Command } from 'commander';
 import { newPassword } from '../ask.ts';
-import { example } from '../flags.ts';
 import type { BootstrapOptions, ServerCommands } from '../server-commands.ts';
-import { addNoun, addVerb } from '../verb.ts';
-import { activity } from './activity.ts';
+import { addNoun, addVerb, example, withConfig } from '../verb.ts';
+import { addAcceptBreak } from './accept-break.ts';
 import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
-import { cluster } from './cluster.ts';
-import { gateway } from './gateway.ts';
-import { grant } from './grant.ts';
-import { installation, problems } from './installation.ts';
+import { cluster, grant, machine } from './cluster.ts';
+import { gateway, installation, problems, servers } from './installation.ts';
 import { addKey } from './key.ts';
 import { apply, exportLab, plan } from './lab.ts';
-import { machine } from './machine.ts';
-import { member } from './member.ts';
-import { organization } from './organization.ts';
+import { organization, purchase } from './organization.ts';
 import { person } from './person.ts';
-import { purchase } from './purchase.ts';
-import { reservation } from './reservation.ts';
 import { addSecrets } from './secrets.ts';
-import { servers } from './servers.ts';
 import { session } from './session.ts';
 
-const nouns = [
-  organization,
-  person,
-  member,
-  cluster,
-  machine,
-  grant,
-  reservation,
-  purchase,
-  session,
-  gateway,
-  servers,
-];
+const nouns = [organization, person, cluster, machine, grant, purchase, session, gateway, servers];
 
 /** Fills the group; `finish` is given the exit status of what runs outside the client. */
 export function addAdmin(
@@ -60,14 +39,11 @@ export function addAdmin(
   for (const verb of [plan, apply, exportLab, problems, installation]) addVerb(admin, verb, part);
   const trail = addVerb(admin, audit, part);
   for (const verb of [verifyAudit, auditHead, auditKey]) addVerb(trail, verb, part);
-  addVerb(admin, activity, part);
   for (const noun of nouns) addNoun(admin, noun, part);
   if (!server) return;
 
-  admin
-    .command('bootstrap')
+  withConfig(admin.command('bootstrap'))
     .description('make the first operator, on the host itself, in the data directory')
-    .requiredOption('--config <file>', 'the installation (YAML)')
     .requiredOption('--email <address>', 'whoever signs in with this verified address')
     .option('--name <name>', 'how they are called')
     .addHelpText(
@@ -77,4 +53,5 @@ export function addAdmin(
     .action(async (options: BootstrapOptions) => finish(await server.bootstrap(options, newPassword)));
   addKey(admin, server, finish);
   addSecrets(admin, server, finish);
+  addAcceptBreak(trail, server, finish);
 }

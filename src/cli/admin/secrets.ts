@@ -1,7 +1,7 @@
 /** `andromeda admin secrets`: the secrets in a shared database, on the host itself. What it does is handed in by `main.ts`. */
 import type { Command } from 'commander';
-import { example } from '../flags.ts';
 import type { RotateSecretsOptions, SecretsOptions, ServerCommands } from '../server-commands.ts';
+import { example, withConfig } from '../verb.ts';
 
 /** Adds the noun. */
 export function addSecrets(admin: Command, server: ServerCommands, finish: (status: number) => void): void {
@@ -25,11 +25,4 @@ export function addSecrets(admin: Command, server: ServerCommands, finish: (stat
     .requiredOption('--to <file>', 'the key that takes its place')
     .addHelpText('after', example('andromeda admin secrets rotate --from secrets.key --to secrets-2.key'))
     .action(async (options: RotateSecretsOptions) => finish(await server.rotateSecrets(options)));
-}
-
-function withConfig(command: Command): Command {
-  return command.option(
-    '--config <file>',
-    'the installation (YAML); where `service install` puts it otherwise',
-  );
 }

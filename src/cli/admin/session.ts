@@ -1,12 +1,10 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway, and those that are over. */
-
 import { csv } from '../../domain/csv.ts';
 import { printer } from '../answer.ts';
 import type { Business } from '../net/operations.ts';
 import { printAll } from '../output.ts';
 import { parseSince, parseTime } from '../time.ts';
-import { type Noun, optional, reads } from '../verb.ts';
-import { changesOne, lists } from './common-verbs.ts';
+import { changesOne, lists, type Noun, optional, reads } from '../verb.ts';
 
 type SshSession = Business['Session'];
 

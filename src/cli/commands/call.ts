@@ -1,5 +1,4 @@
 /** `andromeda call`: one request, its body on stdout or one line on stderr. */
-
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { buffer as readAll } from 'node:stream/consumers';
@@ -7,14 +6,70 @@ import { pipeline } from 'node:stream/promises';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { failure, type Outcome, usage } from '../exit.ts';
-import { readText, send } from '../net/request.ts';
-import { describeTransport } from '../net/transport-error.ts';
-import { join } from '../net/url.ts';
+import { describeTransport, readText, send, urlAt } from '../net/request.ts';
 import { isClosedPipe, printMessage } from '../output.ts';
-import { freshSession } from '../session/current.ts';
-import { openLocalState } from '../session/local-state.ts';
+import { freshSession, openLocalState } from '../session/local-state.ts';
 import { authorization, type Session } from '../session/session.ts';
-import { type Api, type CallArguments, parseCall } from './call-arguments.ts';
+
+const apis = ['business', 'platform'] as const;
+type Api = (typeof apis)[number];
+
+interface CallArguments {
+  api: Api;
+  method: string;
+  /** Begins with `/`, may carry a query. */
+  path: string;
+  headers: [string, string][];
+}
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'];
+
+/**
+ * The headers that the client sets itself. `Authorization` is the session's; `Host` could lead the token to another site
+ * behind the same address; the others would contradict the body that is sent.
+ */
+const reserved = [
+  'authorization',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'proxy-authorization',
+  'transfer-encoding',
+  'upgrade',
+];
+
+/** Checks the arguments after the flags, and the headers. */
+export function parseCall(args: readonly string[], headerLines: readonly string[]): CallArguments {
+  const [api = '', method = '', path = ''] = args;
+  const late = args.find((argument, index) => index > 0 && /^-./.test(argument));
+  if (late !== undefined) throw usage(`Flags come before the API name; '${late}' stands after it.`);
+  if (args.length > 3) throw usage(`'${args[3]}' is too much; call takes an API, a method and a path.`);
+  if (!isApi(api)) throw usage(`'${api}' is not an API; the two are business and platform.`);
+  if (!methods.includes(method.toUpperCase()))
+    throw usage(`'${method}' is not a method; use ${methods.slice(0, -1).join(', ')} or ${methods.at(-1)}.`);
+  return { api, method: method.toUpperCase(), path: parsePath(path), headers: headerLines.map(parseHeader) };
+}
+
+function isApi(value: string): value is Api {
+  return apis.some((api) => api === value);
+}
+
+function parsePath(path: string): string {
+  if (!path.startsWith('/')) throw usage(`The path begins with '/'; '${path}' does not.`);
+  if (path.includes('#')) throw usage("The path has no fragment; write '#' as %23.");
+  return path;
+}
+
+function parseHeader(line: string): [string, string] {
+  const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):[ \t]*(.*?)[ \t]*$/s.exec(line) ?? [];
+  if (name === undefined || value === undefined || /[^\P{Cc}\t]/u.test(value))
+    throw usage(`'${line.replace(/\p{Cc}/gu, ' ')}' is not a header; write 'Name: value'.`);
+  if (reserved.includes(name.toLowerCase()))
+    throw usage(`The header ${name} may not be given; the client sets it itself.`);
+  // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire, as curl does.
+  return [name, Buffer.from(value, 'utf8').toString('latin1')];
+}
 
 export interface CallOptions extends EnvironmentOptions {
   header?: string[];
@@ -41,7 +96,7 @@ export async function call(args: readonly string[], options: CallOptions): Promi
 
 function addressOf(session: Session, { api, path }: CallArguments): URL {
   try {
-    return join(api === 'business' ? session.businessUrl : session.platformUrl, path);
+    return urlAt(api === 'business' ? session.businessUrl : session.platformUrl, path);
   } catch {
     throw usage(`'${path}' is not a path.`);
   }

@@ -4,11 +4,10 @@ import { build } from '../../lib/packaging.ts';
 import { printAnswer } from '../answer.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import type { Outcome } from '../exit.ts';
-import { differenceNotice, offeredVersion } from '../net/offered.ts';
-import { findKey } from '../session/current.ts';
-import { openLocalState } from '../session/local-state.ts';
+import { differenceNotice, offeredVersion } from '../net/discovery.ts';
+import { findKey, openLocalState } from '../session/local-state.ts';
 
-/** Nobody waits longer for a service that does not answer; the line is left out. */
+/** How long to wait for a service that does not answer; then its line is left out. */
 const serviceMs = 2_000;
 
 /**

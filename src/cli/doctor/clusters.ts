@@ -2,20 +2,30 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { visibleLine } from '../../domain/visible-text.ts';
+import { readBanner } from '../../lib/ssh-banner.ts';
 import type { EnvironmentOptions } from '../environment.ts';
-import { type Cluster, findCluster, isInService, listClusters, unless } from '../everyday/cluster.ts';
-import { sshDirectory } from '../everyday/local-keys.ts';
-import { asWord } from '../everyday/new-key.ts';
-import { describeMissing, readSshAccess, type SshAccess } from '../everyday/ssh-access.ts';
-import { isReachable } from '../everyday/ssh-host.ts';
+import { type Cluster, findCluster, isInService, listClusters, unless } from '../everyday/caller.ts';
+import { asWord, sshDirectory } from '../everyday/local-keys.ts';
+import {
+  describeMissing,
+  hostAlias,
+  isReachable,
+  readSshAccess,
+  type SshAccess,
+  sshOptions,
+} from '../everyday/ssh-host.ts';
 import { createClient, type PlatformReader } from '../net/api.ts';
-import { stateDirectory } from '../session/profile-file.ts';
-import { type Finding, ok, warn, wrong } from './finding.ts';
-import { readBanner, scanHostKey } from './gateway.ts';
-import { askProgram } from './program-output.ts';
-import { sentenceOf } from './sentence.ts';
+import { stateDirectory } from '../session/session.ts';
+import { askProgram, type Finding, ok, sentenceOf, warn, wrong } from './finding.ts';
 
-/** Asked one after the other, so that somebody who has hundreds names one. */
+/** The Ed25519 host key at an address, `ssh-ed25519 AAAA…`; undefined where it could not be asked. */
+async function scanHostKey(host: string, port: number): Promise<string | undefined> {
+  const args = ['-T', '5', '-t', 'ed25519', '-p', String(port), host];
+  const { stdout } = await askProgram('ssh-keyscan', args, 15_000);
+  return /^\S+ (ssh-ed25519 [A-Za-z0-9+/=]+)\s*$/m.exec(stdout)?.[1];
+}
+
+/** They are asked one after the other; a person who has hundreds names one. */
 const mostClusters = 20;
 const bannerMs = 15_000;
 
@@ -32,17 +42,20 @@ export async function* checkClusters(
         : [await findCluster({ api, platform }, wanted, {})];
     if (clusters.length === 0)
       yield warn('access', 'You see no cluster.', 'Ask an owner of your organization for access to one.');
-    const addresses = new Map<string, SshAccess>();
+    const addresses = new Map<string, { cluster: Cluster; access: SshAccess }>();
     for (const cluster of clusters.slice(0, mostClusters)) {
       const access = yield* checkAccess(platform, cluster, wanted !== undefined);
-      if (access) addresses.set(`${access.hostname} ${access.port} ${access.host_key}`, access);
+      if (access) addresses.set(`${access.hostname} ${access.port} ${access.host_key}`, { cluster, access });
     }
     if (clusters.length > mostClusters)
       yield ok(
         'access',
         `${clusters.length - mostClusters} more clusters; \`andromeda doctor <cluster>\` looks at one.`,
       );
-    for (const access of addresses.values()) yield* checkGateway(access);
+    for (const { cluster, access } of addresses.values()) {
+      yield* checkGateway(access);
+      yield* checkProxy(cluster, access);
+    }
   } catch (error) {
     yield wrong(
       'access',
@@ -140,6 +153,21 @@ async function* checkGateway(access: SshAccess): AsyncGenerator<Finding> {
     `${at} answers${found === undefined ? '' : ', with the host key that the service names'}.`,
   );
   yield* checkKnownHosts(access);
+}
+
+/** The person's own ssh_config(5), where a proxy for every host is one for the gateway too. */
+async function* checkProxy(cluster: Cluster, access: SshAccess): AsyncGenerator<Finding> {
+  const options = sshOptions({ cluster, access }, join(stateDirectory(), 'known_hosts'), undefined);
+  const flags = options.flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+  const { stdout } = await askProgram('ssh', ['-G', ...flags, hostAlias(cluster)], 10_000);
+  const [, setting, proxy] = /^(proxyjump|proxycommand) (?!none\r?$)(.+?)\r?$/m.exec(stdout) ?? [];
+  if (setting === undefined || proxy === undefined) return;
+  const name = setting === 'proxyjump' ? 'ProxyJump' : 'ProxyCommand';
+  yield warn(
+    'ssh',
+    `Your ssh configuration has \`${name} ${visibleLine(proxy)}\` for the gateway: where that does not lead to it, no login does.`,
+    `If \`andromeda ssh\` fails, put this at the top of ~/.ssh/config: \`Host andromeda-*\`, and in the next line \`ProxyJump none\``,
+  );
 }
 
 /** ~/.ssh/known_hosts, which `andromeda ssh` does not use, and a plain ssh to the gateway does. */

@@ -1,3 +1,7 @@
+/** What the steps of `doctor` have in common. */
+import { execFile } from 'node:child_process';
+import { CliError } from '../exit.ts';
+
 /** What `doctor` finds on this machine, a line each. */
 
 export interface Finding {
@@ -23,3 +27,33 @@ export const wrong = (about: string, text: string, fix?: string): Finding => ({
   text,
   ...(fix !== undefined && { fix }),
 });
+
+/** The sentence of an error that commands report; anything else is thrown on. */
+export function sentenceOf(error: unknown): string {
+  if (error instanceof CliError) return error.message;
+  throw error;
+}
+
+interface Said {
+  /** Undefined where it is not installed; null where it did not end in time. */
+  status: number | null | undefined;
+  stdout: string;
+  stderr: string;
+}
+
+export function askProgram(program: string, args: readonly string[], timeoutMs: number): Promise<Said> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      program,
+      args,
+      { timeout: timeoutMs, maxBuffer: 2 ** 20, encoding: 'utf8', windowsHide: true },
+      (error, stdout, stderr) => {
+        if (error && (error as NodeJS.ErrnoException).code === 'ENOENT')
+          return resolve({ status: undefined, stdout: '', stderr: '' });
+        resolve({ status: child.exitCode, stdout, stderr });
+      },
+    );
+    // Nothing is there for it to read.
+    child.stdin?.on('error', () => {}).end();
+  });
+}

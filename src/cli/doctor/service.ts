@@ -5,18 +5,13 @@ import path from 'node:path';
 import { TLSSocket } from 'node:tls';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
-import { asWord } from '../everyday/new-key.ts';
+import { asWord } from '../everyday/local-keys.ts';
 import { createClient } from '../net/api.ts';
-import { parseEnvironment } from '../net/discovery.ts';
-import { differenceNotice, installLine, offeredVersion } from '../net/offered.ts';
-import { isObject, readText, send } from '../net/request.ts';
-import { join } from '../net/url.ts';
-import { findKey, freshSession, storedSession } from '../session/current.ts';
-import { openLocalState } from '../session/local-state.ts';
-import { stateDirectory } from '../session/profile-file.ts';
-import { nameOf } from '../session/session.ts';
-import { type Finding, ok, warn, wrong } from './finding.ts';
-import { sentenceOf } from './sentence.ts';
+import { differenceNotice, installLine, offeredVersion, parseEnvironment } from '../net/discovery.ts';
+import { isObject, readText, send, urlAt } from '../net/request.ts';
+import { findKey, freshSession, openLocalState, storedSession } from '../session/local-state.ts';
+import { nameOf, stateDirectory } from '../session/session.ts';
+import { type Finding, ok, sentenceOf, warn, wrong } from './finding.ts';
 
 const metadataPath = '/.well-known/oauth-protected-resource';
 /** Tokens are refused where clocks differ by more. */
@@ -43,7 +38,7 @@ export async function* checkService(options: EnvironmentOptions): AsyncGenerator
 
 /** The address answers as a platform does. */
 async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boolean> {
-  const url = join(platformUrl, metadataPath);
+  const url = urlAt(platformUrl, metadataPath);
   const before = Date.now();
   let response: IncomingMessage;
   try {

@@ -1,14 +1,18 @@
 /** What lies on this machine for ssh: the program, the person's keys, and the agent that holds some of them. */
 import { stat } from 'node:fs/promises';
-import { parseSshPublicKey } from '../../domain/ssh-key.ts';
+import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import { listKeys } from '../everyday/keys.ts';
-import { type LocalKey, listLocalKeys, privateFileOf } from '../everyday/local-keys.ts';
-import { adviseNewKey, asWord, hasPrivateFile } from '../everyday/new-key.ts';
+import {
+  adviseNewKey,
+  asWord,
+  hasPrivateFile,
+  type LocalKey,
+  listLocalKeys,
+  privateFileOf,
+} from '../everyday/local-keys.ts';
 import { createClient } from '../net/api.ts';
-import { type Finding, ok, warn, wrong } from './finding.ts';
-import { askProgram } from './program-output.ts';
-import { sentenceOf } from './sentence.ts';
+import { askProgram, type Finding, ok, sentenceOf, warn, wrong } from './finding.ts';
 
 /** The first that knows Ed25519 keys, which are the only ones that the service takes. */
 const oldestSsh = 6.5;
@@ -92,7 +96,7 @@ async function checkPrivateKey(key: LocalKey, agent: AgentKeys, another: string)
       `${file} can be read by others, so ssh does not use it.`,
       `\`chmod 600 ${asWord(file)}\``,
     );
-  // With an empty passphrase it asks nobody for one.
+  // With an empty passphrase it does not prompt for one.
   const { status, stderr } = await askProgram('ssh-keygen', ['-y', '-P', '', '-f', file], 15_000);
   if (typeof status === 'number' && status !== 0 && !/passphrase/i.test(stderr))
     return wrong(

@@ -1,15 +1,12 @@
 /** `andromeda access`: asking for permissions, and deciding what others ask for. */
-
-import { termText } from '../../domain/access-request.ts';
+import { termText } from '../../domain/access/request.ts';
 import { listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import type { Business } from '../net/operations.ts';
-import { endOf, expiresFlag } from '../permission-end.ts';
 import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
-import { findOrganization, type OrgOptions, orgFlag } from './caller.ts';
-import { findCluster } from './cluster.ts';
-import { expand } from './members.ts';
+import { findCluster, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
+import { endOf, expand, expiresFlag } from './members.ts';
 
 type AccessRequest = Business['AccessRequest'];
 

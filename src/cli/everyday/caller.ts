@@ -1,13 +1,123 @@
-/** Who is signed in, and the organizations they belong to. */
-
+/** Who is signed in, the organizations they belong to, and the clusters of those. */
+import { holdsStaffKey } from '../../domain/people/staff.ts';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { CliError, failure, usage } from '../exit.ts';
-import type { Reader } from '../net/api.ts';
-import type { Business } from '../net/operations.ts';
+import { type PlatformReader, type Reader, readPages } from '../net/api.ts';
+import type { Business, Platform } from '../net/operations.ts';
 import { isObject } from '../net/request.ts';
 import { printMessage } from '../output.ts';
 import { type PickKind, pick } from '../pick.ts';
 import { optional } from '../verb.ts';
+
+/** A cluster as both APIs have it; `platform` is missing where only the ID is known. */
+export interface Cluster {
+  id: string;
+  name: string;
+  organization: Organization;
+  platform?: Platform['Cluster'];
+  business?: Business['Cluster'];
+}
+
+interface Apis {
+  api: Reader;
+  platform: PlatformReader;
+}
+
+interface Listed {
+  clusters: Cluster[];
+  /** Organizations whose clusters the caller may not list. */
+  hidden: Organization[];
+}
+
+const kind: PickKind<Cluster> = {
+  one: 'cluster',
+  many: 'clusters',
+  nameOf: ({ name }) => name,
+  idOf: ({ id }) => id,
+};
+
+/** Every cluster that the caller sees, by organization, then by name. */
+export async function listClusters({ api, platform }: Apis, options: OrgOptions): Promise<Listed> {
+  const organizations = await findOrganizations(api, options);
+  const found = await Promise.all(organizations.map((one) => clustersOf({ api, platform }, one)));
+  const clusters = found.flatMap((one) => one ?? []);
+  clusters.sort(
+    (a, b) => a.organization.slug.localeCompare(b.organization.slug) || a.name.localeCompare(b.name),
+  );
+  return { clusters, hidden: organizations.filter((_, index) => found[index] === undefined) };
+}
+
+/** The clusters of one organization; undefined when the caller may not list them. */
+async function clustersOf(
+  { api, platform }: Apis,
+  organization: Organization,
+): Promise<Cluster[] | undefined> {
+  const [onPlatform, inBusiness] = await Promise.all([
+    unless(['forbidden'], listOnPlatform(platform, organization.id)),
+    unless(['forbidden', 'notFound'], listInBusiness(api, organization.id)),
+  ]);
+  return onPlatform?.map((cluster) => {
+    const business = inBusiness?.find(({ id }) => id === cluster.id);
+    return {
+      id: cluster.id,
+      name: cluster.spec.name,
+      organization,
+      platform: cluster,
+      ...(business && { business }),
+    };
+  });
+}
+
+function listOnPlatform(platform: PlatformReader, businessOrgId: string): Promise<Platform['Cluster'][]> {
+  return readPages(
+    (after) => platform.get('/clusters', { query: { businessOrgId, limit: 200, after } }),
+    ({ items, nextPageToken: next }) => ({ items, next }),
+  );
+}
+
+async function listInBusiness(api: Reader, organizationId: string): Promise<Business['Cluster'][]> {
+  const path = { orgID: organizationId };
+  return (await api.get('/organizations/{orgID}/clusters', { path })).clusters;
+}
+
+/**
+ * The cluster with this name or ID, or an ID that begins so; of several that had the name over time, the one in
+ * service. Who may not list an organization's clusters names one by its whole ID.
+ */
+export async function findCluster(apis: Apis, wanted: string, options: OrgOptions): Promise<Cluster> {
+  const { clusters, hidden } = await listClusters(apis, options);
+  const isKnown = clusters.some(({ id }) => id === wanted);
+  const [only] = hidden;
+  if (!isKnown && only !== undefined && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(wanted)) {
+    if (hidden.length > 1) throw usage('Say with --org whose cluster this is.');
+    return { id: wanted, name: wanted, organization: only };
+  }
+  if (clusters.length === 0 && only !== undefined)
+    throw new CliError(
+      'forbidden',
+      `You may not list the clusters of ${only.slug}, which takes clusters.read; name this one by its whole ID.`,
+    );
+  const inService = clusters.filter(isInService);
+  return pick(kind, inService.some(({ name }) => name === wanted) ? inService : clusters, wanted);
+}
+
+/** Whether it was not taken out of service. */
+export function isInService({ platform }: Cluster): boolean {
+  return platform?.status.lifecycleState !== 'released';
+}
+
+/** What comes, or undefined when the API refuses in one of these ways. */
+export async function unless<T>(
+  refusals: readonly CliError['outcome'][],
+  what: Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await what;
+  } catch (error) {
+    if (error instanceof CliError && refusals.includes(error.outcome)) return undefined;
+    throw error;
+  }
+}
 
 export type Organization = Pick<Business['Organization'], 'id' | 'slug'>;
 
@@ -17,7 +127,7 @@ export interface OrgOptions {
 
 export const orgFlag = optional('--org <slug>', 'the organization, by slug or ID');
 
-const kind: PickKind<Organization> = {
+const ofYours: PickKind<Organization> = {
   one: 'organization of yours',
   many: 'organizations of yours',
   nameOf: ({ slug }) => slug,
@@ -51,15 +161,30 @@ function printNotices(notices: unknown): void {
   }
 }
 
-/** The caller's organizations, or only the one they name. An ID may be of another, which shares a cluster with them. */
+/**
+ * The caller's organizations, or only the one they name, which for staff can be any. An ID may be of another, which shares a cluster
+ * with them.
+ */
 export async function findOrganizations(api: Reader, { org }: OrgOptions): Promise<Organization[]> {
-  const { memberships } = await findMe(api);
+  const { memberships, staff_keys: staffKeys } = await findMe(api);
   if (org?.startsWith('org_') && !memberships.some(({ org_id: id }) => id === org))
     return [{ id: org, slug: org }];
   const all = await Promise.all(
     memberships.map(({ org_id: id }) => api.get('/organizations/{orgID}', { path: { orgID: id } })),
   );
-  if (org !== undefined) return [pick(kind, all, org)];
+  if (org !== undefined) {
+    const isMissing = !all.some(({ slug, id }) => slug === org || id === org);
+    const isStaff = Array.isArray(staffKeys) && holdsStaffKey(staffKeys, 'staff.read');
+    if (!isMissing || !isStaff) return [pick(ofYours, all, org)];
+    const { organizations } = await api.get('/operator/organizations');
+    return [
+      pick(
+        { ...ofYours, one: 'organization', many: 'organizations' },
+        organizations.map((one) => one.organization),
+        org,
+      ),
+    ];
+  }
   if (all.length > 0) return all;
   throw new CliError(
     'notFound',

@@ -1,14 +1,162 @@
-/** `andromeda clusters`. */
-
-import { describeGpuUsage } from '../../domain/gpu-usage.ts';
-import { type Answer, printer } from '../answer.ts';
-import type { PlatformReader } from '../net/api.ts';
-import type { Platform } from '../net/operations.ts';
-import { formatTable } from '../table.ts';
+/** `andromeda clusters`, `machines` and `storage`. */
+import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
+import { formatBytes } from '../../domain/units.ts';
+import { type Answer, formatTable, printer } from '../answer.ts';
+import { type PlatformReader, readPages } from '../net/api.ts';
+import type { Business, Platform } from '../net/operations.ts';
 import { type Noun, reads } from '../verb.ts';
-import { type OrgOptions, orgFlag } from './caller.ts';
-import { type Cluster, findCluster, listClusters, unless } from './cluster.ts';
-import { describeCondition, formatBytes } from './describe.ts';
+import {
+  type Cluster,
+  findCluster,
+  findOrganizations,
+  listClusters,
+  type OrgOptions,
+  orgFlag,
+  unless,
+} from './caller.ts';
+
+const answers: Record<string, string> = { True: 'yes', False: 'no', Unknown: 'unknown' };
+
+/** `yes`, or `no, NodesDown: two of four nodes are down`; undefined where nothing is known. */
+export function describeCondition(condition: Platform['Condition'] | undefined): string | undefined {
+  if (!condition) return undefined;
+  const { status, reason, message } = condition;
+  const answer = answers[status] ?? status;
+  const why = [reason, message].filter(Boolean).join(': ');
+  return status === 'True' || why === '' ? answer : `${answer}, ${why}`;
+}
+
+/** `100GiB`, `1.5TiB`; without a space, so that a row can be split at spaces. */
+function sizeText(bytes: number | undefined): string | undefined {
+  return bytes === undefined ? undefined : formatBytes(bytes).replace(' ', '');
+}
+
+type StorageEntry = Platform['StorageInventoryEntry'];
+type Backend = StorageEntry['backends'][number];
+
+const storageTable = printer<{ entry: StorageEntry; backend?: Backend }>(
+  {
+    CLUSTER: ({ entry }) => entry.clusterName,
+    STATE: ({ entry }) => entry.state,
+    TYPE: ({ backend }) => backend?.type,
+    CONFIGURED: ({ backend }) => backend?.configured,
+    QUOTA: ({ backend }) => sizeText(backend?.configuredQuotaBytes),
+    PURCHASED: ({ backend }) => sizeText(backend?.purchasedRawBytes),
+    READY: ({ backend }) => describeCondition(backend?.ready),
+  },
+  'There are no clusters.',
+);
+
+export const storage = reads<OrgOptions>({
+  usage: 'storage',
+  summary: 'the storage of every cluster of your organizations',
+  example: 'storage --org physics',
+  flags: [orgFlag],
+  async run({ api, platform, options }) {
+    const organizations = await findOrganizations(api, options);
+    // Of several organizations, one that keeps its storage to itself does not hide the others.
+    const passing = organizations.length > 1 ? (['forbidden'] as const) : [];
+    const lists = await Promise.all(
+      organizations.map(({ id }) =>
+        unless(passing, platform.get('/organizations/{orgId}/storage', { path: { orgId: id } })),
+      ),
+    );
+    const items = lists.flatMap((list) => list?.items ?? []);
+    return storageTable.many({ items }, items.flatMap(rowsOf));
+  },
+});
+
+/** What a cluster does not have takes no line, unless it has nothing. */
+function rowsOf(entry: StorageEntry): { entry: StorageEntry; backend?: Backend }[] {
+  const backends = entry.backends.filter(({ configured }) => configured !== 'not_configured');
+  return backends.length === 0 ? [{ entry }] : backends.map((backend) => ({ entry, backend }));
+}
+
+export const machines = reads<OrgOptions>({
+  usage: 'machines <cluster>',
+  summary: 'the machines of a cluster',
+  example: 'machines alpha',
+  flags: [orgFlag],
+  async run({ api, platform, options }, wanted = '') {
+    const { id, organization } = await findCluster({ api, platform }, wanted, options);
+    const path = { clusterId: id };
+    const businessOrgId = organization.id;
+    const items = await readPages(
+      (after) =>
+        platform.get('/clusters/{clusterId}/machines', { path, query: { businessOrgId, limit: 200, after } }),
+      (page) => ({ items: page.items, next: page.next_page_token }),
+    );
+    // A server from before does not say what is in use.
+    const used =
+      items.length === 0
+        ? undefined
+        : await unless(['notFound', 'forbidden'], readUsage(platform, { id, organization }));
+    const useOf = new Map(used?.machines.map((machine) => [machine.id, machine]));
+    const rows = items.map((machine) => ({ ...row(machine), ...useRow(useOf.get(machine.id)) }));
+    const table = machineTable.many({ items, ...(used && { gpus: used.gpus }) }, rows);
+    const answer = used ? { ...table, message: sentenceOf(used) } : table;
+    if (items.length > 0) return answer;
+    // Nodes that the service may not read are unknown, which is not the same as none.
+    const reported = await unless(['notFound', 'forbidden'], readOptions(platform, { id, organization }));
+    const message = reported?.scheduler?.ready?.message;
+    return message === undefined
+      ? answer
+      : { ...answer, message: `No machines are known; the cluster reports: ${message}` };
+  },
+});
+
+function sentenceOf({ gpus }: Platform['ClusterUsage']): string {
+  return `${describeGpuUsage(gpus)}.`;
+}
+
+function useRow(used: Platform['ClusterUsage']['machines'][number] | undefined) {
+  return {
+    ...(used?.gpus_in_use === undefined ? {} : { gpus_in_use: used.gpus_in_use }),
+    ...(used?.reason === undefined ? {} : { reason: used.reason }),
+  };
+}
+
+/** A report that is too old does not show how a machine is now. */
+function row({ hardware, observed, ...machine }: Platform['Machine']): MachineRow {
+  if (!observed) return { ...machine, ...hardware };
+  const { ready, phase, freshness } = observed;
+  return { ...machine, ...hardware, ...(freshness === 'fresh' ? { ready, phase } : { phase: freshness }) };
+}
+
+/** What a row shows: the operator's view has it all; a member's is made into it. */
+export type MachineRow = Pick<Business['OperatorMachine'], 'id' | 'name'> & {
+  lifecycle_state: string;
+} & Partial<
+    Pick<
+      Business['OperatorMachine'],
+      | 'gpu_model'
+      | 'gpu_count'
+      | 'gpus_in_use'
+      | 'cpu_cores'
+      | 'memory_gib'
+      | 'ready'
+      | 'phase'
+      | 'reason'
+      | 'stale'
+    >
+  >;
+
+export const machineTable = printer<MachineRow>(
+  {
+    NAME: (row) => row.name,
+    STATE: (row) => row.lifecycle_state,
+    READY: (row) => (row.stale ? undefined : row.ready),
+    PHASE: (row) => (row.stale ? 'stale' : row.phase),
+    GPUS: (row) => row.gpu_count,
+    'IN-USE': (row) => (row.stale ? undefined : row.gpus_in_use),
+    MODEL: (row) => row.gpu_model,
+    CORES: (row) => row.cpu_cores,
+    'MEMORY-GIB': (row) => row.memory_gib,
+    REASON: (row) => (row.stale ? undefined : row.reason),
+    ID: (row) => row.id,
+  },
+  'There are no machines on this cluster.',
+);
 
 const table = printer<Cluster>(
   {
@@ -61,7 +209,7 @@ function details(
     ['Scheduler', scheduler?.configured.value ?? business?.selected_scheduler],
     ['Scheduler ready', describeCondition(scheduler?.ready)],
     ['Storage', types.map(([type]) => type).join(',')],
-    ['Storage quota', formatBytes(storage?.quotaBytes)],
+    ['Storage quota', sizeText(storage?.quotaBytes)],
     ['Storage ready', describeCondition(storage?.ready)],
     [
       'Nodes',

@@ -1,10 +1,9 @@
 /** `andromeda keys`. */
-
 import { join } from 'node:path';
-import type { operations } from '../../api/business.ts';
-import { dayMs } from '../../domain/access-lapse.ts';
+import type { operations } from '../../api/generated/business.ts';
+import { dayMs } from '../../domain/access/lapse.ts';
+import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { ReplyOf } from '../../domain/operation.ts';
-import { parseSshPublicKey } from '../../domain/ssh-key.ts';
 import { type Answer, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import type { Api, Reader } from '../net/api.ts';
@@ -14,6 +13,24 @@ import { type PickKind, pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readInput } from '../yaml-file.ts';
 import { sshDirectory } from './local-keys.ts';
+
+export const shell: Noun = {
+  name: 'shell',
+  summary: 'your login shell, on every cluster',
+  verbs: [
+    writes({
+      usage: 'set <path>',
+      summary: 'choose your login shell; nothing restarts, and open sessions keep theirs',
+      example: 'shell set /bin/zsh',
+      formats: ['text', 'json', 'yaml'],
+      async run({ api }, path): Promise<Answer> {
+        const json = await api.put('/me/login-preferences', { body: { shell: path } });
+        const text = `Your login shell is ${json.shell}.`;
+        return { json, text, message: 'It is in place everywhere once `andromeda wait key` has ended.' };
+      },
+    }),
+  ],
+};
 
 type SshKey = Business['SshKey'];
 

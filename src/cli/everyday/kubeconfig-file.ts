@@ -1,13 +1,132 @@
-/** A kubeconfig file that holds other clusters too: ours is added or replaced, all else stays as it was written. */
+/**
+ * The kubeconfig that the Platform API gives, checked, and merged into a file that holds other clusters too, where all else stays
+ * as it was written. A kubeconfig names a program that kubectl runs, so one from a server is taken only in the shape that the
+ * contract gives ("GET /clusters/{clusterId}/kubeconfig") and with the arguments that signing in takes.
+ */
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { type Document, isMap, isSeq, parseDocument, type YAMLSeq } from 'yaml';
+import { type Document, isMap, isSeq, parse, parseDocument, type YAMLSeq } from 'yaml';
+import { isUuid } from '../../domain/id.ts';
 import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
-import { isObject } from '../net/request.ts';
+import { isObject, withoutSlash } from '../net/request.ts';
 import { exclusively } from '../session/lock.ts';
 import { reasonOf } from '../yaml-file.ts';
-import { type Expected, forKubectl, isOurUser } from './kubeconfig-shape.ts';
+
+export interface Expected {
+  /** What cluster, context and user are called. */
+  clusterId: string;
+  /** Where this session's person signs in. */
+  issuer: string;
+}
+
+/** kubectl reads YAML 1.1, where a namespace called `no` would be something else than text. */
+export const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN' } as const;
+
+/** What `kubectl` runs to sign in, as it begins. */
+const signIn = ['oidc-login', 'get-token'];
+
+/** Further options that it may carry; each is one argument. */
+const flags: RegExp[] = [
+  /^--oidc-client-id=[!-~]{1,256}$/,
+  /^--oidc-extra-scope=[!-~]{1,256}$/,
+  /^--grant-type=device-code$/,
+  /^--certificate-authority-data=[A-Za-z0-9+/]{1,65536}={0,2}$/,
+  /^--certificate-authority=\/[ -~]{1,1024}$/,
+];
+const issuerFlag = '--oidc-issuer-url=';
+
+/** The kubeconfig as data, or what is wrong with it. */
+export function parseKubeconfig(text: unknown, expected: Expected): Record<string, unknown> | string {
+  let value: unknown;
+  try {
+    value = parse(String(text));
+  } catch {
+    return 'it is not YAML';
+  }
+  if (!hasOnly(value, ['apiVersion', 'kind', 'clusters', 'contexts', 'users', 'current-context']))
+    return 'it holds something else than one cluster, one context and one user';
+  const { clusterId: id } = expected;
+  if (!isUuid(id)) return 'the ID of its cluster is none';
+  if (value.apiVersion !== 'v1' || value.kind !== 'Config') return 'it is of another kind';
+  if (value['current-context'] !== id) return 'its context is not called by the ID of the cluster';
+  return (
+    clusterFault(only(value.clusters, 'cluster', id)) ??
+    contextFault(only(value.contexts, 'context', id), id) ??
+    userFault(only(value.users, 'user', id), expected.issuer) ??
+    value
+  );
+}
+
+/** Whether this program made this user of a kubeconfig, for signing in at this issuer. */
+function isOurUser(user: unknown, issuer: string): boolean {
+  const exec = isObject(user) ? user.exec : undefined;
+  if (!isObject(exec) || exec.command !== 'kubectl' || !Array.isArray(exec.args)) return false;
+  return (
+    signIn.every((argument, index) => (exec.args as unknown[])[index] === argument) &&
+    namesIssuer(exec.args, issuer)
+  );
+}
+
+function clusterFault(cluster: unknown): string | undefined {
+  if (!hasOnly(cluster, ['server', 'certificate-authority-data']))
+    return 'it does not describe its one cluster as expected';
+  const url = typeof cluster.server === 'string' ? URL.parse(cluster.server) : null;
+  if (url?.protocol !== 'https:' || url.username || url.password)
+    return 'its server is not at an https address';
+  const authority = cluster['certificate-authority-data'];
+  if (authority !== undefined && !(typeof authority === 'string' && /^[A-Za-z0-9+/]+={0,2}$/.test(authority)))
+    return 'its certificate authority is not in base64';
+  return undefined;
+}
+
+function contextFault(context: unknown, id: string): string | undefined {
+  if (!hasOnly(context, ['cluster', 'user', 'namespace']) || context.cluster !== id || context.user !== id)
+    return 'its context names something else than its cluster and its user';
+  const { namespace } = context;
+  const isName = typeof namespace === 'string' && /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(namespace);
+  return namespace === undefined || isName ? undefined : 'its namespace is not a name';
+}
+
+function userFault(user: unknown, issuer: string): string | undefined {
+  const exec = hasOnly(user, ['exec']) ? user.exec : undefined;
+  const isSignIn =
+    hasOnly(exec, ['apiVersion', 'command', 'args', 'interactiveMode', 'installHint']) &&
+    exec.command === 'kubectl' &&
+    Array.isArray(exec.args) &&
+    signIn.every((argument, index) => (exec.args as unknown[])[index] === argument);
+  if (!isSignIn) return 'its user is not `kubectl oidc-login get-token`';
+  const args: unknown[] = (exec.args as unknown[]).slice(signIn.length);
+  const odd = args.find(
+    (arg) => !String(arg).startsWith(issuerFlag) && !flags.some((flag) => flag.test(String(arg))),
+  );
+  if (odd !== undefined || !args.every((arg) => typeof arg === 'string'))
+    return `its sign-in has an argument that is not expected: ${String(odd)}`;
+  if (!namesIssuer(args, issuer)) return `its sign-in is not at ${issuer}`;
+  const isKnown =
+    /^client\.authentication\.k8s\.io\/v1(beta1)?$/.test(String(exec.apiVersion)) &&
+    ['Never', 'IfAvailable', 'Always'].includes(String(exec.interactiveMode ?? 'Never')) &&
+    typeof (exec.installHint ?? '') === 'string';
+  return isKnown ? undefined : 'its sign-in is described in a way that is not expected';
+}
+
+/** Exactly one issuer, and this one: a sign-in at another issuer would send that issuer's token to the cluster. */
+function namesIssuer(args: readonly unknown[], issuer: string): boolean {
+  const named = args.filter((arg) => typeof arg === 'string' && arg.startsWith(issuerFlag)).map(String);
+  return (
+    named.length === 1 && withoutSlash(named[0]?.slice(issuerFlag.length) ?? '') === withoutSlash(issuer)
+  );
+}
+
+/** What the one item of a list describes, where it has this name. */
+function only(list: unknown, key: string, name: string): unknown {
+  const [item, ...more] = Array.isArray(list) ? list : [];
+  return more.length === 0 && hasOnly(item, ['name', key]) && item.name === name ? item[key] : undefined;
+}
+
+function hasOnly(value: unknown, keys: readonly string[]): value is Record<string, unknown> {
+  return isObject(value) && Object.keys(value).every((key) => keys.includes(key));
+}
 
 const lists = ['clusters', 'contexts', 'users'] as const;
 
@@ -38,7 +157,7 @@ export async function mergeKubeconfig(
  * The text of `before` with the cluster, context and user of `ours`, which was checked. Throws when `before` is no
  * kubeconfig, or has something of that name that this program did not make.
  */
-export function mergeText(
+function mergeText(
   before: string,
   ours: Record<string, unknown>,
   { file, use, clusterId, issuer }: Expected & { file: string; use: boolean },

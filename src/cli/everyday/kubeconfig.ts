@@ -1,12 +1,70 @@
 /** `andromeda kubeconfig`: a cluster's kubeconfig, printed or merged into a file. */
 import type { Answer } from '../answer.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
-import { failure } from '../exit.ts';
-import { storedSession } from '../session/current.ts';
-import { openLocalState } from '../session/local-state.ts';
+import { CliError, failure } from '../exit.ts';
+import type { PlatformReader, Reader } from '../net/api.ts';
+import type { Business } from '../net/operations.ts';
+import { type PickKind, pick } from '../pick.ts';
+import { openLocalState, storedSession } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
-import { type OrgOptions, orgFlag } from './caller.ts';
-import { findUsableCluster } from './granted-cluster.ts';
+import { type Cluster, findCluster, findMe, type OrgOptions, orgFlag, unless } from './caller.ts';
+
+interface UsableCluster {
+  id: string;
+  name: string;
+  organizationId: string;
+  /** Sentences on what keeps grants from being in force. */
+  notices: string[];
+}
+
+type Grants = Business['GrantAccess'][];
+
+const kind: PickKind<UsableCluster> = {
+  one: 'cluster that is shared with you',
+  many: 'clusters that are shared with you',
+  nameOf: ({ name }) => name,
+  idOf: ({ id }) => id,
+};
+
+/** The cluster by its name, its ID or the beginning of that. Grants are asked for only where no organization has it. */
+async function findUsableCluster(
+  apis: { api: Reader; platform: PlatformReader },
+  wanted: string,
+  options: OrgOptions,
+): Promise<UsableCluster> {
+  const own = await findCluster(apis, wanted, options).catch((error: unknown) => {
+    if (error instanceof CliError && ['notFound', 'forbidden'].includes(error.outcome)) return error;
+    throw error;
+  });
+  if (!(own instanceof CliError) && own.platform) return ofOrganization(own);
+  // A server of an earlier version has no such path.
+  const answer = await unless(['notFound'], apis.api.get('/me/kubernetes-access'));
+  const shared = clustersOf(answer?.grants ?? []);
+  try {
+    if (shared.length > 0) return pick(kind, shared, wanted);
+  } catch (error) {
+    const { memberships } = await findMe(apis.api);
+    if (memberships.length === 0) throw error;
+  }
+  if (own instanceof CliError) throw own;
+  return ofOrganization(own);
+}
+
+function ofOrganization({ id, name, organization }: Cluster): UsableCluster {
+  return { id, name, organizationId: organization.id, notices: [] };
+}
+
+function clustersOf(grants: Grants): UsableCluster[] {
+  const byCluster = Map.groupBy(grants, (grant) => grant.cluster_id);
+  return [...byCluster].flatMap(([id, [first, ...more]]) => {
+    if (!first) return [];
+    const notices = [first, ...more]
+      .filter(({ state }) => state !== 'applied')
+      .map(({ state, message }) => `A grant of yours there is ${state}${message ? `: ${message}` : '.'}`);
+    const { cluster_name: name, organization_id: organizationId } = first;
+    return [{ id, name, organizationId, notices: [...new Set(notices)] }];
+  });
+}
 
 export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: string; use?: true }>({
   usage: 'kubeconfig <cluster>',
@@ -23,7 +81,7 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
     const query = { organizationId };
     const json = await platform.get('/clusters/{clusterId}/kubeconfig', { path: { clusterId: id }, query });
     const expected = { clusterId: id, issuer: await issuerOf(options) };
-    const { parseKubeconfig } = await import('./kubeconfig-shape.ts');
+    const { parseKubeconfig } = await import('./kubeconfig-file.ts');
     const checked = parseKubeconfig(json.kubeconfig, expected);
     if (typeof checked === 'string')
       throw failure(`The kubeconfig that the Platform API gave is not used: ${checked}.`);
@@ -50,9 +108,6 @@ async function issuerOf(options: EnvironmentOptions): Promise<string> {
 
 /** Serialised anew: two YAML readers may not agree on text that the server wrote. */
 async function formatKubeconfig(checked: object): Promise<string> {
-  const [{ stringify }, { forKubectl }] = await Promise.all([
-    import('yaml'),
-    import('./kubeconfig-shape.ts'),
-  ]);
+  const [{ stringify }, { forKubectl }] = await Promise.all([import('yaml'), import('./kubeconfig-file.ts')]);
   return stringify(checked, { ...forKubectl, lineWidth: 0 }).trimEnd();
 }

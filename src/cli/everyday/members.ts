@@ -1,16 +1,192 @@
-/** `andromeda members`: who is in an organization, and what they may do. */
-
-import { foldEmail } from '../../domain/email.ts';
-import type { Answer } from '../answer.ts';
+/** `andromeda members`: who is in an organization, and what they may do. Staff name any organization with `--org`. */
+import { foldEmail } from '../../domain/people/email.ts';
+import { type Answer, listed, printer } from '../answer.ts';
 import { CliError, usage } from '../exit.ts';
-import { kubernetesAccess, memberPermissions, membershipTable, memberTable } from '../member-table.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { endOf, expiresFlag } from '../permission-end.ts';
 import { type PickKind, pick } from '../pick.ts';
-import { type Noun, optional, reads, writes } from '../verb.ts';
+import { describeMemberPlan } from '../plan-text.ts';
+import { parseEnd } from '../time.ts';
+import { type Noun, optional, reads, repeatable, writes } from '../verb.ts';
 import { findOrganization, type Organization, type OrgOptions, orgFlag } from './caller.ts';
-import { accessVerb, grantsVerb, planVerb } from './member-access.ts';
+
+type Find = (api: Reader, organization: Organization, wanted: string) => Promise<Business['Membership']>;
+type Change = Business['MemberChange'];
+type PlanOptions = OrgOptions & { role?: 'owner' | 'admin' | 'member'; permission?: string[] };
+
+/** What each change needs besides whom it is about. */
+const changes: Record<string, (userId: string, options: PlanOptions) => Change> = {
+  remove: (user_id) => ({ change: 'remove', user_id }),
+  role: (user_id, { role }) => {
+    if (role === undefined) throw usage('--role says which role it would be.');
+    return { change: 'role', user_id, role };
+  },
+  permissions: (user_id, { permission: permissions = [] }) => ({
+    change: 'permissions',
+    user_id,
+    permissions,
+  }),
+};
+
+const planVerb = (find: Find) =>
+  reads<PlanOptions>({
+    usage: 'plan <change> <emails...>',
+    summary: 'what a change would do on the clusters: add, role, permissions or remove; changes nothing',
+    example: 'members plan remove cy@physics.example',
+    flags: [
+      orgFlag,
+      optional('--role <role>', 'for add and role: owner, admin or member'),
+      repeatable('--permission <key>', 'for add and permissions, the complete set'),
+    ],
+    async run({ api, options }, change = '', ...emails) {
+      const organization = await findOrganization(api, options);
+      const make = changes[change];
+      if (!make && change !== 'add')
+        throw usage(`'${change}' is no change: add, role, permissions or remove.`);
+      const planned: Change[] = [];
+      for (const email of emails) {
+        if (make) planned.push(make((await find(api, organization, email)).user_id, options));
+        else {
+          const { role, permission: permissions } = options;
+          planned.push({ change: 'add', email, ...(role && { role }), ...(permissions && { permissions }) });
+        }
+      }
+      const path = { orgID: organization.id };
+      const json = await api.ask('/organizations/{orgID}/members/plan', { path, body: { changes: planned } });
+      return { json, text: describeMemberPlan(json) };
+    },
+  });
+
+interface AccessRow {
+  person: Business['MemberAccess'];
+  on: Business['AccessToCluster'];
+  cluster: string;
+}
+
+const accessTable = printer<AccessRow>(
+  {
+    EMAIL: ({ person }) => person.email,
+    CLUSTER: ({ cluster }) => cluster,
+    OPENS: ({ on }) => listed([...new Set(on.ways.map(({ opens }) => opens))]),
+    BY: ({ on }) => listed([...new Set(on.ways.map(({ name }) => name))]),
+    UNTIL: ({ on }) => (on.ways.every(({ until }) => until) ? latest(on) : undefined),
+    SLURM: ({ on }) => on.slurm && `${on.slurm.account},${on.slurm.state}`,
+    KUBERNETES: ({ on }) => on.kubernetes?.state,
+  },
+  'There is no cluster in service.',
+);
+
+/** When the last way ends by itself. */
+function latest({ ways }: Business['AccessToCluster']): string | undefined {
+  return ways
+    .flatMap(({ until }) => until ?? [])
+    .sort()
+    .at(-1);
+}
+
+const accessVerb = (find: Find) =>
+  reads<OrgOptions>({
+    usage: 'access <emails...>',
+    summary: 'what people reach on each cluster, by which way and until when, and whether it is there',
+    example: 'members access bob@physics.example',
+    flags: [orgFlag],
+    async run({ api, options }, ...wanted): Promise<Answer> {
+      const organization = await findOrganization(api, options);
+      const ids = [];
+      for (const one of wanted) ids.push(await idOf(api, organization, one, find));
+      const path = { orgID: organization.id };
+      const json = await api.get('/organizations/{orgID}/access', {
+        path,
+        query: { user_ids: ids.join(',') },
+      });
+      const names = new Map(json.clusters.map((one) => [one.cluster_id, one.cluster_name]));
+      const rows = json.people.flatMap((person) =>
+        person.clusters.map((on) => ({ person, on, cluster: names.get(on.cluster_id) ?? on.cluster_id })),
+      );
+      return accessTable.many(json, rows);
+    },
+  });
+
+/** An ID is used as it is: a former member cannot be found by address. */
+async function idOf(api: Reader, organization: Organization, wanted: string, find: Find): Promise<string> {
+  return wanted.startsWith('user_') ? wanted : (await find(api, organization, foldEmail(wanted))).user_id;
+}
+
+const grantTable = printer<Business['OperatorGrant']>(
+  {
+    PERSON: ({ grant }) => grant.username,
+    CLUSTER: (row) => row.cluster_name,
+    NAMESPACE: ({ grant }) => grant.scope,
+    RELATION: ({ grant }) => grant.relation,
+    UNTIL: ({ grant }) => grant.expires_at,
+    STATE: ({ access }) => access?.state,
+    ID: ({ grant }) => grant.id,
+  },
+  'There are no grants on clusters of the organization.',
+);
+
+const grantsVerb = reads<OrgOptions>({
+  usage: 'grants',
+  summary: 'who holds a Kubernetes grant on a cluster of your organization, members or not',
+  example: 'members grants',
+  flags: [orgFlag],
+  async run({ api, options }) {
+    const { id } = await findOrganization(api, options);
+    const json = await api.get('/organizations/{orgID}/grants', { path: { orgID: id } });
+    return grantTable.many(json, json.grants);
+  },
+});
+
+type Membership = Business['Membership'];
+type Granted = Pick<Business['MemberPermissions'], 'permissions' | 'expires_at'>;
+
+/** Keys, and until when those are held that have an end. */
+function grantedOf({ permissions, expires_at: ends = {} }: Granted): string {
+  return listed(permissions.map((key) => (ends[key] === undefined ? key : `${key} until ${ends[key]}`)));
+}
+
+const membershipTable = printer<Membership>(
+  {
+    EMAIL: (row) => row.email,
+    ROLE: (row) => row.role,
+    USERNAME: (row) => row.organization_username.username,
+    ID: (row) => row.user_id,
+  },
+  'There are no members.',
+);
+
+/** With what they may do, where the row has it. */
+const memberTable = printer<Membership & Granted>(
+  {
+    EMAIL: (row) => row.email,
+    ROLE: (row) => row.role,
+    USERNAME: (row) => row.organization_username.username,
+    PERMISSIONS: grantedOf,
+    ID: (row) => row.user_id,
+  },
+  'There are no such members.',
+);
+
+const memberPermissions = printer<Business['MemberPermissions']>(
+  { ROLE: (row) => row.role, PERMISSIONS: grantedOf, ID: (row) => row.user_id },
+  '',
+);
+
+/** Whether a member's permissions are in force, by cluster. */
+const kubernetesAccess = printer<Business['MemberKubernetesAccess']>(
+  { CLUSTER: (row) => row.cluster_name, KUBERNETES: (row) => row.state, MESSAGE: (row) => row.message },
+  'There are no Kubernetes clusters.',
+);
+
+export const expiresFlag = optional(
+  '--expires <time>',
+  'when they end by themselves: a time, a span from now such as 7d, or never',
+);
+
+/** Null for never; undefined where it was not given. */
+export function endOf(text: string | undefined): string | null | undefined {
+  return text === 'never' ? null : parseEnd('--expires', text, Date.now());
+}
 
 type Member = Business['Membership'];
 
@@ -97,19 +273,21 @@ export const members: Noun = {
       usage: 'list',
       summary: 'the members of your organization, oldest first',
       example: 'members list --permissions',
-      flags: [orgFlag, optional('--permissions', 'what each may do too; takes members.manage')],
+      flags: [
+        orgFlag,
+        optional('--permissions', 'what each may do too; takes members.manage, or staff.read'),
+      ],
       async run({ api, options }) {
         const organization = await findOrganization(api, options);
         const members = await listMembers(api, organization);
         if (!options.permissions) return membershipTable.many({ members }, members);
-        const rows = [];
-        for (const member of members) {
-          const { permissions, expires_at: ends } = await readPermissions(api, {
-            orgID: organization.id,
-            userID: member.user_id,
-          });
-          rows.push({ ...member, permissions, ...(ends && { expires_at: ends }) });
-        }
+        const path = { orgID: organization.id };
+        const held = await api.get('/organizations/{orgID}/permissions', { path });
+        const byId = new Map(held.members.map((one) => [one.user_id, one]));
+        const rows = members.map((member) => {
+          const { permissions = [], expires_at: ends } = byId.get(member.user_id) ?? {};
+          return { ...member, permissions, ...(ends && { expires_at: ends }) };
+        });
         return memberTable.many({ members: rows }, rows);
       },
     }),
@@ -150,19 +328,20 @@ export const members: Noun = {
       run: ({ api, options }, email = '', ...names) =>
         change(api, options, email, names, (held, keys) => [...held].filter((key) => !keys.includes(key))),
     }),
-    writes<OrgOptions & { role?: string; username?: string; name?: string }>({
+    writes<OrgOptions & { role?: string; username?: string; name?: string; permission?: string[] }>({
       usage: 'add <email>',
-      summary: 'make someone a member, as an owner or an admin may; a new one may do nothing yet',
+      summary: 'make someone a member, as an owner, an admin or an operator may',
       example: 'members add cy@physics.example --username cy',
       flags: [
         orgFlag,
         optional('--role <role>', 'owner, admin or member (member)'),
         optional('--username <username>', 'the login name on the clusters (made from the address)'),
         optional('--name <name>', 'for an account that is made now'),
+        repeatable('--permission <key>', 'what they may do, such as clusters.ssh'),
       ],
-      async run({ api, options: { role, username, name, ...options } }, email = '') {
+      async run({ api, options: { role, username, name, permission, ...options } }, email = '') {
         const { id } = await findOrganization(api, options);
-        const body = { email, role, username, name };
+        const body = { email, role, username, name, permissions: permission };
         return membershipTable.one(
           await api.post('/organizations/{orgID}/members', { path: { orgID: id }, body }),
         );
@@ -180,6 +359,19 @@ export const members: Noun = {
           body: { role },
         });
         return membershipTable.one(answer);
+      },
+    }),
+    writes<OrgOptions>({
+      usage: 'username <email> <username>',
+      summary: "set a member's login name, until it is first used on a cluster",
+      example: 'members username cy@physics.example cyrus',
+      flags: [orgFlag],
+      async run({ api, options }, email = '', username) {
+        const { path } = await findPath(api, options, email);
+        const body = { username };
+        return membershipTable.one(
+          await api.put('/organizations/{orgID}/members/{userID}/username', { path, body }),
+        );
       },
     }),
     writes<OrgOptions>({

@@ -1,15 +1,136 @@
 /** `andromeda slurm-config`: a cluster's Slurm configuration as YAML, or the one that new clusters start with. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Answer } from '../answer.ts';
+import { type Answer, listed, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
 import type { Platform, PlatformReader, Reader } from '../net/api.ts';
+import type { Platform as Schemas } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { formatYaml, parseYaml, readYaml } from '../yaml-file.ts';
-import { findOrganization, type OrgOptions, orgFlag } from './caller.ts';
-import { findCluster } from './cluster.ts';
-import { findConfigured, historyVerbs, numberFlag, base as ofCluster } from './slurm-config-history.ts';
+import { findCluster, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
+
+type Check = Schemas['SlurmConfigurationCheck'];
+type Status = Schemas['SlurmConfigurationStatus'];
+
+interface Apis {
+  api: Reader;
+  platform: PlatformReader;
+}
+
+const base = '/clusters/{clusterId}/scheduler-configuration';
+
+/** What names a cluster's configuration in a call, and the cluster's name. */
+async function findConfigured(apis: Apis, wanted: string, options: OrgOptions) {
+  const { id, name, organization } = await findCluster(apis, wanted, options);
+  return { name, given: { path: { clusterId: id }, query: { businessOrgId: organization.id } } };
+}
+
+function partOf({ field, file }: { field?: string; file?: string }): string {
+  return file === undefined ? (field ?? '') : `${field}/${file}`;
+}
+
+/** What the API cut off. */
+function moreOf({ changes, changeCount }: { changes: readonly unknown[]; changeCount: number }): string {
+  return changeCount > changes.length ? ` and ${changeCount - changes.length} more` : '';
+}
+
+/** What setting it does, in sentences. */
+function consequencesOf(check: Check): string[] {
+  const { changes, hasSlurm, restarts, rollout, openSessions, endedJobs, removedPartitions } = check;
+  if (changes.length === 0) return ['It is what stands already: nothing would change.'];
+  const live = 'slurmctld restarts, and slurmd on one node after the other; sessions and jobs go on.';
+  return [
+    `Changes: ${changes.map((one) => `${partOf(one)} (${one.change})`).join(', ')}${moreOf(check)}.`,
+    hasSlurm
+      ? rollout === 'live'
+        ? live
+        : `Restarts: ${restarts.join(', ')}.`
+      : 'Restarts: nothing, for the cluster has no Slurm.',
+    ...(openSessions > 0 ? [`SSH sessions that end: ${openSessions}.`] : []),
+    ...(endedJobs > 0 ? [`Jobs that end, as compute nodes restart: ${endedJobs}.`] : []),
+    ...(removedPartitions.length > 0
+      ? [`Partitions that go, with the jobs in them: ${removedPartitions.join(', ')}.`]
+      : []),
+  ];
+}
+
+const stateSentences: Record<Status['state'], string> = {
+  never_written: 'No configuration was ever set.',
+  saved: 'It is saved, and not passed on to the cluster yet.',
+  applying: 'The cluster tries it out.',
+  in_force: 'It is in force.',
+  refused:
+    'The cluster tried it and did not take it; what was there before stays. Setting the same again tries it again.',
+  failed: 'It could not be applied; it is tried again.',
+  unknown: 'The cluster has not reported lately.',
+  no_slurm: 'It is kept, but the cluster has no Slurm that would take it up.',
+  not_in_service: 'The cluster is not in service.',
+};
+
+const versions = printer<Schemas['SlurmConfigurationVersion']>(
+  {
+    NUMBER: ({ generation }) => generation,
+    SET: ({ createdAt }) => createdAt,
+    BY: ({ author }) => author.email,
+    CHANGED: (one) => `${listed(one.changes.map(partOf))}${moreOf(one)}`,
+    REASON: ({ reason }) => reason,
+  },
+  'No configuration was ever set.',
+);
+
+const historyVerbs = [
+  reads<OrgOptions & { file: string }>({
+    usage: 'check <cluster>',
+    summary: 'say what a configuration would change and restart, and which rules it breaks; changes nothing',
+    example: 'slurm-config check alpha -f slurm.yaml',
+    flags: [required('-f, --file <file>', 'the configuration (YAML), - for standard input'), orgFlag],
+    formats: ['text', 'json', 'yaml'],
+    async run({ api, platform, options }, wanted = ''): Promise<Answer> {
+      const body = await readYaml(options.file);
+      const { given } = await findConfigured({ api, platform }, wanted, options);
+      const json = await platform.ask(`${base}/check`, { ...given, body, about: options.file });
+      if (json.faults.length > 0) {
+        const sentences = json.faults.map(({ message }) => message);
+        throw failure(`${options.file}: ${sentences.join(' ')}`);
+      }
+      return { json, text: consequencesOf(json).join('\n') };
+    },
+  }),
+  reads<OrgOptions>({
+    usage: 'status <cluster>',
+    summary: 'say how far the configuration has come on the cluster',
+    example: 'slurm-config status alpha',
+    flags: [orgFlag],
+    formats: ['text', 'json', 'yaml'],
+    async run({ api, platform, options }, wanted = ''): Promise<Answer> {
+      const { given } = await findConfigured({ api, platform }, wanted, options);
+      const json = await platform.get(`${base}/status`, given);
+      const { generation, state, inForceGeneration, message } = json;
+      const lines = [
+        `Number ${generation}. ${stateSentences[state]}`,
+        ...(message === undefined ? [] : [message]),
+        ...(inForceGeneration === undefined || state === 'in_force'
+          ? []
+          : [`In force on the cluster: number ${inForceGeneration}.`]),
+      ];
+      return { json, text: lines.join('\n') };
+    },
+  }),
+  reads<OrgOptions>({
+    usage: 'history <cluster>',
+    summary: 'list the configurations that a cluster was given: who set each, when and why',
+    example: 'slurm-config history alpha',
+    flags: [orgFlag],
+    async run({ api, platform, options }, wanted = ''): Promise<Answer> {
+      const { given } = await findConfigured({ api, platform }, wanted, options);
+      const json = await platform.get(`${base}/versions`, given);
+      return versions.many(json, json.items);
+    },
+  }),
+];
+
+const numberFlag = optional('--number <number>', 'one of the history in place of the one that stands');
 
 type Configuration = Record<string, unknown>;
 
@@ -54,8 +175,8 @@ async function findTarget(
   const { id, name, organization } = await findCluster({ api, platform }, wanted, options);
   const given = { path: { clusterId: id }, query: { businessOrgId: organization.id } };
   return {
-    read: () => platform.get(ofCluster, given),
-    replace: (to, body, about) => to.put(ofCluster, { ...given, body, about }),
+    read: () => platform.get(base, given),
+    replace: (to, body, about) => to.put(base, { ...given, body, about }),
     name,
     isDefault: false,
   };
@@ -70,7 +191,7 @@ async function readVersion(
   if (!/^\d{1,15}$/.test(number)) throw usage(`'${number}' is not the number of a configuration.`);
   const { given } = await findConfigured(apis, wanted, options);
   const path = { ...given.path, generation: number };
-  return apis.platform.get(`${ofCluster}/versions/{generation}`, { ...given, path });
+  return apis.platform.get(`${base}/versions/{generation}`, { ...given, path });
 }
 
 /** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
@@ -133,6 +254,11 @@ export const slurmConfig: Noun = {
         const after = await readYaml(options.file);
         const target = await findTarget({ api, platform }, wanted, options);
         const before = await target.read();
+        if (!target.isDefault && isDeepStrictEqual(before, after)) {
+          const json = await target.replace(platform, after, options.file);
+          const message = 'It stands already. Where the cluster refused it, it is tried again.';
+          return { json, text: '', message };
+        }
         return replace(platform, target, { before, after, about: options.file, yes: options.yes ?? false });
       },
     }),
@@ -149,7 +275,7 @@ export const slurmConfig: Noun = {
         const text = `# The Slurm configuration of ${target.name}; what is left out is cleared.\n${await formatYaml(before)}\n`;
         return editText('slurm.yaml', text, async (edited, file) => {
           const after = await parseYaml(edited, file);
-          // A change that somebody else made since the first read must not be undone.
+          // A change that another person made since the first read must not be undone.
           if (!isDeepStrictEqual(await target.read(), before))
             throw failure('It was changed elsewhere in the meantime; look at it, and edit it again.');
           return replace(platform, target, { before, after, about: file, yes: options.yes ?? false });

@@ -7,11 +7,24 @@ import { failure } from '../exit.ts';
 import type { PlatformReader } from '../net/api.ts';
 import { optional, reads } from '../verb.ts';
 import { reasonOf } from '../yaml-file.ts';
-import { type OrgOptions, orgFlag } from './caller.ts';
-import { type Cluster, findCluster, isInService, listClusters, unless } from './cluster.ts';
+import {
+  type Cluster,
+  findCluster,
+  isInService,
+  listClusters,
+  type OrgOptions,
+  orgFlag,
+  unless,
+} from './caller.ts';
 import { findIdentityFile, sshDirectory } from './local-keys.ts';
-import { readSshAccess } from './ssh-access.ts';
-import { hostAlias, isReachable, rememberHostKeys, type SshHost, sshOptions } from './ssh-host.ts';
+import {
+  hostAlias,
+  isReachable,
+  readSshAccess,
+  rememberHostKeys,
+  type SshHost,
+  sshOptions,
+} from './ssh-host.ts';
 
 /** The clusters that the caller may log in to. */
 async function findHosts(platform: PlatformReader, clusters: readonly Cluster[]): Promise<SshHost[]> {

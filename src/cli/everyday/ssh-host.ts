@@ -1,14 +1,16 @@
-/** A cluster as OpenSSH needs it: its options, and the host key in a file of our own. */
+/** A cluster as OpenSSH needs it: its options, the host key in a file of our own, and whether it lets the caller in now. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isReadinessObstacle, readinessAdvice } from '../../domain/access/decision.ts';
 import { isUuid } from '../../domain/id.ts';
 import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
+import type { PlatformReader } from '../net/api.ts';
+import type { Platform } from '../net/operations.ts';
 import { openLocalState } from '../session/local-state.ts';
-import { stateDirectory } from '../session/profile-file.ts';
+import { stateDirectory } from '../session/session.ts';
 import { reasonOf } from '../yaml-file.ts';
-import type { Cluster } from './cluster.ts';
-import type { SshAccess } from './ssh-access.ts';
+import type { Cluster } from './caller.ts';
 
 export interface SshHost {
   cluster: Cluster;
@@ -25,7 +27,7 @@ export function sshOptions(
     ['HostName', access.hostname],
     ['Port', String(access.port)],
     ['User', `${cluster.id}.${access.username}`],
-    // Many clusters share a gateway, and two installations an address: the ID is nobody else's.
+    // Many clusters share a gateway, and two installations may share an address; the cluster's ID is unique.
     ['HostKeyAlias', cluster.id],
     ['UserKnownHostsFile', quoted(knownHosts)],
     ['StrictHostKeyChecking', 'yes'],
@@ -91,4 +93,28 @@ export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<strin
 export function quoted(path: string, platform: NodeJS.Platform = process.platform): string {
   const plain = platform === 'win32' ? path.replaceAll('\\', '/') : path;
   return `"${plain.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
+}
+
+export type SshAccess = Platform['SshAccess'];
+
+export function readSshAccess(
+  platform: PlatformReader,
+  { id, organization }: Pick<Cluster, 'id' | 'organization'>,
+): Promise<SshAccess> {
+  const query = { organizationId: organization.id };
+  return platform.get('/clusters/{clusterId}/ssh-access', { path: { clusterId: id }, query });
+}
+
+/** What is missing, and what to do about it; the cluster is called `name`. */
+export function describeMissing({ reason, lapsed }: SshAccess, name: string): string {
+  if (lapsed !== undefined) return `${name}: ${lapsed}`;
+  return isReadinessObstacle(reason)
+    ? readinessAdvice[reason](name)
+    : `${name} does not let you in yet: ${reason}.`;
+}
+
+/** Whether it comes by itself, soon. */
+export function isOnItsWay({ reason, lapsed }: SshAccess): boolean {
+  if (lapsed !== undefined) return false;
+  return reason === 'access_not_projected' || reason === 'projection_pending';
 }

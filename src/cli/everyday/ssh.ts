@@ -5,16 +5,21 @@ import { confirm, isAttended } from '../ask.ts';
 import { failure } from '../exit.ts';
 import type { Api, PlatformReader } from '../net/api.ts';
 import { printMessage } from '../output.ts';
-import { isWatched } from '../progress.ts';
+import { isWatched, waitFor } from '../progress.ts';
 import { writes } from '../verb.ts';
-import { type OrgOptions, orgFlag } from './caller.ts';
-import { type Cluster, findCluster } from './cluster.ts';
+import { type Cluster, findCluster, type OrgOptions, orgFlag } from './caller.ts';
 import { listKeys, registerKey } from './keys.ts';
-import { findIdentityFile, listLocalKeys } from './local-keys.ts';
-import { adviseNewKey } from './new-key.ts';
-import { waitFor } from './poll.ts';
-import { describeMissing, isOnItsWay, readSshAccess, type SshAccess } from './ssh-access.ts';
-import { hostAlias, isReachable, rememberHostKeys, sshOptions } from './ssh-host.ts';
+import { adviseNewKey, findIdentityFile, listLocalKeys } from './local-keys.ts';
+import {
+  describeMissing,
+  hostAlias,
+  isOnItsWay,
+  isReachable,
+  readSshAccess,
+  rememberHostKeys,
+  type SshAccess,
+  sshOptions,
+} from './ssh-host.ts';
 
 const longestWaitMs = 120_000;
 
@@ -38,7 +43,7 @@ export const ssh = writes<OrgOptions>({
   },
 });
 
-/** Throws a sentence that names what is missing; where somebody is at the terminal, mends it or waits for it. */
+/** Throws a sentence that names what is missing; where a person is at the terminal, fixes it or waits for it. */
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
   const access = await readSshAccess(platform, cluster);
   if (access.ready) return access;

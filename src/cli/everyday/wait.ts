@@ -1,18 +1,28 @@
 /** `andromeda wait`: a progress display on a terminal, nothing in a pipe, and status 0 once it is in place. */
+
+import { effectivePermissions } from '../../domain/access/permission.ts';
 import type { Answer } from '../answer.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import type { PlatformReader, Reader } from '../net/api.ts';
-import { isWatched } from '../progress.ts';
+import type { Business, Platform } from '../net/operations.ts';
+import { type Check, isWatched, waitFor } from '../progress.ts';
 import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads } from '../verb.ts';
-import { findMe, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
-import { type Cluster, findCluster, isInService, listClusters, unless } from './cluster.ts';
-import { readOptions } from './clusters.ts';
-import { lackOfCluster, lackOfKeys, lackOfPermission } from './convergence.ts';
+import {
+  type Cluster,
+  findCluster,
+  findMe,
+  findOrganization,
+  isInService,
+  listClusters,
+  type OrgOptions,
+  orgFlag,
+  unless,
+} from './caller.ts';
+import { describeCondition, readOptions } from './clusters.ts';
 import { listKeys } from './keys.ts';
 import { findMember, readPermissions } from './members.ts';
-import { type Check, waitFor } from './poll.ts';
-import { readSshAccess } from './ssh-access.ts';
+import { readSshAccess } from './ssh-host.ts';
 
 interface Apis {
   api: Reader;
@@ -186,3 +196,53 @@ export const wait: Noun = {
   summary: 'until a change is in place everywhere',
   verbs: [waitForKey, waitForPermission, waitForCluster],
 };
+
+/** The caller's keys and shell as they should be. */
+interface Wanted {
+  generation: number;
+  shell: string;
+}
+
+/**
+ * What a cluster still lacks of the caller's keys and shell; undefined when it has them (contract, "Confirming a key
+ * or shell change reached a cluster").
+ */
+export function lackOfKeys(access: Platform['SshAccess'], { generation, shell }: Wanted): string | undefined {
+  if (!access.observation_current) return 'it has not reported the newest list';
+  if (access.ssh_key_set_generation !== generation)
+    return `it has version ${access.ssh_key_set_generation} of your keys, not ${generation}`;
+  return access.shell === shell ? undefined : 'it has not set your login shell';
+}
+
+/** The part of an access list that shows whether it was applied. */
+export interface Applied extends Pick<Business['AccessList'], 'state' | 'waiting_hosts'> {
+  users: readonly Pick<Business['AccessListUser'], 'user_id' | 'access_mode'>[];
+}
+
+/** What a Slurm cluster still lacks of a member's permissions; undefined when it has them. No list: none was made. */
+export function lackOfPermission(
+  list: Applied | undefined,
+  held: Pick<Business['MemberPermissions'], 'user_id' | 'role' | 'permissions'>,
+): string | undefined {
+  const keys = effectivePermissions(held.role, held.permissions);
+  const wanted = keys.has('clusters.ssh.admin') ? 'admin' : keys.has('clusters.ssh') ? 'use' : undefined;
+  const listed = list?.users.find(({ user_id: id }) => id === held.user_id)?.access_mode;
+  if (listed !== wanted) return 'its access list is being made anew';
+  if (!list) return undefined;
+  if (list.state === 'converged') return undefined;
+  const waiting = list.waiting_hosts?.map(({ host, since }) => `${host} (since ${since})`) ?? [];
+  return `its access list is ${list.state}${waiting.length > 0 ? `, without ${waiting.slice(0, 5).join(', ')}` : ''}`;
+}
+
+/** What a cluster still lacks to be of use; undefined when it lacks nothing. */
+export function lackOfCluster(
+  lifecycleState: string,
+  options: Platform['ClusterOptions'],
+): string | undefined {
+  if (lifecycleState !== 'active') return `it is ${lifecycleState}`;
+  if (options.state !== 'available') return 'it has not reported';
+  const { ready } = options.scheduler;
+  if (ready?.status === 'True') return undefined;
+  const why = describeCondition(ready);
+  return why === undefined ? 'it has not said whether its scheduler is ready' : `scheduler ready: ${why}`;
+}

@@ -4,13 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
-import { freshSession } from '../session/current.ts';
-import { openLocalState } from '../session/local-state.ts';
+import { freshSession, openLocalState } from '../session/local-state.ts';
 import { authorization } from '../session/session.ts';
 import { type ApiName, type CallBy, type FilledFrom, fillPath, type Method } from './operations.ts';
-import { isObject, readText, send } from './request.ts';
-import { codeOf, describeTransport } from './transport-error.ts';
-import { join } from './url.ts';
+import { codeOf, describeTransport, isObject, readText, send, urlAt } from './request.ts';
 
 /** The Business API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
 export interface Reader {
@@ -78,7 +75,7 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
 
   async function once<T>({ of, method, path, headers = [], body, about }: Wanted): Promise<T> {
     const session = await freshSession(state, selection, Date.now);
-    const url = join(of === 'Business' ? session.businessUrl : session.platformUrl, path);
+    const url = urlAt(of === 'Business' ? session.businessUrl : session.platformUrl, path);
     const all: [string, string][] = [...headers, ['Accept', 'application/json'], authorization(session, url)];
     if (body !== undefined) all.push(['Content-Type', 'application/json']);
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
@@ -149,4 +146,21 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Lists that an API gives a page at a time. */
+
+/** All the items; `read` asks for the page after a token, `parts` says what is in it and the next token. */
+export async function readPages<P, T>(
+  read: (after: string | undefined) => Promise<P>,
+  parts: (page: P) => { items: readonly T[]; next: string | undefined },
+): Promise<T[]> {
+  const all: T[] = [];
+  let after: string | undefined;
+  do {
+    const { items, next } = parts(await read(after));
+    all.push(...items);
+    after = next;
+  } while (after !== undefined);
+  return all;
 }

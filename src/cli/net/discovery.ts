@@ -1,7 +1,39 @@
 /** An environment's metadata: the contract's section "Authentication", in the format of RFC 9728. */
+import manifest from '../../../package.json' with { type: 'json' };
 import { failure } from '../exit.ts';
-import { getJson } from './request.ts';
-import { isSafeUrl, join, withoutSlash } from './url.ts';
+import { getJson, isSafeUrl, urlAt, withoutSlash } from './request.ts';
+
+/** Where a service says its version and what it offers; it may be read without a token. */
+const listPath = '/download/list.json';
+
+/** The version of the service at `platformUrl`; undefined where it does not say, as services of before. Never throws. */
+export async function offeredVersion(platformUrl: string, timeoutMs: number): Promise<string | undefined> {
+  try {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const { status, body } = await getJson({ url: urlAt(platformUrl, listPath), timeoutMs, signal });
+    const version = status === 200 ? body?.version : undefined;
+    return typeof version === 'string' && /^\d+\.\d+\.\d+[\w.+-]{0,40}$/.test(version) ? version : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What to tell the person where the service is of that version; undefined where both are of one. */
+export function differenceNotice(
+  platformUrl: string,
+  version: string | undefined,
+  { own = manifest.version, platform = process.platform as NodeJS.Platform } = {},
+): string | undefined {
+  if (version === undefined || version === own) return undefined;
+  return `This client is ${own}, and the service at ${platformUrl} is ${version}. ${installLine(platformUrl, platform)} installs the client that fits it.`;
+}
+
+/** What a person types to get the client of a service, between backquotes. */
+export function installLine(platformUrl: string, platform: NodeJS.Platform = process.platform): string {
+  return platform === 'win32'
+    ? `\`irm ${platformUrl}/install.ps1 | iex\``
+    : `\`curl -fsSL ${platformUrl}/install.sh | sh\``;
+}
 
 export interface Environment {
   platformUrl: string;
@@ -16,7 +48,7 @@ const path = '/.well-known/oauth-protected-resource';
 
 /** Asks the environment at `platformUrl` how to sign in to it. */
 export async function discover(platformUrl: string, signal?: AbortSignal): Promise<Environment> {
-  const url = join(platformUrl, path);
+  const url = urlAt(platformUrl, path);
   const { status, body } = await getJson({ url, signal });
   if (status !== 200) throw failure(`${url.href} answered ${status}; is this the platform URL?`);
   if (!body) throw failure(`${url.href} did not answer with a JSON object; is this the platform URL?`);

@@ -1,11 +1,132 @@
 /** The OpenID issuer, through openid-client: discovery, refresh, revocation. Loaded only by what needs it. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { CliError, failure } from '../exit.ts';
-import { codeOf, describeTransport } from './transport-error.ts';
-import { isSafeUrl } from './url.ts';
+import { codeOf, describeTransport, isSafeUrl, withoutSlash } from './request.ts';
+
+export interface DeviceCode {
+  userCode: string;
+  verificationUri: string;
+  verificationUriComplete?: string;
+  /** What the tokens will be for, as the issuer calls it. */
+  resource: string;
+  /** Resolves to the tokens once the person has agreed. */
+  wait(): Promise<Tokens>;
+}
+
+interface Request {
+  issuer: string;
+  platformUrl: string;
+  clientId: string;
+  scope: string;
+  now: () => number;
+  signal: AbortSignal;
+}
+
+const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** Asks the issuer for a code (RFC 8628 §3.1). */
+export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
+  const configuration = await connect(request, request.signal);
+  if (!configuration.serverMetadata().device_authorization_endpoint)
+    throw failure(`${request.issuer} does not offer sign-in with a device code.`);
+  const resource = resourceOf(configuration.serverMetadata().protected_resources, request);
+  const asked = request.now();
+  try {
+    const answer = await client.initiateDeviceAuthorization(configuration, {
+      scope: request.scope,
+      resource,
+    });
+    const { verification_uri_complete: complete } = answer;
+    return {
+      userCode: answer.user_code,
+      verificationUri: answer.verification_uri,
+      resource,
+      ...(complete !== undefined && { verificationUriComplete: complete }),
+      wait: () => poll(configuration, { ...answer, resource }, asked + answer.expires_in * 1000, request),
+    };
+  } catch (error) {
+    if (oauthCodeOf(error) === 'invalid_target') throw notServed(request);
+    throw explain(error, request.issuer, request.signal);
+  }
+}
+
+/**
+ * The resource to ask tokens for. A platform names its issuer itself: one that named another platform's issuer would get
+ * tokens that the other platform accepts, unless that issuer lists the resources that it serves (RFC 9728 §4) or binds
+ * tokens to the resource they were asked for (RFC 8707). Throws where the issuer does not serve this platform.
+ */
+function resourceOf(served: unknown, { issuer, platformUrl }: Request): string {
+  if (served === undefined) return platformUrl;
+  const found = Array.isArray(served)
+    ? served.find((one) => typeof one === 'string' && withoutSlash(one) === platformUrl)
+    : undefined;
+  if (found === undefined) throw notServed({ issuer, platformUrl });
+  return found;
+}
+
+/**
+ * Asks for the tokens at the pace the issuer sets (RFC 8628 §3.4, §3.5). openid-client's own loop is not used:
+ * it ends on the first lost connection, where the RFC has the client slow down and go on, and it notices an
+ * interruption up to five seconds late.
+ */
+async function poll(
+  configuration: client.Configuration,
+  answer: client.DeviceAuthorizationResponse & { resource: string },
+  deadline: number,
+  { issuer, platformUrl, now, signal }: Request,
+): Promise<Tokens> {
+  let interval = answer.interval ?? 5;
+  for (;;) {
+    await pause(interval * 1000, signal);
+    const asked = now();
+    if (asked >= deadline) throw expired();
+    try {
+      const parameters = { device_code: answer.device_code, resource: answer.resource };
+      return tokensOf(await client.genericGrantRequest(configuration, grantType, parameters), asked);
+    } catch (error) {
+      switch (oauthCodeOf(error)) {
+        case 'authorization_pending':
+          break;
+        case 'slow_down':
+          interval += 5;
+          break;
+        case 'access_denied':
+          throw failure('Sign-in was denied.');
+        case 'expired_token':
+          throw expired();
+        case 'invalid_target':
+          throw notServed({ issuer, platformUrl });
+        default:
+          if (signal.aborted || !isPassing(error)) throw explain(error, issuer, signal);
+          interval *= 2;
+      }
+    }
+  }
+}
+
+/** The issuer's OAuth error code. */
+function oauthCodeOf(error: unknown): string | undefined {
+  return error instanceof client.ResponseBodyError ? error.error : undefined;
+}
+
+function notServed({ issuer, platformUrl }: Pick<Request, 'issuer' | 'platformUrl'>): Error {
+  return failure(
+    `${platformUrl} names ${issuer} for signing in, which does not serve that address; ask whoever gave it to you.`,
+  );
+}
+
+function expired(): Error {
+  return failure('The code has expired before anyone used it; run `andromeda auth login` again.');
+}
+
+/** The timer's own abort error hides the reason. */
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await sleep(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted());
+}
 
 export interface Tokens {
   accessToken: string;
@@ -33,10 +154,7 @@ const againWithinMs = 5_000;
 const userAgent = `andromeda-cli (${process.platform})`;
 
 /** Reads the issuer's metadata. `signal` reaches every later request of the configuration. */
-export async function connect(
-  { issuer, clientId }: Client,
-  signal?: AbortSignal,
-): Promise<client.Configuration> {
+async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Promise<client.Configuration> {
   // Metadata may name any address; neither tokens nor codes leave this machine in plain text.
   const guarded: client.CustomFetch = (url, options) => {
     if (!isSafeUrl(new URL(url)))
@@ -95,7 +213,7 @@ export async function revokeToken(who: Client, token: string, hint: string): Pro
 }
 
 /** The tokens of a response; the expiry counts from the time of the request. */
-export function tokensOf(response: client.TokenEndpointResponse, asked: number): Tokens {
+function tokensOf(response: client.TokenEndpointResponse, asked: number): Tokens {
   const { access_token, refresh_token, expires_in, scope } = response;
   return {
     accessToken: access_token,
@@ -113,7 +231,7 @@ function refusal(error: unknown): number | undefined {
 }
 
 /** One sentence for whatever a request to the issuer failed with. */
-export function explain(error: unknown, issuer: string, signal?: AbortSignal): unknown {
+function explain(error: unknown, issuer: string, signal?: AbortSignal): unknown {
   if (signal?.aborted) return signal.reason;
   const own = ownError(error);
   if (own) return own;
@@ -129,7 +247,7 @@ export function explain(error: unknown, issuer: string, signal?: AbortSignal): u
 }
 
 /** Whether trying again may help: no connection, no answer in time, or a server in trouble (RFC 8628 §3.5). */
-export function isPassing(error: unknown): boolean {
+function isPassing(error: unknown): boolean {
   const status = answeredStatus(error);
   if (status !== undefined) return status >= 500 || status === 429;
   return !ownError(error) && (isUnreachable(error) || codeOf(error) === 'OAUTH_TIMEOUT');
@@ -140,7 +258,7 @@ function isUnreachable(error: unknown): boolean {
   return error instanceof TypeError && error.cause instanceof Error;
 }
 
-/** Nobody was there who could have taken it. */
+/** Whether no server received the request: connection refused, or host name not resolved. */
 function wasRefused(error: unknown): boolean {
   return isUnreachable(error) && ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'].includes(codeOf(error) ?? '');
 }

@@ -1,6 +1,6 @@
 /** Operations of the two APIs as the YAML documents type them: by method and path, with what goes in and what comes out. */
-import type { components as BusinessParts, paths as BusinessPaths } from '../../api/business.ts';
-import type { components as PlatformParts, paths as PlatformPaths } from '../../api/platform.ts';
+import type { components as BusinessParts, paths as BusinessPaths } from '../../api/generated/business.ts';
+import type { components as PlatformParts, paths as PlatformPaths } from '../../api/generated/platform.ts';
 import type { OperationType, ReplyOf } from '../../domain/operation.ts';
 
 /** What the APIs answer with, by the names of the documents' schemas. */
@@ -27,7 +27,7 @@ type Operation<A extends ApiName, M extends Method, P extends keyof PathsOf[A]> 
  * What an operation is given. Names are checked here; the values of queries and bodies are mostly what a person typed, which
  * the API judges.
  */
-export type Given<T extends OperationType> = Part<'path', T['parameters']['path']> &
+type Given<T extends OperationType> = Part<'path', T['parameters']['path']> &
   Part<'query', Loose<T['parameters']['query']>> &
   (T['requestBody'] extends { content: { 'application/json': infer Body } }
     ? { body: Loose<Body> }

@@ -3,8 +3,53 @@
  * that should reach stdout byte for byte, and rewrites headers. Redirects are never followed.
  */
 import type { IncomingMessage } from 'node:http';
+import { isLoopback } from '../../lib/loopback.ts';
 import { CliError } from '../exit.ts';
-import { describeTransport } from './transport-error.ts';
+
+const reasons: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused',
+  EPIPE: 'the connection was closed before the whole request was sent',
+  ECONNRESET: 'the connection was closed before the whole answer came',
+  UND_ERR_SOCKET: 'the connection was closed before the whole answer came',
+  ENOTFOUND: 'the host name is not known',
+  EAI_AGAIN: 'the host name could not be looked up',
+  ETIMEDOUT: 'the connection timed out',
+  EHOSTUNREACH: 'there is no route to the host',
+  ENETUNREACH: 'the network is unreachable',
+  EPROTO: 'it does not speak TLS as expected',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
+  CERT_HAS_EXPIRED: 'its TLS certificate has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is for another name',
+  DEPTH_ZERO_SELF_SIGNED_CERT:
+    'its TLS certificate is signed by itself; NODE_EXTRA_CA_CERTS names one to trust',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its TLS authority is not trusted here; NODE_EXTRA_CA_CERTS names one to trust',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    'its TLS authority is not known here; NODE_EXTRA_CA_CERTS names one to trust',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    'its TLS authority is not known here; NODE_EXTRA_CA_CERTS names one to trust',
+};
+
+/** One sentence for an error of a connection to `origin`; a sentence of our own passes unchanged. */
+export function describeTransport(error: unknown, origin: string): CliError {
+  if (error instanceof CliError) return error;
+  const code = codeOf(error) ?? '';
+  const reason = reasons[code] ?? (code.startsWith('HPE_') ? 'it does not speak HTTP' : messageOf(error));
+  return new CliError('unreachable', `Could not reach ${origin}: ${reason}.`, { cause: error });
+}
+
+/** The system's code for an error, searched in its causes too (fetch hides it there). */
+export function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if ('code' in error && typeof error.code === 'string' && error.code in reasons) return error.code;
+  const deeper = codeOf(error.cause);
+  if (deeper !== undefined) return deeper;
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return (error.cause instanceof Error ? error.cause.message : error.message).replace(/\.$/, '');
+}
 
 export interface HttpRequest {
   method: string;
@@ -89,4 +134,24 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 /** Whether a JSON value is an object, not an array or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** https, or http to this very machine. */
+export function isSafeUrl(url: URL): boolean {
+  return (
+    url.protocol === 'https:' ||
+    (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
+  );
+}
+
+/** An address in its one spelling, without the slash at its end; what is no address stays as it is. */
+export function withoutSlash(url: string): string {
+  return (URL.parse(url)?.href ?? url).replace(/\/+$/, '');
+}
+
+/**
+ * `base` followed by `path`. Not `new URL(path, base)`: that would let `//other.example/` name another host.
+ */
+export function urlAt(base: string, path: string): URL {
+  return new URL(base.replace(/\/+$/, '') + path);
 }

@@ -4,8 +4,7 @@
  */
 import { visibleLine } from '../../domain/visible-text.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { leaveThreadBehind } from '../end-process.ts';
-import { failure } from '../exit.ts';
+import { failure, leaveThreadBehind } from '../exit.ts';
 import { printMessage } from '../output.ts';
 
 type Native = typeof import('@napi-rs/keyring');
@@ -14,7 +13,7 @@ type Entry = InstanceType<Native['AsyncEntry']>;
 /** What all secrets of this program have in common. */
 const service = 'andromeda';
 const limitMs = 4_000;
-/** Where somebody may have to type a password. Less than what other commands respect a lock for (lock.ts). */
+/** Time for a person to type a password. Shorter than other commands respect a lock for (lock.ts). */
 const unlockLimitMs = 25_000;
 const noticeAfterMs = 1_500;
 /** Not the kernel's keyring, where nothing outlives the login. */
@@ -65,7 +64,7 @@ async function asked<T>(work: (native: Native) => Promise<T>): Promise<T> {
   }
 }
 
-/** The addon, which the portable client has only where whoever installed it has that too. */
+/** The addon. The portable client does not contain it; it must be installed next to it. */
 async function load(): Promise<Native> {
   // A thread that waits for the Secret Service for good would keep this process from ending (end-process.ts).
   if (process.platform === 'linux' && !process.execve) throw new Error('that takes Node 22.15 or later');
@@ -78,7 +77,7 @@ async function load(): Promise<Native> {
   }
 }
 
-/** No session bus, or nobody on it who keeps secrets: messages of zbus and D-Bus. */
+/** No session bus, or no Secret Service on it: messages of zbus and D-Bus. */
 const isAbsent = /Failed to connect|ServiceUnknown|NameHasNoOwner/;
 
 /** The answer, or an error when there is none in time; the thread that waits for it cannot be stopped. */

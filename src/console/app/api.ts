@@ -1,9 +1,26 @@
 /** The two APIs, typed by their documents, and what becomes of an answer that is none. */
 import { QueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
-import type { paths as BusinessPaths } from '../../api/business.ts';
-import type { paths as PlatformPaths } from '../../api/platform.ts';
-import { isInUse } from './in-use.ts';
+import type { paths as BusinessPaths } from '../../api/generated/business.ts';
+import type { paths as PlatformPaths } from '../../api/generated/platform.ts';
+
+/** Whether a person uses the page: what it reads by itself must not keep a session open. */
+const inUseMs = 120_000;
+let usedAt = Date.now();
+
+for (const event of ['pointerdown', 'keydown', 'wheel', 'touchstart']) {
+  window.addEventListener(
+    event,
+    () => {
+      usedAt = Date.now();
+    },
+    { passive: true, capture: true },
+  );
+}
+
+function isInUse(): boolean {
+  return document.visibilityState === 'visible' && Date.now() - usedAt < inUseMs;
+}
 
 /** A refusal of an API, in its own words. */
 export class ApiError extends Error {
@@ -22,7 +39,7 @@ export class NoAnswer extends Error {}
 
 const unreachable = 'The console cannot be reached.';
 
-/** The ID of whom this page shows. The server answers as to nobody where the browser's session is another's. */
+/** The ID of the person whom this page shows. The server answers 401 when the browser's session is another person's. */
 let person: string | undefined;
 
 export function notePerson(id: string): void {
@@ -52,11 +69,11 @@ interface Answer<T> {
   response: Response;
 }
 
-/** The body of an answer. Throws `ApiError`, and `NoAnswer` where it is nobody's. */
+/** The body of an answer. Throws `ApiError`, and `NoAnswer` for the answer of a proxy that did not reach the console. */
 export function bodyOf<T>({ data, error, response }: Answer<T>): T {
   if (response.ok && data !== undefined) return data;
   const { code, message, error: keyMessage } = (error ?? {}) as Record<string, string>;
-  // A proxy in front, which has none of the console either.
+  // From a proxy that got no answer from the console.
   if (code === undefined && [502, 503, 504].includes(response.status)) throw new NoAnswer(unreachable);
   throw new ApiError(
     response.status,
@@ -77,23 +94,23 @@ let wasSignedIn = false;
 
 /** Between the tabs of this browser: who is signed in. */
 const channel = new BroadcastChannel('andromeda-session');
-/** When somebody signed out on purpose, in ms since 1970, for every tab. */
+/** When the person signed out on purpose, in ms since 1970, for every tab. */
 const signedOutAt = 'andromeda-signed-out';
 /** The issuer's own session ends within this. Before, a tab that goes there would be signed in again. */
 const signingOutMs = 60_000;
 
-/** From here on a session that ends is told, and does not begin another by itself. */
+/** From here on, when the session ends, the page says so, and does not sign in again by itself. */
 export function noteSignedIn(): void {
   wasSignedIn = true;
   localStorage.removeItem(signedOutAt);
   channel.postMessage(person);
-  // Somebody else is: this page ends, and comes back as theirs.
+  // Another person signed in, in another tab: this page is loaded again as theirs.
   channel.addEventListener('message', ({ data }) => {
     if (data !== person) goToSignIn();
   });
 }
 
-/** Where a sign-in begins that leads to a place of the console. The server sends nobody anywhere else. */
+/** The address that begins a sign-in and then leads to `to`, a path of the console. The server redirects to no other site. */
 export function signInAt(to: string): string {
   return `/sign-in?${new URLSearchParams({ to })}`;
 }
@@ -116,19 +133,19 @@ export function goOnWhenSignedIn(to: string): () => void {
   };
 }
 
-/** Somebody signs out: what is refused from here on leads nowhere, and no tab signs in by itself. */
+/** The person signs out: a 401 from here on does not navigate, and no tab signs in by itself. */
 export function noteSigningOut(): void {
   isLeaving = true;
   localStorage.setItem(signedOutAt, String(Date.now()));
 }
 
-/** Leaves for good: what is refused meanwhile leads nowhere else. */
+/** Leaves for good: a 401 meanwhile does not navigate. */
 export function leaveFor(url: string): void {
   isLeaving = true;
   window.location.assign(url);
 }
 
-/** Nobody is signed in: to the issuer or, where somebody was until now, to a page that says so and waits. */
+/** For a browser without a session: to the issuer or, where it had one until now, to a page that says so and waits. */
 export function goToSignIn(): void {
   const { pathname, search, hash } = window.location;
   if (isLeaving || pathname === '/signed-out') return;

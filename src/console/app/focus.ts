@@ -49,7 +49,7 @@ function focusOn(element: Element): void {
   if (!(element instanceof HTMLElement)) return;
   if (!element.hasAttribute('tabindex')) {
     element.tabIndex = -1;
-    // Or a click beside what is in it would focus it.
+    // Otherwise a click on its empty area would focus it.
     element.addEventListener('blur', () => element.removeAttribute('tabindex'), { once: true });
   }
   // Who uses a pointer looks at where it is.

@@ -5,8 +5,9 @@ import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { installationPages } from './installation.ts';
 import { listen, liveState, watchLive } from './live.ts';
+import { type MenuItem, menu } from './menu.ts';
 import { giveNotice, notice, watchNotice } from './notice.ts';
-import { holdsStaff } from './operator.ts';
+import { Mark } from './parts/mark.tsx';
 import { Empty, Loaded, Page } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
 import { State } from './parts/state.tsx';
@@ -19,18 +20,17 @@ import {
   readRequests,
 } from './reads.ts';
 import { refusalOf } from './refusals.ts';
-import { menu } from './routes.tsx';
-import { type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
+import { holdsStaff, type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
 
 export function Frame() {
   const me = useQuery(readMe());
   return <Loaded of={me}>{(known) => <Known me={known} />}</Loaded>;
 }
 
-/** What somebody may do is known before any page asks for what may be refused. */
+/** Reads what the person may do before any page asks for something that may be refused. */
 function Known({ me }: { me: Me }) {
   const { org } = useSearch({ from: '/frame' });
-  // Not before it is known that somebody is signed in.
+  // Only once a person is known to be signed in.
   useEffect(() => {
     noteSignedIn();
     listen(queryClient);
@@ -73,26 +73,11 @@ function Framed({ who }: { who: Who }) {
   const count = waiting.data?.requests.length ?? 0;
   const [open, setOpen] = useState<'palette' | 'help'>();
   const items = menu.filter((item) => item.isFor(who));
-  const clusters = useQuery(readClusters(who));
-  const places = [
-    ...items,
-    ...(holdsStaff(who, 'staff.read') ? installationPages.slice(1) : []),
-    ...(clusters.data ?? []).map(({ id, spec }) => ({
-      name: spec.name,
-      to: `/clusters/${id}`,
-      hint: 'Cluster',
-    })),
-    ...(clusters.data ?? []).map(({ id, spec }) => ({
-      name: `Slurm configuration of ${spec.name}`,
-      to: `/clusters/${id}/slurm`,
-      hint: 'Partitions, prolog, history',
-    })),
-    { name: 'Download', to: '/download', hint: 'The andromeda command for your machine', isOutside: true },
-  ];
+  const pages = usePages(who, items);
   return (
     <WhoContext value={who}>
       <a className="skip" href="#page">
-        To the page
+        Skip to content
       </a>
       <div className="frame">
         <header className="bar">
@@ -119,7 +104,7 @@ function Framed({ who }: { who: Who }) {
               Go to <kbd>Ctrl K</kbd>
             </button>
             <button type="button" className="link small" onClick={() => setOpen('help')}>
-              Keys <kbd>?</kbd>
+              Shortcuts <kbd>?</kbd>
             </button>
             <Live />
             <Person me={me} />
@@ -128,7 +113,7 @@ function Framed({ who }: { who: Who }) {
         <main id="page" tabIndex={-1}>
           <Notice />
           {refusal ? (
-            <Page title={refusal.title} sentence="You may not see this page.">
+            <Page title={refusal.title} sentence="You do not have access to this page.">
               <Empty>{refusal.why}</Empty>
             </Page>
           ) : (
@@ -136,16 +121,32 @@ function Framed({ who }: { who: Who }) {
           )}
         </main>
       </div>
-      <Keys places={places} open={open} setOpen={setOpen} />
+      <Keys pages={pages} open={open} setOpen={setOpen} />
     </WhoContext>
   );
+}
+
+/** All that the palette goes to. */
+function usePages(who: Who, items: readonly MenuItem[]) {
+  const { data: clusters = [] } = useQuery(readClusters(who));
+  return [
+    ...items,
+    ...(holdsStaff(who, 'staff.read') ? installationPages.slice(1) : []),
+    ...clusters.map(({ id, spec }) => ({ name: spec.name, to: `/clusters/${id}`, hint: 'Cluster' })),
+    ...clusters.map(({ id, spec }) => ({
+      name: `Slurm configuration of ${spec.name}`,
+      to: `/clusters/${id}/slurm`,
+      hint: 'Partitions, prolog, history',
+    })),
+    { name: 'Download', to: '/download', hint: 'The andromeda command for your machine', isOutside: true },
+  ];
 }
 
 function Count({ of }: { of: number }) {
   return (
     <span className="count">
       {of}
-      <span className="hidden"> waiting</span>
+      <span className="hidden"> pending</span>
     </span>
   );
 }
@@ -154,7 +155,7 @@ function Organization({ who }: { who: Who }) {
   const navigate = useNavigate();
   const { memberships } = who.me;
   const known = useQuery({ ...readOrganization(who.orgID), enabled: who.orgID !== '' });
-  if (memberships.length === 0) return <p className="soft small">You belong to no organization.</p>;
+  if (memberships.length === 0) return <p className="soft small">You are not in an organization.</p>;
   if (memberships.length === 1) return <p className="organization">{known.data?.display_name ?? '…'}</p>;
   return (
     <select
@@ -222,16 +223,4 @@ async function signOut(): Promise<void> {
   const refused = (error: unknown) => ({ url: isSignedOut(error) ? '/signed-out' : '/' });
   const { url } = await own<{ url: string }>('POST', '/sign-out').catch(refused);
   leaveFor(url);
-}
-
-export function Mark() {
-  return (
-    <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">
-      <g transform="rotate(-32 16 16)" fill="none" stroke="currentColor">
-        <ellipse cx="16" cy="16" rx="14.5" ry="7" strokeWidth="1.6" opacity=".4" />
-        <ellipse cx="16" cy="16" rx="9.5" ry="4.4" strokeWidth="1.8" opacity=".75" />
-        <ellipse cx="16" cy="16" rx="4.4" ry="2.5" fill="currentColor" />
-      </g>
-    </svg>
-  );
 }

@@ -1,12 +1,10 @@
 /** The pages below "Installation": their places, and what they read. */
 import { queryOptions } from '@tanstack/react-query';
-import type { components } from '../../api/business.ts';
+import type { components } from '../../api/generated/business.ts';
 import { bodyOf, business } from './api.ts';
 
 type Schemas = components['schemas'];
 export type Machine = Schemas['OperatorMachine'];
-export type Reservation = Schemas['Reservation'];
-export type Purchase = Schemas['StoragePurchase'];
 export type Person = Schemas['Person'];
 export type Problem = Schemas['Problem'];
 export type Installation = Schemas['Installation'];
@@ -18,13 +16,11 @@ export const installationTopics = ['installation'] as const;
 
 /** In the order of their menu. */
 export const installationPages = [
-  { to: '/operator', name: 'Overview', hint: 'Is everything converged? What must I mend?' },
+  { to: '/operator', name: 'Overview', hint: 'State of the clusters, what needs attention' },
   { to: '/operator/machines', name: 'Machines', hint: 'Admit, quarantine' },
-  { to: '/operator/reservations', name: 'Reservations', hint: 'Nodes set aside' },
-  { to: '/operator/purchases', name: 'Storage', hint: 'Purchases: accept, decline' },
   { to: '/operator/people', name: 'People and staff', hint: 'Accounts, identities, staff keys' },
   { to: '/operator/lab', name: 'Lab file', hint: 'Plan and apply' },
-  { to: '/operator/service', name: 'Keys and backups', hint: 'Of the service itself' },
+  { to: '/operator/service', name: 'Keys and backups', hint: 'Keys and backups of the service' },
 ] as const;
 
 function read<T>(key: readonly unknown[], ask: () => Promise<T>) {
@@ -46,12 +42,6 @@ export const readOperatorMachines = (clusterID: string) =>
     const params = { path: { clusterID } };
     return bodyOf(await business.GET('/operator/clusters/{clusterID}/machines', { params })).machines;
   });
-
-export const readOperatorReservations = () =>
-  read(['reservations'], async () => bodyOf(await business.GET('/operator/reservations')).reservations);
-
-export const readPurchases = () =>
-  read(['purchases'], async () => bodyOf(await business.GET('/operator/purchases')).purchases);
 
 const peopleAtOnce = 200;
 

@@ -24,7 +24,7 @@ export function liveState(): LiveState {
 
 let since: number | undefined;
 
-/** Since when everything that changes is told here, in ms since 1970; undefined while it is not. */
+/** Since when this page receives every change, in ms since 1970; undefined while the stream is interrupted. */
 export function liveSince(): number | undefined {
   return since;
 }
@@ -46,7 +46,7 @@ export function listen(client: QueryClient): void {
     else if ('reported' in message) noteReports(message.reported);
     else if ('signedOut' in message) goToSignIn();
     else {
-      // Whatever changed while nobody listened was not told.
+      // Changes during the interruption were not received.
       if (message.state === 'live' && state !== 'live') refresh(client, ['everything']);
       if (message.state !== state) since = message.state === 'live' ? Date.now() : undefined;
       state = message.state;
@@ -133,11 +133,11 @@ function isAnyOf(topic: string, topics: readonly string[]): boolean {
   return topic.endsWith('/*') && topics.some((one) => one.startsWith(topic.slice(0, -1)));
 }
 
-/** After this long without a report the APIs call what they know of a cluster old, and nobody says so. */
+/** After this long without a report the APIs call a cluster's state stale; the stream sends nothing when that happens. */
 const freshMs = 120_000;
 const silenceCheckMs = 10_000;
 
-/** When each cluster reported last, as this page heard it, in ms since 1970. */
+/** When this page last received a report of each cluster, in ms since 1970. */
 const reports = new Map<string, number>();
 let silent = new Set<string>();
 
@@ -146,7 +146,7 @@ function noteReports(clusterIds: string[]): void {
   for (const watcher of watchers) watcher();
 }
 
-/** The last report of a cluster that was told here, as a time; undefined before the first. */
+/** When this page last received a report of a cluster, in ms since 1970; undefined before the first. */
 export function lastReport(clusterId: string): number | undefined {
   return reports.get(clusterId);
 }

@@ -1,6 +1,6 @@
 /**
  * The pages of the console, in the browser. They read and write by the operations of the two APIs and by nothing else;
- * the server beside them (src/console) only signs people in, and says what changed.
+ * the console's server (src/console/server) only signs people in, and sends what changed.
  *
  *     reads.ts     every read, with the topics that make it be read again     api.ts, live.ts
  *     routes.tsx   every page, with its address and its place in the menu    pages/…

@@ -1,18 +1,11 @@
-/** What the pages of operators are addressed by, read from, and shown to. */
+/** What the pages of operators are addressed by, and read from. */
 import { queryOptions } from '@tanstack/react-query';
-import type { components } from '../../api/business.ts';
+import type { components } from '../../api/generated/business.ts';
 import { bodyOf, business } from './api.ts';
 import { textOf } from './search.ts';
-import type { Who } from './who.tsx';
 
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type Session = components['schemas']['Session'];
-type StaffKey = Who['me']['staff_keys'][number];
-
-/** Whether the person holds the key, by itself or within `staff.operate`. The APIs decide; this spares a dead end. */
-export function holdsStaff({ me: { staff_keys: held } }: Pick<Who, 'me'>, key: StaffKey): boolean {
-  return held.includes(key) || held.includes('staff.operate');
-}
 
 /** The filters of the audit trail, as its address has them. Days are those of the reader. */
 export interface AuditSearch {

@@ -1,6 +1,6 @@
 /** What owners read of people: what they reach, their grants, and what a change of them would do. */
 import { queryOptions } from '@tanstack/react-query';
-import type { components } from '../../api/business.ts';
+import type { components } from '../../api/generated/business.ts';
 import { bodyOf, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
 import type { Who } from './who.tsx';
@@ -14,7 +14,7 @@ export type MemberPlan = components['schemas']['MemberPlan'];
 export type Grant = components['schemas']['OperatorGrant'];
 export type AccessList = components['schemas']['AccessList'];
 
-/** `clusterIds`: those whose reports change the answer; none where the reader may not list them, and is told of all the same. */
+/** `clusterIds`: those whose reports change the answer; where the reader may not list them, none: then any report does. */
 export const readAccessOf = (orgID: string, userIds: readonly string[], clusterIds: readonly string[]) =>
   queryOptions({
     queryKey: ['people', orgID, userIds],
@@ -111,13 +111,13 @@ export function progressOf(
     },
   ];
   const reason = [...slurm, ...kubernetes].flatMap(({ message }) => message ?? [])[0] ?? failure;
-  const count = people.length > 1 ? ` ${there} of ${states.length} are there.` : '';
+  const count = people.length > 1 ? ` ${there} of ${states.length} done.` : '';
   const missing = isThere
     ? undefined
     : hasFailed
-      ? `${reason ?? 'Something stands in the way there.'}${count}`
+      ? `${reason ?? 'The cluster could not apply it.'}${count}`
       : isUnknown
-        ? `It has not reported lately, so what it has is not known.${count}`
-        : `${isAccepted ? 'The next pass brings it there.' : 'Its list does not have it yet.'}${count}`;
+        ? `The cluster has not reported recently, so its state is unknown.${count}`
+        : `${isAccepted ? 'The next sync applies it.' : 'The access list does not include it yet.'}${count}`;
   return { steps, missing, isThere };
 }

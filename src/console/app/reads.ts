@@ -1,4 +1,4 @@
-/** Everything that pages read, each with the topics that make it be read again (src/console/topics.ts). */
+/** Everything that pages read, each with the topics that make it be read again (src/console/server/topics.ts). */
 import { queryOptions } from '@tanstack/react-query';
 import { bodyOf, business, notePerson, own, platform } from './api.ts';
 import type { Who } from './who.tsx';
@@ -105,7 +105,7 @@ export const readUsage = (clusterId: string, businessOrgId: string) =>
 
 export type Usage = Awaited<ReturnType<NonNullable<ReturnType<typeof readUsage>['queryFn']>>>;
 
-/** Of an organization; null for who may not see reservations. Read again with the cluster that they are shown with. */
+/** Of an organization; null for who may not see reservations. Refresh with the cluster that they are shown with. */
 export const readReservations = ({ orgID, permissions }: Who, clusterId: string) =>
   read(
     ['reservations', orgID, clusterId, permissions.has('reservations.read')],

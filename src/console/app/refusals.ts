@@ -2,10 +2,9 @@
  * Pages that a person may not see, and why: what would be refused is not asked for. The APIs decide all the same; this is what
  * the console knows of it already.
  */
-import type { PermissionKey } from '../../domain/permission.ts';
+import type { PermissionKey } from '../../domain/access/permission.ts';
 import { installationPages } from './installation.ts';
-import { holdsStaff } from './operator.ts';
-import type { Who } from './who.tsx';
+import { holdsStaff, type Who } from './who.tsx';
 
 export interface Refusal {
   title: string;
@@ -24,9 +23,8 @@ const operatorPages: OperatorPage[] = [
     title: path === '/operator' ? 'Installation' : name,
     key: 'staff.read' as const,
   })),
-  { path: '/who', title: 'Who is on', key: 'staff.read' },
-  { path: '/activity', title: 'Over time', key: 'staff.read' },
-  { path: '/past', title: 'Past sessions', key: 'staff.audit' },
+  { path: '/who', title: 'Active sessions', key: 'staff.read' },
+  { path: '/past', title: 'Ended sessions', key: 'staff.audit' },
   { path: '/audit', title: 'Audit trail', key: 'staff.audit' },
 ];
 
@@ -44,10 +42,10 @@ const memberPages: MemberPage[] = [
   { path: /^\/access$/, title: 'My access' },
   { path: /^\/requests$/, title: 'Requests', key: 'members.manage' },
   { path: /^\/clusters\/[^/]+\/slurm$/, title: 'Slurm configuration', key: 'clusters.configure' },
-  { path: /^\/clusters\/[^/]+\/people$/, title: 'Who reaches the cluster', key: 'members.manage' },
+  { path: /^\/clusters\/[^/]+\/people$/, title: 'Access to the cluster', key: 'members.manage' },
   { path: /^\/clusters(\/|$)/, title: 'Clusters' },
   { path: /^\/members$/, title: 'Members' },
-  { path: /^\/members\/change$/, title: 'A change, on its way', key: 'members.manage', isOfPeople: true },
+  { path: /^\/members\/change$/, title: 'Change progress', key: 'members.manage', isOfPeople: true },
   { path: /^\/members\/([^/]+)$/, title: 'Person', key: 'members.manage', isOfPeople: true },
 ];
 
@@ -56,16 +54,15 @@ export function refusalOf(pathname: string, people: string, who: Who): Refusal |
   const path = pathname.replace(/(.)\/$/, '$1');
   const operators = operatorPages.find((one) => one.path === path);
   if (operators && !holdsStaff(who, operators.key))
-    return refused(operators, `This is for operators of the installation who hold ${operators.key}.`);
+    return refused(operators, `This page is for operators with the staff key ${operators.key}.`);
   const page = memberPages.find((one) => one.path.test(path));
   if (!page) return undefined;
-  if (!who.membership)
-    return refused(page, 'You belong to no organization yet: ask an owner of yours to add you.');
+  if (!who.membership) return refused(page, 'You are not in an organization yet. Ask an owner to add you.');
   const { key, isOfPeople } = page;
   if (key === undefined || who.permissions.has(key)) return undefined;
   const ids = (page.path.exec(path)?.[1] ?? people).split(',');
   if (isOfPeople && ids.every((id) => id === '' || id === who.me.user.id)) return undefined;
-  return refused(page, `This needs the permission ${key} in the organization. Ask for it on “My access”.`);
+  return refused(page, `This page needs the permission ${key}. Request it on “My access”.`);
 }
 
 function refused({ title }: { title: string }, why: string): Refusal {

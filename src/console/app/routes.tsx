@@ -1,4 +1,4 @@
-/** Every page: its address, its place in the menu, for whom. */
+/** Every page and its address. */
 import {
   createRootRoute,
   createRoute,
@@ -8,7 +8,7 @@ import {
   retainSearchParams,
 } from '@tanstack/react-router';
 import { Frame } from './frame.tsx';
-import { auditSearch, holdsStaff } from './operator.ts';
+import { auditSearch } from './operator.ts';
 import { AccessPage } from './pages/access.tsx';
 import { ClusterPage } from './pages/cluster.tsx';
 import { ClustersPage } from './pages/clusters.tsx';
@@ -19,58 +19,6 @@ import { SignedOutPage } from './pages/signed-out.tsx';
 import { StartPage } from './pages/start.tsx';
 import { textOf } from './search.ts';
 import { sessionSearch } from './sessions.ts';
-import type { Who } from './who.tsx';
-
-export interface MenuItem {
-  to: string;
-  name: string;
-  hint: string;
-  isFor(who: Who): boolean;
-}
-
-const everyone = () => true;
-const members = ({ membership }: Who) => membership !== undefined;
-
-/** In the order of the menu. */
-export const menu: readonly MenuItem[] = [
-  { to: '/', name: 'Start', hint: 'Three steps to a shell', isFor: everyone },
-  { to: '/access', name: 'My access', hint: 'Why can I not log in?', isFor: members },
-  { to: '/keys', name: 'SSH keys', hint: 'Register, revoke, a lost laptop', isFor: everyone },
-  { to: '/clusters', name: 'Clusters', hint: 'Nodes, GPUs, storage', isFor: members },
-  { to: '/members', name: 'Members', hint: 'Who has access to what', isFor: members },
-  {
-    to: '/requests',
-    name: 'Requests',
-    hint: 'Who asks for access',
-    isFor: ({ isDecider }) => isDecider,
-  },
-  {
-    to: '/operator',
-    name: 'Installation',
-    hint: 'Is everything converged?',
-    isFor: (who) => holdsStaff(who, 'staff.read'),
-  },
-  {
-    to: '/who',
-    name: 'Who is on',
-    hint: 'Open SSH sessions of everybody',
-    isFor: (who) => holdsStaff(who, 'staff.read'),
-  },
-  {
-    to: '/past',
-    name: 'Past sessions',
-    hint: 'SSH sessions that are over',
-    isFor: (who) => holdsStaff(who, 'staff.audit'),
-  },
-  {
-    to: '/activity',
-    name: 'Over time',
-    hint: 'Logins, refusals, convergence',
-    isFor: (who) => holdsStaff(who, 'staff.read'),
-  },
-  { to: '/audit', name: 'Audit trail', hint: 'Who did what', isFor: (who) => holdsStaff(who, 'staff.audit') },
-  { to: '/security', name: 'Sign-ins', hint: 'Where you are signed in', isFor: everyone },
-];
 
 /** The search parameters of these names, as texts. What is none is undefined, not left out: the router would keep it as it came. */
 function texts<Name extends string>(...names: Name[]) {
@@ -151,19 +99,6 @@ const operatorMachines = createRoute({
   component: lazyRouteComponent(() => import('./pages/operator-machines.tsx'), 'OperatorMachinesPage'),
   validateSearch: texts('cluster'),
 });
-const operatorReservations = createRoute({
-  getParentRoute: () => frame,
-  path: '/operator/reservations',
-  component: lazyRouteComponent(
-    () => import('./pages/operator-reservations.tsx'),
-    'OperatorReservationsPage',
-  ),
-});
-const operatorPurchases = createRoute({
-  getParentRoute: () => frame,
-  path: '/operator/purchases',
-  component: lazyRouteComponent(() => import('./pages/operator-purchases.tsx'), 'OperatorPurchasesPage'),
-});
 const operatorPeople = createRoute({
   getParentRoute: () => frame,
   path: '/operator/people',
@@ -198,12 +133,6 @@ const myPastSessions = createRoute({
   component: lazyRouteComponent(() => import('./pages/past-sessions.tsx'), 'MyPastSessionsPage'),
   validateSearch: sessionSearch,
 });
-const activity = createRoute({
-  getParentRoute: () => frame,
-  path: '/activity',
-  component: lazyRouteComponent(() => import('./pages/activity.tsx'), 'ActivityPage'),
-  validateSearch: texts('range'),
-});
 const audit = createRoute({
   getParentRoute: () => frame,
   path: '/audit',
@@ -234,15 +163,12 @@ export const router = createRouter({
       requests,
       operator,
       operatorMachines,
-      operatorReservations,
-      operatorPurchases,
       operatorPeople,
       operatorLab,
       operatorService,
       openSessions,
       pastSessions,
       myPastSessions,
-      activity,
       audit,
       security,
     ]),

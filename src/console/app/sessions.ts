@@ -1,6 +1,6 @@
 /** SSH sessions that are over, as pages are addressed by and read them. */
 import { queryOptions } from '@tanstack/react-query';
-import type { components } from '../../api/business.ts';
+import type { components } from '../../api/generated/business.ts';
 import { bodyOf, business } from './api.ts';
 import { dayOf, numberOf, timesOf } from './operator.ts';
 import { textOf } from './search.ts';
@@ -74,10 +74,3 @@ export const readPastSessions = (whose: Whose, search: SessionSearch) => {
     queryFn: () => fetchSessions(whose, query),
   });
 };
-
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
-
-export function size(bytes: number): string {
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}

@@ -34,33 +34,33 @@ type Reason = Exclude<SshAccess['reason'], 'ready'>;
 const obstacles: Record<Reason, (name: string) => Obstacle> = {
   no_keys: () => ({
     sentence: 'You have no SSH key registered.',
-    advice: 'Register one: it takes a minute.',
+    advice: 'Register a key.',
     kind: 'warn',
   }),
   access_not_projected: (name) => ({
-    sentence: `${name} has not been told of you yet.`,
-    advice: 'Wait a few seconds; this page shows when it has.',
+    sentence: `${name} does not have your account yet.`,
+    advice: 'This usually takes a few seconds.',
     kind: 'busy',
   }),
   projection_pending: (name) => ({
     sentence: `${name} has not applied the latest change yet.`,
-    advice: 'Wait; this page shows when it has. If it takes more than a few minutes, ask your operator.',
+    advice: 'If it takes more than a few minutes, ask your operator.',
     kind: 'busy',
   }),
   gateway_unavailable: (name) => ({
-    sentence: `${name} has no login node that answers.`,
+    sentence: `${name} does not answer over SSH.`,
     advice:
-      'It may be restarting. If it goes on, ask your operator. On a cluster with Kubernetes only, use kubectl.',
+      'It may be restarting. If this continues, ask your operator. On a cluster with Kubernetes only, use kubectl.',
     kind: 'bad',
   }),
   observation_stale: (name) => ({
-    sentence: `${name} has not reported for minutes, and nobody is let in until it does.`,
-    advice: 'Its operator has to look.',
+    sentence: `${name} has not reported for several minutes. Logins are closed until it does.`,
+    advice: 'Ask your operator.',
     kind: 'bad',
   }),
   cluster_inactive: (name) => ({
     sentence: `${name} is not in service.`,
-    advice: 'Logins open when it is.',
+    advice: 'Logins start when it is.',
     kind: 'warn',
   }),
   named_user_required: () => ({

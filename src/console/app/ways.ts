@@ -1,6 +1,6 @@
 /** The ways of many people to a cluster, of the lists that the APIs give of all of them. */
-import type { components } from '../../api/business.ts';
-import { type WayIn, waysIn } from '../../domain/ways-in.ts';
+import type { components } from '../../api/generated/business.ts';
+import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import type { Grant, Way } from './people.ts';
 
 type Membership = Pick<components['schemas']['Membership'], 'user_id'> &
@@ -8,7 +8,7 @@ type Membership = Pick<components['schemas']['Membership'], 'user_id'> &
 
 type Granted = components['schemas']['MemberPermissions'];
 
-/** Of a member, or (without a role) of somebody who only holds grants. */
+/** Of a member, or (without a role) of a person who only holds grants. */
 export function waysOf(
   sides: { slurm: boolean; kubernetes: boolean },
   { user_id: userId, role, updated_at: updatedAt = '' }: Membership,

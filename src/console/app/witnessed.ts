@@ -13,7 +13,7 @@ interface Followed {
 
 const stored = 'andromeda-witnessed';
 const mostFollowed = 50;
-/** What is read anew behind an interruption was reached while nobody looked. */
+/** For this long after an interruption no time is noted: a step that is read now may have been reached during it. */
 const settledMs = 2_000;
 
 function readAll(): Followed[] {

@@ -9,7 +9,7 @@ type Part = Html | string | number | undefined | readonly Html[];
 
 const made = new WeakSet<Html>();
 
-/** Only what this function returned is put in as it is; an object of the same shape from elsewhere is not. */
+/** Escapes every part that `html` or `trusted` did not return, also an object of the same shape. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return trusted(strings.reduce((text, string, i) => text + render(parts[i - 1]) + string));
 }
@@ -30,7 +30,7 @@ const entities: Record<string, string> = {
 };
 
 /** Text as it is shown: neither markup, nor characters that hide something or turn the order of what stands around. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return escapeControls(text).replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }
 

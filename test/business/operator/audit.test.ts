@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findBreak } from '../../../src/domain/audit.ts';
-import type { AuditRecord } from '../../../src/domain/audit-text.ts';
-import type { Lab } from '../../../src/domain/lab.ts';
-import { appendAuditEntry } from '../../../src/store/audit.ts';
+import { findBreak } from '../../../src/domain/audit/audit.ts';
+import type { AuditRecord } from '../../../src/domain/audit/text.ts';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
+import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
 import { alpha, physics, type Reply, startTestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { isOnFile } from '../../support/store.ts';

@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import { startErasures } from '../../../src/audit/erasure.ts';
-import { loadAuditKey } from '../../../src/audit/key.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { appendAuditEntry } from '../../../src/store/audit.ts';
-import { writeBackup } from '../../../src/store/backup.ts';
-import { erasePerson, findErasure } from '../../../src/store/erasure.ts';
-import { inspectDatabase } from '../../../src/store/inspect.ts';
-import { updateLifecycle } from '../../../src/store/people.ts';
+import { startErasures } from '../../../src/service/audit/erasure.ts';
+import { loadAuditKey } from '../../../src/service/audit/key.ts';
+import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
+import { erasePerson, findErasure } from '../../../src/store/audit/erasure.ts';
+import { writeBackup } from '../../../src/store/data-dir/backup.ts';
+import { inspectDatabase } from '../../../src/store/data-dir/inspect.ts';
+import { updateLifecycle } from '../../../src/store/people/people.ts';
 import { createMachine, sessionAt } from '../../cli/harness.ts';
 import { alpha, eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
@@ -263,7 +263,7 @@ test('what a stop leaves of an erasure, the next start does', async () => {
         result: 'done',
       });
     await updateLifecycle(tx, { userId: id, state: 'deactivated' });
-    await erasePerson(tx, id);
+    await erasePerson(tx, id, () => 'mark');
   });
   const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
   const deps = { store, key, log: createLogger('silent'), now: Date.now };
@@ -284,4 +284,24 @@ test('what a stop leaves of an erasure, the next start does', async () => {
   if (!isOnFile) return;
   using inspection = inspectDatabase(join(dataDir, 'andromeda.db'));
   assert.equal((await inspection.auditTrail()).fault, undefined);
+});
+
+test('an erased person does not join by the domain again, unless somebody adds them', async () => {
+  await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
+  const email = 'dan@chemistry.example';
+  const signIn = async (sub: string, as = email) =>
+    (await service.business('/me', { token: await service.issuer.token('dan', { sub, email: as }) })).status;
+  assert.equal(await signIn('dan-1'), 200);
+  const { id } = await find(service, email);
+  for (const what of ['deactivate', 'erase']) {
+    const { status } = await service.write(`/operator/people/${id}/${what}`, { as: 'root' });
+    assert.equal(status, 200);
+  }
+  assert.equal(await signIn('dan-1'), 401);
+  assert.equal(await signIn('dan-1', 'dana@chemistry.example'), 401, 'with another address neither');
+  const rows = await service.app.store.read.selectFrom('unbound_identities').selectAll().execute();
+  assert.deepEqual([rows.length, JSON.stringify(rows).includes('dan')], [1, false]);
+  await service.write('/operator/people', { as: 'root', body: { email: 'dana@chemistry.example' } });
+  assert.equal(await signIn('dan-1', 'dana@chemistry.example'), 200);
+  assert.equal(await signIn('dan-2'), 200, 'another identity is somebody else');
 });

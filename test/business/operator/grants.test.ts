@@ -306,29 +306,22 @@ test('organizations, as operators make them', async () => {
   assert.equal((await update({ auto_join_domains: ['chemistry.example'] })).status, 409);
   const ben = await service.issuer.token('ben', { email: 'ben@biology.example' });
   assert.equal((await service.business('/me', { token: ben })).status, 401);
-  const members = await service.business(`/operator/organizations/${org}/members`, { as: 'root' });
+  const { body } = await service.business(`/organizations/${org}/members`, { as: 'root' });
   assert.deepEqual(
-    members.body.members.map((one: Reply['body']) => [one.membership.email, one.permissions]),
-    [
-      ['bea@biology.example', []],
-      ['bo@biology.example', []],
-    ],
+    body.members.map(({ email }: Reply['body']) => email),
+    ['bea@biology.example', 'bo@biology.example'],
   );
-  const one = await service.business(`/operator/organizations/${org}/members?email=BO@biology.example`, {
-    as: 'root',
-  });
-  assert.equal(one.body.members.length, 1);
 });
 
 test('an organization is retired by an owner, or an operator, once its clusters are released', async () => {
   await using service = await startTestApp();
   const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
-  const retire = (as: string, prefix = '') => service.write(`${prefix}/organizations/${org}/retire`, { as });
+  const retire = (as: string) => service.write(`/organizations/${org}/retire`, { as });
   assert.equal((await retire('bob')).status, 403);
-  assert.equal((await retire('root')).status, 404);
-  assert.equal((await retire('ada', '/operator')).status, 403);
-  const early = await retire('ada');
-  assert.deepEqual([early.status, early.body.code], [409, 'invalid_state']);
+  for (const as of ['ada', 'root']) {
+    const early = await retire(as);
+    assert.deepEqual([early.status, early.body.code], [409, 'invalid_state']);
+  }
   for (const id of [alpha, beta]) await service.write(`/operator/clusters/${id}/release`, { as: 'root' });
   const retired = await eventually(
     () => retire('ada'),
@@ -346,5 +339,5 @@ test('an organization is retired by an owner, or an operator, once its clusters 
   assert.equal(add.status, 409);
   const body = { name: 'late', organization: 'physics', simulated: { computeNodes: 1, gpusPerNode: 1 } };
   assert.equal((await service.write('/operator/clusters', { as: 'root', body })).status, 409);
-  assert.equal((await retire('root', '/operator')).status, 200, 'again: nothing changes');
+  assert.equal((await retire('root')).status, 200, 'again: nothing changes');
 });

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { readConfig } from '../../../src/config/index.ts';
-import type { LabCluster } from '../../../src/domain/lab.ts';
+import type { LabCluster } from '../../../src/domain/clusters/lab.ts';
+import { readConfig } from '../../../src/service/config/index.ts';
 import { physics, startTestApp } from '../../support/app.ts';
 
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZha2U';
@@ -180,4 +180,32 @@ test('local: true comes from the host only: the seed, or a cluster that clusters
   assert.deepEqual((await apply(slurm('seeded', local))).body.changes, []);
   assert.equal((await apply(slurm('seeded', { ...local, commands }))).status, 400);
   assert.equal((await apply(slurm('away', { ...local, commands }))).status, 400);
+});
+
+test('a simulated login node on a service that is root comes from the host only: the seed, or clusters.allowSimulated', {
+  skip: process.getuid?.() === 0 ? false : 'only where the service is root',
+}, async (t) => {
+  const simulated = { computeNodes: 1, gpusPerNode: 1 };
+  const described = (name: string, more: object): LabCluster =>
+    ({ name, organization: 'physics', ...more }) as LabCluster;
+  const seeded = described('seeded', { scheduler: 'sunk', simulated });
+  const clusters = [seeded];
+  const service = await start(t, { config: { clusters: { allowSimulated: false } }, clusters });
+  for (const { status, body } of await service.ask(described('beta', { scheduler: 'sunk', simulated }))) {
+    assert.equal(status, 400);
+    assert.match(
+      body.message,
+      /Cluster beta: .*the service is root there.*Set clusters\.allowSimulated: true/,
+    );
+  }
+  // Kubernetes has no login node.
+  const [, kubernetesOnly] = await service.ask(described('gamma', { scheduler: 'kubernetes', simulated }));
+  assert.equal(kubernetesOnly?.status, 201);
+  const apply = (cluster: LabCluster) =>
+    service.write('/operator/lab', { as: 'root', body: { lab: { clusters: [cluster] } } });
+  const larger = { ...seeded, simulated: { ...simulated, computeNodes: 2 } } as LabCluster;
+  assert.equal((await apply(larger)).status, 200);
+  const allowed = await start(t, { config: { clusters: { allowSimulated: true } } });
+  const [, added] = await allowed.ask(described('beta', { scheduler: 'sunk', simulated }));
+  assert.equal(added?.status, 201);
 });

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../../src/domain/lab.ts';
+import type { QueryResult, RootOperationNode, UnknownRow } from 'kysely';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
+import { createCluster } from '../../../src/store/clusters/clusters.ts';
+import { takeSteps } from '../../../src/store/data-dir/lab.ts';
+import { listAllLiveGrants } from '../../../src/store/organizations/grants.ts';
+import { createOrganization } from '../../../src/store/organizations/organizations.ts';
+import { createPerson } from '../../../src/store/people/people.ts';
 import { alpha, eventually, physics, startTestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
+import { openTestStore } from '../../support/store.ts';
 
 const [alphaCluster, betaCluster] = physics.clusters ?? [];
 if (!alphaCluster?.simulated || !betaCluster) throw new Error('unreachable');
@@ -198,4 +205,37 @@ test('a plan that releases a cluster says whose jobs end with it', async () => {
   });
   const restart = { cluster_id: alpha, cluster_name: 'alpha', added: [], removed: [], restarts: [] };
   assert.deepEqual(body.restarts, [{ ...restart, ended_jobs: [job] }]);
+});
+
+test('a grant that ends in a lab file costs as little as one that begins, however many there are', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  const people = 200;
+  const emailOf = (n: number) => `person-${n}@elsewhere.example`;
+  const relation = 'kubernetes.viewer' as const;
+  const stepsOf = (action: 'create' | 'remove') =>
+    Array.from({ length: people }, (_, n) => {
+      const grant = { user: emailOf(n), cluster: 'gamma', relation };
+      return { action, kind: 'grant' as const, name: '', details: '', grant };
+    });
+  let rows = 0;
+  const counting = {
+    transformQuery: ({ node }: { node: RootOperationNode }) => node,
+    transformResult: async ({ result }: { result: QueryResult<UnknownRow> }) => {
+      rows += result.rows.length;
+      return result;
+    },
+  };
+  await store.write(async (tx) => {
+    const createdBy = await createPerson(tx, { email: 'root@elsewhere.example', displayName: 'Root' });
+    const made = { slug: 'physics', displayName: 'Physics', autoJoinDomains: [], createdBy };
+    const organizationId = await createOrganization(tx, made);
+    await createCluster(tx, { name: 'gamma', organizationId, kubernetes: { kubeconfig: '/nowhere' } });
+    for (let n = 0; n < people; n++) await createPerson(tx, { email: emailOf(n), displayName: '' });
+    const as = { actor: createdBy, commandId: null };
+    await takeSteps(tx, stepsOf('create'), as);
+    await takeSteps({ ...tx, db: tx.db.withPlugin(counting) }, stepsOf('remove'), as);
+    assert.deepEqual(await listAllLiveGrants(tx.db, tx.now), []);
+  });
+  assert.ok(rows < people * 10, `${rows} rows for ${people} grants`);
 });

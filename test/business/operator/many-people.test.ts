@@ -1,7 +1,7 @@
 /** A lab file with many people, and everybody else meanwhile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../../src/domain/lab.ts';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { eventually, physics, startTestApp } from '../../support/app.ts';
 

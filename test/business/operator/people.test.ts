@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../../src/domain/lab.ts';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { alpha, eventually, physics, type Reply, startTestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 
@@ -128,7 +128,7 @@ test('people, as operators see and manage them', async (t) => {
   await t.test('the owner of a retired organization can', async () => {
     const body = { slug: 'gone', display_name: 'Gone', owner_email: 'lena@physics.example' };
     const made = await service.write('/operator/organizations', { as: 'root', body });
-    await service.write(`/operator/organizations/${made.body.organization.id}/retire`, { as: 'root' });
+    await service.write(`/organizations/${made.body.organization.id}/retire`, { as: 'root' });
     assert.equal((await change('lena', 'deactivate')).status, 200);
   });
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { noteBackupFailure, noteDrill, noteKeptBackup } from '../../../src/store/last-backup.ts';
+import { noteBackupFailure, noteDrill, noteKeptBackup } from '../../../src/store/data-dir/last-backup.ts';
 import { setSimulated } from '../../platform/support.ts';
 import { alpha, eventually, startTestApp } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';

@@ -6,10 +6,10 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { auditHash } from '../../../src/domain/audit.ts';
-import { auditPublicKey, type SignedHead } from '../../../src/domain/audit-head.ts';
-import type { AuditRecord } from '../../../src/domain/audit-text.ts';
-import { headText } from '../../../src/domain/audit-text.ts';
+import { auditHash } from '../../../src/domain/audit/audit.ts';
+import { auditPublicKey, type SignedHead } from '../../../src/domain/audit/head.ts';
+import type { AuditRecord } from '../../../src/domain/audit/text.ts';
+import { headText } from '../../../src/domain/audit/text.ts';
 import { json, type Seen } from '../harness.ts';
 import { signedIn, taken } from '../small-api.ts';
 import { alphaId, lookups } from './operator-api.ts';
@@ -176,7 +176,7 @@ test('admin audit verify names the first entry that does not fit', async (t) => 
   for (const [trailNow, seq] of rows) {
     entries = trailNow;
     const { status, stdout, stderr } = await run(['admin', 'audit', 'verify']);
-    const sentence = `Entry ${seq} is the first that does not fit: it was changed, or what stood before it.\n`;
+    const sentence = `Entry ${seq} is the first that does not fit: it was changed, or what stood before it. Once you know why, \`andromeda admin audit accept-break ${seq}\` on the host has the trail go on behind it.\n`;
     assert.deepEqual([status, stdout, stderr], [1, '', sentence]);
   }
 });

@@ -77,15 +77,6 @@ export const machine = {
   phase: 'idle',
 };
 
-export const reservation = {
-  id: 'reservation_1',
-  organization_id: 'org_1',
-  cluster_id: alphaId,
-  node_count: 4,
-  state: 'active',
-  created_at: at,
-};
-
 export const purchase = {
   id: 'purchase_1',
   organization_id: 'org_1',
@@ -114,14 +105,11 @@ export const session = {
   bytes_down: 20,
 };
 
-const members = { members: [{ membership: bobsMembership, permissions: ['clusters.read', 'clusters.ssh'] }] };
-
 /** What looking things up needs. */
 export const lookups: Routes = {
   'GET /operator/organizations': { organizations: [physics] },
   'GET /operator/people?limit=200': { people: [bob] },
   'GET /operator/people?email=bob%40physics.example&limit=200': { people: [bob] },
-  'GET /operator/organizations/org_1/members': members,
   'GET /operator/clusters': { clusters: [alpha] },
   [`GET /operator/clusters/${alphaId}/machines`]: { machines: [machine] },
 };

@@ -1,5 +1,4 @@
 /** What both APIs answer to a member of one organization with a Slurm cluster and a Kubernetes cluster. */
-
 import type { Platform } from '../../../src/cli/net/operations.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import type { Routes } from '../small-api.ts';

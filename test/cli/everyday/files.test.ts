@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
-import { kubeconfig } from '../../../src/domain/kubeconfig.ts';
+import { kubeconfig } from '../../../src/domain/kubernetes/kubeconfig.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import { atTerminal } from '../admin/terminal.ts';
 import { json, type Seen } from '../harness.ts';
@@ -263,7 +263,9 @@ test('slurm-config get prints YAML that slurm-config set takes, and the same aga
   const set = (input: string, ...args: string[]) =>
     run(['slurm-config', 'set', ...args, '-f', '-'], { input });
   const same = await set(stdout, 'alpha');
-  assert.deepEqual([same.status, same.stderr, puts()], [0, 'Nothing to change.\n', []]);
+  const again = 'It stands already. Where the cluster refused it, it is tried again.\n';
+  assert.deepEqual([same.status, same.stderr], [0, again]);
+  assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify(slurm)}`]);
   const other = await set(stdout.replace('A=1', 'A=2'), 'alpha');
   assert.deepEqual([other.status, other.stderr], [0, 'The Slurm configuration of alpha is set.\n']);
   assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify({ ...slurm, slurmExtraConfig: 'A=2\n' })}`]);
@@ -339,7 +341,7 @@ test('slurm-config says what a change comes to, how far it is, and who made the 
   assert.deepEqual([broken.status, broken.stderr], [1, '-: One. Two.\n']);
   assert.equal(
     (await run(['slurm-config', 'status', 'alpha'])).stdout,
-    'Number 3. The cluster tried it and did not take it; what was there before stays.\nfatal: no.\nIn force on the cluster: number 2.\n',
+    'Number 3. The cluster tried it and did not take it; what was there before stays. Setting the same again tries it again.\nfatal: no.\nIn force on the cluster: number 2.\n',
   );
   assert.equal(
     (await run(['slurm-config', 'history', 'alpha'])).stdout,

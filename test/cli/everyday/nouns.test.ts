@@ -302,8 +302,9 @@ const after = (permissions: string[]) => ({ ...bobs, permissions });
 golden(
   'members are listed, with what they may do for who may see that',
   {
-    [`GET /${permissionsOf('user_bob')}`]: bobs,
-    [`GET /${permissionsOf('user_ada')}`]: after(['organization.owner']),
+    [`GET /${in1}/permissions`]: {
+      members: [bobs, { ...after(['organization.owner']), user_id: 'user_ada' }],
+    },
   },
   [
     {
@@ -316,7 +317,7 @@ golden(
     },
     {
       args: ['members', 'list', '--permissions'],
-      asks: [`GET /${permissionsOf('user_bob')}`, `GET /${permissionsOf('user_ada')}`],
+      asks: [`GET /${in1}/permissions`],
       prints: [
         'EMAIL                ROLE    USERNAME  PERMISSIONS         ID',
         'bob@physics.example  member  bob       clusters.read       user_bob',
@@ -411,6 +412,31 @@ golden(
   ],
 );
 
+const otherPath = 'organizations/org_2/members';
+golden(
+  'staff name any organization, and do there what its owner may',
+  {
+    'GET /me': { ...me, staff_keys: ['staff.operate'] },
+    'GET /operator/organizations': { organizations: [{ organization: { id: 'org_2', slug: 'biology' } }] },
+    [`GET /${otherPath}`]: { members: [membership] },
+    [`PUT /${otherPath}/user_bob/username`]: membership,
+  },
+  [
+    {
+      args: ['members', 'username', 'BOB@physics.example', 'bob', '--org', 'biology'],
+      asks: [
+        'GET /operator/organizations',
+        `GET /${otherPath}`,
+        `PUT /${otherPath}/user_bob/username {"username":"bob"}`,
+      ],
+      prints: [
+        'EMAIL                ROLE    USERNAME  ID',
+        'bob@physics.example  member  bob       user_bob',
+      ],
+    },
+  ],
+);
+
 const [addMember, roleOfBob, removeBob] = [
   `POST /${in1}/members`,
   `PUT /${in1}/members/user_bob/role`,
@@ -426,8 +452,8 @@ golden(
   },
   [
     {
-      args: ['members', 'add', 'cy@physics.example', '--username', 'bob'],
-      asks: [`${addMember} {"email":"cy@physics.example","username":"bob"}`],
+      args: ['members', 'add', 'cy@physics.example', '--username', 'bob', '--permission=clusters.ssh'],
+      asks: [`${addMember} {"email":"cy@physics.example","username":"bob","permissions":["clusters.ssh"]}`],
       prints: ['EMAIL               ROLE    USERNAME  ID', 'cy@physics.example  member  bob       user_cy'],
     },
     {

@@ -89,7 +89,7 @@ test('what is missing is one sentence that says what to do, and status 1', async
     ['projection_pending', `alpha has not applied the latest changes yet; ${wait}.`],
     [
       'gateway_unavailable',
-      'alpha has no login node that answers: it may be restarting, or have no Slurm; try again, or ask its operator.',
+      'alpha does not answer over SSH: it may be restarting, or have no Slurm; try again, or ask its operator.',
     ],
     [
       'observation_stale',

@@ -8,7 +8,7 @@ import { Command } from 'commander';
 import { everyday } from '../../../src/cli/everyday/index.ts';
 import { CliError, contractStatus, exitStatus, type Failed, outcomeOf } from '../../../src/cli/exit.ts';
 import { addNoun, addVerb } from '../../../src/cli/verb.ts';
-import { kubeconfig } from '../../../src/domain/kubeconfig.ts';
+import { kubeconfig } from '../../../src/domain/kubernetes/kubeconfig.ts';
 import { keygen } from '../../support/ssh-keys.ts';
 import { createMachine, json, type Seen } from '../harness.ts';
 import { refuse, signedIn, taken } from '../small-api.ts';
@@ -54,9 +54,19 @@ test('every everyday command explains itself, with an example', async () => {
     'storage',
     'kubeconfig',
     'shell set',
-    ...['list', 'show', 'access', 'grants', 'plan', 'grant', 'revoke', 'add', 'role', 'remove'].map(
-      (verb) => `members ${verb}`,
-    ),
+    ...[
+      'list',
+      'show',
+      'access',
+      'grants',
+      'plan',
+      'grant',
+      'revoke',
+      'add',
+      'role',
+      'username',
+      'remove',
+    ].map((verb) => `members ${verb}`),
     ...['request', 'list', 'withdraw', 'requests', 'approve', 'decline'].map((verb) => `access ${verb}`),
     ...['get', 'set', 'edit', 'restore', 'check', 'status', 'history'].map((verb) => `slurm-config ${verb}`),
   ]);

@@ -3,12 +3,7 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
-import {
-  type Applied,
-  lackOfCluster,
-  lackOfKeys,
-  lackOfPermission,
-} from '../../../src/cli/everyday/convergence.ts';
+import { type Applied, lackOfCluster, lackOfKeys, lackOfPermission } from '../../../src/cli/everyday/wait.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import { atTerminal } from '../admin/terminal.ts';
 import { json } from '../harness.ts';
@@ -69,6 +64,11 @@ test('a permission is in place when the list that the cluster applied says so', 
     [list('converged', 'use'), held('clusters.ssh.admin'), anew],
     [list('accepted', 'use'), held('clusters.ssh'), 'its access list is accepted'],
     [list('failed'), held(), 'its access list is failed'],
+    [
+      { ...list('accepted'), waiting_hosts: [{ host: 'a1', since: '2030-01-01T00:00:00Z', message: '' }] },
+      held(),
+      'its access list is accepted, without a1 (since 2030-01-01T00:00:00Z)',
+    ],
   ];
   for (const [found, member, lack] of rows) assert.equal(lackOfPermission(found, member), lack);
 });

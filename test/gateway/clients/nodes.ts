@@ -1,14 +1,13 @@
 /** Both kinds of login node behind one gateway, and what the tests of the clients share. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GatewayOptions } from '../../../src/gateway/index.ts';
+import type { GatewayOptions } from '../../../src/gateway/ssh/index.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { type ListeningNode, startListeningNode } from '../../sync/login-node/listening.ts';
-import { type Lab, openLab, whyNot } from '../lab.ts';
+import { firstOutput, type Lab, openLab, whyNot } from '../lab.ts';
 
 export type Kind = 'sshd' | 'the embedded login node';
 
@@ -50,7 +49,8 @@ export function withEachNode(
 
 /** Puts an embedded login node in the place of the lab's sshd. */
 async function embeddedNode(lab: Lab): Promise<ListeningNode> {
-  const account = { username: 'ada', uid: 20001, gid: 20001, home: '/home/ada', shell: '/bin/bash' };
+  // A number of its own: other tests end all that runs under theirs.
+  const account = { username: 'ada', uid: 24101, gid: 24101, home: '/home/ada', shell: '/bin/bash' };
   const node = await startListeningNode({
     dataDir: join(lab.dir, 'node-data'),
     authorizedKeys: [readFileSync(join(lab.dir, 'client.pub'), 'utf8').trim()],
@@ -80,15 +80,32 @@ export function pythonWith(module: string): string | undefined {
   });
 }
 
-/** A server on loopback that sends back what it gets, and its own end after the other's; it waits for nobody. */
-export async function echoServer(): Promise<{ port: number; server: Server }> {
-  const server = createServer({ allowHalfOpen: true }, (socket) => {
-    socket.on('error', () => {});
-    socket.pipe(socket);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  return { server, port: typeof address === 'object' && address ? address.port : 0 };
+const echo = `import socketserver
+class Echo(socketserver.BaseRequestHandler):
+  def handle(self):
+    while data := self.request.recv(65536): self.request.sendall(data)
+socketserver.ThreadingTCPServer.request_queue_size = 64
+server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo)
+server.daemon_threads = True
+print(server.server_address[1])
+server.serve_forever()
+`;
+const echoPorts = new WeakMap<Lab, Promise<string>>();
+
+/**
+ * The port of a server on the login node's loopback, which may be another than this machine's, until the lab ends. It sends
+ * back what it gets, and its own end after the other's.
+ */
+export async function echoPort({ lab }: At): Promise<number> {
+  const started = echoPorts.get(lab) ?? startEcho(lab);
+  echoPorts.set(lab, started);
+  return Number(await started);
+}
+
+function startEcho(lab: Lab): Promise<string> {
+  const child = lab.start('ssh', [...lab.options, 'gateway', 'exec python3 -u -c "$(cat)"']);
+  child.stdin?.end(echo);
+  return firstOutput(child);
 }
 
 /** Waits until something holds, at most half a minute: other tests run beside this one. */

@@ -5,7 +5,9 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import pty from 'node-pty';
 import { finished, firstOutput, freePort } from '../lab.ts';
-import { echoServer, startMaster, until, withEachNode } from './nodes.ts';
+import { echoPort, missing, startMaster, until, withEachNode } from './nodes.ts';
+
+const noPython = missing('python3');
 
 withEachNode('ssh', (at) => {
   test('a shell in a terminal: its size, resizing, interruption, the exit status', async (t) => {
@@ -88,9 +90,10 @@ withEachNode('ssh', (at) => {
     assert.deepEqual([status, out], [0, 'still here']);
   });
 
-  test('-N -L: twenty connections at once, each half-closed, none cut short', async (t) => {
-    const { port, server } = await echoServer();
-    t.after(() => server.close());
+  test('-N -L: twenty connections at once, each half-closed, none cut short', {
+    skip: noPython,
+  }, async () => {
+    const port = await echoPort(at);
     const local = await freePort();
     at.lab.start('ssh', [...at.lab.options, '-N', '-L', `${local}:localhost:${port}`, 'gateway']);
     await until(() => reachable(local), 'the forwarded port was open');
@@ -99,9 +102,10 @@ withEachNode('ssh', (at) => {
     assert.deepEqual(got.map(digest), sent.map(digest));
   });
 
-  test('-D: destinations by name and address on loopback, others refused, the connection goes on', async (t) => {
-    const { port, server } = await echoServer();
-    t.after(() => server.close());
+  test('-D: destinations by name and address on loopback, others refused, the connection goes on', {
+    skip: noPython,
+  }, async () => {
+    const port = await echoPort(at);
     const socks = await freePort();
     at.lab.start('ssh', [...at.lab.options, '-N', '-D', `${socks}`, 'gateway']);
     await until(() => reachable(socks), 'the proxy was open');
@@ -145,9 +149,10 @@ withEachNode('ssh', (at) => {
     );
   });
 
-  test('-T … bash fed on standard input with a dynamic forward, as VS Code does it', async (t) => {
-    const { port, server } = await echoServer();
-    t.after(() => server.close());
+  test('-T … bash fed on standard input with a dynamic forward, as VS Code does it', {
+    skip: noPython,
+  }, async () => {
+    const port = await echoPort(at);
     const socks = await freePort();
     const child = at.lab.start('ssh', [...at.lab.options, '-T', '-D', `${socks}`, 'gateway', 'bash']);
     const done = finished(child);

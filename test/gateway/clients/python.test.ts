@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { LOGIN } from '../lab.ts';
-import { echoServer, pythonWith, withEachNode } from './nodes.ts';
+import { echoPort, pythonWith, withEachNode } from './nodes.ts';
 
 withEachNode('Python', (at) => {
   /** Runs a script to its end; what it says it has seen. */
@@ -12,12 +12,11 @@ withEachNode('Python', (at) => {
     script: string,
     ...more: string[]
   ): Promise<Record<string, unknown>> {
-    const { port, server } = await echoServer();
+    const port = await echoPort(at);
     const { lab } = at;
     const where = ['127.0.0.1', `${lab.gateway.port}`, LOGIN, join(lab.dir, 'user')];
     const args = [...where, join(lab.dir, 'known_hosts'), at.folder, `${port}`, ...more];
     const ran = await lab.run(python ?? '', ['-W', 'ignore', join(import.meta.dirname, script), ...args]);
-    server.close();
     assert.equal(ran.status, 0, ran.err);
     return JSON.parse(ran.out);
   }

@@ -40,7 +40,10 @@ export interface ProcessLab extends AsyncDisposable {
 
 const login = `${alpha}.root`;
 
-export async function openProcessLab(gateway: object = {}, how: { as?: string[] } = {}): Promise<ProcessLab> {
+export async function openProcessLab(
+  gateway: object = {},
+  how: { as?: string[]; service?: string } = {},
+): Promise<ProcessLab> {
   const dir = mkdtempSync(join(tmpdir(), 'andromeda-process-'));
   const key = (name: string) => {
     const path = join(dir, name);
@@ -98,7 +101,7 @@ export async function openProcessLab(gateway: object = {}, how: { as?: string[] 
       serve(start, [
         ...(how.as ?? []),
         process.execPath,
-        join(import.meta.dirname, 'service.ts'),
+        how.service ?? join(import.meta.dirname, 'service.ts'),
         join(dir, 'order.json'),
         ...(build ? [build] : []),
       ]),

@@ -1,10 +1,23 @@
 /** A gateway process may do next to nothing: an account of its own, no capabilities, no new privileges. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { whyNot } from '../lab.ts';
+import { eventually } from '../../support/app.ts';
+import { startDemo } from '../../support/demo.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { firstOutput, whyNot } from '../lab.ts';
 import { openProcessLab } from './lab.ts';
 
 const account = 'nobody';
@@ -63,6 +76,129 @@ test('nothing of the service is open in it: no database, no output, and no code 
   assert.match(maps, /sshcrypto\.node/);
   assert.doesNotMatch(maps, /better-sqlite3/);
   await service.kill('SIGTERM');
+});
+
+const notRoot = process.getuid?.() === 0 ? false : 'only root has other accounts';
+
+/** What a process says of itself in /proc/PID/status. */
+function statusOf(pid: number) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return (name: string) => new RegExp(`^${name}:[\\t ]*(.*)$`, 'm').exec(status)?.[1]?.trim();
+}
+
+/** Which of the paths an account can open, tried in its name. */
+function opens(uid: string, paths: readonly string[]): string[] {
+  const script = 'for path; do head -c1 "$path" > /dev/null 2>&1 && echo "$path"; done; true';
+  const as = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--', 'sh', '-c', script, 'sh'];
+  return spawnSync('setpriv', [...as, ...paths], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .filter(Boolean);
+}
+
+test('started as root without an account for it, the demonstration’s gateway has a number of its own, which opens no key, no database and no memory of the service', {
+  skip: notRoot || (existsSync('/usr/bin/setpriv') ? false : 'setpriv is not installed'),
+  timeout: 120_000,
+}, async () => {
+  using directory = temporaryDirectory();
+  // Everyone may pass, so that it is the files themselves that are closed.
+  chmodSync(directory.path, 0o755);
+  const data = join(directory.path, 'data');
+  await using _demo = await startDemo(data);
+  const known = JSON.parse(readFileSync(join(data, 'run/gateways.json'), 'utf8'));
+  const [{ pid }] = known.processes;
+  const gateway = statusOf(pid);
+  const [uid = ''] = gateway('Uid')?.split('\t') ?? [];
+  assert.ok(Number(uid) >= 60_578 && Number(uid) < 61_184, uid);
+  assert.deepEqual([gateway('Uid'), gateway('Gid')], Array(2).fill(Array(4).fill(uid).join('\t')));
+  assert.deepEqual([gateway('NoNewPrivs'), gateway('CapBnd'), gateway('Groups')], ['1', '0'.repeat(16), '']);
+  const service = Number(gateway('PPid'));
+  assert.equal(statusOf(service)('Uid'), '0\t0\t0\t0');
+  const files = globSync('{andromeda.db*,*.json,keys/*,run/gateways.json}', { cwd: data });
+  assert.ok(files.includes('andromeda.db') && files.some((file) => file.startsWith('keys/')), files.join());
+  const memory = ['mem', 'environ', 'maps'].map((name) => `/proc/${service}/${name}`);
+  const [first = ''] = files;
+  const paths = [...files.map((file) => join(data, file)), ...memory];
+  assert.deepEqual(opens('0', [join(data, first)]), [join(data, first)]);
+  assert.deepEqual(opens(uid, ['/etc/passwd', ...paths]), ['/etc/passwd']);
+});
+
+test('two installations of root without an account have different numbers, and each keeps its own with its processes', {
+  skip: whyNot || notRoot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  await using other = await openProcessLab();
+  const uidOf = ([pid = 0]: number[]) => Number(statusOf(pid)('Uid')?.split('\t')[0]);
+  const socket = () => statSync(join(lab.dir, 'data/run/gateway.sock'));
+  const [first, beside] = [await lab.serve(), await other.serve()];
+  const [gateways, uid] = [lab.gateways(), uidOf(lab.gateways())];
+  assert.notEqual(uidOf(other.gateways()), uid);
+  assert.deepEqual([socket().uid, socket().mode & 0o777], [uid, 0o600]);
+  await beside.kill('SIGTERM');
+  await first.kill('SIGKILL');
+  const second = await lab.serve();
+  assert.deepEqual(lab.gateways(), gateways);
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  await second.kill('SIGTERM');
+  const drop = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--'];
+  const taking = lab.start('setpriv', [...drop, 'sh', '-c', 'echo up; cat']);
+  await firstOutput(taking);
+  const third = await lab.serve();
+  assert.notEqual(uidOf(lab.gateways()), uid, 'a process that is not ours has the number');
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  await third.kill('SIGTERM');
+});
+
+test('a program below a directory that is closed to others runs as the other account, hand-over included; one that is closed itself does not', {
+  skip: whyNot || notRoot,
+  timeout: 120_000,
+}, async () => {
+  using directory = temporaryDirectory();
+  const closed = join(directory.path, 'closed');
+  mkdirSync(closed, { mode: 0o700 });
+  const root = join(import.meta.dirname, '../../..');
+  const copy = join(closed, 'andromeda');
+  mkdirSync(copy);
+  for (const part of ['src', 'test', 'openapi', 'scripts', 'package.json'])
+    assert.equal(spawnSync('cp', ['-a', join(root, part), copy]).status, 0);
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  const gateway = { processes: 2, account };
+  await using lab = await openProcessLab(gateway, { service: join(copy, 'test/gateway/process/service.ts') });
+  const service = await lab.serve();
+  await eventually(
+    async () => lab.gateways().length,
+    (count) => count === 2,
+  );
+  for (const pid of lab.gateways()) {
+    assert.equal(statusOf(pid)('Uid'), '65534\t65534\t65534\t65534');
+    assert.match(readFileSync(`/proc/${pid}/cmdline`, 'utf8'), /\/proc\/self\/fd\/5\/src\/main\.ts/);
+  }
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  await service.kill('SIGTERM');
+  chmodSync(copy, 0o700);
+  await assert.rejects(lab.serve(), /runs as nobody, which may not read the program in .*umask 022/);
+});
+
+test('a service that is root and has no account for the gateway, or no setpriv, refuses to start in words', {
+  skip: whyNot || notRoot,
+  timeout: 120_000,
+}, async () => {
+  const without = [
+    'unshare',
+    '--mount',
+    'sh',
+    '-ec',
+    'mount --bind /dev/null /usr/bin/setpriv; exec "$@"',
+    'sh',
+  ];
+  for (const [gateway, as, words] of [
+    [{ account: 'root' }, [], /gateway\.account is root, which is root or in its group/],
+    [{}, without, /there is no setpriv here.*Install util-linux/],
+  ] as const) {
+    await using lab = await openProcessLab(gateway, { as: [...as] });
+    await assert.rejects(lab.serve(), words);
+    assert.deepEqual(lab.gateways(), []);
+  }
 });
 
 test('an account that does not exist is refused in words', { skip: whyNot, timeout: 60_000 }, async () => {

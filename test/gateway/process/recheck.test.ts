@@ -3,9 +3,13 @@
  * about them again.
  */
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { Member } from '../../../src/gateway-process/member.ts';
-import type { Hello, ToProcess } from '../../../src/gateway-process/messages.ts';
+import type { Unreached } from '../../../src/gateway/process/gateways.ts';
+import { Member } from '../../../src/gateway/process/member.ts';
+import type { Hello, ToProcess } from '../../../src/gateway/process/messages.ts';
+import { eventually } from '../../support/app.ts';
 import { finished, firstOutput, whyNot } from '../lab.ts';
 import { openProcessLab } from './lab.ts';
 
@@ -25,7 +29,7 @@ test('a recheck is over when the sessions concerned are closed, and people read 
   await service.kill('SIGTERM');
 });
 
-test('a gateway process that does not answer holds nothing up for longer than a second', {
+test('a gateway process that does not answer holds nothing up for longer than a second, and is known as unreached until it does', {
   skip: whyNot,
   timeout: 60_000,
 }, async () => {
@@ -37,9 +41,89 @@ test('a gateway process that does not answer holds nothing up for longer than a 
   process.kill(gateway, 'SIGSTOP');
   const ms = await service.ask<number>('refuse Your access has ended.');
   assert.ok(ms >= 900 && ms < 5_000, `${ms} ms`);
+  const [unreached, ...others] = await service.ask<Unreached[]>('unreached');
+  assert.deepEqual([unreached?.pid, unreached?.sessions, others], [gateway, 1, []]);
+  assert.equal(service.events('gateway.process.unreached').length, 1);
   process.kill(gateway, 'SIGCONT');
+  await finished(open);
+  await eventually(
+    () => service.ask<Unreached[]>('unreached'),
+    (all) => all.length === 0,
+  );
+  assert.equal(service.events('gateway.process.reached').length, 1);
   await service.kill('SIGTERM');
   assert.deepEqual(lab.gateways(), []);
+});
+
+test('a gateway process that stands still is unreached with nothing to revoke, and is no fault where another one serves', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  await using lab = await openProcessLab({ processes: 2 });
+  const service = await lab.serve();
+  const [first = 0, second = 0] = await eventually(
+    async () => lab.gateways(),
+    (all) => all.length === 2 && service.events('gateway.started').length === 2,
+    30_000,
+  );
+  const unreached = async () => (await service.ask<Unreached[]>('unreached')).map(({ pid }) => pid);
+  const fault = () => service.ask<string | null>('fault');
+  process.kill(second, 'SIGSTOP');
+  await eventually(unreached, (all) => all.includes(second), 30_000);
+  assert.equal(await fault(), null);
+  process.kill(second, 'SIGCONT');
+  await eventually(unreached, (all) => all.length === 0, 30_000);
+
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; read line; echo "$line"']);
+  await firstOutput(open);
+  const ended = finished(open);
+  for (const pid of [first, second]) process.kill(pid, 'SIGSTOP');
+  const words = await eventually(fault, (now) => now !== null, 30_000);
+  assert.match(words ?? '', /^process \d+ does not answer$/);
+  assert.deepEqual(new Set(await unreached()), new Set([first, second]));
+  for (const pid of [first, second]) process.kill(pid, 'SIGCONT');
+  await eventually(fault, (now) => now === null, 30_000);
+  await eventually(unreached, (all) => all.length === 0, 30_000);
+  assert.deepEqual(new Set(lab.gateways()), new Set([first, second]));
+  open.stdin?.write('still here\n');
+  assert.match((await ended).out, /still here/);
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  await service.kill('SIGTERM');
+});
+
+test('a process that is cut off is unreached at once, and all its sessions are checked when it is back', {
+  skip: whyNot,
+  timeout: 60_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const service = await lab.serve();
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await firstOutput(open);
+  await eventually(
+    () => service.ask<number>('count'),
+    (count) => count === 1,
+  );
+  const [gateway = 0] = lab.gateways();
+  process.kill(gateway, 'SIGSTOP');
+  // The process says hello on a new connection, as if on its own, and that one is cut.
+  const other = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
+  const hello = { type: 'hello', protocol: 1, build: 'b', pid: gateway, draining: false };
+  const [session] = await service.ask<{ id: string }[]>('sessions');
+  other.write(`${JSON.stringify({ ...hello, port: lab.port, sessions: [session?.id] })}\n`);
+  other.end();
+  await eventually(
+    () => service.ask<string | null>('fault'),
+    (fault) => fault !== null,
+  );
+  await service.ask('refuse Your access has ended.');
+  assert.equal((await service.ask<Unreached[]>('unreached')).length, 1);
+  process.kill(gateway, 'SIGCONT');
+  assert.match((await finished(open)).err, /Your access has ended\./);
+  await eventually(
+    () => service.ask<Unreached[]>('unreached'),
+    (all) => all.length === 0,
+  );
+  await service.kill('SIGTERM');
 });
 
 test('only a gateway process that may have sessions concerned is asked', () => {

@@ -143,6 +143,47 @@ test('unconfirmed sessions end when the grace is over, and then the process', {
   await next.kill('SIGTERM');
 });
 
+test('a service that stands still confirms nothing: sessions end soon, and the records of that come when it goes on', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  const limits = { confirmGraceSeconds: 3_600, unconfirmedSeconds: 3, recheckSeconds: 1 };
+  await using lab = await openProcessLab({ limits });
+  const service = await lab.serve();
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await firstOutput(open);
+  process.kill(service.pid, 'SIGSTOP');
+  assert.match((await finished(open)).err, /Your access cannot be confirmed at the moment/);
+  process.kill(service.pid, 'SIGCONT');
+  const entries = await eventually(
+    () => service.ask<Entry[]>('entries'),
+    (all) => all.length >= 2,
+  );
+  assert.deepEqual(
+    entries.map(({ reason }) => reason),
+    ['login', 'access cannot be confirmed'],
+  );
+  await service.kill('SIGTERM');
+});
+
+test('a service that is stopped for longer than one that runs may leave sessions unconfirmed finds them open', {
+  skip: whyNot,
+  timeout: 120_000,
+}, async () => {
+  const limits = { confirmGraceSeconds: 3_600, unconfirmedSeconds: 10, recheckSeconds: 1 };
+  await using lab = await openProcessLab({ limits });
+  const first = await lab.serve();
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await firstOutput(open);
+  await first.kill('SIGKILL');
+  await sleep(13_000);
+  const second = await lab.serve();
+  assert.equal((await second.ask<unknown[]>('sessions')).length, 1);
+  open.stdin?.end('still here');
+  assert.equal((await finished(open)).out, 'still here');
+  await second.kill('SIGTERM');
+});
+
 test('a process whose data directory is gone ends at once, and its address is free', {
   skip: whyNot,
   timeout: 60_000,

@@ -5,14 +5,14 @@
  */
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { openGateway, startGateway } from '../../../src/app/gateway.ts';
-import { startSessionRecords } from '../../../src/app/session-records.ts';
-import { readConfig } from '../../../src/config/index.ts';
-import type { Route } from '../../../src/gateway/decision.ts';
+import type { Route } from '../../../src/gateway/ssh/decision.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { loadSshKey } from '../../../src/ssh/key-file.ts';
-import { openStore } from '../../../src/store/index.ts';
-import { createInstallation } from '../../../src/store/installation.ts';
+import { loadSshKey } from '../../../src/lib/ssh/key-file.ts';
+import { openGateway, startGateway } from '../../../src/service/compose/gateway.ts';
+import { startSessionRecords } from '../../../src/service/compose/session-records.ts';
+import { readConfig } from '../../../src/service/config/index.ts';
+import { createInstallation } from '../../../src/store/data-dir/lab.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import { physics } from '../../support/app.ts';
 
 export interface ServiceOrder {
@@ -42,8 +42,10 @@ const route: Route = {
 };
 let refusal: string | undefined;
 const records = startSessionRecords(store, log);
+const peers = { forOthers: () => undefined };
 const gateway = await openGateway(config, {
   store,
+  peers,
   hostKey: loadSshKey(order.keys.host),
   clientKey: loadSshKey(order.keys.client),
   records,
@@ -57,7 +59,7 @@ const gateway = await openGateway(config, {
   log,
   build,
 });
-await startGateway(gateway, { config, store, log, now: Date.now });
+await startGateway(gateway, { config, store, peers, log, now: Date.now });
 const answer = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);
 answer('ready');
 
@@ -65,6 +67,9 @@ const questions: Record<string, (argument: string) => Promise<unknown>> = {
   sessions: () => gateway.sessions(),
   async count() {
     return gateway.count();
+  },
+  async unreached() {
+    return gateway.unreached;
   },
   async fault() {
     return gateway.fault ?? null;
@@ -91,7 +96,7 @@ const stop = async (left: boolean) => {
   process.exit(0);
 };
 process.on('SIGTERM', () => void stop(false));
-process.on('SIGHUP', () => void stop(true));
+for (const signal of ['SIGHUP', 'SIGUSR2']) process.on(signal, () => void stop(true));
 for await (const line of createInterface({ input: process.stdin })) {
   const [, name = '', argument = ''] = /^(\w+) ?(.*)$/.exec(line) ?? [];
   answer(await questions[name]?.(argument));

@@ -215,9 +215,17 @@ test('the service is ready only when its gateway listens, and never where that c
   await eventually(readiness, (answer) => answer?.status === 200, 30_000);
   const [gateway = 0] = lab.gateways();
   assert.equal(await canConnect(lab.port), true);
+  process.kill(gateway, 'SIGSTOP');
+  const halted = await eventually(readiness, (answer) => answer?.status === 503, 30_000);
+  assert.match(
+    halted?.text ?? '',
+    new RegExp(`The SSH gateway does not serve: process ${gateway} does not answer`),
+  );
+  process.kill(gateway, 'SIGCONT');
+  await eventually(readiness, (answer) => answer?.status === 200, 30_000);
   process.kill(gateway, 'SIGKILL');
   const unready = await eventually(readiness, (answer) => answer?.status === 503, 5_000);
-  assert.match(unready?.text ?? '', /The SSH gateway does not listen: /);
+  assert.match(unready?.text ?? '', /The SSH gateway does not serve: /);
   await eventually(readiness, (answer) => answer?.status === 200, 30_000);
   serving.kill('SIGTERM');
   assert.equal((await within(20_000, 'the service to stop', ended)).status, 0);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { docsClientId, issuerClients } from '../../../src/identity/issuer/clients.ts';
+import { docsClientId, issuerClients } from '../../../src/api/identity/issuer/clients.ts';
 import {
   ada,
   answerDevice,

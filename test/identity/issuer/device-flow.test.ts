@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
-import { setPassword } from '../../../src/store/passwords.ts';
+import { setPassword } from '../../../src/store/people/identities.ts';
 import {
   ada,
   answerDevice,

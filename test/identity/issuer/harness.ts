@@ -5,12 +5,13 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createIssuer, type Issuer } from '../../../src/identity/issuer/index.ts';
+import { createIssuer, type Issuer } from '../../../src/api/identity/issuer/index.ts';
 import { createClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { createTrustedProxies } from '../../../src/lib/source-address.ts';
-import { openStore, type Store } from '../../../src/store/index.ts';
-import { setPassword } from '../../../src/store/passwords.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import type { Store } from '../../../src/store/engine/index.ts';
+import { setPassword } from '../../../src/store/people/identities.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 
 export const ada = {

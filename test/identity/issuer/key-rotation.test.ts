@@ -9,7 +9,7 @@ import {
   signingKeyIds,
   switchSigningKey,
   switchSigningKeyBack,
-} from '../../../src/identity/issuer/keys.ts';
+} from '../../../src/api/identity/issuer/keys.ts';
 import { refresh, signIn, startHarness } from './harness.ts';
 
 test('announced, then signing, then retired; sign-ins go on', async () => {

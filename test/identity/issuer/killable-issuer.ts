@@ -3,9 +3,9 @@
  * (SIGKILL) when everything is written and nothing is answered.
  */
 import { createServer } from 'node:http';
-import { createIssuer } from '../../../src/identity/issuer/index.ts';
+import { createIssuer } from '../../../src/api/identity/issuer/index.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { openStore } from '../../../src/store/index.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import { audience, cli } from './harness.ts';
 
 const [port = '', dataDir = ''] = process.argv.slice(2);

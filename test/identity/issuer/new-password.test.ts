@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet } from 'jose';
 import { sql } from 'kysely';
-import { createAuthenticator } from '../../../src/identity/index.ts';
-import { openSqlite } from '../../../src/store/dialects/sqlite.ts';
-import { createIdentity } from '../../../src/store/identities.ts';
-import { openStore } from '../../../src/store/index.ts';
+import { createAuthenticator } from '../../../src/api/identity/index.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import { openSqlite } from '../../../src/store/engine/sqlite/index.ts';
 import { migrations } from '../../../src/store/migrations/index.ts';
-import { setPassword } from '../../../src/store/passwords.ts';
+import { createIdentity, setPassword } from '../../../src/store/people/identities.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { ada, adaHash, audience, type Harness, refresh, signIn, startHarness } from './harness.ts';
 
 function authenticatorOf({ store, issuer, url }: Harness) {
   const authenticate = createAuthenticator({
+    markIdentity: () => '',
     store,
     rules: { issuer: url, audiences: [audience], type: 'at+jwt' },
     keys: createLocalJWKSet(issuer.jwks),

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { hashPassword, verifyPassword } from '../../../src/api/identity/password.ts';
 import { DomainError } from '../../../src/domain/error.ts';
-import { hashPassword, verifyPassword } from '../../../src/identity/password.ts';
+
+const stranger = { source: '192.0.2.1', isKnown: false };
 
 // By Python's hashlib.scrypt: what others made verifies, and so do old costs.
 const known = '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$DudPhYUu1iibCTyYvEPNHMftQlCeDPhGS7OT5rCvpzk';
@@ -33,7 +35,7 @@ test('only the password of a hash verifies', async () => {
     ['pw', known.slice(0, -1), false],
   ];
   for (const [password, encoded, verifies] of table) {
-    assert.equal(await verifyPassword(password, encoded), verifies, `${password} ${encoded}`);
+    assert.equal(await verifyPassword(password, encoded, stranger), verifies, `${password} ${encoded}`);
   }
 });
 
@@ -46,12 +48,14 @@ test('an empty and an endless password are refused', async () => {
 });
 
 test('a flood of sign-ins is refused beyond a bound, and the rest is answered', async () => {
-  const results = await Promise.allSettled(Array.from({ length: 80 }, () => verifyPassword('pw', known)));
+  const results = await Promise.allSettled(
+    Array.from({ length: 80 }, () => verifyPassword('pw', known, stranger)),
+  );
   const refused = results.filter(({ status }) => status === 'rejected');
   assert.equal(refused.length, 80 - 2 - 64);
   for (const result of results) {
     if (result.status === 'fulfilled') assert.equal(result.value, true);
     else assert.equal(result.reason.code, 'service_unavailable');
   }
-  assert.equal(await verifyPassword('pw', known), true);
+  assert.equal(await verifyPassword('pw', known, stranger), true);
 });

@@ -7,6 +7,7 @@ import {
   answerDevice,
   createBrowser,
   type Harness,
+  type Page,
   startDevice,
   startHarness,
 } from './harness.ts';
@@ -58,27 +59,26 @@ test('wrong passwords are slowed down: longer each time, and over when the time 
   assert.equal((await attempt(harness)).status, 403);
 });
 
-test('nobody can lock somebody else out from another address', async () => {
+test('whatever fails at other addresses, one with no failure lately has a try at an account, and one alone', async () => {
   let at = Date.now();
   await using harness = await startHarness({ now: () => at });
   assert.equal((await attempt(harness, { password: ada.password, from: '127.0.0.9' })).status, 303);
-  let throttled = 0;
-  for (let i = 0; i < 26; i++) {
-    const page = await attempt(harness, { from: '127.0.0.66' });
-    if (page.status === 429) {
-      throttled++;
-      at += Number(page.headers.get('retry-after')) * 1000;
-    }
-  }
-  assert.ok(throttled > 0);
-  // Known from before: at once. Never seen: at once while few failed, and within half a minute at the worst.
+  for (let n = 1; n <= 30; n++) assert.equal((await attempt(harness, { from: `127.0.66.${n}` })).status, 403);
+  // The account's own limit holds by now: for who failed lately, and not for who is known or new.
+  const refused = await attempt(harness, { from: '127.0.66.1' });
+  assert.equal(refused.status, 429);
+  assert.ok(Number(refused.headers.get('retry-after')) <= 30);
   assert.equal((await attempt(harness, { password: ada.password, from: '127.0.0.9' })).status, 303);
-  const fresh = await attempt(harness, { password: ada.password, from: '127.0.0.10' });
-  if (fresh.status === 429) {
-    assert.ok(Number(fresh.headers.get('retry-after')) <= 30);
-    at += 30_000;
-    assert.equal((await attempt(harness, { password: ada.password, from: '127.0.0.10' })).status, 303);
-  } else assert.equal(fresh.status, 303);
+  assert.equal((await attempt(harness, { password: ada.password, from: '127.0.0.10' })).status, 303);
+
+  // A failure takes the one try, at whichever account; ten minutes later there is another.
+  assert.equal((await attempt(harness, { email: 'else@physics.example', from: '127.0.0.11' })).status, 403);
+  assert.equal((await attempt(harness, { password: ada.password, from: '127.0.0.11' })).status, 429);
+  at += 10 * 60_000;
+  for (let n = 31; n <= 60; n++)
+    assert.equal((await attempt(harness, { from: `127.0.66.${n}` })).status, 403);
+  assert.equal((await attempt(harness, { from: '127.0.66.31' })).status, 429);
+  assert.equal((await attempt(harness, { password: ada.password, from: '127.0.0.11' })).status, 303);
 });
 
 test('guesses made at the same time are counted like guesses made in turn', async () => {
@@ -165,4 +165,43 @@ test('the cookie that knows a browser is out of the reach of scripts, and signs 
   for (const name of browser.cookies.keys()) if (!name.includes('known')) browser.cookies.delete(name);
   const again = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
   assert.match(again.text, /type="password"/);
+});
+
+test('whatever strangers try, a known browser is served, an address with few tries too, and all are answered', async () => {
+  await using harness = await startHarness();
+  const own = createBrowser(harness.url, '127.0.0.9');
+  await answerDevice(harness.url, await startDevice(harness.url), 'approve', own);
+  for (const name of own.cookies.keys()) if (!name.includes('known')) own.cookies.delete(name);
+  const open = async (browser: ReturnType<typeof createBrowser>) => ({
+    browser,
+    page: await browser.visit((await startDevice(harness.url)).verification_uri_complete),
+  });
+  const attackers = await Promise.all([1, 2, 3].map((n) => open(createBrowser(harness.url, `127.0.1.${n}`))));
+  const [known, fresh] = [await open(own), await open(createBrowser(harness.url, '127.0.0.10'))];
+  const signIn = ({ browser, page }: typeof known) =>
+    browser.submit(page, '/device/sign-in', { email: ada.email, password: ada.password });
+
+  // More than may wait: the first that is refused says that the queue is full.
+  const answers: Page[] = [];
+  let onFull = () => {};
+  const full = new Promise<void>((resolve) => {
+    onFull = resolve;
+  });
+  const guesses = attackers.flatMap(({ browser, page }, n) =>
+    Array.from({ length: 40 }, async (_, guess) => {
+      const fields = { email: `nobody-${n}-${guess}@physics.example`, password: 'wrong' };
+      const answer = await browser.submit(page, '/device/sign-in', fields);
+      answers.push(answer);
+      if (answer.status === 503) onFull();
+    }),
+  );
+  await full;
+  const [byKnown, byFresh] = await Promise.all([signIn(known), signIn(fresh)]);
+  assert.deepEqual([byKnown.status, byFresh.status], [303, 303]);
+  assert.ok(answers.length < guesses.length, 'the queue was full until then');
+  await Promise.all(guesses);
+  const statuses = new Set(answers.map(({ status }) => status));
+  assert.ok(statuses.has(403) && statuses.has(503) && statuses.size === 2, [...statuses].join());
+  for (const { status, headers } of answers)
+    assert.equal(headers.get('retry-after'), status === 503 ? '5' : null);
 });

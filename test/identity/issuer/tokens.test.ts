@@ -3,8 +3,8 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
-import { verifyToken } from '../../../src/identity/token.ts';
-import { deleteExpiredIssuerRecords } from '../../../src/store/issuer-records.ts';
+import { verifyToken } from '../../../src/api/identity/token.ts';
+import { deleteExpiredIssuerRecords } from '../../../src/store/people/issuer-records.ts';
 import {
   ada,
   audience,
@@ -168,7 +168,7 @@ test('the keys are a file that only its owner reads; a broken one is told, not r
   }
   const text = await readFile(file, 'utf8');
   await writeFile(file, text.slice(0, 100));
-  const { createIssuer } = await import('../../../src/identity/issuer/index.ts');
+  const { createIssuer } = await import('../../../src/api/identity/issuer/index.ts');
   const { createLogger } = await import('../../../src/lib/log.ts');
   const { url, dataDir, store } = harness;
   const log = createLogger('silent');

@@ -26,7 +26,7 @@ trap 'kill -s SIGRTMIN+4 1' EXIT
 show() { systemctl show -P "$1" andromeda; }
 ready() { curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/readyz; }
 until_() { for i in $(seq 300); do if eval "$1"; then return 0; fi; sleep 0.2; done; return 1; }
-gateway() { pgrep -u andromeda -f 'andromeda gateway' | sort | tr '\\n' ' '; }
+gateway() { pgrep -u andromeda-gateway -f 'andromeda gateway' | sort | tr '\\n' ' '; }
 export DEBIAN_FRONTEND=noninteractive
 dpkg --install /packages/one.deb > /campaign/install; echo "installed: $? $(show ActiveState) $(show UnitFileState)"
 echo "account: $(getent passwd andromeda | cut -d: -f6,7) $(stat -c '%U:%G %a' /etc/andromeda/andromeda.yaml) $(stat -c '%U:%G %a' /var/lib/andromeda)"
@@ -34,12 +34,12 @@ systemctl enable --now andromeda 2>/dev/null; echo "started: $? $(ready)"
 echo '# ours' >> /etc/andromeda/andromeda.yaml; before=$(show MainPID); held=$(gateway)
 dpkg --install /packages/two.deb > /campaign/upgrade
 until_ '[ -n "$(gateway)" ] && [ "$held" != "$(gateway)" ] && [ $(ready) = 200 ]'
-echo "upgraded: $(dpkg-query -f '\${Version}' -W andromeda) $([ $before = $(show MainPID) ] && echo same process) $(tail -n 1 /etc/andromeda/andromeda.yaml)"
-dpkg --remove andromeda > /dev/null 2>&1; echo "removed: $? $(show ActiveState) $(test -e /usr/bin/andromeda || echo no program) $(test -e /etc/andromeda/andromeda.yaml && echo configuration)"
-dpkg --purge andromeda > /dev/null 2> /campaign/purge; echo "purged: $? $(test -e /etc/andromeda || echo no configuration) $(test -e /var/lib/andromeda/andromeda.db && echo database) $(test -e /var/cache/andromeda || echo no cache)"
+echo "upgraded: $(dpkg-query -f '\${Version}' -W andromeda) $([ $before != $(show MainPID) ] && echo another process) $(tail -n 1 /etc/andromeda/andromeda.yaml)"
+dpkg --remove andromeda > /dev/null 2>&1; echo "removed: $? $(show ActiveState) $(gateway)$(test -e /run/andromeda-gateway.sock || echo no socket) $(test -e /usr/bin/andromeda || echo no program) $(test -e /etc/andromeda/andromeda.yaml && echo configuration)"
+dpkg --purge andromeda > /dev/null 2> /campaign/purge; echo "purged: $? $(test -e /etc/andromeda || echo no configuration) $(test -e /var/lib/andromeda/andromeda.db && echo database) $(ls -d /var/cache/andromeda* 2> /dev/null || echo no cache)"
 `;
 
-test('the package installs, serves, upgrades without ending the service, and a purge leaves the database', {
+test('the package installs, serves, upgrades, and a purge leaves the database', {
   timeout: 300_000,
 }, async () => {
   using directory = temporaryDirectory();
@@ -91,8 +91,8 @@ test('the package installs, serves, upgrades without ending the service, and a p
       'installed: 0 inactive disabled',
       'account: /var/lib/andromeda:/usr/sbin/nologin root:andromeda 640 andromeda:andromeda 711',
       'started: 0 200',
-      `upgraded: ${JSON.parse(readFileSync('package.json', 'utf8')).version}.1 same process # ours`,
-      'removed: 0 inactive no program configuration',
+      `upgraded: ${JSON.parse(readFileSync('package.json', 'utf8')).version}.1 another process # ours`,
+      'removed: 0 inactive no socket no program configuration',
       'purged: 0 no configuration database no cache',
     ],
     `${output}\n${read('errors')}\n${shown.slice(-3000)}`,

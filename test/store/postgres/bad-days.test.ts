@@ -1,16 +1,25 @@
 /** A PostgreSQL whose connections are cut, that stops, or that another server holds: nothing is lost, and nothing done twice. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import pg from 'pg';
-import { openStore, type Store, type Tx } from '../../../src/store/index.ts';
-import { eventually } from '../../support/app.ts';
+import type { BusinessDeps } from '../../../src/api/business/operation.ts';
+import { registerSshKey } from '../../../src/api/business/ssh-keys.ts';
+import { findBreak } from '../../../src/domain/audit/audit.ts';
+import { withRedaction } from '../../../src/store/audit/audit.ts';
+import { createInstallation } from '../../../src/store/data-dir/lab.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import { inPart, type Store, type Tx, tryOut } from '../../../src/store/engine/index.ts';
+import { prepared } from '../../../src/store/engine/queries.ts';
+import { eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import { newPublicKey } from '../../support/ssh-keys.ts';
+import { everyKind, userId } from '../../support/store.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -128,14 +137,87 @@ test('of a commit whose answer is lost, it is asked what became of it', { skip }
   assert.equal(await counted(store), start + 6);
 });
 
+test('a key is registered in two round trips, and what waits shares a commit', { skip }, async (t) => {
+  const proxy = await startProxy(t, join(postgres.directory, '.s.PGSQL.5432'));
+  const store = await open(t, (schema) => through(schema, proxy));
+  await createInstallation(store, physics, 'test');
+  const caller = { userId: await userId(store, 'ada@physics.example'), sourceAddress: '' };
+  const register = () => {
+    const command = { idempotencyKey: randomUUID(), auditReason: 'test' };
+    const body = { public_key: newPublicKey() };
+    return registerSshKey({ store } as BusinessDeps, { caller, body, command, now: Date.now() } as never);
+  };
+  const before = { rounds: 0, commits: 0 };
+  const since = () => {
+    const { rounds, commits } = proxy;
+    const seen = { rounds: rounds - before.rounds, commits: commits - before.commits };
+    Object.assign(before, { rounds, commits });
+    return seen;
+  };
+  // A connection is made, and one that listens asks something now and then.
+  await register();
+  const fewest = { rounds: Infinity, commits: Infinity };
+  for (let attempt = 0; attempt < 5; attempt++) {
+    since();
+    await register();
+    const { rounds, commits } = since();
+    fewest.rounds = Math.min(fewest.rounds, rounds);
+    fewest.commits = Math.min(fewest.commits, commits);
+  }
+  assert.deepEqual(fewest, { rounds: 2, commits: 1 });
+  // One at once, and those that come while it is under way.
+  since();
+  const later: Promise<unknown>[] = [];
+  await store.write(async (tx) => {
+    later.push(...Array.from({ length: 8 }, register));
+    await count(tx);
+  });
+  await Promise.all(later);
+  assert.equal(since().commits, 1);
+  const trail = await store.read.selectFrom('audit_entries').selectAll().orderBy('seq').execute();
+  assert.equal(findBreak({ seq: 0, hash: '' }, trail.map(withRedaction)), undefined);
+});
+
+test('a statement that nothing waited for takes back its own write where it fails, and no other', {
+  skip,
+}, async (t) => {
+  const store = await open(t, direct);
+  const start = await counted(store);
+  const insert = prepared((db, name: string) => db.insertInto('counters').values({ name, value: 1 }));
+  const failing = () =>
+    store.write(async (tx) => {
+      await insert(tx.db, 'twice');
+      await insert(tx.db, 'twice');
+      return count(tx);
+    });
+  const writes = [store.write(count), failing(), store.write(count)];
+  const [first, second, third] = await Promise.allSettled(writes);
+  assert.deepEqual(
+    [first, third].map((one) => one?.status === 'fulfilled' && one.value),
+    [start + 1, start + 2],
+  );
+  assert.match(`${second?.status === 'rejected' && second.reason}`, /duplicate key/);
+  const last = store.write(({ db }) => insert(db, 'uid'));
+  await assert.rejects(last, /duplicate key/, 'the commit says so');
+  // A part of what is tried out.
+  await tryOut(store, async (tx) => {
+    await assert.rejects(
+      inPart(tx, () => insert(tx.db, 'uid')),
+      /duplicate key/,
+    );
+    await count(tx);
+  });
+  assert.equal(await counted(store), start + 2);
+});
+
 test('while PostgreSQL is away, everything is refused at once in words; when it is back, it goes on by itself', {
   skip,
 }, async (t) => {
   const store = await open(t, direct);
   const start = await counted(store);
   let everything = 0;
-  store.onChange((changes) => {
-    if (changes.some((change) => 'everything' in change)) everything += 1;
+  store.onChange(everyKind, (changes) => {
+    if (changes.some((change) => change.kind === 'everything')) everything += 1;
   });
   await postgres.stop('SIGQUIT');
   const refused = [1, 2, 3].map(() =>
@@ -194,6 +276,7 @@ test('a host that falls silent holds up nobody for long, and is used again when 
     () => postgres.query("select 1 from pg_stat_activity where query ~ '^select pg_try_advisory_lock'"),
     (rows) => rows.length > 0,
   );
+  const began = performance.now();
   only.freeze();
   former.freeze();
   const unavailable = { code: 'service_unavailable' };
@@ -217,6 +300,9 @@ test('a host that falls silent holds up nobody for long, and is used again when 
     // One that starts finds the next one as well.
     open(t, (schema) => through(schema, former, next)),
   ]);
+  const seconds = (performance.now() - began) / 1000;
+  // That is before the first query would be given up by itself.
+  assert.ok(seconds < 30, `${seconds} s`);
   only.thaw();
   const value = await eventually(
     () => alone.write(count).catch(() => 0),
@@ -264,6 +350,9 @@ test('a server that stands still with the lock of writes loses it, and what it w
 interface Proxy {
   port: number;
   readonly cuts: number;
+  /** How often a client sent while no answer was outstanding, and so waited for one. */
+  readonly rounds: number;
+  readonly commits: number;
   /** Passes on what has this text in it, and cuts instead of answering. */
   cutAnswerTo(text: string): void;
   cutBefore(text: string): void;
@@ -272,10 +361,28 @@ interface Proxy {
   thaw(): void;
 }
 
+const answerMs = 5;
+
+/** Calls back with the type of each message of PostgreSQL's protocol; the first one of a client has none. */
+function readMessages(isTyped: boolean, onMessage: (type: string) => void): (data: Buffer) => void {
+  let rest = Buffer.alloc(0);
+  let head = isTyped ? 1 : 0;
+  return (data) => {
+    rest = Buffer.concat([rest, data]);
+    while (rest.length >= head + 4 && rest.length >= head + rest.readInt32BE(head)) {
+      if (head > 0) onMessage(String.fromCharCode(rest[0] ?? 0));
+      rest = rest.subarray(head + rest.readInt32BE(head));
+      head = 1;
+    }
+  };
+}
+
 /** Between a store and a socket of PostgreSQL, with a hand on the wire. */
 async function startProxy(t: TestContext, socket: string): Promise<Proxy> {
   const sockets = new Set<Socket>();
   let cuts = 0;
+  let rounds = 0;
+  let commits = 0;
   let isFrozen = false;
   let cutting: { text: string; isSeen: boolean } | undefined;
   const server = createServer((client) => {
@@ -291,7 +398,19 @@ async function startProxy(t: TestContext, socket: string): Promise<Proxy> {
       });
     }
     let isCut = false;
+    // The answer to how it logs in.
+    let outstanding = 1;
+    const asked = readMessages(false, (type) => {
+      if (type !== 'Q' && type !== 'S') return;
+      if (outstanding === 0) rounds += 1;
+      outstanding += 1;
+    });
+    const answered = readMessages(true, (type) => {
+      if (type === 'Z') outstanding -= 1;
+    });
     client.on('data', (data) => {
+      asked(data);
+      if (data.includes('; commit')) commits += 1;
       if (cutting && data.includes(cutting.text)) {
         const { isSeen } = cutting;
         cutting = undefined;
@@ -302,8 +421,12 @@ async function startProxy(t: TestContext, socket: string): Promise<Proxy> {
       upstream.write(data);
     });
     upstream.on('data', (data) => {
-      if (isCut) client.destroy();
-      else client.write(data);
+      if (isCut) return void client.destroy();
+      // What is sent in one go has arrived before it is answered.
+      setTimeout(() => {
+        answered(data);
+        client.write(data);
+      }, answerMs);
     });
   });
   server.listen(0, '127.0.0.1');
@@ -317,6 +440,12 @@ async function startProxy(t: TestContext, socket: string): Promise<Proxy> {
     port: typeof address === 'object' && address ? address.port : 0,
     get cuts() {
       return cuts;
+    },
+    get rounds() {
+      return rounds;
+    },
+    get commits() {
+      return commits;
     },
     cutAnswerTo: (text) => {
       cutting = { text, isSeen: true };

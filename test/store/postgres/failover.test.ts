@@ -6,12 +6,13 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { createLogger } from '../../../src/lib/log.ts';
 import { parsePostgresUrl } from '../../../src/lib/postgres-url.ts';
-import { appendAuditEntry } from '../../../src/store/audit.ts';
-import { createConnector } from '../../../src/store/dialects/postgres-connect.ts';
-import { requireUsable } from '../../../src/store/dialects/postgres-start.ts';
-import { openStore, type Store, type Tx } from '../../../src/store/index.ts';
-import { systemUserId } from '../../../src/store/people.ts';
-import { createReadinessCheck } from '../../../src/store/readiness.ts';
+import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import type { Store, Tx } from '../../../src/store/engine/index.ts';
+import { Primary } from '../../../src/store/engine/postgres/primary.ts';
+import { requireUsable } from '../../../src/store/engine/postgres/start.ts';
+import { createReadinessCheck } from '../../../src/store/engine/readiness.ts';
+import { systemUserId } from '../../../src/store/people/people.ts';
 import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
@@ -21,6 +22,7 @@ import {
   signalsTo,
   type TestPostgres,
 } from '../../support/postgres-server.ts';
+import { everyKind } from '../../support/store.ts';
 
 const skip = missingPostgres() ?? false;
 let primary: TestPostgres;
@@ -68,7 +70,7 @@ test('of several hosts, one that is down and one in recovery are left', { skip }
 async function warnings(): Promise<Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = [];
   const target = parsePostgresUrl(urlOf(socketOf(primary)));
-  const session = await createConnector(target)({ use: 'reading' });
+  const session = await new Primary(target).connect('reading');
   try {
     const log = createLogger('warn', (line) => void lines.push(JSON.parse(line)));
     await requireUsable(session, target, log);
@@ -120,18 +122,39 @@ test('a write that no standby has is not answered, however its wait for one ends
   const cut = await openHere(t, 'cut');
   const left = await openHere(t, 'left');
   const [cutAt, leftAt] = [await cut.write(count), await left.write(count)];
+  // What each of the servers reads when it hears of its own write.
+  const heard = [cut, left].map((store) => {
+    const values: number[] = [];
+    store.onChange(everyKind, async (changes) => {
+      if (changes.some((change) => change.kind === 'person')) values.push(await counted(store));
+    });
+    return values;
+  });
   await setStandbys('nobody');
   t.after(() => setStandbys(''));
+  const write = (store: Store) =>
+    store.write((tx) => {
+      tx.changed({ kind: 'person', userId: 'user_1' });
+      return count(tx);
+    });
   const inDoubt = { code: 'service_unavailable', message: /it is not known whether it was/ };
-  const refused = [assert.rejects(cut.write(count), inDoubt)];
+  const refused = [assert.rejects(write(cut), inDoubt)];
   const [waiting] = await eventually(waitingCommits, (rows) => rows.length === 1);
   await primary.query('select pg_terminate_backend($1)', [waiting?.pid]);
-  refused.push(assert.rejects(left.write(count), inDoubt));
+  refused.push(assert.rejects(write(left), inDoubt));
   refused.push(assert.rejects(createReadinessCheck(left)(), { code: 'service_unavailable' }));
   // What is read does not wait.
   assert.equal(await counted(left), leftAt);
   await Promise.all(refused);
   await setStandbys('');
+  for (const [values, made] of [
+    [heard[0] ?? [], cutAt + 1],
+    [heard[1] ?? [], leftAt + 1],
+  ] as const)
+    await eventually(
+      async () => values,
+      (all) => all.includes(made),
+    );
   for (const [store, before] of [
     [cut, cutAt],
     [left, leftAt],

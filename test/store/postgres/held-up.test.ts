@@ -2,15 +2,18 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { createPool } from '../../../src/store/dialects/postgres-pool.ts';
-import type { Session } from '../../../src/store/dialects/postgres-session.ts';
-import { openStore } from '../../../src/store/index.ts';
-import { eventually, startTestApp } from '../../support/app.ts';
+import { findPersonOnCluster } from '../../../src/store/access/access-facts.ts';
+import { findKubernetesAccess } from '../../../src/store/access/kubernetes-access.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import { createGrant } from '../../../src/store/organizations/grants.ts';
+import { alpha, eventually, physics, startTestApp } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres, urlOf } from '../../support/postgres-server.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
+import { openTestStore, userId } from '../../support/store.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -72,6 +75,76 @@ test('a table that somebody has locked holds up what needs it, and nothing else'
   await isServed('/me/ssh-keys');
 });
 
+test('a server whose clock is ten minutes off is not ready, and says why', { skip }, async () => {
+  await using service = await startTestApp();
+  const ready = () => service.business('/readyz');
+  assert.equal((await ready()).status, 200);
+  service.jump(600_000);
+  const { body } = await eventually(ready, ({ status }) => status === 503);
+  assert.match(body.message, /^The clock of this server is \d+\.\d seconds ahead of that of the database\./);
+  service.jump(-600_000);
+  await eventually(ready, ({ status }) => status === 200);
+});
+
+test('what decides over a login, and over bindings, is of one moment, though a table was locked meanwhile', {
+  skip,
+}, async () => {
+  await using opened = await openTestStore(physics);
+  const { store, database = '' } = opened;
+  const bob = await userId(store, 'bob@physics.example');
+  const { organization_id: organizationId } = await store.read
+    .selectFrom('clusters')
+    .select('organization_id')
+    .where('id', '=', alpha)
+    .executeTakeFirstOrThrow();
+  const relation = 'kubernetes.admin' as const;
+  const grant = { clusterId: alpha, userId: bob, grantedBy: bob, scope: null, roleId: null, expiresAt: null };
+  await store.write((tx) => createGrant(tx, { ...grant, relation }));
+  const login = async () => {
+    const found = await findPersonOnCluster(store, alpha, bob);
+    return [found?.facts.role, (found?.facts.permissions.length ?? 0) > 0];
+  };
+  const bindings = async () => {
+    const cluster = { id: alpha, organizationId };
+    const { members, grants } = await findKubernetesAccess(store, cluster, undefined, Date.now());
+    return [members.find((one) => one.userId === bob)?.role ?? 'member', grants.length > 0];
+  };
+  const locker = await connectTo(database);
+  const waiting = async () =>
+    (
+      await locker.query(
+        "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+      )
+    ).rows;
+  const cases = [
+    { read: login, table: 'member_permissions' },
+    { read: bindings, table: 'resource_grants' },
+  ];
+  try {
+    for (const { read, table } of cases) {
+      await locker.query(`update memberships set role = 'member' where user_id = '${bob}'`);
+      const before = await read();
+      assert.deepEqual(before, ['member', true]);
+      await locker.query('begin');
+      await locker.query(`lock table ${table} in access exclusive mode`);
+      const reading = read();
+      await eventually(waiting, (rows) => rows.length > 0);
+      await locker.query(`update memberships set role = 'admin' where user_id = '${bob}'`);
+      await locker.query(`delete from ${table} where user_id = '${bob}'`);
+      await locker.query('commit');
+      const found = await reading;
+      const after = ['admin', false];
+      assert.deepEqual(await read(), after);
+      assert.ok(
+        [before, after].some((moment) => isDeepStrictEqual(moment, found)),
+        `${found}`,
+      );
+    }
+  } finally {
+    await locker.end();
+  }
+});
+
 test('where the database takes no more connections, a write has one of those that nobody uses', {
   skip,
 }, async (t) => {
@@ -113,34 +186,4 @@ test('where the database takes no more connections, a write has one of those tha
       ),
     Boolean,
   );
-});
-
-test('a connection that nobody uses for a while is closed', async (t) => {
-  let open = 0;
-  const pool = createPool({
-    size: 3,
-    idleMs: 40,
-    async connect() {
-      open += 1;
-      const session = {
-        isOpen: true,
-        async close() {
-          session.isOpen = false;
-          open -= 1;
-        },
-      };
-      return session as unknown as Session;
-    },
-  });
-  t.after(() => pool.close());
-  const taken = await Promise.all([pool.take(), pool.take(), pool.take()]);
-  for (const session of taken.slice(1)) pool.give(session);
-  await eventually(
-    async () => open,
-    (count) => count === 1,
-  );
-  assert.equal(taken[0]?.isOpen, true);
-  if (taken[0]) pool.give(taken[0]);
-  assert.equal(pool.closeIdle(), 1);
-  assert.equal(open, 0);
 });

@@ -1,6 +1,6 @@
 /** A server that adds one to a counter, and says so in the middle of the write: `node holder.ts DATADIR URL`. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { openStore } from '../../../src/store/index.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
 
 const [dataDir = '', database = ''] = process.argv.slice(2);
 const store = await openStore(dataDir, { database });

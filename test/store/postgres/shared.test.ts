@@ -3,27 +3,29 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { findBreak } from '../../../src/domain/audit.ts';
+import { createAdapter } from '../../../src/api/identity/issuer/adapter.ts';
+import { repeatSeconds } from '../../../src/api/identity/issuer/rotation.ts';
+import { findBreak } from '../../../src/domain/audit/audit.ts';
 import { serverLifeMs } from '../../../src/domain/server.ts';
-import { createAdapter } from '../../../src/identity/issuer/adapter.ts';
-import { repeatSeconds } from '../../../src/identity/issuer/rotation.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { updateListedUsers } from '../../../src/store/access-list-users.ts';
-import { acceptAccessLists, createAccessList } from '../../../src/store/access-lists.ts';
-import { appendAuditEntry, withRedaction } from '../../../src/store/audit.ts';
-import { cached, cachedAs } from '../../../src/store/cache.ts';
-import { type Change, readChanges } from '../../../src/store/changes.ts';
-import { openStore, type Store } from '../../../src/store/index.ts';
-import { createInstallation } from '../../../src/store/installation.ts';
-import { renewLeases, takeLeases } from '../../../src/store/leases.ts';
-import { findManifest } from '../../../src/store/manifests.ts';
-import { findOrganizationBySlug } from '../../../src/store/organizations.ts';
-import { systemUserId } from '../../../src/store/people.ts';
-import { enterServer } from '../../../src/store/servers.ts';
+import { updateListedUsers } from '../../../src/store/access/access-list-users.ts';
+import { acceptAccessLists, createAccessList, findManifest } from '../../../src/store/access/access-lists.ts';
+import { appendAuditEntry, withRedaction } from '../../../src/store/audit/audit.ts';
+import { createInstallation } from '../../../src/store/data-dir/lab.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import { cached, cachedAs } from '../../../src/store/engine/cache.ts';
+import { type Change, readChanges, writeChange } from '../../../src/store/engine/changes.ts';
+import type { Store } from '../../../src/store/engine/index.ts';
+import { listMembers } from '../../../src/store/organizations/memberships.ts';
+import { findOrganizationBySlug } from '../../../src/store/organizations/organizations.ts';
+import { systemUserId } from '../../../src/store/people/people.ts';
+import { renewLeases, takeLeases } from '../../../src/store/servers/leases.ts';
+import { enterServer } from '../../../src/store/servers/servers.ts';
 import { alpha, eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 import { letPass } from '../../support/servers.ts';
+import { everyKind } from '../../support/store.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -81,7 +83,7 @@ test('what one server commits, the others read at once, and hear of; messages co
   for (const [name, store] of Object.entries({ a, b, c })) {
     const mine: unknown[] = [];
     heard.set(name, mine);
-    store.onChange((changes, { from }) => void mine.push([from, ...changes]));
+    store.onChange(everyKind, (changes, { from }) => void mine.push([from, ...changes]));
     store.messages.on('greeting', (body, from) => void mine.push([body, from]));
   }
   const make = () => Promise.resolve({});
@@ -99,12 +101,12 @@ test('what one server commits, the others read at once, and hear of; messages co
   }
   await a.write(async (tx) => {
     await appendAuditEntry(tx, entry('x'));
-    tx.changed({ userId: 'user_1' });
-    tx.changed({ organizationId: 'org_1' });
+    tx.changed({ kind: 'person', userId: 'user_1' });
+    tx.changed({ kind: 'organization', organizationId: 'org_1' });
   });
   await a.messages.send('greeting', { text: "it's me" });
   const expected = (from: 'here' | 'elsewhere') => [
-    [from, { userId: 'user_1' }, { organizationId: 'org_1' }],
+    [from, { kind: 'person', userId: 'user_1' }, { kind: 'organization', organizationId: 'org_1' }],
   ];
   const message = [{ text: "it's me" }, a.server.id];
   for (const name of ['b', 'c']) {
@@ -121,10 +123,10 @@ test('changes that are too many for notifications are told as everything', { ski
   await using opened = await openStores(2);
   const [a, b] = opened.stores as [Store, Store];
   const heard: Change[] = [];
-  b.onChange((changes) => void heard.push(...changes));
+  b.onChange(everyKind, (changes) => void heard.push(...changes));
   const write = (count: number) =>
     a.write(async (tx) => {
-      for (let i = 0; i < count; i++) tx.changed({ userId: `user_${i}` });
+      for (let i = 0; i < count; i++) tx.changed({ kind: 'person', userId: `user_${i}` });
     });
   await write(1_000);
   await eventually(
@@ -134,7 +136,7 @@ test('changes that are too many for notifications are told as everything', { ski
   await write(10_000);
   await eventually(
     async () => heard.at(-1),
-    (last) => last !== undefined && 'everything' in last,
+    (last) => last !== undefined && last.kind === 'everything',
   );
   assert.equal(heard.length, 1_001);
 });
@@ -168,6 +170,39 @@ test('writers of several servers lose nothing, and the audit trail is one chain'
   const counter = await store.read.selectFrom('counters').select('value').executeTakeFirstOrThrow();
   assert.equal(counter.value, 20_000 + 16 * rounds);
   assert.equal(findBreak({ seq: 0, hash: '' }, entries.map(withRedaction)), undefined);
+});
+
+test('no page of a list of members reads all users', { skip }, async (t) => {
+  await using opened = await openStores(1);
+  const [store] = opened.stores as [Store];
+  const people = `from (select lpad(i::text, 26, '0') as id from generate_series(1, 5000) i) p`;
+  const at = '2026-01-01T00:00:00.000Z';
+  const client = new pg.Client(postgres.url({ schema: opened.schema }));
+  client.on('error', () => {});
+  await client.connect();
+  t.after(() => client.end());
+  await client.query(`
+    set search_path to ${opened.schema};
+    insert into users (id, kind, primary_email, display_name, lifecycle_state, login_shell, created_at, updated_at)
+      select 'user_' || id, 'person', id || '@physics.example', id, 'active', '/bin/bash', '${at}', '${at}' ${people};
+    insert into organizations (id, slug, display_name, lifecycle_state, created_by_user_id, created_at, updated_at)
+      select 'org_1', 'physics', 'Physics', 'active', min(id), '${at}', '${at}' from users;
+    insert into memberships (org_id, user_id, role, lifecycle_state, created_at, updated_at)
+      select 'org_1', 'user_' || id, 'member', 'active', '${at}', '${at}' ${people};
+    insert into organization_usernames (id, org_id, user_id, username, source, lifecycle_state, created_at)
+      select 'name_' || id, 'org_1', 'user_' || id, 'p' || id, 'operator', 'reserved', '${at}' ${people};
+    analyze`);
+  const query = t.mock.method(pg.Client.prototype, 'query');
+  assert.equal((await listMembers(store.read, 'org_1')).length, 5_000);
+  const asked = query.mock.calls.map(({ arguments: [one] }) => one as unknown as pg.QueryConfig);
+  query.mock.restore();
+  const pages = asked.filter(({ text }) => /from "memberships"/.test(text ?? ''));
+  assert.equal(pages.length, 11);
+  for (const { text, values } of pages) {
+    const { rows } = await client.query(`explain ${text}`, values);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    assert.match(plan, /Index Scan using users_pkey on users u.*\n.*Index Cond: \(id = m\.user_id\)/, plan);
+  }
 });
 
 test('a server says that it is there while another one writes, and finds out that its leases are taken', {
@@ -217,17 +252,17 @@ test('a server whose listening connection was lost listens again, and counts eve
   await using opened = await openStores(2);
   const [a, b] = opened.stores as [Store, Store];
   const heard: Change[] = [];
-  b.onChange((changes) => void heard.push(...changes));
+  b.onChange(everyKind, (changes) => void heard.push(...changes));
   await postgres.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where query ~ '^\\s*(do |select version, pg_is_in_recovery)'",
   );
   await eventually(
-    async () => heard.some((change) => 'everything' in change),
+    async () => heard.some((change) => change.kind === 'everything'),
     (isHeard) => isHeard,
   );
-  await a.write(async (tx) => tx.changed({ userId: 'user_after' }));
+  await a.write(async (tx) => tx.changed({ kind: 'person', userId: 'user_after' }));
   await eventually(
-    async () => heard.some((change) => 'userId' in change && change.userId === 'user_after'),
+    async () => heard.some((change) => change.kind === 'person' && change.userId === 'user_after'),
     (isHeard) => isHeard,
   );
 });
@@ -236,11 +271,11 @@ test('what nobody told of is found out', { skip }, async () => {
   await using opened = await openStores(1);
   const [store] = opened.stores as [Store];
   const heard: Change[] = [];
-  store.onChange((changes) => void heard.push(...changes));
+  store.onChange(everyKind, (changes) => void heard.push(...changes));
   await sql`update store_version set version = version + 1`.execute(store.read);
   await eventually(
     async () => heard,
-    (changes) => changes.some((change) => 'everything' in change),
+    (changes) => changes.some((change) => change.kind === 'everything'),
   );
 });
 
@@ -262,14 +297,53 @@ test('a database that sorts otherwise, or is not there, is refused in words with
   });
 });
 
+test('servers of this version and of the one before read what the other announces', () => {
+  const changes: Change[] = [
+    { kind: 'person', userId: 'u' },
+    { kind: 'person', userId: 'u', permissionEnd: '2030-01-01T00:00:00.000Z' },
+    { kind: 'organization', organizationId: 'o' },
+    { kind: 'cluster', clusterId: 'c' },
+    { kind: 'report', clusterId: 'c' },
+    { kind: 'browsers', userId: 'u' },
+    { kind: 'sessions', userId: 'u' },
+    { kind: 'requests', userId: 'u', organizationId: 'o' },
+    { kind: 'service' },
+    { kind: 'closing', sessionId: 's' },
+    { kind: 'everything' },
+    { kind: 'everything', wentBack: true },
+  ];
+  // As version 0.1 writes and reads them: it passes over fields that it does not know, such as `kind`.
+  const before = [
+    { userId: 'u' },
+    { userId: 'u', permissionEnd: '2030-01-01T00:00:00.000Z' },
+    { organizationId: 'o' },
+    { clusterId: 'c' },
+    { observedClusterId: 'c' },
+    { browsersOfUserId: 'u' },
+    { sessionsOfUserId: 'u' },
+    { requestsOfUserId: 'u', inOrganizationId: 'o' },
+    { ofService: true },
+    { closingSessionId: 's' },
+    { everything: true },
+    { everything: true, wentBack: true },
+  ];
+  const sent = JSON.parse(JSON.stringify(changes.map(writeChange))) as Change[];
+  assert.deepEqual(
+    sent.map(({ kind: _kind, ...fields }) => fields),
+    before,
+  );
+  assert.deepEqual(readChanges(sent), changes);
+  assert.deepEqual(readChanges(before), changes);
+});
+
 test('what another version announces is read as far as it is known; what cannot be read counts as everything', () => {
-  const all = [{ everything: true }];
+  const all = [{ kind: 'everything' }];
   const asked = { requestsOfUserId: 'u', inOrganizationId: 'o' };
   const told: [unknown, unknown][] = [
-    [[{ userId: 'u', more: 1 }], [{ userId: 'u' }]],
-    [[{ roomId: 'r' }, { clusterId: 'c' }], [{ clusterId: 'c' }]],
+    [[{ userId: 'u', more: 1 }], [{ kind: 'person', userId: 'u' }]],
+    [[{ roomId: 'r' }, { clusterId: 'c' }], [{ kind: 'cluster', clusterId: 'c' }]],
     [[{ roomId: 'r' }], []],
-    [[asked], [asked]],
+    [[asked], [{ kind: 'requests', userId: 'u', organizationId: 'o' }]],
     [[{ requestsOfUserId: 'u' }], all],
     [[{ userId: 7 }], all],
     [[{ toString: 1 }], []],
@@ -283,10 +357,10 @@ test('notifications of whatever form end no server, and it hears of what follows
   const [a, b] = opened.stores as [Store, Store];
   const heard: Change[] = [];
   // Who throws keeps nothing from those behind it.
-  b.onChange((changes) => {
-    if (changes.some((change) => 'userId' in change && change.userId === 'odd')) throw new Error('odd');
+  b.onChange(everyKind, (changes) => {
+    if (changes.some((change) => change.kind === 'person' && change.userId === 'odd')) throw new Error('odd');
   });
-  b.onChange((changes) => {
+  b.onChange(everyKind, (changes) => {
     heard.push(...changes);
   });
   b.messages.on('greeting', () => {
@@ -307,13 +381,13 @@ test('notifications of whatever form end no server, and it hears of what follows
   await eventually(
     async () => heard,
     (changes) =>
-      changes.some((change) => 'everything' in change) &&
-      changes.some((change) => 'userId' in change && change.userId === 'odd'),
+      changes.some((change) => change.kind === 'everything') &&
+      changes.some((change) => change.kind === 'person' && change.userId === 'odd'),
   );
-  await a.write(async (tx) => tx.changed({ userId: 'user_after' }));
+  await a.write(async (tx) => tx.changed({ kind: 'person', userId: 'user_after' }));
   await eventually(
     async () => heard,
-    (changes) => changes.some((change) => 'userId' in change && change.userId === 'user_after'),
+    (changes) => changes.some((change) => change.kind === 'person' && change.userId === 'user_after'),
   );
 });
 
@@ -329,7 +403,7 @@ test('a role without rights learns the name of no channel: it is in a table, and
   const [a, b] = opened.stores as [Store, Store];
   let heard = 0;
   b.messages.on('greeting', () => void heard++);
-  await a.write(async (tx) => tx.changed({ userId: 'user_1' }));
+  await a.write(async (tx) => tx.changed({ kind: 'person', userId: 'user_1' }));
   await a.messages.send('greeting', {});
   await eventually(
     async () => heard,
@@ -402,7 +476,7 @@ test('where the database lost commits under a running server, it says so, and ke
   const store = await open();
   t.after(() => store.close());
   const heard: Change[] = [];
-  store.onChange((changes) => void heard.push(...changes));
+  store.onChange(everyKind, (changes) => void heard.push(...changes));
   const first = await manifestOf(store);
   const lost = await giveShell(store, organizationId, 'ada', '/bin/lost');
   assert.deepEqual(await manifestOf(store), { ...first, ada: '/bin/lost' });

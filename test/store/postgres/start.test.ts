@@ -4,13 +4,16 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import Database from 'better-sqlite3';
 import pg from 'pg';
 import { stringify } from 'yaml';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { createAwayLog } from '../../../src/store/dialects/postgres-start.ts';
-import { versionOf, viewPostgres } from '../../../src/store/engine.ts';
-import { openStore, type StoreOptions } from '../../../src/store/index.ts';
-import { createReadinessCheck } from '../../../src/store/readiness.ts';
+import { createInstallation } from '../../../src/store/data-dir/lab.ts';
+import { openStore, type StoreOptions } from '../../../src/store/data-dir/open-store.ts';
+import { versionOf, viewPostgres } from '../../../src/store/engine/engine.ts';
+import { createAwayLog } from '../../../src/store/engine/postgres/start.ts';
+import { createReadinessCheck } from '../../../src/store/engine/readiness.ts';
 import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
@@ -99,6 +102,42 @@ test('a data directory that has served one installation serves no other, and non
     `insert into empty.users select (jsonb_populate_record(u, '{"id":"usr_one","kind":"person","primary_email":"one@physics.example"}')).* from empty.users u`,
   );
   await open('empty');
+});
+
+test('a data directory with SQLite’s file of another installation joins none that is there', {
+  skip,
+}, async () => {
+  const lab = (slug: string): Lab => ({
+    organizations: [
+      {
+        slug,
+        name: slug,
+        members: [{ email: `ada@${slug}.example`, role: 'owner', username: 'ada' }],
+      },
+    ],
+  });
+  const url = postgres.url({ schema: 'joined' });
+  using first = temporaryDirectory();
+  const there = await openStore(first.path, { database: url });
+  await createInstallation(there, lab('physics'), 'test');
+  await there.close();
+  using directory = temporaryDirectory();
+  const here = await openStore(directory.path);
+  const enter = async () => (await openStore(directory.path, { database: url })).close();
+  await createInstallation(here, lab('chemistry'), 'test');
+  await here.close();
+  await assert.rejects(enter(), {
+    code: 'invalid_state',
+    message:
+      /has an installation, and .*andromeda\.db has another one, with keys of its own in .*\. .* move .* away first, and start with an empty one\.$/,
+  });
+  // What was copied there is of the same people.
+  const ids = await postgres.query<{ id: string }>('select id from joined.organizations');
+  const file = new Database(join(directory.path, 'andromeda.db'));
+  file.pragma('foreign_keys = off');
+  file.prepare('update organizations set id = ?').run(ids[0]?.id);
+  file.close();
+  await enter();
 });
 
 test('a database that any role may connect to is warned of', { skip }, async () => {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLogger } from '../../../src/lib/log.ts';
 import { parsePostgresUrl } from '../../../src/lib/postgres-url.ts';
-import { createConnector } from '../../../src/store/dialects/postgres-connect.ts';
-import { connectFirst } from '../../../src/store/dialects/postgres-start.ts';
+import { Primary } from '../../../src/store/engine/postgres/primary.ts';
+import { connectFirst } from '../../../src/store/engine/postgres/start.ts';
 import { createAuthority } from '../../support/certificate.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
@@ -24,7 +24,7 @@ after(() => postgres?.[Symbol.asyncDispose]());
 /** Whether the connection that these options make has TLS. */
 async function connect(options: Record<string, string>, host = '127.0.0.1'): Promise<boolean> {
   const url = `postgres://postgres@${host}:${postgres.port}/andromeda?${new URLSearchParams(options)}`;
-  const session = await createConnector(parsePostgresUrl(url))({ use: 'reading' });
+  const session = await new Primary(parsePostgresUrl(url)).connect('reading');
   try {
     const { rows } = await session.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()');
     return (rows as { ssl: boolean }[])[0]?.ssl ?? false;
@@ -102,7 +102,7 @@ async function start(options: Record<string, string>, host = '127.0.0.1'): Promi
     `postgres://postgres@${host}:${postgres.port}/andromeda?${new URLSearchParams(options)}`,
   );
   const log = createLogger('silent');
-  await (await connectFirst(createConnector(target), target, { log })).close();
+  await (await connectFirst(new Primary(target), target, { log })).close();
 }
 
 /** Starts it again, with a certificate, and open to all addresses of this host. */

@@ -1,15 +1,25 @@
 /** Rolling upgrades: programs of two versions on one database, side by side. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Kysely } from 'kysely';
 import { sql } from 'kysely';
-import { openStore, type Store } from '../../../src/store/index.ts';
-import type { SchemaSteps } from '../../../src/store/migrate.ts';
+import { makeSecretsKey } from '../../../src/lib/secrets-key.ts';
+import type { SchemaState } from '../../../src/service/host/unit/schema-process.ts';
+import { wayBack } from '../../../src/service/host/unit/way-back.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import type { Store } from '../../../src/store/engine/index.ts';
+import type { SchemaSteps } from '../../../src/store/engine/migrate.ts';
 import { migrations, oldestServed } from '../../../src/store/migrations/index.ts';
-import { createOrganization, findOrganizationBySlug } from '../../../src/store/organizations.ts';
-import { systemUserId } from '../../../src/store/people.ts';
+import {
+  createOrganization,
+  findOrganizationBySlug,
+} from '../../../src/store/organizations/organizations.ts';
+import { systemUserId } from '../../../src/store/people/people.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import { runProgram } from '../../support/program.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -34,7 +44,7 @@ const next: SchemaSteps = {
 };
 /** The one behind that, which serves the next one only. */
 const afterNext: SchemaSteps = {
-  migrations: { ...next.migrations, '9999-more': step('alter table organizations add column wing text') },
+  migrations: { ...next.migrations, '9999-then': step('alter table organizations add column wing text') },
   oldestServed: '9999-next',
 };
 
@@ -88,4 +98,31 @@ test('a server that is two versions behind is refused, in words', { skip }, asyn
     one.open(current),
     /was written by a newer version of Andromeda\. It serves the version before that and no older one: upgrade this server\./,
   );
+});
+
+test('service rollback leaves a shared database that the version before works with as it is, and refuses in words where it does not', {
+  skip,
+}, async () => {
+  await using one = opening();
+  using directory = temporaryDirectory();
+  const config = join(directory.path, 'andromeda.yaml');
+  const settings = { dataDir: './data', database: postgres.url({ schema: one.schema }) };
+  writeFileSync(join(directory.path, 'key'), makeSecretsKey(), { mode: 0o600 });
+  writeFileSync(config, JSON.stringify({ ...settings, secretsKeyFile: './key' }));
+  const wayFor = async (schema: string | undefined) => {
+    const { out, err } = await runProgram('schema-process', config, 'inspect', schema ?? '');
+    const { answer } = JSON.parse(out || JSON.stringify({ err })) as { answer: SchemaState };
+    return wayBack({ version: '0.2.0', schema, wasStarted: true }, answer);
+  };
+  assert.equal(await wayFor(undefined), 'as it is');
+  await one.open(current);
+  assert.equal(await wayFor(newest), 'as it is');
+  await one.open(next);
+  assert.equal(await wayFor(newest), 'as it is');
+  await one.open(afterNext);
+  await assert.rejects(wayFor(newest), {
+    code: 'invalid_state',
+    message:
+      /^The shared database has a schema that 0\.2\.0 does not work with, and there is no copy of it here\. .* Nothing was changed\.$/,
+  });
 });

@@ -1,10 +1,10 @@
 /** A started login node in a directory of its own, and the real clients that log in to it. */
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '../../../src/lib/log.ts';
-import type { Account } from '../../../src/sync/drivers/simulated/login-node/index.ts';
+import type { Account } from '../../../src/sync/simulated/login-node/index.ts';
 import { type ListeningNode, type ListeningNodeOptions, startListeningNode } from './listening.ts';
 
 export const isRoot = process.getuid?.() === 0;
@@ -116,6 +116,60 @@ export async function until(holds: () => boolean | Promise<boolean>, what: strin
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`It did not come to pass that ${what}.`);
+}
+
+/** The number on this machine of the process that sessions on a login node know as `inner`. */
+export function outside(node: { pid: number }, inner: string | number): number {
+  const found = besides(node).find((pid) => numbersOf(pid).at(-1) === Number(inner));
+  if (found === undefined)
+    throw new Error(`no process of the login node ${node.pid} has the number ${inner}`);
+  return found;
+}
+
+/** The process that serves, which is not the one that was started where it has namespaces. */
+export function serving(node: { pid: number }): number {
+  const isServing = (pid: number) => commandOf(pid).startsWith('andromeda login node');
+  if (isServing(node.pid)) return node.pid;
+  const found = besides(node).find(isServing);
+  if (found === undefined) throw new Error(`the login node ${node.pid} does not serve`);
+  return found;
+}
+
+/** Whether something on the login node, in namespaces of its own, runs the program. */
+export const runs = (node: { pid: number }, program: string) =>
+  besides(node).some((pid) => commandOf(pid).split('\0')[0] === program);
+
+/** The processes where those that a login node started are. */
+function besides({ pid }: { pid: number }): number[] {
+  const space = link(`/proc/${pid}/ns/pid_for_children`);
+  const all = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  return all.filter((one) => link(`/proc/${one}/ns/pid`) === space);
+}
+
+export function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** Its numbers in the namespaces that it is in, the outermost first; none when it has ended. */
+export function numbersOf(pid: number): number[] {
+  try {
+    const [, numbers = ''] = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return numbers.split(/\s+/).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function link(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
 }
 
 export function alive(pid: number): boolean {

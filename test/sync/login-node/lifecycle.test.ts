@@ -1,14 +1,23 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Account } from '../../../src/sync/drivers/simulated/login-node/index.ts';
-import { ada, alive, bench, bob, isRoot, missing, run, ssh, sshArguments, until } from './helpers.ts';
+import type { Account } from '../../../src/sync/simulated/login-node/index.ts';
+import {
+  ada,
+  alive,
+  bench,
+  bob,
+  isRoot,
+  missing,
+  outside,
+  run,
+  ssh,
+  sshArguments,
+  until,
+} from './helpers.ts';
 import { startListeningNode } from './listening.ts';
 
 const skip = missing('ssh');
@@ -21,7 +30,8 @@ test('removing an account ends its sessions and refuses new ones', { skip }, asy
     const session = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; sleep 100; true'));
     const other = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
     t.after(() => other.kill());
-    const [pid, bobs] = await Promise.all([firstLine(session), firstLine(other)]);
+    const lines = await Promise.all([firstLine(session), firstLine(other)]);
+    const [pid, bobs] = lines.map((line) => outside(at.node, line));
     await at.node.setAccounts([bob]);
     assert.ok(!alive(Number(pid)));
     assert.ok(alive(Number(bobs)));
@@ -44,14 +54,16 @@ test('nobody who hides in namespaces and environments of their own outlives thei
     const other = spawn('ssh', sshArguments(elsewhere, 'echo $$; exec sleep 100'));
     const bobs = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
     for (const client of [hidden, bare, other, bobs]) t.after(() => client.kill());
-    const gone = [Number(await firstLine(hidden)), Number(await firstLine(bare))];
-    const kept = [Number(await firstLine(other)), Number(await firstLine(bobs))];
+    const gone = [await firstLine(hidden), await firstLine(bare)].map((line) => outside(at.node, line));
+    const kept = [outside(at.node, await firstLine(bobs))];
+    // Without namespaces, the person's number is all that tells what is theirs.
+    if (namespace) kept.push(outside(elsewhere.node, await firstLine(other)));
     // Nobody is left who could be asked where they came from.
     hidden.kill('SIGKILL');
-    assert.deepEqual([...gone, ...kept].map(alive), [true, true, true, true]);
+    assert.ok([...gone, ...kept].every(alive));
     await at.node.setAccounts([bob]);
     assert.deepEqual(gone.map(alive), [false, false]);
-    assert.deepEqual(kept.map(alive), [true, true]);
+    assert.ok(kept.every(alive));
   }
 });
 
@@ -71,42 +83,6 @@ test('whoever starts processes faster than they are found is ended as well', {
   assert.equal(processes(), '');
 });
 
-test('accounts keep their names when this machine’s passwd and group are replaced', {
-  skip: skip || (isRoot ? missing('unshare') : 'only root has mount namespaces'),
-}, async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'login-node-names-'));
-  chmodSync(dir, 0o755);
-  const key = join(dir, 'key');
-  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
-  // A machine with an /etc of its own: nothing here may touch that of the real one.
-  const machine = 'cp -a /etc "$1/etc" && mount --bind "$1/etc" /etc && shift && exec "$@"';
-  const server = [process.execPath, join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`];
-  const parent = spawn('unshare', ['--mount', 'sh', '-c', machine, 'sh', dir, ...server]);
-  t.after(() => parent.kill('SIGKILL'));
-  t.after(() => rmSync(dir, { recursive: true }));
-  const { port } = JSON.parse(await firstLine(parent));
-  const at = { key, node: { port } as never };
-  const who = async () =>
-    (await run('ssh', sshArguments(at, 'id -un; id -gn; getent passwd newcomer'))).stdout;
-  const running = spawn('ssh', sshArguments(at, 'while read -r _; do id -un; done'));
-  t.after(() => running.kill());
-  assert.equal(await who(), 'ada\nada\n');
-  for (let round = 1; round <= 2; round++) {
-    for (const [name, line] of [
-      ['passwd', 'newcomer:x:30444:30444::/:/bin/sh'],
-      ['group', 'newcomers:x:30444:'],
-    ] as const) {
-      const file = join(dir, 'etc', name);
-      writeFileSync(`${file}.new`, `${readFileSync(file, 'utf8')}${line}\n`);
-      renameSync(`${file}.new`, file);
-    }
-    assert.match(await who(), /^ada\nada\nnewcomer:x:30444:/);
-    const name = firstLine(running);
-    running.stdin.write('\n');
-    assert.equal(await name, 'ada');
-  }
-});
-
 test('nobody sees whose homes there are, here or on other clusters', {
   skip: skip || (isRoot ? false : 'only root changes to another user'),
 }, async (t) => {
@@ -119,9 +95,10 @@ test('nobody sees whose homes there are, here or on other clusters', {
       join(at.dir, 'data/home'),
       join(other.dir, 'data/home'),
     ]) {
-      assert.match((await read(dir)).stderr, /Permission denied/, dir);
+      const refusal = namespace && dir !== '/home' ? /No such file/ : /Permission denied/;
+      assert.match((await read(dir)).stderr, refusal, dir);
       for (const inside of ['bob', '.andromeda', '.andromeda/passwd'])
-        assert.match((await read(join(dir, inside))).stderr, /Permission denied/);
+        assert.match((await read(join(dir, inside))).stderr, refusal);
     }
     assert.match((await ssh(at, 'cd; stat -c %a .; touch mine && ls')).stdout, /^700\nmine\n/);
   }
@@ -145,10 +122,10 @@ test('homes and the host key outlive a restart, sessions do not', { skip }, asyn
     'ssh',
     sshArguments(at, 'echo $$; (trap "" HUP; setsid sleep 100) > /dev/null & cat'),
   );
-  const pid = await firstLine(session);
+  const pid = outside(at.node, await firstLine(session));
   await at.node.stop();
   assert.equal(at.node.running, false);
-  assert.ok(!alive(Number(pid)));
+  assert.ok(!alive(pid));
   assert.equal(statSync(join(at.dir, 'data/host_key')).mode & 0o777, 0o600);
   const again = await startListeningNode(at.options);
   t.after(() => again.stop());
@@ -173,7 +150,7 @@ test('nothing of its sessions is left behind when a login node crashes', { skip 
       sshArguments(at, 'trap "" HUP; setsid sleep 100 & echo $! $$; sleep 100; true'),
     );
     t.after(() => session.kill('SIGKILL'));
-    const pids = (await firstLine(session)).split(' ').map(Number);
+    const pids = (await firstLine(session)).split(' ').map((inner) => outside(at.node, inner));
     assert.deepEqual(pids.map(alive), [true, true]);
     process.kill(at.node.pid, 'SIGKILL');
     await at.node.exited;
@@ -208,19 +185,30 @@ test('nothing is left behind when the server is killed', { skip }, async (t) => 
   const { port, pid } = JSON.parse(await firstLine(parent));
   const at = { key, node: { port } as never };
   const piped = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; setsid sleep 100 & sleep 100; true'));
-  const pids = [pid, Number(await firstLine(piped))];
+  const pids = [pid, outside({ pid }, await firstLine(piped))];
   const tty = spawn('ssh', ['-tt', ...sshArguments(at, 'trap "" HUP; echo $$; sleep 100; true')]);
-  pids.push(Number(await firstLine(tty)));
+  pids.push(outside({ pid }, await firstLine(tty)));
   parent.kill('SIGKILL');
   for (const each of pids) await until(() => !alive(each), `process ${each} ended`);
 });
 
-test('local forwarding reaches the loopback, and nothing else is forwarded', { skip }, async (t) => {
+/** Answers with what it was sent, one connection after the other, and prints its port. */
+const echo = `import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1])
+while True:
+  with server.accept()[0] as one:
+    while data := one.recv(4096): one.sendall(data)
+`;
+
+test('local forwarding reaches the loopback, and nothing else is forwarded', {
+  skip: skip || missing('python3'),
+}, async (t) => {
   const at = await bench(t);
-  const echo = createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket)).listen(0, '127.0.0.1');
-  t.after(() => echo.close());
-  await once(echo, 'listening');
-  const { port } = echo.address() as AddressInfo;
+  const server = spawn('ssh', sshArguments(at, 'exec python3 -u -c "$(cat)"'));
+  t.after(() => server.kill());
+  server.stdin.end(echo);
+  const port = await firstLine(server);
   for (const host of ['localhost', '127.0.0.1']) {
     const forwarded = await run('ssh', ['-W', `${host}:${port}`, ...sshArguments(at)], 'there and back');
     assert.equal(forwarded.stdout, 'there and back');
@@ -261,8 +249,6 @@ test('an ordinary user runs a login node, too', {
   assert.equal(stdout, `30111\n${join(dir, 'data/home/ada')}\n`);
   const tty = await run('ssh', ['-tt', ...sshArguments(at, 'tty')]);
   assert.match(tty.stdout, /^\/dev\/pts\//);
-  const options = sshArguments(at).slice(0, -3);
-  const copied = await run('scp', [...options, `${key}.pub`, 'ada@127.0.0.1:copy']);
-  assert.equal(copied.code, 0, copied.stderr);
-  assert.equal(readFileSync(join(dir, 'data/home/ada/copy'), 'utf8'), readFileSync(`${key}.pub`, 'utf8'));
+  assert.equal((await run('ssh', sshArguments(at, 'cat > copy'), 'kept')).code, 0);
+  assert.equal(readFileSync(join(dir, 'data/home/ada/copy'), 'utf8'), 'kept');
 });

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { loadSshKey } from '../../../src/ssh/key-file.ts';
+import { loadSshKey } from '../../../src/lib/ssh/key-file.ts';
 import {
   type LoginNode,
   type LoginNodeOptions,
   startLoginNode,
-} from '../../../src/sync/drivers/simulated/login-node/index.ts';
+} from '../../../src/sync/simulated/login-node/index.ts';
 
 export interface ListeningNode extends LoginNode {
   readonly port: number;

@@ -5,11 +5,14 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { startListeningNode } from './listening.ts';
 
 const [dir = '', publicKey = ''] = process.argv.slice(2);
-const account = { username: 'ada', uid: 20001, gid: 20001, home: '/home/ada', shell: '/bin/sh' };
+// Numbers of their own: the kernel counts a number's processes over the whole machine, and these tests use up what it may have.
+const accounts = ['ada', 'bob'].map((username, at) => {
+  return { username, uid: 24001 + at, gid: 24001 + at, home: `/home/${username}`, shell: '/bin/sh' };
+});
 const node = await startListeningNode({
   dataDir: join(dir, 'data'),
   authorizedKeys: [readFileSync(publicKey, 'utf8').trim()],
-  accounts: [account],
+  accounts,
   log: createLogger('warn'),
 });
 console.log(JSON.stringify({ port: node.port, pid: node.pid }));

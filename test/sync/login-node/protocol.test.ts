@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import ssh2 from 'ssh2';
-import { loopbackAddresses } from '../../../src/ssh/loopback.ts';
-import { sttyArguments } from '../../../src/sync/drivers/simulated/login-node/terminal-modes.ts';
+import { loopbackAddresses } from '../../../src/lib/loopback.ts';
+import { sttyArguments } from '../../../src/sync/simulated/login-node/terminal-modes.ts';
 import { bench } from './helpers.ts';
 
 test('terminal modes become words for stty, and what is unknown is left out', () => {

@@ -4,8 +4,8 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { AskAccess, OwnAccess, type Wish } from '../parts/access-requests.tsx';
 import { AsCommand } from '../parts/copy.tsx';
-import { LoginLines, LoginStrip } from '../parts/login.tsx';
 import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
+import { LoginLines, LoginStrip } from '../parts/people/login.tsx';
 import { State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age, Moment, Reported } from '../parts/time.tsx';
@@ -44,16 +44,16 @@ export function AccessPage() {
 function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
   const who = useWho();
   const answers = useQueries({ queries: clusters.map(({ id }) => readSshAccess(id, who)) });
-  if (answers.some(({ data }) => data === undefined)) return <>Looking…</>;
+  if (answers.some(({ data }) => data === undefined)) return <>Loading…</>;
   const withLogins = answers.map(({ data }) => data).filter((one) => one && one.hostname !== '');
   const ready = withLogins.filter((one) => one?.ready).length;
-  if (withLogins.length === 0) return <>There is no cluster here that you may log in to over SSH.</>;
+  if (withLogins.length === 0) return <>You have no cluster with SSH access.</>;
   if (ready === withLogins.length)
     return <>You can log in to {ready === 1 ? 'your cluster' : `all ${ready} clusters`}.</>;
   return (
     <>
       You can log in to {ready} of {withLogins.length} {withLogins.length === 1 ? 'cluster' : 'clusters'}.
-      What stands in the way is below.
+      What is missing is shown below.
     </>
   );
 }
@@ -91,13 +91,13 @@ function ClusterAccess({ cluster, ask }: { cluster: ClusterItem; ask: (wish: Wis
               <LoginStrip cluster={cluster} access={known} newest={newest} />
               {known.access_expires_at && (
                 <p>
-                  Your access ends by itself: <Moment at={known.access_expires_at} />.{' '}
+                  Your access ends <Moment at={known.access_expires_at} />.{' '}
                   <button
                     type="button"
                     className="second small"
                     onClick={() => ask({ keys: ['clusters.ssh'], cluster })}
                   >
-                    Keep it longer…
+                    Extend…
                   </button>
                 </p>
               )}
@@ -115,11 +115,11 @@ function NoPermission({ ask }: { ask: () => void }) {
   return (
     <>
       <p>
-        <State kind="warn">No access</State> You do not hold <code>clusters.ssh</code> in this organization.
+        <State kind="warn">No access</State> You do not have the permission <code>clusters.ssh</code>.
       </p>
       <p>
         <button type="button" onClick={ask}>
-          Ask for SSH access…
+          Request SSH access…
         </button>
       </p>
     </>
@@ -131,13 +131,13 @@ function Verdict({ access, name }: { access: SshAccess; name: string }) {
   if (!obstacle) {
     return (
       <p className="verdict">
-        <State kind="good">Open</State> The gateway admits every key of yours.
+        <State kind="good">Ready</State> All your keys work.
       </p>
     );
   }
   return (
     <p className="verdict">
-      <State kind={obstacle.kind}>Not now</State> <b>{obstacle.sentence}</b>{' '}
+      <State kind={obstacle.kind}>Not ready</State> <b>{obstacle.sentence}</b>{' '}
       {access.reason === 'no_keys' ? <Link to="/keys">{obstacle.advice}</Link> : obstacle.advice}
     </p>
   );
@@ -175,7 +175,7 @@ function Refusals({ clusters }: { clusters: readonly ClusterItem[] }) {
   const names = new Map(clusters.map(({ id, spec }) => [id, spec.name]));
   return (
     <Panel
-      title="Refused lately"
+      title="Recently refused logins"
       tools={
         <AsCommand
           api="Business"
@@ -188,7 +188,7 @@ function Refusals({ clusters }: { clusters: readonly ClusterItem[] }) {
         {({ refusals: list }) =>
           list.length === 0 ? (
             <p className="soft">
-              The gateway has refused no key of yours lately. It does not know a key that nobody registered.
+              No login with your keys was refused recently. Logins with unregistered keys are not listed.
             </p>
           ) : (
             <Table
@@ -199,14 +199,14 @@ function Refusals({ clusters }: { clusters: readonly ClusterItem[] }) {
                 { name: 'When', cell: (one) => <Age at={one.at} /> },
                 { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? '–' },
                 { name: 'From', cell: (one) => one.source_address },
-                { name: 'Why', cell: (one) => one.message },
+                { name: 'Reason', cell: (one) => one.message },
               ]}
             />
           )
         }
       </Loaded>
       <button type="button" className="link small" onClick={() => void refusals.refetch()}>
-        Look again
+        Refresh
       </button>
     </Panel>
   );

@@ -1,5 +1,4 @@
 /** For operators: who did what, newest first. The filters are in the address. */
-
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { bodyOf, business } from '../api.ts';
@@ -19,7 +18,6 @@ import { SaveAll } from '../parts/save-all.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
-import { VerifyTrail } from '../parts/verify-trail.tsx';
 
 export function AuditPage() {
   const search = useSearch({ from: '/frame/audit' });
@@ -43,9 +41,8 @@ export function AuditPage() {
           </Link>
         }
       />
-      <VerifyTrail />
       <Panel
-        title="Who did what"
+        title="Entries"
         tools={
           <>
             <SaveAll
@@ -62,8 +59,8 @@ export function AuditPage() {
         <Loaded of={audit}>
           {(entries) =>
             entries.length === 0 ? (
-              <Empty action={<Link to="/audit">Show the whole trail</Link>}>
-                Nothing was recorded of this.
+              <Empty action={<Link to="/audit">Show all entries</Link>}>
+                No entries match these filters.
               </Empty>
             ) : (
               <Entries entries={entries} search={search} />
@@ -78,13 +75,13 @@ export function AuditPage() {
 
 function Sentence({ entries, search }: { entries: readonly AuditEntry[]; search: AuditSearch }) {
   const [newest] = entries;
-  if (!newest) return <>No entry fits.</>;
+  if (!newest) return <>No entry matches.</>;
   const { person, cluster, operation, from, to, before } = search;
   const isNarrowed = [person, cluster, operation, from, to, before].some((one) => one !== undefined);
   const refused = entries.filter(({ result }) => result !== 'done').length;
   return (
     <>
-      {isNarrowed ? 'The newest of these is' : 'The last entry is'} number {newest.seq}, by{' '}
+      {isNarrowed ? 'The newest match is' : 'The latest entry is'} number {newest.seq}, by{' '}
       <b>{newest.actor_email}</b>, <Age at={newest.at} />. Of the {entries.length} on this page,{' '}
       {refused === 0 ? 'none was refused' : `${refused} ${refused === 1 ? 'was' : 'were'} refused`}.
     </>
@@ -124,7 +121,7 @@ function Entries({ entries, search }: { entries: readonly AuditEntry[]; search: 
 }
 
 const columns: Column<AuditEntry>[] = [
-  { name: 'No', isNumber: true, cell: (one) => one.seq },
+  { name: 'No.', isNumber: true, cell: (one) => one.seq },
   {
     name: 'When',
     cell: ({ at }) => (
@@ -138,7 +135,7 @@ const columns: Column<AuditEntry>[] = [
     name: 'Who',
     cell: (one) => (
       <div className="two">
-        <Link to="/audit" search={{ person: one.actor_user_id }} title="Only what concerns them">
+        <Link to="/audit" search={{ person: one.actor_user_id }} title="Only this person">
           {one.actor_email}
         </Link>
         <span>{one.source_address}</span>
@@ -151,7 +148,13 @@ const columns: Column<AuditEntry>[] = [
       <div className="two roomy">
         <code>{one.operation}</code>
         <span>{one.details || one.target}</span>
-        {one.redaction && <span>Names were erased here.</span>}
+        {one.redaction && (
+          <span>
+            {one.redaction.accepted
+              ? 'The hash chain broke here; an operator accepted this on the host.'
+              : 'Names were erased here.'}
+          </span>
+        )}
       </div>
     ),
   },
@@ -159,7 +162,7 @@ const columns: Column<AuditEntry>[] = [
     name: 'Result',
     cell: ({ result }) => <State kind={kindOf(result)}>{result}</State>,
   },
-  { name: 'Why', cell: (one) => <div className="roomy">{one.reason || '–'}</div> },
+  { name: 'Reason', cell: (one) => <div className="roomy">{one.reason || '–'}</div> },
 ];
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });

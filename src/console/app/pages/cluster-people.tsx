@@ -43,10 +43,10 @@ export function ClusterPeoplePage() {
   const delivery = own.data?.clusters.find((one) => one.cluster_id === clusterId);
   return (
     <Page
-      title={`Who reaches ${delivery?.cluster_name ?? 'the cluster'}`}
+      title={`Access to ${delivery?.cluster_name ?? 'the cluster'}`}
       actions={
         <Link to="/clusters/$clusterId" params={{ clusterId }}>
-          The cluster
+          Cluster
         </Link>
       }
     >
@@ -54,7 +54,7 @@ export function ClusterPeoplePage() {
         {(known) =>
           known === null ? (
             <Empty>
-              Only who holds <code>members.manage</code> sees who reaches a cluster.
+              Only people with the permission <code>members.manage</code> can see this.
             </Empty>
           ) : (
             <Loaded of={own}>
@@ -115,11 +115,11 @@ function People({ delivery, sides }: { delivery: Delivery; sides: { slurm: boole
   return (
     <>
       <p className="sentence">
-        {rows.length} {rows.length === 1 ? 'person reaches' : 'people reach'} it
+        {rows.length} {rows.length === 1 ? 'person has' : 'people have'} access
         {sides.slurm && `, ${accounts.size} of them over SSH`}.
       </p>
       <Panel
-        title="Whether it has them"
+        title="Access list"
         tools={
           <AsCommand
             api="Business"
@@ -134,12 +134,12 @@ function People({ delivery, sides }: { delivery: Delivery; sides: { slurm: boole
         </p>
         {delivery.failure !== undefined && (
           <p>
-            <State kind="bad">To mend</State> {delivery.failure}
+            <State kind="bad">Needs attention</State> {delivery.failure}
           </p>
         )}
       </Panel>
       <Panel
-        title="Who, and by which way"
+        title="People"
         tools={
           <button
             type="button"
@@ -158,7 +158,7 @@ function People({ delivery, sides }: { delivery: Delivery; sides: { slurm: boole
 
 function accountText(state: 'ready' | 'waiting_for_key' | undefined): string {
   if (state === undefined) return '–';
-  return state === 'ready' ? 'account' : 'waits for a key';
+  return state === 'ready' ? 'ready' : 'needs a key';
 }
 
 function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery }) {
@@ -178,11 +178,11 @@ function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery })
     },
   ];
   const missing = {
-    pending: 'The list waits to be accepted.',
+    pending: 'The list has not been accepted yet.',
     rejected: 'The list was refused.',
-    accepted: 'The next pass brings it there.',
-    failed: delivery.failure ?? 'Something stands in the way there.',
-    stale: 'It has not reported lately, so what it has is not known.',
+    accepted: 'The next sync applies it.',
+    failed: delivery.failure ?? 'The cluster could not apply it.',
+    stale: 'The cluster has not reported recently, so its state is unknown.',
     converged: undefined,
   }[state];
   return <Strip of={`list/${delivery.cluster_id}/${generation}`} steps={steps} missing={missing} />;
@@ -220,12 +220,12 @@ function PeopleTable({ rows, isSlurm }: { rows: readonly Row[]; isSlurm: boolean
           cell: ({ username, isMember }) =>
             isMember ? username : <span className="soft">not a member</span>,
         },
-        ...(isSlurm ? [{ name: 'On Slurm', cell: ({ account }: Row) => account }] : []),
+        ...(isSlurm ? [{ name: 'Slurm account', cell: ({ account }: Row) => account }] : []),
         {
-          name: 'Opens',
+          name: 'Access',
           cell: ({ ways }) => [...new Set(ways.map(({ opens }) => opensText[opens]))].join(', '),
         },
-        { name: 'By', cell: ({ ways }) => [...new Set(ways.map(wayText))].join(', ') },
+        { name: 'Through', cell: ({ ways }) => [...new Set(ways.map(wayText))].join(', ') },
         { name: 'Until', cell: ({ ways }) => <Ends ways={ways} /> },
       ]}
     />

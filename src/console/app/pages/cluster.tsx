@@ -1,7 +1,8 @@
 /** One cluster: its nodes, its GPUs, its storage, and whether its parts work. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { components } from '../../../api/platform.ts';
+import type { components } from '../../../api/generated/platform.ts';
+import { formatBytes } from '../../../domain/units.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Gpus, gpusOf, machineState } from '../parts/gpus.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
@@ -34,7 +35,7 @@ export function ClusterPage() {
       <Loaded of={clusters}>
         {() => (
           <Empty action={<Link to="/clusters">Clusters</Link>}>
-            Your organization has no such cluster that you may see.
+            There is no such cluster, or you do not have access to it.
           </Empty>
         )}
       </Loaded>
@@ -44,10 +45,7 @@ export function ClusterPage() {
 
 function Cluster({ clusterId }: { clusterId: string }) {
   const { orgID, membership } = useWho();
-  const { filter } = useSearch({ from: '/frame/clusters/$clusterId' });
-  const navigate = useNavigate({ from: '/clusters/$clusterId' });
   const cluster = useQuery(readCluster(clusterId, orgID));
-  const machines = useQuery(readMachines(clusterId, orgID));
   const usage = useQuery(readUsage(clusterId, orgID));
   const options = useQuery(readOptions(clusterId, orgID));
   const name = cluster.data?.spec.name ?? 'Cluster';
@@ -64,7 +62,7 @@ function Cluster({ clusterId }: { clusterId: string }) {
           )}
           {membership && (
             <Link to="/clusters/$clusterId/people" params={{ clusterId }}>
-              Who reaches it
+              Who has access
             </Link>
           )}
         </>
@@ -73,7 +71,7 @@ function Cluster({ clusterId }: { clusterId: string }) {
       <Loaded of={cluster}>
         {(known) => (
           <Panel
-            title="Now"
+            title="Status"
             tools={
               <AsCommand
                 api="Platform"
@@ -87,53 +85,57 @@ function Cluster({ clusterId }: { clusterId: string }) {
               <Fact name="Site" value={known.spec.site.name} />
               <Fact name="Kubernetes" value={known.spec.version || '–'} />
               <Fact name="Kubelet" value={known.status.kubeletVersion || '–'} />
-              <Fact name="Configuration" value={`number ${known.spec.schedulerGeneration}`} />
+              <Fact name="Configuration" value={`version ${known.spec.schedulerGeneration}`} />
             </dl>
             <Loaded of={options}>{(data) => <Parts options={data} clusterId={clusterId} />}</Loaded>
           </Panel>
         )}
       </Loaded>
       <Reservations clusterId={clusterId} />
-      <Panel
-        title="Machines"
-        tools={
-          <AsCommand
-            api="Platform"
-            cli={`andromeda machines --cluster ${name}`}
-            operation={`GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`}
-          />
-        }
-      >
-        <Loaded of={machines}>
-          {(list) =>
-            list.length === 0 ? (
-              <Empty>It has reported no machine yet.</Empty>
-            ) : (
-              <>
-                {usage.data && <Gpus usage={usage.data} />}
-                <MachineTable
-                  machines={list}
-                  usage={usage.data}
-                  filter={filter ?? ''}
-                  onFilter={(text) =>
-                    void navigate({ search: (old) => withFilter(old, text), replace: true })
-                  }
-                />
-              </>
-            )
-          }
-        </Loaded>
-      </Panel>
+      <Machines clusterId={clusterId} name={name} usage={usage.data} />
     </Page>
+  );
+}
+
+function Machines({ clusterId, name, usage }: { clusterId: string; name: string; usage: Usage | undefined }) {
+  const { orgID } = useWho();
+  const { filter } = useSearch({ from: '/frame/clusters/$clusterId' });
+  const navigate = useNavigate({ from: '/clusters/$clusterId' });
+  const machines = useQuery(readMachines(clusterId, orgID));
+  const onFilter = (text: string) => void navigate({ search: (old) => withFilter(old, text), replace: true });
+  return (
+    <Panel
+      title="Machines"
+      tools={
+        <AsCommand
+          api="Platform"
+          cli={`andromeda machines --cluster ${name}`}
+          operation={`GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`}
+        />
+      }
+    >
+      <Loaded of={machines}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty>No machines reported yet.</Empty>
+          ) : (
+            <>
+              {usage && <Gpus usage={usage} />}
+              <MachineTable machines={list} usage={usage} filter={filter ?? ''} onFilter={onFilter} />
+            </>
+          )
+        }
+      </Loaded>
+    </Panel>
   );
 }
 
 function reportOf({ state, observedAt, scheduler }: Options): string {
   const { status = 'True' } = scheduler.ready ?? {};
-  if (state === 'available') return status === 'True' ? 'It reports.' : 'It reports a fault.';
+  if (state === 'available') return status === 'True' ? 'It reports normally.' : 'It reports a fault.';
   return observedAt === undefined
     ? 'It has not reported yet.'
-    : 'It has not reported lately, so this may be old.';
+    : 'It has not reported recently, so this may be outdated.';
 }
 
 function Fact({ name, value }: { name: string; value: React.ReactNode }) {
@@ -149,15 +151,6 @@ function withFilter<Search extends { filter?: string }>({ filter: _old, ...rest 
   return filter === '' ? rest : { ...rest, filter };
 }
 
-const gibibyte = 2 ** 30;
-
-/** Storage in the unit that people say. */
-function bytes(count: number): string {
-  return count >= 1024 * gibibyte
-    ? `${(count / 1024 / gibibyte).toFixed(1)} TiB`
-    : `${(count / gibibyte).toFixed(0)} GiB`;
-}
-
 function Parts({
   options: { scheduler, storage, observedAt },
   clusterId,
@@ -169,7 +162,7 @@ function Parts({
   return (
     <dl className="facts">
       <Fact name="Last report" value={<Reported clusterId={clusterId} at={observedAt} />} />
-      <Fact name="Slurm or Kubernetes" value={<Ready condition={scheduler.ready} />} />
+      <Fact name="Scheduler" value={<Ready condition={scheduler.ready} />} />
       <Fact
         name="Storage"
         value={
@@ -178,7 +171,7 @@ function Parts({
           </>
         }
       />
-      {storage.quotaBytes !== undefined && <Fact name="Ceph quota" value={bytes(storage.quotaBytes)} />}
+      {storage.quotaBytes !== undefined && <Fact name="Ceph quota" value={formatBytes(storage.quotaBytes)} />}
     </dl>
   );
 }
@@ -186,7 +179,7 @@ function Parts({
 function Ready({ condition }: { condition: Condition | undefined }) {
   if (!condition) return <State kind="none">Not reported</State>;
   const { status, reason, message } = condition;
-  if (status === 'True') return <State kind="good">Works</State>;
+  if (status === 'True') return <State kind="good">Working</State>;
   const kind = status === 'False' ? 'bad' : 'none';
   return (
     <>
@@ -234,7 +227,7 @@ function MachineTable({
             );
           },
         },
-        { name: 'In use', isNumber: true, cell: (one) => used.get(one.id)?.gpus_in_use ?? 'not known' },
+        { name: 'In use', isNumber: true, cell: (one) => used.get(one.id)?.gpus_in_use ?? 'unknown' },
         { name: 'GPUs', isNumber: true, cell: (one) => one.hardware.gpu_count ?? '–' },
         { name: 'Model', cell: (one) => one.hardware.gpu_model ?? '–' },
         { name: 'Cores', isNumber: true, cell: (one) => one.hardware.cpu_cores ?? '–' },

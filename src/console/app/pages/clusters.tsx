@@ -32,7 +32,7 @@ export function ClustersPage() {
 
 function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
   const active = clusters.filter(({ status }) => status.lifecycleState === 'active').length;
-  if (clusters.length === 0) return <>No cluster is visible to you.</>;
+  if (clusters.length === 0) return <>You cannot see any clusters.</>;
   return (
     <>
       {active} of {clusters.length} {clusters.length === 1 ? 'cluster is' : 'clusters are'} in service.
@@ -40,14 +40,14 @@ function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
   );
 }
 
-export const lifecycleKinds: Record<ClusterItem['status']['lifecycleState'], Kind> = {
+const lifecycleKinds: Record<ClusterItem['status']['lifecycleState'], Kind> = {
   provisioning: 'busy',
   active: 'good',
   releasing: 'busy',
   released: 'none',
 };
 
-const lifecycleWords: Record<ClusterItem['status']['lifecycleState'], string> = {
+const lifecycleNames: Record<ClusterItem['status']['lifecycleState'], string> = {
   provisioning: 'Being set up',
   active: 'In service',
   releasing: 'Being released',
@@ -56,7 +56,7 @@ const lifecycleWords: Record<ClusterItem['status']['lifecycleState'], string> = 
 
 export function Lifecycle({ cluster }: { cluster: ClusterItem }) {
   const { lifecycleState } = cluster.status;
-  return <State kind={lifecycleKinds[lifecycleState]}>{lifecycleWords[lifecycleState]}</State>;
+  return <State kind={lifecycleKinds[lifecycleState]}>{lifecycleNames[lifecycleState]}</State>;
 }
 
 function ClusterCard({ cluster }: { cluster: ClusterItem }) {

@@ -1,7 +1,7 @@
 /** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { components } from '../../../api/business.ts';
+import type { components } from '../../../api/generated/business.ts';
 import { bodyOf, business } from '../api.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -38,7 +38,7 @@ export function KeysPage() {
         {() => (
           <>
             <Panel
-              title="In use"
+              title="Active"
               tools={<AsCommand api="Business" cli="andromeda keys" operation="GET /me/ssh-keys" />}
             >
               {active.length === 0 ? (
@@ -49,7 +49,7 @@ export function KeysPage() {
                     </button>
                   }
                 >
-                  You have none, so no cluster lets you in.
+                  Without a key you cannot log in over SSH.
                 </Empty>
               ) : (
                 <KeyTable keys={active} revoke={setRevoking} />
@@ -78,11 +78,11 @@ export function KeysPage() {
 }
 
 function Sentence({ active }: { active: number }) {
-  if (active === 0) return <>No key is in use.</>;
+  if (active === 0) return <>You have no active keys.</>;
   return (
     <>
-      {active === 1 ? 'One key opens' : `${active} keys open`} your clusters. Lost a laptop? Revoke its key:
-      the gateway refuses it at once, and open sessions of it end.
+      You have {active} active {active === 1 ? 'key' : 'keys'}. Lost a laptop? Revoke its key: it stops
+      working at once, and its sessions end.
     </>
   );
 }
@@ -104,13 +104,13 @@ function KeyTable({ keys, revoke }: { keys: readonly Key[]; revoke?: (key: Key) 
                 Revoked <Age at={key.revoked_at} />
               </State>
             ) : (
-              <State kind="good">In use</State>
+              <State kind="good">Active</State>
             ),
         },
         ...(revoke
           ? [
               {
-                name: 'Do',
+                name: 'Actions',
                 cell: (key: Key) => (
                   <button type="button" className="second small" onClick={() => revoke(key)}>
                     Revoke…
@@ -135,8 +135,8 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
         <code>{sshKey.fingerprint}</code>
       </p>
       <p>
-        The gateway refuses it at once, and sessions that it opened end. It can never be registered again.
-        {isLast && ' It is your last key: you cannot log in anywhere until you register another one.'}
+        It stops working at once, its sessions end, and it can never be registered again.
+        {isLast && ' This is your last key: you cannot log in until you register another one.'}
       </p>
       <WriteForm
         write={{ form: `keys.revoke.${sshKey.id}`, send, topics: ['me'], onDone: close }}
@@ -162,7 +162,7 @@ function Dropped({ revoked }: { revoked: Key }) {
   const at = revoked.revoked_at;
   return (
     <Panel
-      title="The last one that you revoked"
+      title="Last revoked key"
       tools={
         <AsCommand
           api="Business"
@@ -175,7 +175,7 @@ function Dropped({ revoked }: { revoked: Key }) {
         <code className="cut">{revoked.fingerprint}</code>
       </p>
       <p>
-        <State kind="good">The gateway refuses it</State> since <Moment at={at} />
+        <State kind="good">Refused by the gateway</State> since <Moment at={at} />
       </p>
       <Loaded of={clusters}>
         {({ clusters: list }) =>
@@ -198,14 +198,14 @@ function DroppedBy({ cluster, at }: { cluster: components['schemas']['KeyCluster
       <Strip
         of={`key/${cluster.cluster_id}`}
         steps={[
-          { name: 'Revoked, refused by the gateway', state: 'done', at },
-          { name: 'Dropped by the cluster', state: dropped ? 'done' : 'busy', at: dropped ?? undefined },
+          { name: 'Revoked', state: 'done', at },
+          { name: 'Removed from the cluster', state: dropped ? 'done' : 'busy', at: dropped ?? undefined },
         ]}
-        missing={`${name} has not reported yet that it is gone. Nobody gets in with it meanwhile.`}
+        missing={`${name} has not confirmed the removal yet. The key does not work in the meantime.`}
       />
       {dropped && (
         <p className="soft">
-          {name} dropped it <Moment at={dropped} />.
+          {name} removed it <Moment at={dropped} />.
         </p>
       )}
     </>

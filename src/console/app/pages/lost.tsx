@@ -3,9 +3,9 @@ import { Link } from '@tanstack/react-router';
 export function LostPage() {
   return (
     <main className="alone">
-      <h1>There is no such page</h1>
+      <h1>Page not found</h1>
       <Link to="/" className="button">
-        To the start
+        Back to the start
       </Link>
     </main>
   );

@@ -22,12 +22,12 @@ export function MemberChangePage() {
   });
   return (
     <Page
-      title="A change, on its way"
+      title="Change progress"
       sentence={access.data && <Sentence people={access.data.people} clusters={access.data.clusters} />}
       actions={<Link to="/members">Members</Link>}
     >
       {ids.length === 0 ? (
-        <Empty action={<Link to="/members">Members</Link>}>This address names nobody.</Empty>
+        <Empty action={<Link to="/members">Members</Link>}>This address names no one.</Empty>
       ) : (
         <Loaded of={access}>
           {(known) => (
@@ -46,13 +46,13 @@ export function MemberChangePage() {
 
 function Sentence({ people, clusters }: { people: readonly Person[]; clusters: readonly Delivery[] }) {
   const there = clusters.filter((one) => progressOf(people, one).isThere).length;
-  if (people.length === 0) return <>Nobody of these belongs to the organization.</>;
-  if (clusters.length === 0) return <>There is no cluster in service that would have to know.</>;
+  if (people.length === 0) return <>None of these people is in the organization.</>;
+  if (clusters.length === 0) return <>No cluster in service is affected.</>;
   if (there === clusters.length)
-    return <>{there === 1 ? 'The cluster has' : `All ${there} clusters have`} what was changed.</>;
+    return <>{there === 1 ? 'The cluster is' : `All ${there} clusters are`} up to date.</>;
   return (
     <>
-      {there} of {clusters.length} clusters have what was changed.
+      {there} of {clusters.length} clusters are up to date.
     </>
   );
 }
@@ -101,7 +101,7 @@ function OnCluster({ people, cluster }: { people: readonly Person[]; cluster: De
           {cluster.cluster_name}
         </Link>
       }
-      tools={isThere ? <State kind="good">There</State> : <State kind="busy">On its way</State>}
+      tools={isThere ? <State kind="good">Up to date</State> : <State kind="busy">In progress</State>}
     >
       <Strip
         of={`people/${people.map(({ user_id: id }) => id).join()}/${cluster.cluster_id}`}

@@ -2,15 +2,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { components } from '../../../api/business.ts';
+import type { components } from '../../../api/generated/business.ts';
 import { csv } from '../../../domain/csv.ts';
 import { Until } from '../parts/access-state.tsx';
-import { AddMembers } from '../parts/add-members.tsx';
 import { AsCommand } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
-import { ChangePermissions, ChangeRole, RemoveMember, type Subject } from '../parts/member-forms.tsx';
 import { Loaded, Page, Panel } from '../parts/page.tsx';
-import type { Permission } from '../parts/permission-choice.tsx';
+import { AddMembers } from '../parts/people/add-members.tsx';
+import { ChangePermissions, ChangeRole, RemoveMember, type Subject } from '../parts/people/member-forms.tsx';
+import type { Permission } from '../parts/people/permission-choice.tsx';
 import { Shape } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
@@ -100,14 +100,14 @@ export function MembersPage() {
               <MemberTable rows={rows} catalog={catalog} act={permissions.data ? setDoing : undefined} />
             ) : (
               <p className="loading" role="status">
-                Reading…
+                Loading…
               </p>
             )
           }
         </Loaded>
         <p className="soft small">
           <Shape kind="good" /> granted, <Shape kind="busy" /> included in another permission,{' '}
-          <Shape kind="warn" /> by role: owners and admins hold everything.
+          <Shape kind="warn" /> by role: owners and admins have everything.
         </p>
       </Panel>
       {members.data && others.length > 0 && <Others grants={others} />}
@@ -174,7 +174,7 @@ function mayManage({ member }: Row, { isManager, membership }: Who): boolean {
   return isManager && (member.role !== 'owner' || membership?.role === 'owner');
 }
 
-/** What can be changed of somebody. */
+/** What can be changed about a member. */
 function Choice({ row, act, close }: { row: Row; act: (doing: Doing) => void; close: () => void }) {
   const who = useWho();
   const { email, role } = row.member;
@@ -242,7 +242,7 @@ function MemberTable({
     columns.push({ name: 'Until', cell: (row) => <Ends of={row} /> });
   if (act) {
     columns.push({
-      name: 'Do',
+      name: 'Actions',
       cell: (row) => (
         <button
           type="button"
@@ -311,7 +311,7 @@ function Others({ grants }: { grants: readonly Grant[] }) {
   const { orgID } = useWho();
   return (
     <Panel
-      title="Not members, with a Kubernetes grant"
+      title="Kubernetes access without membership"
       tools={
         <AsCommand
           api="Business"
@@ -367,7 +367,7 @@ function exportRows(rows: readonly Row[], catalog: readonly Permission[]): void 
     row.grants.map(grantText).join('; '),
     [
       ...row.ends.map(([key, at]) => `${key} ${at}`),
-      ...row.grants.map(({ grant }) => grant.expires_at ?? 'open'),
+      ...row.grants.map(({ grant }) => grant.expires_at ?? 'no end date'),
     ].join('; '),
   ]);
   save('members.csv', 'text/csv', csv([head, ...body]));

@@ -3,14 +3,13 @@ import { useMutation } from '@tanstack/react-query';
 import { type ChangeEvent, useState } from 'react';
 import { bodyOf, business } from '../api.ts';
 import { installationTopics, type Lab, type LabPlan } from '../installation.ts';
-import { holdsStaff } from '../operator.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { InstallationNav } from '../parts/installation-nav.tsx';
 import { Plan } from '../parts/lab-plan.tsx';
 import { Page, Panel, Problem } from '../parts/page.tsx';
 import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
 import { save } from '../save.ts';
-import { useWho } from '../who.tsx';
+import { holdsStaff, useWho } from '../who.tsx';
 
 /** As much as the operation takes. */
 const mostBytes = 8 * 2 ** 20;
@@ -29,16 +28,12 @@ export function OperatorLabPage() {
   const [prune, setPrune] = useState(false);
   const [done, setDone] = useState<LabPlan>();
   const planning = useMutation({ mutationFn: () => plan(text, prune) });
-  const change = (next: { text?: string; prune?: boolean }) => {
+  const change = (next: Change) => {
     // What was planned was another file.
     planning.reset();
     setDone(undefined);
     if (next.text !== undefined) setText(next.text);
     if (next.prune !== undefined) setPrune(next.prune);
-  };
-  const choose = async ({ target }: ChangeEvent<HTMLInputElement>) => {
-    const file = target.files?.[0];
-    if (file && file.size <= mostBytes) change({ text: await file.text() });
   };
   const planned = planning.data;
   return (
@@ -47,7 +42,7 @@ export function OperatorLabPage() {
       sentence="The installation as one file: see what applying it would change, restart and end, then do it."
       actions={
         <button type="button" className="second" onClick={() => void exportLab()}>
-          Save the present one
+          Download the current file
         </button>
       }
     >
@@ -62,55 +57,19 @@ export function OperatorLabPage() {
           />
         }
       >
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (planning.isPending) return;
+        <FileForm
+          text={text}
+          prune={prune}
+          change={change}
+          planning={planning}
+          submit={() => {
             setDone(undefined);
             planning.mutate();
           }}
-        >
-          <label htmlFor="lab-file">Choose a file</label>
-          <input
-            id="lab-file"
-            type="file"
-            accept=".yaml,.yml,.json"
-            onChange={(event) => void choose(event)}
-          />
-          <label htmlFor="lab">
-            Or paste it{' '}
-            <span className="soft">(YAML; paths in it are absolute, on the host of the service)</span>
-          </label>
-          <textarea
-            id="lab"
-            rows={12}
-            spellCheck={false}
-            autoComplete="off"
-            value={text}
-            required
-            maxLength={mostBytes}
-            onChange={(event) => change({ text: event.target.value })}
-          />
-          <label className="check">
-            <input
-              type="checkbox"
-              checked={prune}
-              onChange={(event) => change({ prune: event.target.checked })}
-            />
-            <span>
-              Prune <span className="soft">members, grants and clusters that the file leaves out go</span>
-            </span>
-          </label>
-          {planning.error && <Problem error={planning.error} />}
-          <div className="buttons">
-            <button type="submit" aria-disabled={planning.isPending}>
-              {planning.isPending ? 'Planning…' : 'Show the plan'}
-            </button>
-          </div>
-        </form>
+        />
       </Panel>
       {planned && !done && (
-        <Panel title="What it would do">
+        <Panel title="Planned changes">
           <Plan plan={planned.plan} none="Nothing would change." />
           {mayApply && planned.plan.changes.length > 0 && (
             <Apply
@@ -123,15 +82,79 @@ export function OperatorLabPage() {
               cancel={() => planning.reset()}
             />
           )}
-          {!mayApply && <p className="soft">Applying it takes the staff key staff.operate.</p>}
+          {!mayApply && <p className="soft">Applying it needs the staff key staff.operate.</p>}
         </Panel>
       )}
       {done && (
-        <Panel title="Done">
-          <Plan plan={done} none="There was nothing to change any more." />
+        <Panel title="Applied">
+          <Plan plan={done} none="Nothing was left to change." />
         </Panel>
       )}
     </Page>
+  );
+}
+
+interface Change {
+  text?: string;
+  prune?: boolean;
+}
+
+function FileForm({
+  text,
+  prune,
+  change,
+  planning,
+  submit,
+}: {
+  text: string;
+  prune: boolean;
+  change: (next: Change) => void;
+  planning: { isPending: boolean; error: Error | null };
+  submit: () => void;
+}) {
+  const choose = async ({ target }: ChangeEvent<HTMLInputElement>) => {
+    const file = target.files?.[0];
+    if (file && file.size <= mostBytes) change({ text: await file.text() });
+  };
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!planning.isPending) submit();
+      }}
+    >
+      <label htmlFor="lab-file">Choose a file</label>
+      <input id="lab-file" type="file" accept=".yaml,.yml,.json" onChange={(event) => void choose(event)} />
+      <label htmlFor="lab">
+        Or paste it <span className="soft">(YAML; paths in it are absolute, on the host of the service)</span>
+      </label>
+      <textarea
+        id="lab"
+        rows={12}
+        spellCheck={false}
+        autoComplete="off"
+        value={text}
+        required
+        maxLength={mostBytes}
+        onChange={(event) => change({ text: event.target.value })}
+      />
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={prune}
+          onChange={(event) => change({ prune: event.target.checked })}
+        />
+        <span>
+          Prune <span className="soft">remove members, grants and clusters that the file does not list</span>
+        </span>
+      </label>
+      {planning.error && <Problem error={planning.error} />}
+      <div className="buttons">
+        <button type="submit" aria-disabled={planning.isPending}>
+          {planning.isPending ? 'Planning…' : 'Show the plan'}
+        </button>
+      </div>
+    </form>
   );
 }
 
@@ -152,7 +175,7 @@ function readLab(parse: () => unknown): Lab {
   } catch (error) {
     // Its first line says where; the lines after it repeat the file, which may hold what is not to be shown.
     const [first = ''] = String((error as Error).message).split('\n');
-    throw new Error(`This is no YAML: ${first}`);
+    throw new Error(`Not valid YAML: ${first}`);
   }
   if (typeof lab !== 'object' || lab === null || Array.isArray(lab))
     throw new Error('A lab file has sections, such as `organizations:`.');
@@ -183,7 +206,7 @@ function Apply({
         cancel={cancel}
       >
         <p role="status">
-          All of it is done, or nothing.
+          All changes are applied together, or none.
           {ended > 0 && ` ${ended} running ${ended === 1 ? 'job ends' : 'jobs end'}.`}
         </p>
       </WriteForm>

@@ -4,7 +4,6 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { bodyOf, business } from '../api.ts';
 import { installationTopics, type Machine, readOperatorMachines } from '../installation.ts';
-import { holdsStaff } from '../operator.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { InstallationNav } from '../parts/installation-nav.tsx';
@@ -14,7 +13,7 @@ import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
 import { readOperatorClusters } from '../reads.ts';
-import { useWho } from '../who.tsx';
+import { holdsStaff, useWho } from '../who.tsx';
 
 interface Doing {
   machine: Machine;
@@ -70,7 +69,7 @@ export function OperatorMachinesPage() {
           <Loaded of={machines}>
             {(list) =>
               list.length === 0 ? (
-                <Empty>It has reported no machine yet.</Empty>
+                <Empty>No machines reported yet.</Empty>
               ) : (
                 <MachineTable machines={list} act={setDoing} />
               )
@@ -89,14 +88,14 @@ function Sentence({ name, machines }: { name: string; machines: readonly Machine
   return (
     <>
       {name} has {machines.length} {machines.length === 1 ? 'machine' : 'machines'}: {kept} quarantined,{' '}
-      {away} otherwise out of work.
+      {away} otherwise unavailable.
     </>
   );
 }
 
 function stateOf({ lifecycle_state: state, ready, phase, stale }: Machine): { kind: Kind; text: string } {
   if (state === 'quarantined') return { kind: 'warn', text: 'Quarantined' };
-  if (stale) return { kind: 'none', text: 'Not reported lately' };
+  if (stale) return { kind: 'none', text: 'Not reporting' };
   if (ready === undefined) return { kind: 'none', text: 'Not reported' };
   return { kind: ready ? 'good' : 'bad', text: phase || (ready ? 'Ready' : 'Not ready') };
 }
@@ -123,7 +122,7 @@ function MachineTable({ machines, act }: { machines: readonly Machine[]; act: (d
     {
       name: 'In use',
       isNumber: true,
-      cell: (one) => (one.stale ? 'not known' : (one.gpus_in_use ?? 'not known')),
+      cell: (one) => (one.stale ? 'unknown' : (one.gpus_in_use ?? 'unknown')),
     },
     { name: 'GPUs', isNumber: true, cell: (one) => one.gpu_count ?? '–' },
     { name: 'Model', cell: (one) => one.gpu_model ?? '–' },
@@ -131,7 +130,7 @@ function MachineTable({ machines, act }: { machines: readonly Machine[]; act: (d
   ];
   if (mayAct)
     columns.push({
-      name: 'Do',
+      name: 'Actions',
       cell: (machine) => (
         <span className="buttons inline">
           {machine.lifecycle_state !== 'admitted' && (
@@ -159,9 +158,8 @@ function MachineTable({ machines, act }: { machines: readonly Machine[]; act: (d
 }
 
 const consequences = {
-  admit: 'It may do work again, and its free GPUs count as free.',
-  quarantine:
-    'It is kept from work, and its GPUs count as free no more. Jobs that run there are not ended by this.',
+  admit: 'It accepts work again, and its free GPUs count as free.',
+  quarantine: 'It accepts no new work, and its GPUs no longer count as free. Running jobs continue.',
 };
 
 function Change({

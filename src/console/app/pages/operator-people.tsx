@@ -3,16 +3,15 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { type Person, readPeople } from '../installation.ts';
-import { holdsStaff } from '../operator.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { InstallationNav } from '../parts/installation-nav.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
-import { AddPerson, Lifecycle, StaffKeys } from '../parts/person-forms.tsx';
-import { Identities } from '../parts/person-identities.tsx';
+import { AddPerson, Lifecycle, StaffKeys } from '../parts/people/person-forms.tsx';
+import { Identities } from '../parts/people/person-identities.tsx';
 import { State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
-import { useWho } from '../who.tsx';
+import { holdsStaff, useWho } from '../who.tsx';
 
 type Doing = { kind: 'add' } | { kind: 'staff' | 'lifecycle' | 'identities'; person: Person };
 
@@ -31,7 +30,7 @@ export function OperatorPeoplePage() {
       actions={
         mayAct && (
           <button type="button" onClick={() => setDoing({ kind: 'add' })}>
-            Add somebody…
+            Add person…
           </button>
         )
       }
@@ -47,7 +46,7 @@ export function OperatorPeoplePage() {
         <Loaded of={people}>
           {(data) =>
             data.people.length === 0 ? (
-              <Empty>Nobody has the address {email}.</Empty>
+              <Empty>No one has the address {email}.</Empty>
             ) : (
               <>
                 <PeopleTable people={data.people} act={setDoing} mayAct={mayAct} />
@@ -129,11 +128,11 @@ function PeopleTable({
       cell: ({ last_sign_in_at: at }) => (at === undefined ? 'never' : <Age at={at} />),
     },
     {
-      name: 'Access lapses',
+      name: 'Access expires',
       cell: ({ access_lapses_at: at }) => (at === undefined ? '–' : <Age at={at} />),
     },
     {
-      name: 'Do',
+      name: 'Actions',
       cell: (person) => (
         <span className="buttons inline">
           <Button kind="identities" person={person} act={act}>

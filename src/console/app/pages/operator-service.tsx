@@ -1,5 +1,6 @@
 /** For operators: the service's own keys and how each is replaced, and its backups. */
 import { useQuery } from '@tanstack/react-query';
+import { formatBytes } from '../../../domain/units.ts';
 import { type Installation, readInstallation } from '../installation.ts';
 import { AsCommand, CopyLine } from '../parts/copy.tsx';
 import { InstallationNav } from '../parts/installation-nav.tsx';
@@ -41,9 +42,9 @@ function Command() {
 }
 
 const titles: Record<Keys['kind'], string> = {
-  host: 'Key that the gateway shows to people',
-  client: 'Key that the gateway shows to login nodes',
-  issuer: 'Key that sign-ins are signed with',
+  host: 'Gateway host key',
+  client: 'Gateway key for login nodes',
+  issuer: 'Sign-in signing key',
 };
 
 function Sentence({ of: { keys, backup } }: { of: Installation }) {
@@ -74,10 +75,6 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
-function size(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-}
-
 function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { backup: Backup }) {
   return (
     <>
@@ -93,24 +90,24 @@ function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { bac
         <Fact name="Last backup">
           {last ? (
             <>
-              <Moment at={last.at} />, {size(last.bytes)}, <code>{last.file}</code>
+              <Moment at={last.at} />, {formatBytes(last.bytes)}, <code>{last.file}</code>
             </>
           ) : (
             <State kind="warn">None known</State>
           )}
         </Fact>
-        <Fact name="Verified: written and read back whole">
-          {kept ? <Moment at={kept.at} /> : <State kind="none">None made by itself</State>}
+        <Fact name="Last verified backup">
+          {kept ? <Moment at={kept.at} /> : <State kind="none">None on schedule</State>}
         </Fact>
-        <Fact name="Last rehearsal of a restore">
+        <Fact name="Last restore drill">
           {drill ? (
             <>
-              <State kind={drill.good ? 'good' : 'bad'}>{drill.good ? 'Good' : 'Not good'}</State>{' '}
+              <State kind={drill.good ? 'good' : 'bad'}>{drill.good ? 'Passed' : 'Failed'}</State>{' '}
               <Moment at={drill.at} />, of <code>{drill.file}</code>
             </>
           ) : (
             <>
-              <State kind="warn">Never, on this host</State> <code>andromeda restore --drill</code> tries one.
+              <State kind="warn">Never, on this host</State> <code>andromeda restore --drill</code> runs one.
             </>
           )}
         </Fact>
@@ -122,7 +119,7 @@ function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { bac
             </>
           ) : (
             <>
-              None by itself: set <code>backup</code> in the configuration.
+              Not scheduled: set <code>backup</code> in the configuration.
             </>
           )}
         </Fact>
@@ -135,19 +132,17 @@ function KeyFacts({ keys: { current, next, previous, next_step: step } }: { keys
   return (
     <>
       <dl className="facts roomy-facts">
-        <Fact name="In use">
+        <Fact name="Active">
           <KeyLine of={current} since="since" />
         </Fact>
-        <Fact name="Announced, to take its place">
-          {next ? <KeyLine of={next} since="announced" /> : 'None'}
-        </Fact>
+        <Fact name="Announced next key">{next ? <KeyLine of={next} since="announced" /> : 'None'}</Fact>
         {previous && (
-          <Fact name="From before: it still holds">
+          <Fact name="Previous key, still accepted">
             <KeyLine of={previous} since="since" />
           </Fact>
         )}
       </dl>
-      <h3>The next step, on the host of the service</h3>
+      <h3>Next step, on the service host</h3>
       <CopyLine text={step.command} label="the command" />
       <p className="soft small">{step.advice} Then reload the service.</p>
     </>
@@ -165,7 +160,7 @@ function KeyLine({ of: { id, line, since }, since: word }: { of: Key; since: str
       )}
       {line !== undefined && (
         <details>
-          <summary>Its line</summary>
+          <summary>Public key</summary>
           <CopyLine text={line} label={`the key ${id}`} />
         </details>
       )}

@@ -2,7 +2,8 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
-import type { components } from '../../../api/business.ts';
+import type { components } from '../../../api/generated/business.ts';
+import { count } from '../count.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { InstallationNav } from '../parts/installation-nav.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
@@ -41,9 +42,7 @@ export function OperatorPage() {
         <Loaded of={clusters}>
           {() =>
             rows.length === 0 ? (
-              <Empty>
-                There is no cluster yet. Take one into service with `andromeda admin cluster add`.
-              </Empty>
+              <Empty>No clusters yet. Add one with `andromeda admin cluster add`.</Empty>
             ) : (
               <SideTable rows={rows} />
             )
@@ -85,30 +84,33 @@ function rowsOf(cluster: Cluster): Row[] {
 }
 
 function Sentence({ rows }: { rows: readonly Row[] }) {
-  const of = (...kinds: Kind[]) => rows.filter((row) => kinds.includes(stateOf(row).kind)).length;
+  const clusters = [...Map.groupBy(rows, ({ cluster }) => cluster.cluster.id).values()];
+  const of = (...kinds: Kind[]) =>
+    clusters.filter((sides) => sides.some((row) => kinds.includes(stateOf(row).kind))).length;
   const [bad, moving] = [of('bad'), of('busy', 'warn')];
-  const total = `${rows.length} ${rows.length === 1 ? 'side' : 'sides'} of clusters`;
-  if (bad > 0) return <>{`${bad} of ${total} ${bad === 1 ? 'needs' : 'need'} you.`}</>;
-  if (moving > 0) return <>{`${moving} of ${total} ${moving === 1 ? 'is' : 'are'} on the way or silent.`}</>;
-  return <>Everything is converged: {total}.</>;
+  const total = count(clusters.length, 'cluster');
+  if (bad > 0) return <>{`${bad} of ${total} ${bad === 1 ? 'needs' : 'need'} attention.`}</>;
+  if (moving > 0)
+    return <>{`${moving} of ${total} ${moving === 1 ? 'is' : 'are'} updating or not reporting.`}</>;
+  return <>{clusters.length === 1 ? '1 cluster, in sync.' : `${total}, all in sync.`}</>;
 }
 
-/** The first of these that holds: what needs somebody comes before what only takes time. */
+/** The first of these that holds: what needs an operator comes before what only takes time. */
 function stateOf({ cluster: { cluster }, side, list }: Row): { kind: Kind; text: string } {
   if (cluster.state === 'released') return { kind: 'none', text: 'Released' };
-  if (side.failure !== null || list?.state === 'failed') return { kind: 'bad', text: 'Needs you' };
+  if (side.failure !== null || list?.state === 'failed') return { kind: 'bad', text: 'Needs attention' };
   if (list?.state === 'rejected') return { kind: 'bad', text: 'Rejected' };
   if (side.state === 'unreachable') return { kind: 'bad', text: 'Unreachable' };
-  if (side.state === 'stale') return { kind: 'warn', text: 'Silent' };
+  if (side.state === 'stale') return { kind: 'warn', text: 'Not reporting' };
   if (cluster.state === 'releasing') return { kind: 'busy', text: 'Being released' };
   const isThere = side.state === 'reported' && (!list || list.state === 'converged');
-  if (cluster.state !== 'active' || !isThere) return { kind: 'busy', text: 'On its way' };
-  return { kind: 'good', text: 'Converged' };
+  if (cluster.state !== 'active' || !isThere) return { kind: 'busy', text: 'Updating' };
+  return { kind: 'good', text: 'In sync' };
 }
 
 /** How far this side has come. What a silent one had, it is taken to have. */
 function stepsOf({ side, list }: Row): Step[] {
-  // What cannot be looked at may well have what it had.
+  // An unreachable side may still have what it had.
   const failed = side.failure !== null && side.state !== 'unreachable';
   const isBroken = failed && list?.state === 'converged';
   const isObserved = side.state === 'reported';
@@ -145,8 +147,8 @@ function missingOf({ side, list }: Row): string {
   if (list?.state === 'rejected') return 'The platform refused the access list.';
   if (side.state === 'unreported') return 'It has not reported yet.';
   if (side.state === 'unreachable') return 'The last attempt to look at it failed.';
-  if (side.state === 'stale') return 'It has not reported lately: what it has now is not known.';
-  return 'The next pass brings it there.';
+  if (side.state === 'stale') return 'It has not reported recently, so its state is unknown.';
+  return 'The next sync applies it.';
 }
 
 function SideTable({ rows }: { rows: readonly Row[] }) {
@@ -173,7 +175,7 @@ function SideTable({ rows }: { rows: readonly Row[] }) {
           ),
         },
         {
-          name: 'Side',
+          name: 'Scheduler',
           cell: ({ cluster, side }) => (
             <div className="two">
               <div>{side.side === 'slurm' ? 'Slurm' : 'Kubernetes'}</div>
@@ -189,7 +191,7 @@ function SideTable({ rows }: { rows: readonly Row[] }) {
           },
         },
         {
-          name: 'Way',
+          name: 'Progress',
           cell: (row) => (
             <div className="way">
               <Strip
@@ -213,10 +215,10 @@ function SideTable({ rows }: { rows: readonly Row[] }) {
           ),
         },
         {
-          name: 'Changes',
+          name: 'Audit trail',
           cell: ({ cluster }) => (
             <Link to="/audit" search={{ cluster: cluster.cluster.id }}>
-              Who did what
+              Show entries
             </Link>
           ),
         },

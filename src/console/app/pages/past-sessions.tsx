@@ -1,7 +1,7 @@
 /** SSH sessions that are over: everybody's for operators who may read the trail, and one's own. The filters are in the address. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { holdsStaff } from '../operator.ts';
+import { count } from '../count.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Filters } from '../parts/filters.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
@@ -19,7 +19,7 @@ import {
   sessionSearch,
   type Whose,
 } from '../sessions.ts';
-import { useWho } from '../who.tsx';
+import { holdsStaff, useWho } from '../who.tsx';
 
 export function PastSessionsPage() {
   return <PastSessions whose="all" search={useSearch({ from: '/frame/past' })} />;
@@ -40,7 +40,7 @@ function PastSessions({ whose, search }: { whose: Whose; search: SessionSearch }
   const show = (wish: SessionSearch, replace = false) => void navigate({ to, search: wish, replace });
   return (
     <Page
-      title={whose === 'own' ? 'Your earlier sessions' : 'Past sessions'}
+      title={whose === 'own' ? 'My session history' : 'Ended sessions'}
       isWide
       sentence={past.data && <Sentence sessions={past.data} whose={whose} />}
     >
@@ -56,7 +56,7 @@ function PastSessions({ whose, search }: { whose: Whose; search: SessionSearch }
         }
       />
       <Panel
-        title="SSH sessions that are over"
+        title="Ended SSH sessions"
         tools={
           <>
             <SaveAll
@@ -73,7 +73,7 @@ function PastSessions({ whose, search }: { whose: Whose; search: SessionSearch }
         <Loaded of={past}>
           {(list) =>
             list.length === 0 ? (
-              <Empty action={<Link to={to}>Show all</Link>}>No session that is over fits.</Empty>
+              <Empty action={<Link to={to}>Show all</Link>}>No ended session matches these filters.</Empty>
             ) : (
               <PastTable
                 sessions={list}
@@ -94,7 +94,7 @@ function PastSessions({ whose, search }: { whose: Whose; search: SessionSearch }
 const about = [
   { name: 'person', label: 'Person', type: 'text', hint: 'Address or ID' },
   { name: 'cluster', label: 'Cluster', type: 'text', hint: 'Name or ID' },
-  { name: 'address', label: 'From where', type: 'text', hint: 'IP address' },
+  { name: 'address', label: 'Source address', type: 'text', hint: 'IP address' },
   { name: 'key', label: 'Key', type: 'text', hint: 'Fingerprint or ID' },
 ] as const;
 const days = [
@@ -117,13 +117,13 @@ function useClusterNames(whose: Whose): (session: PastSession) => string {
 
 function Sentence({ sessions, whose }: { sessions: readonly PastSession[]; whose: Whose }) {
   const [last] = sessions;
-  if (!last) return <>None is over that fits.</>;
+  if (!last) return <>No session matches.</>;
   const people = new Set(sessions.map((one) => one.user_id)).size;
   return (
     <>
-      The last{whose === 'own' ? ' of yours' : ''} ended <Age at={last.closed_at} />. On this page{' '}
-      {sessions.length === 1 ? 'is 1 session' : `are ${sessions.length} sessions`}
-      {whose === 'all' && `, of ${people} ${people === 1 ? 'person' : 'people'}`}.
+      The latest ended <Age at={last.closed_at} />. This page shows{' '}
+      {count(sessions.length, 'session', 'sessions')}
+      {whose === 'all' && ` of ${count(people, 'person', 'people')}`}.
     </>
   );
 }

@@ -5,8 +5,8 @@ import { useState } from 'react';
 import { csv } from '../../../domain/csv.ts';
 import { AccessStates, obstacleText, Until, WayIn } from '../parts/access-state.tsx';
 import { AsCommand } from '../parts/copy.tsx';
-import { ChangePermissions, ChangeRole, RemoveMember, type Subject } from '../parts/member-forms.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { ChangePermissions, ChangeRole, RemoveMember, type Subject } from '../parts/people/member-forms.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { Table } from '../parts/table.tsx';
@@ -32,7 +32,7 @@ export function PersonPage() {
         {(known) =>
           person === undefined ? (
             <Empty action={<Link to="/members">Members</Link>}>
-              Nobody with this ID is or was a member, or holds a grant here.
+              No one with this ID is or was a member here, or has a grant.
             </Empty>
           ) : (
             <>
@@ -56,7 +56,7 @@ function Sentence({ person }: { person: Person }) {
   return (
     <>
       {person.name === person.email ? '' : `${person.name}. `}
-      {who} who reaches {reached} of {total} {total === 1 ? 'cluster' : 'clusters'}.
+      {who}, with access to {reached} of {total} {total === 1 ? 'cluster' : 'clusters'}.
     </>
   );
 }
@@ -126,7 +126,7 @@ function About({ person }: { person: Person }) {
           value={
             person.username === undefined
               ? '–'
-              : `${person.username}${person.username_state === 'frozen' ? ', for good' : ', not used yet'}`
+              : `${person.username}${person.username_state === 'frozen' ? ', permanent' : ', not used yet'}`
           }
         />
         {person.member_since !== undefined && (
@@ -142,7 +142,7 @@ function About({ person }: { person: Person }) {
       <Actions person={person} />
       <h3>SSH keys</h3>
       {person.keys.length === 0 ? (
-        <p className="soft">No key is in use.</p>
+        <p className="soft">You have no active keys.</p>
       ) : (
         <Table
           name="keys"
@@ -154,7 +154,7 @@ function About({ person }: { person: Person }) {
             {
               name: 'State',
               cell: (key) =>
-                key.lapsed ? <State kind="warn">Lapsed</State> : <State kind="good">In use</State>,
+                key.lapsed ? <State kind="warn">Expired</State> : <State kind="good">Active</State>,
             },
           ]}
         />
@@ -186,7 +186,7 @@ function Reach({ person, clusters }: { person: Person; clusters: readonly Delive
   );
   return (
     <Panel
-      title="What they reach"
+      title="Access"
       tools={
         <button type="button" className="link small" onClick={() => exportRows(person, rows)}>
           Save as CSV
@@ -194,7 +194,7 @@ function Reach({ person, clusters }: { person: Person; clusters: readonly Delive
       }
     >
       {rows.length === 0 ? (
-        <p className="soft">Nothing on any cluster.</p>
+        <p className="soft">No access to any cluster.</p>
       ) : (
         <Table
           name="ways"
@@ -209,7 +209,7 @@ function Reach({ person, clusters }: { person: Person; clusters: readonly Delive
                 </Link>
               ),
             },
-            { name: 'Opens', cell: ({ way }) => <WayIn way={way} /> },
+            { name: 'Access', cell: ({ way }) => <WayIn way={way} /> },
             {
               name: 'Since',
               cell: ({ way }) => (

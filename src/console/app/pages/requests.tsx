@@ -1,7 +1,7 @@
 /** What members ask for: approve with one click or for another term, or decline with a reason. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { termText } from '../../../domain/access-request.ts';
+import { termText } from '../../../domain/access/request.ts';
 import { bodyOf, business } from '../api.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
 import { ApprovalPlan } from '../parts/approval-plan.tsx';
@@ -34,7 +34,7 @@ export function RequestsPage() {
   return (
     <Page title="Requests" sentence={open.data && <Sentence count={open.data.requests.length} />}>
       <Panel
-        title="Waiting"
+        title="Pending"
         tools={
           <AsCommand
             api="Business"
@@ -46,7 +46,7 @@ export function RequestsPage() {
         <Loaded of={open}>
           {({ requests }) =>
             requests.length === 0 ? (
-              <Empty>Nobody waits for you. Members ask on their page “My access”.</Empty>
+              <Empty>Members request access on their page “My access”.</Empty>
             ) : (
               requests.map((request) => (
                 <Waiting
@@ -61,18 +61,18 @@ export function RequestsPage() {
         </Loaded>
       </Panel>
       {newest && (
-        <Panel title={`Approved last: ${newest.email}`}>
+        <Panel title={`Last approved: ${newest.email}`}>
           <p>
             <code>{newest.permissions.join(', ')}</code> <RequestState request={newest} />
           </p>
           <ApprovalStrip request={newest} />
         </Panel>
       )}
-      <Panel title="Decided lately">
+      <Panel title="Recent decisions">
         <Loaded of={all}>
           {() =>
             decided.length === 0 ? (
-              <p className="soft">Nothing yet.</p>
+              <p className="soft">None yet.</p>
             ) : (
               <Table
                 name="decided requests"
@@ -80,11 +80,11 @@ export function RequestsPage() {
                 id={({ id }) => id}
                 text={(one) => `${one.email} ${one.permissions.join(' ')} ${one.state} ${one.reason}`}
                 columns={[
-                  { name: 'Who', cell: (one) => one.email },
-                  { name: 'What', cell: (one) => one.permissions.join(', ') },
+                  { name: 'Person', cell: (one) => one.email },
+                  { name: 'Permissions', cell: (one) => one.permissions.join(', ') },
                   { name: 'State', cell: (one) => <RequestState request={one} /> },
-                  { name: 'By', cell: (one) => one.decided_by ?? '–' },
-                  { name: 'Why', cell: (one) => one.decision_reason ?? one.reason },
+                  { name: 'Decided by', cell: (one) => one.decided_by ?? '–' },
+                  { name: 'Reason', cell: (one) => one.decision_reason ?? one.reason },
                   { name: 'When', cell: (one) => <Age at={one.decided_at ?? one.created_at} /> },
                 ]}
               />
@@ -99,10 +99,10 @@ export function RequestsPage() {
 }
 
 function Sentence({ count }: { count: number }) {
-  if (count === 0) return <>No request waits for a decision.</>;
+  if (count === 0) return <>No pending requests.</>;
   return (
     <>
-      {count} {count === 1 ? 'request waits' : 'requests wait'} for a decision.
+      {count} pending {count === 1 ? 'request' : 'requests'}.
     </>
   );
 }
@@ -120,17 +120,17 @@ function Waiting({
   const { email, permissions, hours, reason, created_at: since } = request;
   const approval = useWrite(approving(request, orgID));
   const isOwn = request.user_id === me.user.id;
-  const [lookedAt, setLookedAt] = useState<number>();
+  const [shownAt, setShownAt] = useState<number>();
   return (
     <section className="request" aria-label={`Request of ${email}`}>
       <p>
-        <b>{email}</b> asks for <code>{permissions.join(', ')}</code> {termText(hours)}
-        {cluster && <> on account of {cluster}</>}. <span className="soft">{<Age at={since} />}</span>
+        <b>{email}</b> requests <code>{permissions.join(', ')}</code> {termText(hours)}
+        {cluster && <> for {cluster}</>}. <span className="soft">{<Age at={since} />}</span>
       </p>
       <p>“{reason}”</p>
       {approval.error && <Problem error={approval.error} />}
       {isOwn ? (
-        <p className="soft">You asked for this: somebody else decides.</p>
+        <p className="soft">You cannot decide on your own request.</p>
       ) : (
         <p className="buttons">
           <button
@@ -143,7 +143,7 @@ function Waiting({
             Approve {termText(hours)}
           </button>
           <button type="button" className="second" onClick={() => act('term')}>
-            Another term…
+            Other duration…
           </button>
           <button type="button" className="second" onClick={() => act('decline')}>
             Decline…
@@ -151,14 +151,14 @@ function Waiting({
           <button
             type="button"
             className="link small"
-            aria-expanded={lookedAt !== undefined}
-            onClick={() => setLookedAt(lookedAt === undefined ? Date.now() : undefined)}
+            aria-expanded={shownAt !== undefined}
+            onClick={() => setShownAt(shownAt === undefined ? Date.now() : undefined)}
           >
-            What approving does
+            Preview changes
           </button>
         </p>
       )}
-      {lookedAt !== undefined && <ApprovalPlan request={request} now={lookedAt} />}
+      {shownAt !== undefined && <ApprovalPlan request={request} now={shownAt} />}
     </section>
   );
 }
@@ -188,15 +188,15 @@ function OtherTerm({ request, close }: { request: AccessRequest; close: () => vo
   const end = until !== '' ? new Date(until) : hours > 0 ? new Date(from + hours * 3_600_000) : undefined;
   const isAhead = end === undefined || end.getTime() > Date.now();
   return (
-    <Dialog title={`Another term for ${request.email}`} onClose={close}>
+    <Dialog title={`Approve ${request.email} for another duration`} onClose={close}>
       <WriteForm
         write={approving(request, orgID, close)}
         body={isAhead ? { expires_at: end?.toISOString() ?? null } : undefined}
         label="Approve"
-        usualReason="Approved for another term"
+        usualReason="Approved for another duration"
         cancel={close}
       >
-        <label htmlFor="other-term">For</label>
+        <label htmlFor="other-term">Duration</label>
         <TermSelect
           id="other-term"
           hours={hours}
@@ -219,8 +219,8 @@ function OtherTerm({ request, close }: { request: AccessRequest; close: () => vo
           {!isAhead
             ? 'That time has passed.'
             : end === undefined
-              ? 'It has no end.'
-              : `It ends by itself on ${end.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })}.`}
+              ? 'No end date.'
+              : `Ends on ${end.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })}.`}
         </p>
         {isAhead && <ApprovalPlan request={request} term={end?.toISOString() ?? null} now={from} />}
       </WriteForm>
@@ -242,12 +242,12 @@ function Decline({ request: { id, email }, close }: { request: AccessRequest; cl
       })
       .then(bodyOf);
   return (
-    <Dialog title={`Decline what ${email} asks for?`} onClose={close}>
+    <Dialog title={`Decline the request of ${email}?`} onClose={close}>
       <WriteForm
         write={{ form: `access.decline.${id}`, send, topics: [`requests/${orgID}`], onDone: close }}
         body={{}}
         label="Decline"
-        note={`${email} reads it; kept in the audit trail`}
+        note={`${email} sees it; kept in the audit trail`}
         danger
         cancel={close}
       />

@@ -20,8 +20,8 @@ export function SecurityPage() {
       sentence={
         sessions.data &&
         (count === 1
-          ? 'You are signed in with this browser, and with no other.'
-          : `You are signed in with ${count} browsers. End those that you do not know.`)
+          ? 'You are signed in with this browser only.'
+          : `You are signed in with ${count} browsers. Sign out any that you do not recognize.`)
       }
       actions={
         count > 1 && (
@@ -37,8 +37,8 @@ export function SecurityPage() {
           {({ sessions: list }) => <SessionTable sessions={list} end={(id) => ending.mutate(id)} />}
         </Loaded>
         <p className="soft small">
-          A sign-in ends after an hour in which nobody uses it, after twelve hours in any case, and when your
-          password changes. Terminals are signed out with <code>andromeda auth logout</code>.
+          A sign-in ends after an hour without use, after twelve hours at most, and when your password
+          changes. Terminals are signed out with <code>andromeda auth logout</code>.
         </p>
       </Panel>
     </Page>
@@ -55,12 +55,12 @@ function SessionTable({ sessions, end }: { sessions: readonly BrowserSession[]; 
         { name: 'Browser', cell: (one) => browserOf(one.program) },
         { name: 'Address', cell: (one) => one.address },
         { name: 'Since', cell: (one) => <Age at={one.signedInAt} /> },
-        { name: 'Used', cell: (one) => <Age at={one.usedAt} /> },
+        { name: 'Last used', cell: (one) => <Age at={one.usedAt} /> },
         {
-          name: 'Do',
+          name: 'Actions',
           cell: (one) =>
             one.current ? (
-              <State kind="good">This one</State>
+              <State kind="good">This browser</State>
             ) : (
               <button type="button" className="second small" onClick={() => end(one.id)}>
                 Sign out

@@ -1,21 +1,21 @@
 import { useSearch } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { goOnWhenSignedIn, signInAt } from '../api.ts';
-import { Mark } from '../frame.tsx';
+import { Mark } from '../parts/mark.tsx';
 
 const reasons: Record<string, string> = {
   issuer_away: 'The sign-in service cannot be reached at the moment. Try again in a minute.',
   unavailable: 'The service cannot reach its database at the moment. Try again in a minute.',
   no_account: 'There is no account here for this sign-in. Ask your operator for one.',
   deactivated: 'This account is deactivated. Ask your operator.',
-  ended: 'Your session has ended: it was signed out, or nobody used it for an hour.',
-  again: 'That sign-in took too long, or was begun in another window.',
+  ended: 'Your session has ended: it was signed out, or not used for an hour.',
+  again: 'That sign-in took too long, or was started in another window.',
   refused: 'The sign-in service did not sign you in.',
   busy: 'Too many sign-ins came from your network. Wait a minute, and sign in again.',
   failed: 'The sign-in failed. Try again.',
 };
 
-/** Where a browser is that nobody is signed in with. */
+/** The page for a browser that is not signed in. */
 export function SignedOutPage() {
   const { why, to = '/' } = useSearch({ from: '/signed-out' });
   // Who signed out on purpose stays here.

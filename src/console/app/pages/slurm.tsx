@@ -21,21 +21,19 @@ export function SlurmPage() {
   const stored = useQuery(readStored(clusterId, orgID));
   const status = useQuery(readStatus(clusterId, orgID));
   const versions = useQuery(readVersions(clusterId, orgID));
-  const editor = useRef<EditorHandle>(undefined);
   const name = clusters.data?.find(({ id }) => id === clusterId)?.spec.name ?? clusterId;
   const refusal = [stored, status, versions].map(({ error }) => error).find(isForbidden);
-  const address = `/clusters/${clusterId}/scheduler-configuration`;
   return (
     <Page
       title={`Slurm configuration of ${name}`}
       actions={
         <Link to="/clusters/$clusterId" params={{ clusterId }}>
-          The cluster
+          Cluster
         </Link>
       }
       sentence={
         refusal
-          ? 'You may not see it.'
+          ? 'You do not have access.'
           : status.data && <Sentence status={status.data} newest={versions.data?.[0]} />
       }
     >
@@ -45,61 +43,51 @@ export function SlurmPage() {
           administrator.
         </Empty>
       ) : (
-        <>
-          <Panel
-            title="On the cluster"
-            tools={
-              <AsCommand
-                api="Platform"
-                cli={`andromeda slurm-config status ${name}`}
-                operation={`GET ${address}/status?businessOrgId=${orgID}`}
-              />
-            }
-          >
-            <Loaded of={status}>{(known) => <Progress status={known} clusterId={clusterId} />}</Loaded>
-          </Panel>
-          <Loaded of={stored}>
-            {(known) =>
-              // The editor has the cluster's name for good.
-              !clusters.isPending && (
-                <Editor
-                  key={clusterId}
-                  cluster={{ id: clusterId, name }}
-                  stored={known}
-                  versions={versions.data ?? []}
-                  isInService={status.data?.state !== 'not_in_service'}
-                  handle={editor}
-                />
-              )
-            }
-          </Loaded>
-          <Panel
-            title="History"
-            tools={
-              <AsCommand
-                api="Platform"
-                cli={`andromeda slurm-config history ${name}`}
-                operation={`GET ${address}/versions?businessOrgId=${orgID}`}
-              />
-            }
-          >
-            <Loaded of={versions}>
-              {(list) => (
-                <History
-                  clusterId={clusterId}
-                  versions={list}
-                  restore={
-                    status.data?.state === 'not_in_service'
-                      ? undefined
-                      : (text, generation) => editor.current?.restore(text, generation)
-                  }
-                />
-              )}
-            </Loaded>
-          </Panel>
-        </>
+        // The editor has the cluster's name for good.
+        !clusters.isPending && <Configuration key={clusterId} cluster={{ id: clusterId, name }} />
       )}
     </Page>
+  );
+}
+
+function Configuration({ cluster }: { cluster: { id: string; name: string } }) {
+  const { orgID } = useWho();
+  const { id, name } = cluster;
+  const stored = useQuery(readStored(id, orgID));
+  const status = useQuery(readStatus(id, orgID));
+  const versions = useQuery(readVersions(id, orgID));
+  const editor = useRef<EditorHandle>(undefined);
+  const isInService = status.data?.state !== 'not_in_service';
+  const restore = (text: string, generation: number) => editor.current?.restore(text, generation);
+  const command = (verb: string, path: string) => (
+    <AsCommand
+      api="Platform"
+      cli={`andromeda slurm-config ${verb} ${name}`}
+      operation={`GET /clusters/${id}/scheduler-configuration/${path}?businessOrgId=${orgID}`}
+    />
+  );
+  return (
+    <>
+      <Panel title="On the cluster" tools={command('status', 'status')}>
+        <Loaded of={status}>{(known) => <Progress status={known} clusterId={id} />}</Loaded>
+      </Panel>
+      <Loaded of={stored}>
+        {(known) => (
+          <Editor
+            cluster={cluster}
+            stored={known}
+            versions={versions.data ?? []}
+            isInService={isInService}
+            handle={editor}
+          />
+        )}
+      </Loaded>
+      <Panel title="History" tools={command('history', 'versions')}>
+        <Loaded of={versions}>
+          {(list) => <History clusterId={id} versions={list} restore={isInService ? restore : undefined} />}
+        </Loaded>
+      </Panel>
+    </>
   );
 }
 
@@ -109,23 +97,25 @@ function isForbidden(error: Error | null): error is ApiError {
 
 function Sentence({ status, newest }: { status: Status; newest: Version | undefined }) {
   const { generation, state, inForceGeneration } = status;
-  const number = <b>Number {generation}</b>;
-  const before = inForceGeneration ? `number ${inForceGeneration} stays in force` : 'what was there stays';
-  if (state === 'never_written') return <>Nothing was set yet: the cluster has what its site wrote.</>;
+  const number = <b>Version {generation}</b>;
+  const before = inForceGeneration
+    ? `version ${inForceGeneration} stays active`
+    : 'the previous one stays active';
+  if (state === 'never_written') return <>No configuration set yet: the cluster uses that of its site.</>;
   if (state === 'not_in_service') return <>The cluster is not in service, and takes no configuration.</>;
-  if (state === 'no_slurm') return <>{number} is kept, but the cluster has no Slurm that would take it up.</>;
+  if (state === 'no_slurm') return <>{number} is saved, but the cluster does not run Slurm.</>;
   if (state === 'refused')
     return (
       <>
-        {number} was tried out and not taken; {before}.
+        {number} was tested and rejected; {before}.
       </>
     );
-  if (state === 'failed') return <>{number} could not be applied yet; it is tried again.</>;
-  if (state === 'unknown') return <>{number} is set; what the cluster has is not known at the moment.</>;
-  if (state !== 'in_force') return <>{number} is on its way to the cluster.</>;
+  if (state === 'failed') return <>{number} could not be applied yet and will be retried.</>;
+  if (state === 'unknown') return <>{number} is set; the state of the cluster is unknown.</>;
+  if (state !== 'in_force') return <>{number} is being applied.</>;
   return (
     <>
-      {number} is in force
+      {number} is active
       {newest?.generation === generation && (
         <>
           , set by {newest.author.email} <Age at={newest.createdAt} />
@@ -137,11 +127,11 @@ function Sentence({ status, newest }: { status: Status; newest: Version | undefi
 }
 
 const missing: Partial<Record<Status['state'], string>> = {
-  saved: 'The platform passes it on with the next access list.',
-  applying: 'The cluster tries it out, on a copy first; what does not work is not taken.',
-  unknown: 'The cluster has not reported lately.',
+  saved: 'It is sent with the next access list.',
+  applying: 'The cluster tests it on a copy first and rejects it if it does not work.',
+  unknown: 'The cluster has not reported recently.',
   failed: 'It could not be applied.',
-  refused: 'The cluster did not take it.',
+  refused: 'The cluster rejected it.',
 };
 
 function Progress({ status, clusterId }: { status: Status; clusterId: string }) {
@@ -164,9 +154,9 @@ function Progress({ status, clusterId }: { status: Status; clusterId: string }) 
           : 'waiting';
   const steps: Step[] = [
     { name: 'saved', state: 'done', at: savedAt },
-    { name: 'passed on', state: isPassedOn ? 'done' : 'busy' },
-    { name: 'tried out', state: tried },
-    { name: 'in force', state: state === 'in_force' ? 'done' : 'waiting' },
+    { name: 'sent', state: isPassedOn ? 'done' : 'busy' },
+    { name: 'tested', state: tried },
+    { name: 'active', state: state === 'in_force' ? 'done' : 'waiting' },
   ];
   return (
     <>
@@ -177,7 +167,7 @@ function Progress({ status, clusterId }: { status: Status; clusterId: string }) 
       />
       <p className="soft small">
         Last report: <Reported clusterId={clusterId} at={observedAt} />
-        {state !== 'in_force' && inForceGeneration ? `; it has number ${inForceGeneration}` : ''}.
+        {state !== 'in_force' && inForceGeneration ? `; it has version ${inForceGeneration}` : ''}.
       </p>
     </>
   );

@@ -4,8 +4,8 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { AsCommand } from '../parts/copy.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
-import { LoginLines, LoginStrip, useSshAccess } from '../parts/login.tsx';
 import { Empty, Loaded, Page } from '../parts/page.tsx';
+import { LoginLines, LoginStrip, useSshAccess } from '../parts/people/login.tsx';
 import { State } from '../parts/state.tsx';
 import { Age } from '../parts/time.tsx';
 import { type ClusterItem, readClusters, readKeys, readSshAccess } from '../reads.ts';
@@ -61,20 +61,20 @@ export function StartPage() {
             For the <code>andromeda</code> command: <a href="/download">download the client</a>.
           </p>
         </StepItem>
-        <StepItem title="On its way to the clusters" isDone={isOpen}>
+        <StepItem title="Access on the clusters" isDone={isOpen}>
           {newest ? (
             <EachCluster clusters={slurm}>
               {(cluster) => <OnItsWay cluster={cluster} newest={newest} />}
             </EachCluster>
           ) : (
-            <p className="soft">Begins by itself when you have registered a key, and takes seconds.</p>
+            <p className="soft">Starts when you have registered a key and takes a few seconds.</p>
           )}
         </StepItem>
         <StepItem title="Log in" isDone={isOpen}>
           {newest ? (
             <EachCluster clusters={slurm}>{(cluster) => <LogIn cluster={cluster} />}</EachCluster>
           ) : (
-            <p className="soft">Here will be the line to copy into your terminal.</p>
+            <p className="soft">The command for your terminal will appear here.</p>
           )}
         </StepItem>
       </ol>
@@ -94,12 +94,11 @@ function Sentence({
   isReady: boolean;
 }) {
   const { orgID } = useWho();
-  if (orgID === '') return <>You belong to no organization yet: ask an owner of yours to add you.</>;
-  if (!isReady) return <>Looking…</>;
-  if (!hasKey) return <>Three steps to a shell. The first: register an SSH key.</>;
-  if (clusters.length === 0)
-    return <>There is no cluster that you may see: ask an owner of your organization.</>;
-  if (open.length === 0) return <>Your key is registered, and on its way.</>;
+  if (orgID === '') return <>You are not in an organization yet. Ask an owner to add you.</>;
+  if (!isReady) return <>Loading…</>;
+  if (!hasKey) return <>Three steps to a shell. First, register an SSH key.</>;
+  if (clusters.length === 0) return <>You cannot see any clusters yet. Ask an owner of your organization.</>;
+  if (open.length === 0) return <>Your key is registered and is being applied.</>;
   return (
     <>
       You can log in to <b>{new Intl.ListFormat('en').format(open)}</b>.
@@ -123,7 +122,7 @@ function EachCluster({
   clusters: readonly ClusterItem[];
   children: (cluster: ClusterItem) => ReactNode;
 }) {
-  if (clusters.length === 0) return <Empty>There is no cluster that you may see.</Empty>;
+  if (clusters.length === 0) return <Empty>You cannot see any clusters yet.</Empty>;
   return clusters.map((cluster) => <div key={cluster.id}>{children(cluster)}</div>);
 }
 
@@ -170,7 +169,7 @@ function LogIn({ cluster }: { cluster: ClusterItem }) {
   return (
     <>
       <h3>
-        {name} {data.ready ? <State kind="good">Open</State> : <State kind="busy">Not yet</State>}
+        {name} {data.ready ? <State kind="good">Ready</State> : <State kind="busy">Not ready</State>}
       </h3>
       <LoginLines cluster={cluster} access={data} />
     </>

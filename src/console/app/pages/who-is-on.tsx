@@ -2,8 +2,10 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
+import { formatBytes } from '../../../domain/units.ts';
 import { bodyOf, business } from '../api.ts';
-import { holdsStaff, readOpenSessions, type Session } from '../operator.ts';
+import { count } from '../count.ts';
+import { readOpenSessions, type Session } from '../operator.ts';
 import { AsCommand } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
@@ -12,8 +14,7 @@ import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
 import { readOperatorClusters } from '../reads.ts';
-import { size } from '../sessions.ts';
-import { useWho } from '../who.tsx';
+import { holdsStaff, useWho } from '../who.tsx';
 
 /** How long the gateway may take to end a session that was closed. */
 const endsWithinMs = 2_000;
@@ -33,12 +34,12 @@ export function WhoIsOnPage() {
   const columns = useColumns(clusterName, closed, setClosing);
   return (
     <Page
-      title="Who is on"
+      title="Active sessions"
       sentence={sessions.data && <Sentence sessions={sessions.data} />}
       actions={<ReadAgain of={sessions} />}
     >
       <Panel
-        title="Open SSH sessions"
+        title="Active SSH sessions"
         tools={
           <AsCommand api="Business" cli="andromeda admin session list" operation="GET /operator/sessions" />
         }
@@ -46,7 +47,7 @@ export function WhoIsOnPage() {
         <Loaded of={sessions}>
           {(list) =>
             list.length === 0 ? (
-              <Empty>Nobody is logged in through the gateway.</Empty>
+              <Empty>No one is logged in through the gateway.</Empty>
             ) : (
               <Table
                 name="sessions"
@@ -84,19 +85,15 @@ function useClusterNames(): (session: Session) => string {
 
 function Sentence({ sessions }: { sessions: readonly Session[] }) {
   const [oldest] = sessions;
-  if (!oldest) return <>Nobody is on.</>;
+  if (!oldest) return <>No active sessions.</>;
   const people = new Set(sessions.map((one) => one.user_id)).size;
   const clusters = new Set(sessions.map((one) => one.cluster_id)).size;
   return (
     <>
-      {count(people, 'person is', 'people are')} on, in {count(sessions.length, 'session', 'sessions')} on{' '}
+      {count(people, 'person', 'people')} in {count(sessions.length, 'session', 'sessions')} on{' '}
       {count(clusters, 'cluster', 'clusters')}; the oldest was opened <Age at={oldest.opened_at} />.
     </>
   );
-}
-
-function count(number: number, one: string, more: string): string {
-  return `${number} ${number === 1 ? one : more}`;
 }
 
 /** Who comes and goes is live; how much passed is as of when it was read. */
@@ -106,7 +103,7 @@ function ReadAgain({ of }: { of: UseQueryResult }) {
     <p className="as-of">
       As of <Age at={new Date(of.dataUpdatedAt).toISOString()} />{' '}
       <button type="button" className="second small" onClick={() => void of.refetch()}>
-        Read again
+        Refresh
       </button>
     </p>
   );
@@ -135,12 +132,12 @@ function useColumns(
     { name: 'Opened', cell: (one) => <Age at={one.opened_at} /> },
     { name: 'From', cell: (one) => one.remote_address },
     { name: 'Login node', cell: (one) => one.login_node },
-    { name: 'Sent', isNumber: true, cell: (one) => size(one.bytes_up) },
-    { name: 'Received', isNumber: true, cell: (one) => size(one.bytes_down) },
+    { name: 'Sent', isNumber: true, cell: (one) => formatBytes(one.bytes_up) },
+    { name: 'Received', isNumber: true, cell: (one) => formatBytes(one.bytes_down) },
     ...(holdsStaff(who, 'staff.operate')
       ? [
           {
-            name: 'Session',
+            name: 'Actions',
             cell: (one: Session) =>
               closed.has(one.id) ? (
                 <State kind="busy">Closing…</State>
@@ -178,8 +175,8 @@ function Close({
   return (
     <Dialog title={`Close the session of ${session.username}?`} onClose={cancel}>
       <p>
-        On {cluster}, from {session.remote_address}, opened <Age at={session.opened_at} />. What runs in its
-        terminal ends; jobs of Slurm go on. The person is told the reason and can log in again.
+        On {cluster}, from {session.remote_address}, opened <Age at={session.opened_at} />. Programs in its
+        terminal end; Slurm jobs continue. The person sees the reason and can log in again.
       </p>
       <WriteForm
         write={{ form: `session.close.${session.id}`, send, topics: ['ssh-sessions'], onDone }}

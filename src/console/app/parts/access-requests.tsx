@@ -1,8 +1,8 @@
 /** Asking for permissions, or for more time with them; and what became of that. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { components } from '../../../api/business.ts';
-import { termText } from '../../../domain/access-request.ts';
+import type { components } from '../../../api/generated/business.ts';
+import { termText } from '../../../domain/access/request.ts';
 import { bodyOf, business } from '../api.ts';
 import {
   type ClusterItem,
@@ -23,9 +23,9 @@ import { WriteForm, type WriteHeaders } from './write.tsx';
 export type AccessRequest = components['schemas']['AccessRequest'];
 
 /** Terms that are offered, in hours; 0: without an end. */
-export const terms = [4, 24, 7 * 24, 30 * 24, 90 * 24, 365 * 24, 0] as const;
+const terms = [4, 24, 7 * 24, 30 * 24, 90 * 24, 365 * 24, 0] as const;
 const usualTerm = 7 * 24;
-/** What somebody who may do nothing needs to log in. */
+/** The permissions that a person without any needs to log in. */
 const firstKeys = ['clusters.read', 'clusters.ssh'];
 
 export function TermSelect({
@@ -82,7 +82,7 @@ export function AskAccess({ wish, close }: { wish: Wish; close: () => void }) {
     setWanted(wanted.includes(key) ? wanted.filter((one) => one !== key) : [...wanted, key]);
   const keys = (catalog.data?.permissions ?? []).filter(({ key }) => !key.startsWith('organization.'));
   return (
-    <Dialog title={cluster ? `Ask for access to ${cluster.spec.name}` : 'Ask for access'} onClose={close}>
+    <Dialog title={cluster ? `Request access to ${cluster.spec.name}` : 'Request access'} onClose={close}>
       <WriteForm
         write={{
           form: `access.request.${orgID}`,
@@ -91,12 +91,12 @@ export function AskAccess({ wish, close }: { wish: Wish; close: () => void }) {
           onDone: close,
         }}
         body={wanted.length > 0 ? body : undefined}
-        label="Ask"
-        note="whoever decides reads it; kept in the audit trail"
+        label="Send request"
+        note="the approver sees it; kept in the audit trail"
         cancel={close}
       >
         <fieldset>
-          <legend>What</legend>
+          <legend>Permissions</legend>
           {keys.map(({ key, description }) => (
             <label key={key} className="check">
               <input type="checkbox" checked={wanted.includes(key)} onChange={() => toggle(key)} />
@@ -107,10 +107,10 @@ export function AskAccess({ wish, close }: { wish: Wish; close: () => void }) {
           ))}
         </fieldset>
         <label htmlFor="term">
-          How long <span className="soft">(from the approval on)</span>
+          Duration <span className="soft">(from approval)</span>
         </label>
         <TermSelect id="term" hours={hours} onChange={setHours} />
-        <p className="soft small">Permissions hold on every cluster of the organization.</p>
+        <p className="soft small">Permissions apply to every cluster of the organization.</p>
       </WriteForm>
       <AsCommand
         api="Business"
@@ -122,27 +122,27 @@ export function AskAccess({ wish, close }: { wish: Wish; close: () => void }) {
 }
 
 const states: Record<AccessRequest['state'], [Kind, string]> = {
-  open: ['busy', 'Waits for a decision'],
+  open: ['busy', 'Pending'],
   approved: ['good', 'Approved'],
   declined: ['bad', 'Declined'],
   withdrawn: ['none', 'Withdrawn'],
-  lapsed: ['none', 'Lapsed: nobody decided'],
+  lapsed: ['none', 'Expired without a decision'],
 };
 
 /** The state of a request in a shape and words, and until when. */
 export function RequestState({ request }: { request: AccessRequest }) {
   const { state, expires_at: end, lapses_at: lapse } = request;
   const hasEnded = state === 'approved' && end !== undefined && Date.parse(end) <= Date.now();
-  const [kind, words] = hasEnded ? (['none', 'Has ended'] as const) : states[state];
+  const [kind, label] = hasEnded ? (['none', 'Ended'] as const) : states[state];
   return (
     <>
-      <State kind={kind}>{words}</State>{' '}
+      <State kind={kind}>{label}</State>{' '}
       {state === 'open' && lapse && (
         <span className="soft">
-          lapses <Age at={lapse} />
+          expires <Age at={lapse} />
         </span>
       )}
-      {state === 'approved' && (end === undefined ? 'without an end' : <>until {<Moment at={end} />}</>)}
+      {state === 'approved' && (end === undefined ? 'no end date' : <>until {<Moment at={end} />}</>)}
     </>
   );
 }
@@ -158,19 +158,21 @@ export function ApprovalStrip({ request }: { request: AccessRequest }) {
     ({ slurm, kubernetes }) =>
       (slurm && slurm.state !== 'applied') || (kubernetes && !['applied', 'none'].includes(kubernetes.state)),
   );
-  const isTold = sides.every(({ slurm }) => slurm === undefined || slurm.accepted);
+  const isAccepted = sides.every(({ slurm }) => slurm === undefined || slurm.accepted);
   const message = late.flatMap(({ slurm, kubernetes }) => slurm?.message ?? kubernetes?.message ?? [])[0];
   const steps: Step[] = [
-    { name: 'Asked', state: 'done', at: request.created_at },
+    { name: 'Requested', state: 'done', at: request.created_at },
     { name: 'Approved', state: 'done', at: request.decided_at },
-    { name: 'Clusters told', state: isTold ? 'done' : 'busy' },
+    { name: 'Sent to clusters', state: isAccepted ? 'done' : 'busy' },
     {
-      name: 'In force',
-      state: !isTold ? 'waiting' : late.length === 0 ? 'done' : message ? 'failed' : 'busy',
+      name: 'Applied',
+      state: !isAccepted ? 'waiting' : late.length === 0 ? 'done' : message ? 'failed' : 'busy',
     },
   ];
   const missing = late.map(({ cluster_id: id }) => names.get(id) ?? id).join(', ');
-  return <Strip of={`request/${request.id}`} steps={steps} missing={message ?? `Not yet on ${missing}.`} />;
+  return (
+    <Strip of={`request/${request.id}`} steps={steps} missing={message ?? `Not applied yet on ${missing}.`} />
+  );
 }
 
 /** What the person holds until when, what they asked for, and asking for more. */
@@ -190,28 +192,28 @@ export function OwnAccess({
   const ending = Object.keys(held.data?.expires_at ?? {});
   return (
     <Panel
-      title="What I may do"
+      title="My permissions"
       tools={<AsCommand api="Business" cli="andromeda access list" operation="GET /me/access-requests" />}
     >
       <Loaded of={held}>
         {({ permissions, expires_at: ends = {} }) => (
           <>
-            {permissions.length === 0 && <p>You hold no permission in this organization.</p>}
+            {permissions.length === 0 && <p>You have no permissions in this organization.</p>}
             <ul className="plain">
               {permissions.map((key) => (
                 <li key={key}>
                   <code>{key}</code>{' '}
-                  {ends[key] === undefined ? 'without an end' : <>until {<Moment at={ends[key]} />}</>}
+                  {ends[key] === undefined ? 'no end date' : <>until {<Moment at={ends[key]} />}</>}
                 </li>
               ))}
             </ul>
             <p className="buttons">
               <button type="button" onClick={() => ask({ keys: permissions.length === 0 ? firstKeys : [] })}>
-                Ask for access…
+                Request access…
               </button>
               {ending.length > 0 && (
                 <button type="button" className="second" onClick={() => ask({ keys: ending })}>
-                  Ask for more time…
+                  Request more time…
                 </button>
               )}
             </p>
@@ -278,7 +280,7 @@ function Withdraw({
       .POST('/me/access-requests/{requestID}/withdraw', { params: { path: { requestID: id }, header } })
       .then(bodyOf);
   return (
-    <Dialog title="Withdraw what you asked for?" onClose={close}>
+    <Dialog title="Withdraw this request?" onClose={close}>
       <WriteForm
         write={{
           form: `access.withdraw.${id}`,
@@ -288,7 +290,7 @@ function Withdraw({
         }}
         body={{}}
         label="Withdraw"
-        usualReason="Not needed any more"
+        usualReason="No longer needed"
         cancel={close}
       />
       <AsCommand

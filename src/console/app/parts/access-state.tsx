@@ -1,4 +1,4 @@
-/** What somebody reaches on one cluster, as marks and words. */
+/** A person's access to one cluster, as marks and words. */
 import { type OnCluster, opensText, type Way, wayText } from '../people.ts';
 import { type Kind, State } from './state.tsx';
 import { Age } from './time.tsx';
@@ -9,12 +9,12 @@ const slurmKinds: Record<NonNullable<OnCluster['slurm']>['state'], Kind> = {
   failed: 'bad',
   unknown: 'warn',
 };
-const accounts = { ready: 'account', waiting_for_key: 'waits for a key', none: 'no account' } as const;
-const words = {
-  applied: 'there',
-  pending: 'on its way',
+const accounts = { ready: 'account ready', waiting_for_key: 'needs a key', none: 'no account' } as const;
+const labels = {
+  applied: 'applied',
+  pending: 'pending',
   failed: 'failed',
-  unknown: 'not known',
+  unknown: 'unknown',
   none: 'none',
 } as const;
 
@@ -27,7 +27,7 @@ export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
             kind={slurm.state === 'applied' && slurm.account !== 'ready' ? 'none' : slurmKinds[slurm.state]}
           >
             Slurm: {accounts[slurm.account]}
-            {slurm.state !== 'applied' && `, ${words[slurm.state]}`}
+            {slurm.state !== 'applied' && `, ${labels[slurm.state]}`}
           </State>
           {slurm.message !== undefined && <div className="soft long">{slurm.message}</div>}
         </div>
@@ -35,7 +35,7 @@ export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
       {kubernetes && (
         <div>
           <State kind={kubernetes.state === 'none' ? 'none' : slurmKinds[kubernetes.state]}>
-            Kubernetes: {words[kubernetes.state]}
+            Kubernetes: {labels[kubernetes.state]}
           </State>
           {kubernetes.message !== undefined && <div className="soft long">{kubernetes.message}</div>}
         </div>
@@ -46,7 +46,7 @@ export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
 
 /** When a way ends by itself. */
 export function Until({ at }: { at: string | undefined }) {
-  return at === undefined ? <span className="soft">open</span> : <Age at={at} />;
+  return at === undefined ? <span className="soft">no end date</span> : <Age at={at} />;
 }
 
 export function WayIn({ way }: { way: Way }) {
@@ -57,19 +57,19 @@ export function WayIn({ way }: { way: Way }) {
   );
 }
 
-/** Why somebody cannot log in at the moment, said of them. */
+/** Why a person cannot log in at the moment, in the third person. */
 const obstacles: Record<string, string> = {
-  key_revoked: 'They have no key that is in use.',
+  key_revoked: 'They have no active key.',
   access_removed: 'They have no SSH access.',
-  sign_in_lapsed: 'They have not signed in for too long; signing in brings it back.',
-  key_lapsed: 'Their keys are too old; a new one brings it back.',
+  sign_in_lapsed: 'They have not signed in for too long; signing in restores access.',
+  key_lapsed: 'Their keys are too old; a new key restores access.',
   cluster_inactive: 'The cluster is not in service.',
   named_user_required: 'They have no user name here.',
   no_keys: 'They have registered no SSH key yet.',
   no_login_nodes: 'The cluster has no login nodes.',
-  access_not_projected: 'The cluster has not been told of them yet.',
+  access_not_projected: 'The cluster does not have their account yet.',
   gateway_unavailable: 'No login node answers.',
-  observation_stale: 'The cluster has not reported for minutes, and nobody is let in until it does.',
+  observation_stale: 'The cluster has not reported for several minutes. Logins are closed until it does.',
   projection_pending: 'The cluster has not applied their keys yet.',
   projection_failed: 'The cluster could not apply the list.',
 };

@@ -1,6 +1,6 @@
 /** What approving a request would do on the clusters, shown before it is approved. */
 import { useQuery } from '@tanstack/react-query';
-import { approvedEnd, withApproved } from '../../../domain/access-request.ts';
+import { approvedEnd, withApproved } from '../../../domain/access/request.ts';
 import type { MemberChange } from '../people.ts';
 import { readMemberPermissions } from '../reads.ts';
 import { useWho } from '../who.tsx';

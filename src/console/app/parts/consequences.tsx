@@ -8,7 +8,7 @@ import { State } from './state.tsx';
 
 const pauseMs = 250;
 
-/** The plan of these changes; undefined while there is none, as while somebody types. */
+/** The plan of these changes; undefined while there is none, as while the person types. */
 export function usePlan(changes: MemberChange[]) {
   const { orgID } = useWho();
   const wanted = JSON.stringify(changes);
@@ -17,7 +17,7 @@ export function usePlan(changes: MemberChange[]) {
     const timer = setTimeout(() => setSettled(wanted), pauseMs);
     return () => clearTimeout(timer);
   }, [wanted]);
-  // While a change is being made, what it would do is not asked again: it would say that it is made already.
+  // No plan is read while the change is being made: it would report the change as made already.
   const isSending = useIsMutating() > 0;
   const plan = useQuery({
     ...readPlan(orgID, JSON.parse(settled) as MemberChange[]),
@@ -40,13 +40,17 @@ export function Consequences({
   children?: ReactNode;
 }) {
   return (
-    <section className="plan" aria-label="What it does" aria-busy={isWaiting}>
-      <h3>What it does</h3>
+    <section className="plan" aria-label="What will change" aria-busy={isWaiting}>
+      <h3>What will change</h3>
       {error ? (
         <Problem error={error} />
       ) : (
         <div role="status">
-          {plan ? <Effects plan={plan} /> : <p className="soft">{isWaiting ? 'Looking…' : 'Nothing yet.'}</p>}
+          {plan ? (
+            <Effects plan={plan} />
+          ) : (
+            <p className="soft">{isWaiting ? 'Loading…' : 'No changes yet.'}</p>
+          )}
           {plan?.changes.some(({ result }) => result === 'planned') && children}
         </div>
       )}
@@ -100,11 +104,12 @@ function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
     <div className="effect">
       <h4>{effect.cluster_name}</h4>
       <ul>
-        {added.length > 0 && <li>Login accounts that appear: {added.join(', ')}.</li>}
-        {removed.length > 0 && <li>Login accounts that go: {removed.join(', ')}. Their homes stay.</li>}
+        {added.length > 0 && <li>Login accounts added once an SSH key is registered: {added.join(', ')}.</li>}
+        {removed.length > 0 && <li>Login accounts removed: {removed.join(', ')}. Home directories stay.</li>}
         {waiting.length > 0 && (
           <li>
-            {waiting.join(', ')} {waiting.length === 1 ? 'gets' : 'get'} a login account with a first SSH key.
+            {waiting.join(', ')} {waiting.length === 1 ? 'gets' : 'get'} a login account after registering an
+            SSH key.
           </li>
         )}
         {restarts.length > 0 && <li>Restarts: {restarts.map((part) => parts[part]).join(', then ')}.</li>}

@@ -43,12 +43,12 @@ export function AsCommand({ cli, operation, api }: CommandOf) {
   return (
     <>
       <button type="button" className="link small" popoverTarget={id}>
-        As command
+        Show command
       </button>
       <div id={id} popover="auto" className="popover">
         <p className="label">In a terminal</p>
         <CopyLine text={cli} label="the command" />
-        <p className="label">The operation of the {api} API</p>
+        <p className="label">{api} API operation</p>
         <CopyLine text={operation} label="the operation" />
       </div>
     </>

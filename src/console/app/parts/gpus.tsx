@@ -1,5 +1,5 @@
 /** Nodes × GPUs as a picture: a row of squares for each node, of the shape and colour of what each GPU is. */
-import { describeGpuUsage } from '../../../domain/gpu-usage.ts';
+import { describeGpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import type { Machine, Usage } from '../reads.ts';
 import type { Kind } from './state.tsx';
 
@@ -9,7 +9,7 @@ type MachineUse = Usage['machines'][number];
 export function machineState({ lifecycle_state: state, observed }: Machine): { kind: Kind; word: string } {
   if (state === 'quarantined') return { kind: 'warn', word: 'Quarantined' };
   if (!observed || observed.freshness === 'unknown') return { kind: 'none', word: 'Not reported' };
-  if (observed.freshness === 'stale') return { kind: 'none', word: 'Not reported lately' };
+  if (observed.freshness === 'stale') return { kind: 'none', word: 'Not reporting' };
   if (!observed.ready) return { kind: 'bad', word: observed.phase || 'Not ready' };
   return { kind: 'good', word: observed.phase || 'Ready' };
 }
@@ -17,7 +17,7 @@ export function machineState({ lifecycle_state: state, observed }: Machine): { k
 /** A sentence such as "11 of 16 GPUs free on 2 nodes". */
 export function gpusOf({ gpus, machines }: Usage): string {
   const nodes = `${machines.length} ${machines.length === 1 ? 'node' : 'nodes'}`;
-  if (machines.length === 0) return 'No machine is known yet';
+  if (machines.length === 0) return 'No machines reported yet';
   if (gpus.total > 0) return `${describeGpuUsage(gpus)} on ${nodes}`;
   return `${machines.filter(({ takes_work: takesWork }) => takesWork === true).length} of ${nodes} ready`;
 }
@@ -35,11 +35,11 @@ function statesOf({
   return Array.from({ length: count }, (_, index) => (index < held ? 'used' : left));
 }
 
-const words: Record<GpuState, string> = {
+const labels: Record<GpuState, string> = {
   free: 'free',
   used: 'in use',
-  away: 'out of work',
-  unknown: 'not known',
+  away: 'unavailable',
+  unknown: 'unknown',
 };
 
 const mostNodes = 64;
@@ -70,10 +70,10 @@ function Node({ machine }: { machine: MachineUse }) {
     machine.takes_work === true ? 'free' : machine.takes_work === false ? 'away' : 'unknown';
   const states = all.length === 0 ? [own] : all.slice(0, mostGpus);
   const count = (state: GpuState) => all.filter((one) => one === state).length;
-  const told = (Object.keys(words) as GpuState[]).filter((state) => count(state) > 0);
+  const present = (Object.keys(labels) as GpuState[]).filter((state) => count(state) > 0);
   const title = [
     machine.name,
-    ...told.map((state) => `${count(state)} ${words[state]}`),
+    ...present.map((state) => `${count(state)} ${labels[state]}`),
     machine.reason ?? [],
   ].flat();
   return (
@@ -104,14 +104,14 @@ function Legend({ gpus: { free, in_use: used, away, unknown } }: Pick<Usage, 'gp
   const counts = { free, used, away, unknown };
   return (
     <ul className="legend">
-      {(Object.keys(words) as GpuState[])
+      {(Object.keys(labels) as GpuState[])
         .filter((state) => counts[state] > 0)
         .map((state) => (
           <li key={state}>
             <svg className="gpu-key" viewBox="0 0 12 12" aria-hidden="true">
               <Square x={0} state={state} />
             </svg>
-            {counts[state]} {words[state]}
+            {counts[state]} {labels[state]}
           </li>
         ))}
     </ul>
@@ -120,7 +120,7 @@ function Legend({ gpus: { free, in_use: used, away, unknown } }: Pick<Usage, 'gp
 
 const mostNamed = 5;
 
-/** The nodes that take no work, each with the reason that somebody gave. */
+/** The nodes that take no work, each with the reason given for it. */
 function Away({ machines }: { machines: readonly MachineUse[] }) {
   const away = machines.filter(({ takes_work: takesWork }) => takesWork === false);
   if (away.length === 0) return null;
@@ -128,7 +128,7 @@ function Away({ machines }: { machines: readonly MachineUse[] }) {
     <ul className="away small">
       {away.slice(0, mostNamed).map(({ id, name, reason }) => (
         <li key={id}>
-          <b>{name}</b> takes no work{reason === undefined ? '.' : `: ${reason}`}
+          <b>{name}</b> is unavailable{reason === undefined ? '.' : `: ${reason}`}
         </li>
       ))}
       {away.length > mostNamed && <li>and {away.length - mostNamed} more nodes</li>}

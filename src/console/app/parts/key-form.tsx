@@ -8,14 +8,14 @@ import { WriteForm, type WriteHeaders } from './write.tsx';
 function faultOf(text: string): string | undefined {
   if (text.trim() === '') return undefined;
   if (/PRIVATE KEY|BEGIN/.test(text)) {
-    return 'This is the private half of a key. It must never leave your machine: take the file that ends in .pub.';
+    return 'This is a private key, which must never leave your machine. Use the file that ends in .pub.';
   }
   if (/^(ssh-rsa|ssh-dss|ecdsa-)/.test(text.trim())) {
-    return 'Keys here are of the kind ed25519. Make one as shown below.';
+    return 'Only ed25519 keys are accepted. Create one as shown below.';
   }
   return /^ssh-ed25519 [A-Za-z0-9+/]{60,}={0,2}(\s|$)/.test(text.trim())
     ? undefined
-    : 'This is no public key: it is one line that begins with ssh-ed25519.';
+    : 'This is not a public key, which is one line that starts with ssh-ed25519.';
 }
 
 function send(body: { public_key: string }, header: WriteHeaders) {
@@ -58,7 +58,7 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
           {fault}
         </p>
         <label htmlFor="key-file">
-          Or from a file <span className="soft">(it ends in .pub)</span>
+          Or choose a file <span className="soft">(it ends in .pub)</span>
         </label>
         <input
           id="key-file"
@@ -84,12 +84,12 @@ const systems = [
 function MakeKey() {
   return (
     <details>
-      <summary>No key yet? Make one</summary>
+      <summary>No key yet? Create one</summary>
       {systems.map(({ name, make, show }) => (
         <div key={name}>
           <h3>{name}</h3>
-          <CopyLine text={make} label={`make a key on ${name}`} />
-          <CopyLine text={show} label={`show its public half on ${name}`} />
+          <CopyLine text={make} label={`create a key on ${name}`} />
+          <CopyLine text={show} label={`show the public key on ${name}`} />
         </div>
       ))}
       <p className="soft">Give it a passphrase. The file without .pub never leaves your machine.</p>

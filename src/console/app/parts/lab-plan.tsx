@@ -31,7 +31,7 @@ export function Plan({ plan: { changes, restarts }, none }: { plan: LabPlan; non
           { name: 'Details', cell: ({ details }) => <span className="long">{details}</span> },
         ]}
       />
-      {restarts.length > 0 && <h3>What that does to clusters</h3>}
+      {restarts.length > 0 && <h3>Effect on clusters</h3>}
       <ul className="plain">
         {restarts.map((one) => (
           <li key={one.cluster_id}>
@@ -45,8 +45,8 @@ export function Plan({ plan: { changes, restarts }, none }: { plan: LabPlan; non
 
 function describe({ added, removed, restarts, rollout, ended_jobs: jobs }: Restart): string {
   const parts = [
-    added.length > 0 ? `accounts appear: ${added.join(', ')}` : '',
-    removed.length > 0 ? `accounts go: ${removed.join(', ')}` : '',
+    added.length > 0 ? `accounts added: ${added.join(', ')}` : '',
+    removed.length > 0 ? `accounts removed: ${removed.join(', ')}` : '',
     rollout === 'live' || restarts.length === 0 ? 'nothing restarts' : `restarts ${restarts.join(', ')}`,
     jobs.length > 0 ? `jobs end: ${jobs.map(({ id, user }) => `${id} of ${user}`).join(', ')}` : '',
   ];

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { components } from '../../../api/business.ts';
+import type { components } from '../../../api/generated/business.ts';
 import { bodyOf, business } from '../api.ts';
 import { readClusters, readMySshSessions } from '../reads.ts';
 import { useWho } from '../who.tsx';
@@ -23,7 +23,7 @@ export function OwnSessions() {
   const names = new Map((clusters.data ?? []).map(({ id, spec }) => [id, spec.name]));
   return (
     <Panel
-      title="Your open SSH sessions"
+      title="My active SSH sessions"
       tools={
         <AsCommand
           api="Business"
@@ -35,7 +35,7 @@ export function OwnSessions() {
       <Loaded of={sessions}>
         {({ sessions: list }) =>
           list.length === 0 ? (
-            <p className="soft">You are logged in nowhere.</p>
+            <p className="soft">You have no active sessions.</p>
           ) : (
             <Table
               name="your sessions"
@@ -47,7 +47,7 @@ export function OwnSessions() {
                 { name: 'Key', cell: (one) => <code className="cut">{one.fingerprint}</code> },
                 { name: 'Since', cell: (one) => <Age at={one.opened_at} past="" /> },
                 {
-                  name: 'Do',
+                  name: 'Actions',
                   cell: (one) => (
                     <button type="button" className="second small" onClick={() => setClosing(one)}>
                       Close…
@@ -60,7 +60,7 @@ export function OwnSessions() {
         }
       </Loaded>
       <p className="small">
-        <Link to="/past/mine">Those that are over</Link>
+        <Link to="/past/mine">Ended sessions</Link>
       </p>
       {closing && <CloseOwn session={closing} close={() => setClosing(undefined)} />}
     </Panel>
@@ -73,12 +73,12 @@ function CloseOwn({ session, close }: { session: Session; close: () => void }) {
     business.POST('/me/ssh-sessions/{sessionID}/close', { params: { ...params, header } }).then(bodyOf);
   return (
     <Dialog title="Close this session?" onClose={close}>
-      <p>From {session.remote_address}. What runs in it ends; jobs that it submitted do not.</p>
+      <p>From {session.remote_address}. Programs that run in it end; submitted jobs continue.</p>
       <WriteForm
         write={{ form: `own-sessions.close.${session.id}`, send, topics: ['my-ssh-sessions'], onDone: close }}
         body={{}}
         label="Close the session"
-        usualReason="It is not needed any more"
+        usualReason="No longer needed"
         danger
         cancel={close}
       />

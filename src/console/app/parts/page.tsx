@@ -68,7 +68,7 @@ export function Loaded<T>({ of, children }: { of: UseQueryResult<T>; children: (
   if (of.error) return <Problem error={of.error} again={() => void of.refetch()} />;
   return (
     <p className="loading" role="status">
-      Reading…
+      Loading…
     </p>
   );
 }
@@ -91,7 +91,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 export function NoClusters() {
   return (
     <Empty>
-      There is no cluster that you may see. Ask for <code>clusters.read</code> on “My access”.
+      You cannot see any clusters yet. Request <code>clusters.read</code> on “My access”.
     </Empty>
   );
 }

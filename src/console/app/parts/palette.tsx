@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, useEffect, useState } from 'react';
 import { Dialog } from './dialog.tsx';
 
-export interface Place {
+export interface Destination {
   name: string;
   to: string;
   hint?: string;
@@ -15,11 +15,11 @@ type Open = 'palette' | 'help' | undefined;
 
 /** Listens for the keys, and shows what they open. */
 export function Keys({
-  places,
+  pages,
   open,
   setOpen,
 }: {
-  places: readonly Place[];
+  pages: readonly Destination[];
   open: Open;
   setOpen: (open: Open) => void;
 }) {
@@ -46,25 +46,25 @@ export function Keys({
     return () => window.removeEventListener('keydown', press);
   }, [setOpen]);
   const close = () => setOpen(undefined);
-  if (open === 'palette') return <Palette places={places} close={close} />;
+  if (open === 'palette') return <Palette pages={pages} close={close} />;
   if (open === 'help') return <Help close={close} />;
   return null;
 }
 
-function Palette({ places, close }: { places: readonly Place[]; close: () => void }) {
+function Palette({ pages, close }: { pages: readonly Destination[]; close: () => void }) {
   const navigate = useNavigate();
   const [typed, setTyped] = useState('');
   const [at, setAt] = useState(0);
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = places
-    .filter(({ name, hint = '' }) => words.every((word) => `${name} ${hint}`.toLowerCase().includes(word)))
+  const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = pages
+    .filter(({ name, hint = '' }) => wanted.every((part) => `${name} ${hint}`.toLowerCase().includes(part)))
     .slice(0, 12);
   const chosen = found[Math.min(at, found.length - 1)];
-  const go = (place: Place | undefined) => {
-    if (!place) return;
+  const go = (page: Destination | undefined) => {
+    if (!page) return;
     close();
-    if (place.isOutside) location.assign(place.to);
-    else void navigate({ to: place.to });
+    if (page.isOutside) location.assign(page.to);
+    else void navigate({ to: page.to });
   };
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -92,37 +92,37 @@ function Palette({ places, close }: { places: readonly Place[]; close: () => voi
         }}
         onKeyDown={press}
       />
-      <div id="palette-list" role="listbox" aria-label="Places">
-        {found.map((place, index) => (
+      <div id="palette-list" role="listbox" aria-label="Pages">
+        {found.map((page, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field above
           <div
-            key={`${place.to} ${place.name}`}
+            key={`${page.to} ${page.name}`}
             id={`palette-${index}`}
             role="option"
             tabIndex={-1}
-            aria-selected={place === chosen}
-            onClick={() => go(place)}
+            aria-selected={page === chosen}
+            onClick={() => go(page)}
           >
-            <span>{place.name}</span>
-            {place.hint && <span className="soft">{place.hint}</span>}
+            <span>{page.name}</span>
+            {page.hint && <span className="soft">{page.hint}</span>}
           </div>
         ))}
       </div>
-      {found.length === 0 && <p className="soft">No page of that name.</p>}
+      {found.length === 0 && <p className="soft">No matching page.</p>}
     </Dialog>
   );
 }
 
 const keys = [
-  ['Ctrl K or ⌘ K', 'Go to a page, a cluster, a person'],
+  ['Ctrl K or ⌘ K', 'Go to a page or a cluster'],
   ['/', 'Filter the list'],
-  ['?', 'This help'],
+  ['?', 'Show this help'],
   ['Esc', 'Close'],
 ] as const;
 
 function Help({ close }: { close: () => void }) {
   return (
-    <Dialog title="Keys" onClose={close}>
+    <Dialog title="Keyboard shortcuts" onClose={close}>
       <dl className="facts">
         {keys.map(([key, meaning]) => (
           <div key={key}>
@@ -133,7 +133,7 @@ function Help({ close }: { close: () => void }) {
           </div>
         ))}
       </dl>
-      <p className="soft">Everything here can be done in a terminal as well: look for “As command”.</p>
+      <p className="soft">Everything here also works in a terminal: look for “Show command”.</p>
     </Dialog>
   );
 }

@@ -20,7 +20,7 @@ export function Problems() {
   const problems = useQuery(readProblems());
   return (
     <Panel
-      title="What must I mend"
+      title="Needs attention"
       tools={<AsCommand api="Business" cli="andromeda admin problems" operation="GET /operator/problems" />}
     >
       <Loaded of={problems}>
@@ -50,14 +50,14 @@ function Item({ problem }: { problem: Problem }) {
   return (
     <li>
       <p>
-        <State kind={urgency === 'now' ? 'bad' : 'warn'}>{urgency === 'now' ? 'Mend now' : 'Soon'}</State>{' '}
+        <State kind={urgency === 'now' ? 'bad' : 'warn'}>{urgency === 'now' ? 'Urgent' : 'Soon'}</State>{' '}
         <b>
           {areas[area]} {about}
           {side && `, ${side === 'slurm' ? 'Slurm' : 'Kubernetes'}`}
         </b>{' '}
         <span className="soft">
           {since === undefined ? (
-            'since when is not known'
+            'start unknown'
           ) : (
             <>
               began <Age at={since} />

@@ -5,19 +5,14 @@ import { useWho } from '../who.tsx';
 import { AsCommand } from './copy.tsx';
 import { Panel } from './page.tsx';
 import { State } from './state.tsx';
-import { Age, Moment } from './time.tsx';
-
-const mostEnded = 3;
 
 export function Reservations({ clusterId }: { clusterId: string }) {
   const who = useWho();
   const { orgID } = who;
   const all = useQuery(readReservations(who, clusterId));
-  const data = (all.data ?? []).filter((one) => one.cluster_id === clusterId);
-  // Without the permission there is nothing to say, and nothing to do.
-  if (data.length === 0) return null;
-  const active = data.filter(({ state }) => state === 'active');
-  const ended = data.filter(({ state }) => state === 'ended').slice(-mostEnded);
+  const reserved = all.data?.find((one) => one.cluster_id === clusterId);
+  if (!reserved) return null;
+  const { id, node_count: count } = reserved;
   return (
     <Panel
       title="Reserved for you"
@@ -29,22 +24,12 @@ export function Reservations({ clusterId }: { clusterId: string }) {
         />
       }
     >
-      <ul className="plain">
-        {active.map(({ id, node_count: count, created_at: at, ends_at: end }) => (
-          <li key={id}>
-            <State kind="good">
-              {count} {count === 1 ? 'node' : 'nodes'}
-            </State>{' '}
-            since <Moment at={at} />,{' '}
-            {end === undefined ? 'without an end' : <>until {<Moment at={end} />}</>}
-          </li>
-        ))}
-        {ended.map(({ id, node_count: count, ended_at: end }) => (
-          <li key={id} className="soft">
-            {count} {count === 1 ? 'node' : 'nodes'}, ended {end && <Age at={end} />}
-          </li>
-        ))}
-      </ul>
+      <p>
+        <State kind="good">
+          {count} {count === 1 ? 'node' : 'nodes'}
+        </State>{' '}
+        <span className="soft">{id}</span>
+      </p>
     </Panel>
   );
 }

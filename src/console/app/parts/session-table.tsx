@@ -1,6 +1,7 @@
 /** The table of SSH sessions that are over. */
 import { Link } from '@tanstack/react-router';
-import { type PastSession, size, type Whose } from '../sessions.ts';
+import { formatBytes } from '../../../domain/units.ts';
+import type { PastSession, Whose } from '../sessions.ts';
 import { type Column, Table } from './table.tsx';
 import { Age, span } from './time.tsx';
 
@@ -43,7 +44,7 @@ export function PastTable({
 const person: Column<PastSession> = {
   name: 'Person',
   cell: (one) => (
-    <Link to="/past" search={{ person: one.user_id }} title="Only theirs">
+    <Link to="/past" search={{ person: one.user_id }} title="Only this person">
       {one.username}
     </Link>
   ),
@@ -52,7 +53,7 @@ const person: Column<PastSession> = {
 function columnsOf(clusterName: (one: PastSession) => string): Column<PastSession>[] {
   return [
     {
-      name: 'Where',
+      name: 'Cluster',
       cell: (one) => (
         <div className="two">
           {clusterName(one)}
@@ -74,12 +75,12 @@ function columnsOf(clusterName: (one: PastSession) => string): Column<PastSessio
       cell: (one) => (
         <div className="two">
           <Age at={one.closed_at} />
-          <span>{wordsOf(one.end_reason)}</span>
+          <span>{describeEnd(one.end_reason)}</span>
         </div>
       ),
     },
     {
-      name: 'From, with',
+      name: 'From',
       cell: (one) => (
         <div className="two">
           {one.remote_address}
@@ -89,24 +90,24 @@ function columnsOf(clusterName: (one: PastSession) => string): Column<PastSessio
     },
     { name: 'Sent', isNumber: true, cell: (one) => amount(one.bytes_up) },
     { name: 'Received', isNumber: true, cell: (one) => amount(one.bytes_down) },
-    { name: 'Used for', cell: (one) => <Uses of={one} /> },
+    { name: 'Activity', cell: (one) => <Uses of={one} /> },
   ];
 }
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'short' });
 
 function amount(bytes: number | undefined): string {
-  return bytes === undefined ? '–' : size(bytes);
+  return bytes === undefined ? '–' : formatBytes(bytes);
 }
 
-function wordsOf(reason: string): string {
+function describeEnd(reason: string): string {
   return reason.replaceAll('_', ' ');
 }
 
 const listed = 3;
 
 function Uses({ of }: { of: PastSession }) {
-  if (of.channels === undefined) return <span className="soft">not known</span>;
+  if (of.channels === undefined) return <span className="soft">unknown</span>;
   const {
     commands = [],
     command_count: commandCount = 0,

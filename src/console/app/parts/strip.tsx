@@ -11,7 +11,7 @@ export interface Step {
   at?: string | undefined;
 }
 
-const words = { done: 'done', busy: 'under way', failed: 'failed', waiting: 'not yet' } as const;
+const labels = { done: 'done', busy: 'under way', failed: 'failed', waiting: 'not yet' } as const;
 const kinds = { done: 'good', busy: 'busy', failed: 'bad', waiting: 'none' } as const;
 
 export function Strip({
@@ -41,7 +41,7 @@ export function Strip({
             <span className="dot">
               <Shape kind={kinds[step.state]} />
               <span>{step.name}</span>
-              <span className="hidden">: {words[step.state]}</span>
+              <span className="hidden">: {labels[step.state]}</span>
             </span>
           </li>
         ))}

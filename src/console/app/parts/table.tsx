@@ -57,18 +57,9 @@ export function Table<Row>({
         <table>
           <thead>
             <tr>
-              {columns.map((column) => (
-                <th key={column.name} scope="col" className={column.isNumber ? 'number' : undefined}>
-                  {column.name.split('.').map((part, index) => (
-                    <Fragment key={part}>
-                      {index > 0 && (
-                        <>
-                          .<wbr />
-                        </>
-                      )}
-                      {part}
-                    </Fragment>
-                  ))}
+              {columns.map(({ name, isNumber }) => (
+                <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
+                  <Broken name={name} />
                 </th>
               ))}
             </tr>
@@ -97,4 +88,18 @@ export function Table<Row>({
       )}
     </div>
   );
+}
+
+/** A long name that may go on in another line after a dot. */
+function Broken({ name }: { name: string }) {
+  return name.split('.').map((part, index) => (
+    <Fragment key={part}>
+      {index > 0 && (
+        <>
+          .<wbr />
+        </>
+      )}
+      {part}
+    </Fragment>
+  ));
 }

@@ -66,7 +66,7 @@ export function Moment({ at }: { at: string }) {
 
 /** How long ago a cluster reported: what it said then, or that it has said the same since. */
 export function Reported({ clusterId, at }: { clusterId: string; at: string | undefined }) {
-  const told = useSyncExternalStore(watchLive, () => lastReport(clusterId));
-  const last = Math.max(told ?? 0, at === undefined ? 0 : Date.parse(at));
+  const live = useSyncExternalStore(watchLive, () => lastReport(clusterId));
+  const last = Math.max(live ?? 0, at === undefined ? 0 : Date.parse(at));
   return last === 0 ? <>none yet</> : <Age at={new Date(last).toISOString()} />;
 }

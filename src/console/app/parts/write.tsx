@@ -54,7 +54,7 @@ export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
     },
     onSuccess(isAgain, { reason }) {
       forget(form);
-      if (isAgain) giveNotice('It is done. It was sent more than once, and done once.');
+      if (isAgain) giveNotice('Done. It was sent more than once and applied once.');
       typedReason.forget(form);
       keepReason(reason);
       const changed = new Set(topics);
@@ -67,8 +67,8 @@ export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
 }
 
 /**
- * Whether it is certain that nothing was done, however often it was sent. Who may not ask any more is not told what became of
- * the time before.
+ * Whether it is certain that nothing was done, however often it was sent. 401, 403 and 429 leave that open: such an answer
+ * does not say what an earlier send did.
  */
 export function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.status < 500 && ![401, 403, 429].includes(error.status);
@@ -160,7 +160,6 @@ export function WriteForm<Body>({
   children?: ReactNode;
   cancel?: () => void;
 }) {
-  const id = useId();
   const [reason, setReason] = useState(() => usualReason || typedReason.of(write.form));
   const mutation = useWrite(write);
   // The second click of two can come before the button is drawn anew.
@@ -177,32 +176,19 @@ export function WriteForm<Body>({
   return (
     <form className="write" onSubmit={submit}>
       {children}
-      <label htmlFor={id}>
-        Why <span className="soft">({note})</span>
-      </label>
-      <input
-        id={id}
-        data-reason
-        value={reason}
-        onChange={(event) => {
-          setReason(event.target.value);
-          typedReason.keep(write.form, event.target.value);
+      <Reason
+        note={note}
+        reason={reason}
+        onChange={(typed) => {
+          setReason(typed);
+          typedReason.keep(write.form, typed);
         }}
-        required
-        maxLength={300}
-        list={`${id}-last`}
-        autoComplete="off"
       />
-      <datalist id={`${id}-last`}>
-        {lastReasons().map((one) => (
-          <option key={one} value={one} />
-        ))}
-      </datalist>
       {mutation.error && <Problem error={mutation.error} />}
       {mutation.error instanceof NoAnswer && (
         <p>
-          Whether it was done is not known. Press “{label}” again in a moment, also after a reload: however
-          often it is sent, it is done once.
+          No answer came, so the change may or may not have been made. Press “{label}” again, even after a
+          reload: it is made only once.
         </p>
       )}
       <div className="buttons">
@@ -221,5 +207,39 @@ export function WriteForm<Body>({
         )}
       </div>
     </form>
+  );
+}
+
+function Reason({
+  note,
+  reason,
+  onChange,
+}: {
+  note: string;
+  reason: string;
+  onChange: (reason: string) => void;
+}) {
+  const id = useId();
+  return (
+    <>
+      <label htmlFor={id}>
+        Reason <span className="soft">({note})</span>
+      </label>
+      <input
+        id={id}
+        data-reason
+        value={reason}
+        onChange={(event) => onChange(event.target.value)}
+        required
+        maxLength={300}
+        list={`${id}-last`}
+        autoComplete="off"
+      />
+      <datalist id={`${id}-last`}>
+        {lastReasons().map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+    </>
   );
 }

@@ -38,7 +38,7 @@ export interface CodeOptions {
   hint?: string;
   /** The differences from this are shown. */
   original?: string | undefined;
-  /** Told as soon as something is typed. */
+  /** Called as soon as something is typed. */
   onChange?: () => void;
   /** Ctrl/⌘ S. */
   onSave?: () => void;

@@ -1,4 +1,4 @@
-/** Somebody else saved while this was typed: theirs and mine, and nothing of either is lost. */
+/** Another person saved while this was typed: shows both versions, so that nothing of either is lost. */
 import { useQuery } from '@tanstack/react-query';
 import { useWho } from '../who.tsx';
 import type { Draft } from './draft.ts';
@@ -32,14 +32,14 @@ export function Conflict({
   return (
     <section className="problem conflict" role="alert">
       <p>
-        <b>Somebody else saved meanwhile.</b> Number {number} stands now
+        <b>Another person saved in the meantime.</b> Version {number} is current
         {theirs && (
           <>
             , by {theirs.author.email}
             {theirs.reason ? `: “${theirs.reason}”` : ''}
           </>
         )}
-        . You began from number {draft.base}; what you typed is still here.
+        . You started from version {draft.base}; your text is kept.
       </p>
       <div className="buttons">
         {merged && (
@@ -50,11 +50,11 @@ export function Conflict({
               show();
             }}
           >
-            Put both together
+            Merge both
           </button>
         )}
         <button type="button" className="second" onClick={show}>
-          Show theirs and mine
+          Compare
         </button>
         <button
           type="button"
@@ -64,14 +64,14 @@ export function Conflict({
             show();
           }}
         >
-          Go on with mine
+          Keep mine
         </button>
         <button type="button" className="second" onClick={() => editing.replace(editing.storedText, number)}>
-          Take theirs
+          Use theirs
         </button>
       </div>
       {base.data && mine && !merged && (
-        <p>Both changed the same part. With “Go on with mine”, saving puts yours in place of theirs.</p>
+        <p>Both changed the same part. With “Keep mine”, saving replaces theirs.</p>
       )}
     </section>
   );

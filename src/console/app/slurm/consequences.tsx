@@ -1,4 +1,4 @@
-/** What saving does: what changes, what restarts, and what ends with that. */
+/** What will change: what changes, what restarts, and what ends with that. */
 import type { Check } from './reads.ts';
 
 const names = {
@@ -13,20 +13,20 @@ const mostShown = 12;
 export function Consequences({ check, hasFaults }: { check: Check | undefined; hasFaults: boolean }) {
   return (
     <section className="consequences" aria-live="polite">
-      <h3>What saving does</h3>
+      <h3>What will change</h3>
       {check ? (
-        <Told check={check} />
+        <Checked check={check} />
       ) : (
-        <p className="soft">{hasFaults ? 'It cannot be saved like this.' : 'Checking…'}</p>
+        <p className="soft">{hasFaults ? 'Fix the problems above to save.' : 'Checking…'}</p>
       )}
     </section>
   );
 }
 
-function Told({ check }: { check: Check }) {
+function Checked({ check }: { check: Check }) {
   const { changes, changeCount, hasSlurm, rollout, restarts, openSessions, endedJobs, removedPartitions } =
     check;
-  if (changes.length === 0) return <p>It means the same as what stands: nothing would change.</p>;
+  if (changes.length === 0) return <p>Same as the current configuration: nothing would change.</p>;
   const more = changeCount - Math.min(changes.length, mostShown);
   return (
     <ul>
@@ -40,12 +40,12 @@ function Told({ check }: { check: Check }) {
         {more > 0 && ` and ${more} more`}.
       </li>
       {hasSlurm && (
-        <li>It is tried out on the cluster first. What Slurm does not start with is not taken.</li>
+        <li>It is tested on the cluster first, and rejected if Slurm or a node does not start with it.</li>
       )}
       {!hasSlurm ? (
-        <li>Nothing takes it up: the cluster has no Slurm.</li>
+        <li>No effect: the cluster does not run Slurm.</li>
       ) : rollout === 'live' ? (
-        <li>slurmctld takes it up by itself, and restarts only where the set of nodes is another.</li>
+        <li>Restarts slurmctld, and slurmd on one node after the other. Sessions and jobs continue.</li>
       ) : (
         <li>Restarts {listed(restarts.map((one) => names[one]))}.</li>
       )}
@@ -64,7 +64,7 @@ function Told({ check }: { check: Check }) {
       {removedPartitions.length > 0 && (
         <li>
           <b>The jobs in {listed(removedPartitions)} end</b>, as{' '}
-          {removedPartitions.length === 1 ? 'it is' : 'these are'} defined no more.
+          {removedPartitions.length === 1 ? 'it is' : 'they are'} no longer defined.
         </li>
       )}
     </ul>

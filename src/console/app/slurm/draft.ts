@@ -1,4 +1,4 @@
-/** What somebody typed and has not saved: kept in the tab, for each person and cluster, so that a reload does not lose it. */
+/** Text that was typed and not saved: kept in the tab, for each person and cluster, so that a reload does not lose it. */
 
 export interface Draft {
   /** The number of the configuration that it began from. */

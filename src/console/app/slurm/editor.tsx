@@ -1,4 +1,4 @@
-/** The configuration in the editor: what is wrong where, what saving does, and what to do where somebody else saved first. */
+/** The configuration in the editor: what is wrong where, what saving does, and what to do where another person saved first. */
 import { type RefObject, useEffect, useImperativeHandle, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient } from '../api.ts';
 import { AsCommand } from '../parts/copy.tsx';
@@ -39,49 +39,9 @@ export function Editor({
   const editing = useDraft(me.user.id, cluster.id, stored);
   const { code, text, storedText, draft } = editing;
   const [showsDifference, setShowsDifference] = useState(false);
-  const [restored, setRestored] = useState<number>();
-  const parsed = useMemo(() => parseConfiguration(text), [text]);
-  const isChanged = draft !== undefined;
-  const isOverrun = isChanged && draft.base !== stored.generation;
-  // It was saved, and no answer said so; or somebody else saved the same.
-  const isThere =
-    isOverrun && parsed.configuration !== undefined && isSame(parsed.configuration, stored.configuration);
-  const isConflict = isOverrun && !isThere;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when that becomes so
-  useEffect(() => {
-    if (isThere) editing.saved(text, stored);
-  }, [isThere]);
-  const { check, error } = useCheck(
-    cluster.id,
-    orgID,
-    isInService && isChanged ? parsed.configuration : undefined,
-    stored.generation,
-  );
-  const faults = useMemo(
-    () => [
-      ...parsed.faults,
-      ...(check?.faults ?? []).map(({ field, file, message }) => ({
-        ...parsed.rangeFor(field, file),
-        message,
-      })),
-    ],
-    [parsed, check],
-  );
+  const [restored, setRestored] = useRestored(handle, editing, stored, () => setShowsDifference(true));
+  const { parsed, isConflict, check, error, faults } = useJudgement(cluster.id, stored, isInService, editing);
   const form = useRef<HTMLDivElement>(null);
-  useImperativeHandle(
-    handle,
-    () => ({
-      restore(wanted, generation) {
-        editing.replace(wanted, stored.generation);
-        setRestored(generation);
-        setShowsDifference(true);
-        // The dialog that this comes from gives the focus back first.
-        setTimeout(() => code.current?.goTo(0));
-      },
-    }),
-    [editing, stored.generation, code],
-  );
-  const address = `/clusters/${cluster.id}/scheduler-configuration`;
   return (
     <Panel
       title="Configuration"
@@ -89,11 +49,11 @@ export function Editor({
         <AsCommand
           api="Platform"
           cli={`andromeda slurm-config edit ${cluster.name}`}
-          operation={`PUT ${address}?businessOrgId=${orgID}`}
+          operation={`PUT /clusters/${cluster.id}/scheduler-configuration?businessOrgId=${orgID}`}
         />
       }
     >
-      {isConflict && (
+      {isConflict && draft && (
         <Conflict
           clusterId={cluster.id}
           draft={draft}
@@ -104,12 +64,7 @@ export function Editor({
           show={() => setShowsDifference(true)}
         />
       )}
-      <Bar
-        editing={editing}
-        stored={stored}
-        showsDifference={showsDifference}
-        setShowsDifference={setShowsDifference}
-      />
+      <Bar {...{ editing, stored, showsDifference, setShowsDifference }} />
       <CodeView
         code={code}
         label={`Slurm configuration of ${cluster.name}, as YAML`}
@@ -123,16 +78,8 @@ export function Editor({
       />
       <Faults faults={faults} lineOf={lineIn(text)} goTo={(at) => code.current?.goTo(at)} />
       {error && <Problem error={error} />}
-      {isInService ? (
-        <p className="soft small">
-          YAML, as <code>andromeda slurm-config get</code> prints it. What is left out is cleared; comments
-          outside of the texts are not kept. Tab leaves the editor, Ctrl/⌘ S goes on to saving, Ctrl/⌘ F
-          finds.
-        </p>
-      ) : (
-        <p className="soft small">It can be read, and not changed: the cluster is not in service.</p>
-      )}
-      {isInService && isChanged && (
+      <Hint isInService={isInService} />
+      {isInService && draft && (
         <div ref={form}>
           <Consequences check={faults.length === 0 ? check : undefined} hasFaults={faults.length > 0} />
           <Save
@@ -142,7 +89,7 @@ export function Editor({
             base={draft.base}
             text={text}
             editing={editing}
-            usualReason={restored === undefined ? '' : `Restores number ${restored}`}
+            usualReason={restored === undefined ? '' : `Restores version ${restored}`}
             done={() => {
               setRestored(undefined);
               setShowsDifference(false);
@@ -151,6 +98,62 @@ export function Editor({
         </div>
       )}
     </Panel>
+  );
+}
+
+/** The number of the version that was put into the editor from the history, until it is saved. */
+function useRestored(
+  handle: RefObject<EditorHandle | undefined>,
+  editing: Editing,
+  stored: Stored,
+  onRestore: () => void,
+) {
+  const [restored, setRestored] = useState<number>();
+  useImperativeHandle(handle, () => ({
+    restore(wanted, generation) {
+      editing.replace(wanted, stored.generation);
+      setRestored(generation);
+      onRestore();
+      // The dialog that this comes from gives the focus back first.
+      setTimeout(() => editing.code.current?.goTo(0));
+    },
+  }));
+  return [restored, setRestored] as const;
+}
+
+/** What is wrong with the draft, and whether another version was saved since it was begun. */
+function useJudgement(clusterId: string, stored: Stored, isInService: boolean, editing: Editing) {
+  const { orgID } = useWho();
+  const { text, draft } = editing;
+  const parsed = useMemo(() => parseConfiguration(text), [text]);
+  const { configuration } = parsed;
+  const isOverrun = draft !== undefined && draft.base !== stored.generation;
+  // It was saved, and no answer said so; or another person saved the same.
+  const isThere = isOverrun && configuration !== undefined && isSame(configuration, stored.configuration);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when that becomes so
+  useEffect(() => {
+    if (isThere) editing.saved(text, stored);
+  }, [isThere]);
+  const checked = isInService && draft ? configuration : undefined;
+  const { check, error } = useCheck(clusterId, orgID, checked, stored.generation);
+  const faults = useMemo(() => {
+    const found = (check?.faults ?? []).map(({ field, file, message }) => ({
+      ...parsed.rangeFor(field, file),
+      message,
+    }));
+    return [...parsed.faults, ...found];
+  }, [parsed, check]);
+  return { parsed, isConflict: isOverrun && !isThere, check, error, faults };
+}
+
+function Hint({ isInService }: { isInService: boolean }) {
+  if (!isInService) return <p className="soft small">Read-only: the cluster is not in service.</p>;
+  return (
+    <p className="soft small">
+      YAML, as <code>andromeda slurm-config get</code> prints it. Fields that are left out are cleared;
+      comments outside of the texts are not kept. Tab leaves the editor, Ctrl/⌘ S goes to the reason, Ctrl/⌘ F
+      finds.
+    </p>
   );
 }
 
@@ -169,11 +172,9 @@ function Bar({
   return (
     <div className="code-bar">
       <span role="status">
-        {draft
-          ? `Changed from number ${draft.base}, not saved.`
-          : `Number ${stored.generation}, as it stands.`}
-        {draft && !isUnkept && <span className="soft"> Kept in this tab until then.</span>}
-        {isUnkept && <b> It is too large to be kept in this tab: do not load the page again.</b>}
+        {draft ? `Changed from version ${draft.base}, not saved.` : `Version ${stored.generation}, current.`}
+        {draft && !isUnkept && <span className="soft"> Kept in this tab.</span>}
+        {isUnkept && <b> It is too large to keep in this tab: do not reload the page.</b>}
       </span>
       <span className="tools">
         {draft && (
@@ -183,7 +184,7 @@ function Bar({
               checked={showsDifference}
               onChange={(event) => setShowsDifference(event.target.checked)}
             />
-            Show the difference
+            Show changes
           </label>
         )}
         {draft && (
@@ -197,7 +198,7 @@ function Bar({
             className="link small"
             onClick={() => replace(replaced, draft?.base ?? stored.generation)}
           >
-            Bring back what was there
+            Restore the previous text
           </button>
         )}
       </span>
@@ -223,9 +224,7 @@ function Faults({
   return (
     <div role="status" className="code-faults">
       {faults.length > 0 && (
-        <p className="fault">
-          {faults.length === 1 ? 'One thing is wrong:' : `${faults.length} things are wrong:`}
-        </p>
+        <p className="fault">{faults.length === 1 ? 'One problem:' : `${faults.length} problems:`}</p>
       )}
       <ul>
         {faults.slice(0, mostListed).map(({ from, message }) => (
@@ -277,7 +276,7 @@ function Save({
     <WriteForm
       write={{ form: `slurm.${cluster.id}`, send, topics: [`cluster/${cluster.id}`], onDone: done }}
       body={body}
-      label="Save and try it out"
+      label="Save and test"
       isWaiting={body === undefined}
       usualReason={usualReason}
     />

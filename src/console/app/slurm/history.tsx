@@ -31,11 +31,11 @@ export function History({
         id={({ generation }) => String(generation)}
         text={(one) => `${one.generation} ${one.author.email} ${one.reason} ${changesOf(one)}`}
         columns={[
-          { name: 'Number', isNumber: true, cell: ({ generation }) => generation },
+          { name: 'Version', isNumber: true, cell: ({ generation }) => generation },
           { name: 'Set', cell: ({ createdAt }) => <Age at={createdAt} /> },
           { name: 'By', cell: ({ author }) => author.email },
           {
-            name: 'Why',
+            name: 'Reason',
             cell: (one) => <span className="long">{one.reason || <i>no reason given</i>}</span>,
           },
           { name: 'Changed', cell: (one) => <span className="long">{changesOf(one)}</span> },
@@ -45,17 +45,17 @@ export function History({
               <button
                 type="button"
                 className="second small"
-                aria-label={`Look at number ${one.generation}`}
+                aria-label={`View version ${one.generation}`}
                 onClick={() => setShown(one)}
               >
-                Look
+                View
               </button>
             ),
           },
         ]}
       />
       {shown && (
-        <Look
+        <Shown
           clusterId={clusterId}
           version={shown}
           newest={versions[0]?.generation ?? 0}
@@ -77,7 +77,7 @@ function changesOf({ changes, changeCount }: Version): string {
   return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-function Look({
+function Shown({
   clusterId,
   version,
   newest,
@@ -98,7 +98,7 @@ function Look({
   const base = useQuery({ ...readVersion(clusterId, orgID, other), enabled: against !== 'none' });
   const isGone = against !== 'none' && base.data === null;
   return (
-    <Dialog title={`Number ${generation}`} onClose={close} className="wide">
+    <Dialog title={`Version ${generation}`} onClose={close} className="wide">
       <p className="soft">
         By {version.author.email}, <Age at={version.createdAt} />
         {version.reason ? `: “${version.reason}”` : ', without a reason'}
@@ -110,18 +110,18 @@ function Look({
         onChange={(event) => setAgainst(event.target.value as typeof against)}
       >
         <option value="none">nothing</option>
-        <option value="before">number {generation - 1}, the one before</option>
-        {generation !== newest && <option value="newest">number {newest}, which stands</option>}
+        <option value="before">version {generation - 1}, the previous one</option>
+        {generation !== newest && <option value="newest">version {newest}, the current one</option>}
       </select>
-      {isGone && <p className="fault">Number {other} is not kept any more.</p>}
+      {isGone && <p className="fault">Version {other} is no longer kept.</p>}
       <div className="look">
         <Loaded of={own}>
           {(configuration) =>
             configuration === null ? (
-              <p className="fault">It is not kept any more.</p>
+              <p className="fault">It is no longer kept.</p>
             ) : (
               <CodeView
-                label={`Configuration number ${generation}, as YAML`}
+                label={`Configuration version ${generation}, as YAML`}
                 text={formatConfiguration(configuration)}
                 isReadOnly
                 hint="Nothing was set."
@@ -140,7 +140,7 @@ function Look({
               restore(formatConfiguration(own.data ?? {}), generation);
             }}
           >
-            Put it into the editor
+            Open in the editor
           </button>
         </div>
       )}

@@ -1,7 +1,7 @@
 /** What is read of a cluster's Slurm configuration, and the check of one that is typed. */
 import { queryOptions } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import type { components } from '../../../api/platform.ts';
+import type { components } from '../../../api/generated/platform.ts';
 import { ApiError, bodyOf, goToSignIn, isSignedOut, NoAnswer, platform } from '../api.ts';
 import type { Configuration } from './text.ts';
 

@@ -1,6 +1,6 @@
 /** A Slurm configuration as the YAML that people edit (the one that `andromeda slurm-config get` prints), and back. */
 import { Document, isAlias, isMap, isScalar, type Pair, parseDocument, Scalar, visit } from 'yaml';
-import type { components } from '../../../api/platform.ts';
+import type { components } from '../../../api/generated/platform.ts';
 import { escapeControls } from '../../../domain/visible-text.ts';
 
 export type Configuration = components['schemas']['SlurmConfiguration'];

@@ -1,4 +1,4 @@
-/** The text in the editor: what stands, or what somebody made of it and has not saved. */
+/** The text in the editor: the saved configuration, or an unsaved change of it. */
 import { type RefObject, useCallback, useEffect, useRef, useState } from 'react';
 import type { Code } from './code.ts';
 import { type Draft, keepDraft, readDraft } from './draft.ts';

@@ -1,0 +1,270 @@
+/** What members ask for: permissions for a while, which someone who may grant them approves or declines. */
+import {
+  grantedText,
+  type Holdings,
+  heldUntil,
+  requireMayGrant,
+} from '../../domain/access/permission-end.ts';
+import {
+  type AccessRequest,
+  approvedEnd,
+  requestLapsesAt,
+  requestState,
+  requestText,
+  requireOpenRequest,
+  requireWorthAsking,
+  withApproved,
+} from '../../domain/access/request.ts';
+import { isInService } from '../../domain/clusters/cluster.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import { cutText } from '../../domain/stored-text.ts';
+import { runCommand } from '../../store/audit/commands.ts';
+import { findCluster } from '../../store/clusters/clusters.ts';
+import type { Tx } from '../../store/engine/index.ts';
+import { fromTime, toTime } from '../../store/engine/time.ts';
+import {
+  createAccessRequest,
+  findAccessRequest,
+  listOpenRequests,
+  listOpenRequestsOf,
+  listRequests,
+  listRequestsOf,
+  updateAccessRequest,
+} from '../../store/organizations/access-requests.ts';
+import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
+import { findMembership, listGrantedPermissions } from '../../store/organizations/memberships.ts';
+import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
+import { requireHoldings, requireKey, requireManager, requireOrdinaryMember } from './member-permissions.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { organizationNotFound } from './organizations.ts';
+
+/** What the caller asked for, newest first. */
+export async function listMyAccessRequests(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'listMyAccessRequests'>,
+): Promise<BusinessReply<'listMyAccessRequests'>> {
+  const own = await listRequestsOf(store.read, caller.userId);
+  return { requests: own.map((request) => requestBody(request, now)) };
+}
+
+/** What waits for a decision in an organization, for those who may set permissions there. */
+export async function listAccessRequests(
+  { store }: BusinessDeps,
+  { caller, path, query, now }: BusinessRequest<'listAccessRequests'>,
+): Promise<BusinessReply<'listAccessRequests'>> {
+  const own = await findMembership(store.read, path.orgID, caller.userId, now);
+  if (!own) throw organizationNotFound();
+  requireManager(own.permissions);
+  const requests =
+    query.state === 'all'
+      ? await listRequests(store.read, path.orgID)
+      : await listOpenRequests(store.read, path.orgID, now);
+  return { requests: requests.map((request) => requestBody(request, now)) };
+}
+
+/** Asks for permissions, or for more time with them. */
+export function requestAccess(
+  { store }: BusinessDeps,
+  { caller, path, body, command, now }: BusinessRequest<'requestAccess'>,
+): Promise<CommandReply<BusinessReply<'requestAccess'>>> {
+  const { orgID: organizationId } = path;
+  const { userId } = caller;
+  const { hours = null } = body;
+  const permissions = [...new Set(body.permissions)].sort();
+  const clusterId = body.cluster_id?.toLowerCase() ?? null;
+  const asked = { organizationId, userId, clusterId, permissions, hours, reason: command.auditReason };
+  return runCommand(
+    store,
+    { caller, command, now },
+    {
+      operation: 'requestAccess',
+      meaning: [organizationId, permissions, clusterId, hours],
+      about: {
+        target: organizationId,
+        organizationId,
+        subjectUserId: userId,
+        details: requestText({ permissions: permissions.map((key) => cutText(key, 80)), hours }),
+      },
+      async authorize(tx) {
+        if (!(await findMembership(tx.db, organizationId, userId, tx.now))) throw organizationNotFound();
+      },
+      async apply(tx) {
+        permissions.forEach(requireKey);
+        await requireActiveOrganization(tx.db, organizationId);
+        await requireOrdinaryMember(tx, organizationId, userId);
+        if (clusterId !== null) await requireCluster(tx, organizationId, clusterId);
+        const held = heldUntil('member', await listGrantedPermissions(tx.db, organizationId, userId, tx.now));
+        requireWorthAsking(asked, held, await listOpenRequestsOf(tx.db, asked, tx.now));
+        const id = await createAccessRequest(tx, asked);
+        const request = await requireRequest(tx, id);
+        return { result: requestBody(request, tx.now), about: { target: id, clusterId } };
+      },
+    },
+  );
+}
+
+async function requireCluster(tx: Tx, organizationId: string, clusterId: string): Promise<void> {
+  const cluster = await findCluster(tx.db, clusterId);
+  if (cluster?.organizationId !== organizationId) {
+    throw new DomainError('not_found', 'The organization has no such cluster.');
+  }
+  if (!isInService(cluster)) throw new DomainError('invalid_state', 'The cluster is out of service.');
+}
+
+/** Takes the caller's request back. */
+export function withdrawAccessRequest(
+  { store }: BusinessDeps,
+  { caller, path, command, now }: BusinessRequest<'withdrawAccessRequest'>,
+): Promise<CommandReply<BusinessReply<'withdrawAccessRequest'>>> {
+  const { requestID: id } = path;
+  const { userId } = caller;
+  return runCommand(
+    store,
+    { caller, command, now },
+    {
+      operation: 'withdrawAccessRequest',
+      meaning: [id],
+      about: { target: id, subjectUserId: userId },
+      async apply(tx) {
+        const request = await requireRequest(tx, id);
+        if (request.userId !== userId) throw requestNotFound();
+        // A second time, or when it has lapsed, it comes to the same.
+        if (request.state !== 'withdrawn' && requestState(request, tx.now) !== 'lapsed') {
+          requireOpenRequest(request, tx.now);
+        }
+        const withdrawn = { state: 'withdrawn', by: userId, reason: '' } as const;
+        if (request.state === 'open') await updateAccessRequest(tx, request, withdrawn);
+        return {
+          result: requestBody(await requireRequest(tx, id), tx.now),
+          about: { ...aboutRequest(request), details: requestText(request) },
+        };
+      },
+    },
+  );
+}
+
+/** Grants what was asked for, for as long as was asked or for another term. */
+export function approveAccessRequest(
+  deps: BusinessDeps,
+  request: BusinessRequest<'approveAccessRequest'>,
+): Promise<CommandReply<BusinessReply<'approveAccessRequest'>>> {
+  const { expires_at: sent } = request.body;
+  const term = sent == null ? sent : toTime(fromTime(sent));
+  return decide(
+    deps,
+    request,
+    // As JSON, what was left out and null would be the same.
+    { operation: 'approveAccessRequest', meaning: term === null ? 'for good' : term },
+    async (tx, asked, held) => {
+      const { organizationId, userId, permissions } = asked;
+      if (typeof term === 'string' && fromTime(term) <= tx.now) {
+        throw new DomainError('invalid_request', 'expires_at has passed already.');
+      }
+      await requireOrdinaryMember(tx, organizationId, userId);
+      const expiresAt = approvedEnd(asked, term, tx.now);
+      const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+      const after = withApproved(before, permissions, expiresAt);
+      requireMayGrant(held, before, after);
+      await updateMemberPermissions(tx, { organizationId, userId, permissions: after });
+      return {
+        decision: { state: 'approved', expiresAt },
+        details: `permissions ${grantedText(before)} → ${grantedText(after)}`,
+      };
+    },
+  );
+}
+
+/** Refuses what was asked for; the person reads the reason. */
+export function declineAccessRequest(
+  deps: BusinessDeps,
+  request: BusinessRequest<'declineAccessRequest'>,
+): Promise<CommandReply<BusinessReply<'declineAccessRequest'>>> {
+  return decide(deps, request, { operation: 'declineAccessRequest' }, async (_tx, asked) => ({
+    decision: { state: 'declined' },
+    details: requestText(asked),
+  }));
+}
+
+interface Outcome {
+  decision: { state: 'approved' | 'declined'; expiresAt?: string | null };
+  details: string;
+}
+
+/** One decision on an open request by someone who may set permissions, and who did not ask for them. */
+function decide(
+  { store }: BusinessDeps,
+  {
+    caller,
+    path,
+    command,
+    now,
+  }: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path' | 'command' | 'now'>,
+  what: { operation: string; meaning?: unknown },
+  outcomeOf: (tx: Tx, asked: AccessRequest, held: Holdings) => Promise<Outcome>,
+) {
+  const { orgID: organizationId, requestID: id } = path;
+  return runCommand(
+    store,
+    { caller, command, now },
+    {
+      operation: what.operation,
+      meaning: [organizationId, id, what.meaning],
+      about: { target: id, organizationId },
+      async authorize(tx) {
+        await requireHoldings(tx, organizationId, caller.userId);
+      },
+      async apply(tx) {
+        const held = await requireHoldings(tx, organizationId, caller.userId);
+        await requireActiveOrganization(tx.db, organizationId);
+        const asked = await requireRequest(tx, id);
+        if (asked.organizationId !== organizationId) throw requestNotFound();
+        if (asked.userId === caller.userId) {
+          throw new DomainError('forbidden', 'You asked for this yourself: somebody else has to decide.');
+        }
+        requireOpenRequest(asked, tx.now);
+        const { decision, details } = await outcomeOf(tx, asked, held);
+        const by = { by: caller.userId, reason: command.auditReason };
+        await updateAccessRequest(tx, asked, { ...decision, ...by });
+        const result = requestBody(await requireRequest(tx, id), tx.now);
+        return { result, about: { ...aboutRequest(asked), details } };
+      },
+    },
+  );
+}
+
+function aboutRequest({ organizationId, userId, clusterId }: AccessRequest) {
+  return { organizationId, subjectUserId: userId, clusterId };
+}
+
+async function requireRequest(tx: Tx, id: string): Promise<AccessRequest> {
+  const request = await findAccessRequest(tx.db, id);
+  if (!request) throw requestNotFound();
+  return request;
+}
+
+function requestNotFound(): DomainError {
+  return new DomainError('not_found', 'There is no such request.');
+}
+
+function requestBody(request: AccessRequest, now: number) {
+  const { clusterId, hours, decidedAt, decidedBy, decisionReason, expiresAt } = request;
+  const state = requestState(request, now);
+  return {
+    id: request.id,
+    organization_id: request.organizationId,
+    user_id: request.userId,
+    email: request.email,
+    ...(clusterId !== null && { cluster_id: clusterId }),
+    permissions: [...request.permissions],
+    ...(hours !== null && { hours }),
+    reason: request.reason,
+    state,
+    created_at: request.createdAt,
+    ...(state === 'open' && { lapses_at: toTime(requestLapsesAt(request)) }),
+    ...(decidedAt !== null && { decided_at: decidedAt }),
+    ...(decidedBy !== null && { decided_by: decidedBy }),
+    ...(decisionReason !== null && { decision_reason: decisionReason }),
+    ...(expiresAt !== null && { expires_at: expiresAt }),
+  };
+}

@@ -1,0 +1,159 @@
+/** The commercial record of clusters, and their access lists. */
+import {
+  type AccessList,
+  accessListHash,
+  accessListState,
+  type Delivery,
+  observationState,
+} from '../../domain/access/list.ts';
+import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
+import type { Observation } from '../../domain/clusters/observation.ts';
+import { DomainError } from '../../domain/error.ts';
+import { homeOf } from '../../domain/people/username.ts';
+import { readAccessList } from '../../store/access/access-lists.ts';
+import { findCluster, listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { findObservation } from '../../store/clusters/observations.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { findMembership } from '../../store/organizations/memberships.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { organizationNotFound } from './organizations.ts';
+
+/** The organization's clusters in order of creation; none for a member without `clusters.read`. */
+export async function listClusters(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'listClusters'>,
+): Promise<BusinessReply<'listClusters'>> {
+  const membership = await findMembership(store.read, path.orgID, caller.userId, now);
+  if (!membership) throw organizationNotFound();
+  if (!membership.permissions.has('clusters.read')) return { clusters: [] };
+  const clusters = await listOrganizationClusters(store.read, path.orgID);
+  return { clusters: clusters.map((cluster) => clusterBody(cluster)) };
+}
+
+/** One cluster. */
+export async function getCluster(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'getCluster'>,
+): Promise<BusinessReply<'getCluster'>> {
+  return clusterBody(await readableCluster(store.read, caller.userId, path, now));
+}
+
+/** Nodes of the organization's clusters that are set aside for it, in order of the clusters' creation. */
+export async function listReservations(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'listReservations'>,
+): Promise<BusinessReply<'listReservations'>> {
+  const membership = await findMembership(store.read, path.orgID, caller.userId, now);
+  if (!membership) throw organizationNotFound();
+  if (!membership.permissions.has('reservations.read')) {
+    throw new DomainError('forbidden', 'This needs the permission reservations.read in the organization.');
+  }
+  const clusters = await listOrganizationClusters(store.read, path.orgID);
+  return {
+    reservations: clusters.flatMap(({ id, organizationId, reservationId, expectedNodeCount }) =>
+      reservationId === null
+        ? []
+        : {
+            id: reservationId,
+            organization_id: organizationId,
+            cluster_id: id,
+            node_count: expectedNodeCount ?? 0,
+          },
+    ),
+  };
+}
+
+/** Who a Slurm cluster must know, and how far the list has got. */
+export async function getClusterAccess(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'getClusterAccess'>,
+): Promise<BusinessReply<'getClusterAccess'>> {
+  const cluster = await readableCluster(store.read, caller.userId, path, now);
+  const clusterId = cluster.id;
+  const found = await readAccessList(store, clusterId);
+  if (!found) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
+  const { list, users } = found;
+  const observation = await findObservation(store.read, clusterId, 'slurm');
+  const delivery = deliveryOf(cluster, list, observation, now);
+  return {
+    cluster_id: clusterId,
+    organization_id: cluster.organizationId,
+    generation: list.generation,
+    state: accessListState(delivery),
+    observation_state: observationState(delivery),
+    desired_generation: list.desiredGeneration,
+    observed_generation: observation?.desiredGeneration ?? null,
+    source_hash: accessListHash(users),
+    updated_at: list.updatedAt,
+    ...(observation &&
+      observation.waiting.length > 0 && {
+        waiting_hosts: observation.waiting.map(({ host, since = '', message }) => ({ host, since, message })),
+      }),
+    users: users.map((user) => ({
+      user_id: user.userId,
+      username: user.username,
+      access_mode: user.accessMode,
+      desired_login_state: user.desiredLoginState,
+      ssh_key_set_generation: user.keySetGeneration,
+      ...(user.uid === null
+        ? {}
+        : { allocation: { uid: user.uid, gid: user.uid, home: homeOf(user.username), shell: user.shell } }),
+    })),
+  };
+}
+
+/** A cluster of an organization, for someone with `clusters.read` there. Throws `forbidden`, then `not_found`. */
+async function readableCluster(
+  db: Reader,
+  userId: string,
+  { orgID, clusterID }: { orgID: string; clusterID: string },
+  now: number,
+): Promise<Cluster> {
+  const membership = await findMembership(db, orgID, userId, now);
+  if (!membership?.permissions.has('clusters.read')) {
+    throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
+  }
+  const cluster = await findCluster(db, clusterID.toLowerCase());
+  if (cluster?.organizationId !== orgID) {
+    throw new DomainError('not_found', 'The organization has no such cluster.');
+  }
+  return cluster;
+}
+
+/** What the state of a list is read from. A cluster out of service is not asked any more: its last report stands. */
+export function deliveryOf(
+  cluster: Cluster,
+  list: AccessList,
+  observation: Observation | undefined,
+  now: number,
+): Delivery {
+  const isAsked = isInService(cluster);
+  return {
+    generation: list.generation,
+    acceptedGeneration: list.acceptedGeneration,
+    rejection: list.rejection,
+    observation,
+    now: isAsked || !observation ? now : observation.observedAt,
+  };
+}
+
+/** A cluster as the API shows it. */
+export function clusterBody(cluster: Cluster) {
+  return {
+    id: cluster.id,
+    organization_id: cluster.organizationId,
+    state: cluster.state,
+    reason_code: cluster.reasonCode,
+    expected_node_count: cluster.expectedNodeCount,
+    assigned_node_count: cluster.assignedNodeCount,
+    ...(cluster.scheduler === null ? {} : { selected_scheduler: cluster.scheduler }),
+    ...(cluster.reservationId === null ? {} : { reservation_id: cluster.reservationId }),
+    infrastructure_ready_at: cluster.infrastructureReadyAt,
+    teardown_completed_at: cluster.teardownCompletedAt,
+    cleanup_state: cluster.cleanupState,
+    end_command_id: cluster.endCommandId,
+    version: cluster.version,
+    created_at: cluster.createdAt,
+    updated_at: cluster.updatedAt,
+  };
+}

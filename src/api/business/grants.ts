@@ -1,0 +1,115 @@
+/** Kubernetes grants on single clusters, and whether a person may pass a gate. */
+import { coversNamespace, type Grant, longestLasting } from '../../domain/access/grant.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { sidesOf } from '../../domain/clusters/side.ts';
+import { DomainError } from '../../domain/error.ts';
+import { grantAccessState } from '../../domain/kubernetes/access-state.ts';
+import { holdsStaffKey } from '../../domain/people/staff.ts';
+import { findBound } from '../../store/clusters/cluster-sides.ts';
+import { findCluster } from '../../store/clusters/clusters.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { listLiveGrants } from '../../store/organizations/grants.ts';
+import { findMembership } from '../../store/organizations/memberships.ts';
+import { listStaffKeys } from '../../store/people/people.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+
+/** All that can be granted. */
+const resourceKind = 'kubernetes_cluster' as const;
+
+/** The caller's live grants, in clusters of any organization. */
+export async function listResourceGrants(
+  { store }: BusinessDeps,
+  { caller, query, now }: BusinessRequest<'listResourceGrants'>,
+): Promise<BusinessReply<'listResourceGrants'>> {
+  if (query.kind !== undefined && query.kind !== resourceKind) return { grants: [] };
+  return { grants: (await listLiveGrants(store.read, caller.userId, now)).map(grantBody) };
+}
+
+/** Whether the caller's live grants are in force, and where. */
+export async function listMyKubernetesAccess(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'listMyKubernetesAccess'>,
+): Promise<BusinessReply<'listMyKubernetesAccess'>> {
+  const grants = await listLiveGrants(store.read, caller.userId, now);
+  const observed = await observeGrants(store.read, grants);
+  return {
+    grants: observed.map(({ grant, cluster, access }) => ({
+      grant_id: grant.id,
+      cluster_id: cluster.id,
+      cluster_name: cluster.name,
+      organization_id: cluster.organizationId,
+      ...access,
+    })),
+  };
+}
+
+/** Grants with their clusters, and whether each is in force; those on clusters without a Kubernetes side are left out. */
+export async function observeGrants(
+  db: Reader,
+  grants: readonly Grant[],
+): Promise<{ grant: Grant; cluster: Cluster; access: ReturnType<typeof grantAccessState> }[]> {
+  const ids = [...new Set(grants.map((grant) => grant.clusterId))];
+  const found = await Promise.all(
+    ids.map(async (id) => {
+      const [cluster, bound] = await Promise.all([findCluster(db, id), findBound(db, id)]);
+      return cluster && sidesOf(cluster).includes('kubernetes') ? { cluster, bound } : undefined;
+    }),
+  );
+  const byId = new Map(found.flatMap((one) => (one ? [[one.cluster.id, one]] : [])));
+  return grants.flatMap((grant) => {
+    const on = byId.get(grant.clusterId);
+    return on ? [{ grant, cluster: on.cluster, access: grantAccessState(grant.id, on.bound) }] : [];
+  });
+}
+
+/** By which way the caller passes a gate of a cluster: organization, then grant, then staff. */
+export async function getResourceAccess(
+  { store }: BusinessDeps,
+  { caller, query, now }: BusinessRequest<'getResourceAccess'>,
+): Promise<BusinessReply<'getResourceAccess'>> {
+  const { kind, gate, scope } = query;
+  const { userId } = caller;
+  const id = query.id.toLowerCase();
+  const passed = { user_id: userId, kind, id, gate };
+  const cluster = await findCluster(store.read, id);
+  if (!cluster) throw noAccess();
+  const membership = await findMembership(store.read, cluster.organizationId, userId, now);
+  if (membership?.permissions.has(gate === 'read' ? 'clusters.read' : 'clusters.kubernetes')) {
+    return { ...passed, via: 'organization' };
+  }
+  const grants = await listLiveGrants(store.read, userId, now);
+  const grant = longestLasting(
+    grants.filter((one) => one.clusterId === id && coversNamespace(one.scope, scope)),
+  );
+  if (grant) {
+    const { id: grant_id, expiresAt } = grant;
+    return { ...passed, via: 'grant', grant_id, ...(expiresAt === null ? {} : { expires_at: expiresAt }) };
+  }
+  // Operators do not get into Kubernetes by being operators.
+  if (gate === 'read' && holdsStaffKey(await listStaffKeys(store.read, userId), 'staff.read')) {
+    return { ...passed, via: 'staff' };
+  }
+  throw noAccess();
+}
+
+/** A grant as the API shows it. */
+export function grantBody(grant: Grant) {
+  const { scope, roleId, expiresAt } = grant;
+  return {
+    id: grant.id,
+    resource_kind: resourceKind,
+    resource_id: grant.clusterId,
+    user_id: grant.userId,
+    username: grant.email,
+    relation: grant.relation,
+    granted_by: grant.grantedBy,
+    granted_at: grant.grantedAt,
+    ...(scope === null ? {} : { scope }),
+    ...(roleId === null ? {} : { role_id: roleId }),
+    ...(expiresAt === null ? {} : { expires_at: expiresAt }),
+  };
+}
+
+function noAccess(): DomainError {
+  return new DomainError('forbidden', 'You have no access to this cluster through this gate.');
+}

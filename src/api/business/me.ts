@@ -1,0 +1,95 @@
+/** The signed-in person. */
+import { lapseNotices } from '../../domain/access/lapse.ts';
+import { endNotices } from '../../domain/access/permission-end.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { Membership } from '../../domain/organizations/membership.ts';
+import type { Person } from '../../domain/people/person.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
+import { findOrganization } from '../../store/organizations/organizations.ts';
+import { findPerson } from '../../store/people/people.ts';
+import { listActiveKeys } from '../../store/people/ssh-keys.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+
+/** The caller, their memberships, and the organization to assume when there is only one to choose. */
+export async function getMe(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'getMe'>,
+): Promise<BusinessReply<'getMe'>> {
+  const [user, memberships] = await Promise.all([
+    findPerson(store.read, caller.userId),
+    listMembershipsOf(store.read, caller.userId),
+  ]);
+  if (!user) throw new DomainError('unauthorized', 'There is no account for this sign-in.');
+  const [only, another] = memberships;
+  const notices = [...(await lapseNoticesOf(store, user)), ...(await endNoticesOf(store, memberships, now))];
+  return {
+    user: {
+      id: user.id,
+      primary_email: user.email,
+      display_name: user.displayName,
+      ...(user.preferredUsername === null ? {} : { preferred_username: user.preferredUsername }),
+      login_shell: user.loginShell,
+      lifecycle_state: 'active',
+      created_at: user.createdAt,
+      updated_at: user.updatedAt,
+    },
+    memberships: memberships.map(membershipBody),
+    ...(only && !another ? { default_org_id: only.organizationId } : {}),
+    staff_keys: user.staffKeys,
+    ...(notices.length === 0 ? {} : { notices }),
+  };
+}
+
+/** What has lapsed of a person's access, or is about to. */
+async function lapseNoticesOf({ read, lapses }: Store, person: Person): Promise<string[]> {
+  const { policy } = lapses;
+  if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return [];
+  const keys = await listActiveKeys(read, person.id);
+  const own = {
+    signedInAt: Date.parse(person.signedInAt ?? person.createdAt),
+    keys: keys.map(({ fingerprint, createdAt }) => ({ fingerprint, registeredAt: Date.parse(createdAt) })),
+  };
+  return lapseNotices(own, policy, lapses.now());
+}
+
+/** Which permissions of a person end within days. */
+async function endNoticesOf(
+  { read }: Store,
+  memberships: readonly Membership[],
+  now: number,
+): Promise<string[]> {
+  const notices: string[] = [];
+  for (const { organizationId, userId, role, updatedAt: since } of memberships) {
+    if (role !== 'member') continue;
+    const granted = (await findMembership(read, organizationId, userId, now))?.granted ?? [];
+    if (granted.every(({ expiresAt }) => expiresAt === null)) continue;
+    const name = (await findOrganization(read, organizationId))?.displayName ?? organizationId;
+    notices.push(...endNotices({ organization: name, since, granted }, now));
+  }
+  return notices;
+}
+
+/** A membership as the API shows it. */
+export function membershipBody(membership: Membership) {
+  const { username } = membership;
+  return {
+    org_id: membership.organizationId,
+    user_id: membership.userId,
+    email: membership.email,
+    role: membership.role,
+    lifecycle_state: membership.lifecycleState,
+    created_at: membership.createdAt,
+    updated_at: membership.updatedAt,
+    organization_username: {
+      id: username.id,
+      username: username.username,
+      source: username.source,
+      lifecycle_state: username.lifecycleState,
+      created_at: username.createdAt,
+      org_id: membership.organizationId,
+      user_id: membership.userId,
+      ...(username.frozenAt === null ? {} : { frozen_at: username.frozenAt }),
+    },
+  };
+}

@@ -1,0 +1,217 @@
+/** What people reach on an organization's clusters, by which way, and how far what was last changed of them has come. */
+import { decideAccess } from '../../domain/access/decision.ts';
+import { type AccessList, isRecent, isSameEntry } from '../../domain/access/list.ts';
+import { waysIn } from '../../domain/access/ways-in.ts';
+import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
+import { type SideState, sideFailure } from '../../domain/clusters/merged-report.ts';
+import { type Observation, waitingFor, waitingText } from '../../domain/clusters/observation.ts';
+import { sidesOf } from '../../domain/clusters/side.ts';
+import { DomainError } from '../../domain/error.ts';
+import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
+import { findPersonOnCluster } from '../../store/access/access-facts.ts';
+import { findListing, type Listing } from '../../store/access/access-list-users.ts';
+import { findAccessList } from '../../store/access/access-lists.ts';
+import { findKubernetesLookup, type KubernetesLookup } from '../../store/access/kubernetes-access.ts';
+import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { findObservation, listSideStates } from '../../store/clusters/observations.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { listAllLiveGrants, listLiveGrants } from '../../store/organizations/grants.ts';
+import {
+  findMember,
+  findMembership,
+  findPastMembership,
+  listGrantedPermissions,
+} from '../../store/organizations/memberships.ts';
+import { findPerson } from '../../store/people/people.ts';
+import { listActiveKeys } from '../../store/people/ssh-keys.ts';
+import { grantBody, observeGrants } from './grants.ts';
+import { requireManager, seesClusters } from './member-permissions.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { organizationNotFound } from './organizations.ts';
+
+type Person = BusinessReply<'listMemberAccess'>['people'][number];
+type OnCluster = Person['clusters'][number];
+
+const mostPeople = 100;
+
+/** A cluster with what is the same for everybody on it. */
+interface Known {
+  cluster: Cluster;
+  list: AccessList | undefined;
+  observation: Observation<'slurm'> | undefined;
+  sides: readonly SideState[];
+  kubernetes: KubernetesLookup | undefined;
+}
+
+export async function listMemberAccess(
+  { store }: BusinessDeps,
+  { caller, path, query, now }: BusinessRequest<'listMemberAccess'>,
+): Promise<BusinessReply<'listMemberAccess'>> {
+  const { orgID: organizationId } = path;
+  const own = await findMembership(store.read, organizationId, caller.userId, now);
+  if (!own) throw organizationNotFound();
+  const wanted = [...new Set(query.user_ids.split(','))];
+  if (wanted.length > mostPeople)
+    throw new DomainError('invalid_request', `At most ${mostPeople} people can be asked for at once.`);
+  if (wanted.some((id) => id !== caller.userId)) requireManager(own.permissions);
+  const seesAll = seesClusters(own.permissions);
+  const clusters = (await listOrganizationClusters(store.read, organizationId)).filter(isInService);
+  const known = await Promise.all(clusters.map((cluster) => knownOf(store, cluster, now)));
+  const people: Person[] = [];
+  for (const userId of wanted) {
+    const person = await accessOf(store, organizationId, userId, known, now);
+    if (person) people.push(person);
+  }
+  if (seesAll) return { people, clusters: known.map(deliveryBody) };
+  // Only themselves: the others would have been refused. A person's clusters are in the order of all.
+  const reached = known.filter((_, index) => people.some((one) => isReached(one.clusters[index])));
+  return {
+    people: people.map((one) => ({ ...one, clusters: one.clusters.filter(isReached) })),
+    clusters: reached.map(deliveryBody),
+  };
+}
+
+function isReached(on: OnCluster | undefined): boolean {
+  return on !== undefined && on.ways.length > 0;
+}
+
+/** Everybody's live grants on the organization's clusters. */
+export async function listOrganizationGrants(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'listOrganizationGrants'>,
+): Promise<BusinessReply<'listOrganizationGrants'>> {
+  const own = await findMembership(store.read, path.orgID, caller.userId, now);
+  if (!own) throw organizationNotFound();
+  requireManager(own.permissions);
+  const clusters = new Set((await listOrganizationClusters(store.read, path.orgID)).map(({ id }) => id));
+  const grants = (await listAllLiveGrants(store.read, now)).filter((one) => clusters.has(one.clusterId));
+  const observed = await observeGrants(store.read, grants);
+  const accessOfGrant = new Map(observed.map(({ grant, access }) => [grant.id, access]));
+  return {
+    grants: grants.map((grant) => {
+      const access = accessOfGrant.get(grant.id);
+      return { grant: grantBody(grant), cluster_name: grant.clusterName, ...(access && { access }) };
+    }),
+  };
+}
+
+async function knownOf(store: Store, cluster: Cluster, now: number): Promise<Known> {
+  const isSlurm = cluster.scheduler === 'sunk';
+  const [list, observation, sides, kubernetes] = await Promise.all([
+    isSlurm ? findAccessList(store.read, cluster.id) : undefined,
+    isSlurm ? findObservation(store.read, cluster.id, 'slurm') : undefined,
+    listSideStates(store.read, cluster),
+    sidesOf(cluster).includes('kubernetes') ? findKubernetesLookup(store, cluster, now) : undefined,
+  ]);
+  return { cluster, list, observation, sides, kubernetes };
+}
+
+/** Undefined for a person who is no member, was none and holds no grant here. */
+async function accessOf(
+  store: Store,
+  organizationId: string,
+  userId: string,
+  clusters: readonly Known[],
+  now: number,
+): Promise<Person | undefined> {
+  const db = store.read;
+  const ids = new Set(clusters.map(({ cluster }) => cluster.id));
+  const [user, member, past, granted, keys, listing] = await Promise.all([
+    findPerson(db, userId),
+    findMember(db, organizationId, userId),
+    findPastMembership(db, organizationId, userId),
+    listGrantedPermissions(db, organizationId, userId, now),
+    listActiveKeys(db, userId),
+    findListing(store, organizationId, userId),
+  ]);
+  const grants = (await listLiveGrants(db, userId, now)).filter(({ clusterId }) => ids.has(clusterId));
+  if (!user || (!member && !past && grants.length === 0)) return undefined;
+  const registeredAfter = store.lapses.registeredAfter();
+  return {
+    user_id: userId,
+    email: user.email,
+    name: user.displayName,
+    is_member: member !== undefined,
+    ...(member && {
+      role: member.role,
+      username: member.username.username,
+      username_state: member.username.lifecycleState,
+      member_since: member.createdAt,
+      changed_at: member.updatedAt,
+    }),
+    ...(!member && past && { changed_at: past.endedAt }),
+    keys: keys
+      .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
+      .map(({ fingerprint, createdAt }) => ({
+        fingerprint,
+        created_at: createdAt,
+        lapsed: createdAt <= registeredAfter,
+      })),
+    clusters: await Promise.all(
+      clusters.map(async (known): Promise<OnCluster> => {
+        const { cluster, kubernetes } = known;
+        const ways = waysIn(
+          cluster.scheduler === 'sunk'
+            ? [...new Set([...sidesOf(cluster), 'slurm' as const])]
+            : sidesOf(cluster),
+          member && { role: member.role, granted, updatedAt: member.updatedAt },
+          grants.filter(({ clusterId }) => clusterId === cluster.id),
+        );
+        return {
+          cluster_id: cluster.id,
+          ways: ways.map(({ roleId, grantId, ...way }) => ({
+            ...way,
+            ...(roleId !== undefined && { role_id: roleId }),
+            ...(grantId !== undefined && { grant_id: grantId }),
+          })),
+          ...(cluster.scheduler === 'sunk' && { slurm: await onSlurm(store, known, userId, listing, now) }),
+          ...(kubernetes && { kubernetes: kubernetesAccessState(await kubernetes.of(userId)) }),
+        };
+      }),
+    ),
+  };
+}
+
+/** Whether a Slurm cluster has what should be there of a person: the last version of the list that changed their entry. */
+async function onSlurm(
+  store: Store,
+  { cluster, list, observation, sides }: Known,
+  userId: string,
+  { wanted, listed, changedIn }: Listing,
+  now: number,
+): Promise<NonNullable<OnCluster['slurm']>> {
+  const found = await findPersonOnCluster(store, cluster.id, userId);
+  const isListed = list !== undefined && isSameEntry(listed, wanted);
+  const accepted = isListed && list.acceptedGeneration >= list.generation;
+  const isReady = wanted?.desiredLoginState === 'ready';
+  const waiting = waitingFor(changedIn, observation ?? {});
+  const isThere =
+    accepted &&
+    (observation?.listVersion ?? 0) >= changedIn &&
+    waiting.length === 0 &&
+    (!isReady || found?.facts.confirmed?.loginState === 'ready');
+  const side = sides.find((one) => one.side === 'slurm');
+  const failure = list?.rejection ?? (side && sideFailure(side)) ?? observation?.failure ?? undefined;
+  const message = failure ?? waitingText(waiting);
+  const decision = found && wanted ? decideAccess(found.facts, {}) : undefined;
+  const isKnown = observation !== undefined && isRecent(observation.observedAt, now);
+  return {
+    account: wanted?.desiredLoginState ?? 'none',
+    state: !isKnown ? 'unknown' : isThere ? 'applied' : failure === undefined ? 'pending' : 'failed',
+    accepted,
+    ...(message !== undefined && !isThere && { message }),
+    ...(decision && !decision.allowed && { obstacle: decision.obstacle }),
+  };
+}
+
+function deliveryBody({ cluster, list, sides }: Known) {
+  const times = sides.flatMap(({ observation }) => observation?.observedAt ?? []);
+  const failures = sides.flatMap((side) => sideFailure(side) ?? []);
+  return {
+    cluster_id: cluster.id,
+    cluster_name: cluster.name,
+    ...(list && { list_updated_at: list.updatedAt }),
+    ...(times.length > 0 && { observed_at: new Date(Math.max(...times)).toISOString() }),
+    ...(failures.length > 0 && { failure: failures.join(' ') }),
+  };
+}

@@ -1,0 +1,266 @@
+/** What each member of an organization may do there. */
+import { isPermissionKey, type PermissionKey, roleKeys } from '../../domain/access/permission.ts';
+import {
+  endStaysMs,
+  endsOf,
+  type GrantedPermission,
+  grantedText,
+  type Holdings,
+  heldUntil,
+  requireEndSaid,
+  requireMayGrant,
+} from '../../domain/access/permission-end.ts';
+import { isInService } from '../../domain/clusters/cluster.ts';
+import { sidesOf } from '../../domain/clusters/side.ts';
+import { DomainError } from '../../domain/error.ts';
+import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
+import { permissionIds } from '../../domain/kubernetes/bindings.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import { cutText } from '../../domain/stored-text.ts';
+import { findKubernetesAccessOf } from '../../store/access/kubernetes-access.ts';
+import { type Command, runCommand } from '../../store/audit/commands.ts';
+import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { cachedAs } from '../../store/engine/cache.ts';
+import type { Reader, Tx } from '../../store/engine/index.ts';
+import { fromTime, toTime } from '../../store/engine/time.ts';
+import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
+import {
+  findLastEnd,
+  findMembership,
+  findMembersVersion,
+  listAllGrantedPermissions,
+  listEndedOf,
+  listGrantedPermissions,
+  listMembers,
+} from '../../store/organizations/memberships.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { organizationNotFound, standingIn } from './organizations.ts';
+
+/** The keys a member was granted, or the one that stands for an owner's or admin's role. */
+export async function getMemberPermissions(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'getMemberPermissions'>,
+): Promise<BusinessReply<'getMemberPermissions'>> {
+  await requireReader(store.read, caller.userId, path, now);
+  return permissionsBody(store.read, path.orgID, path.userID, now);
+}
+
+/** The same of every member, for those who may grant. */
+export async function listMemberPermissions(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'listMemberPermissions'>,
+): Promise<BusinessReply<'listMemberPermissions'>> {
+  const { orgID: organizationId } = path;
+  await requireReader(store.read, caller.userId, { orgID: organizationId, userID: undefined }, now);
+  const ended = await findLastEnd(store.read, organizationId, now);
+  const version = `${await findMembersVersion(store.read, organizationId)}/${ended}`;
+  return cachedAs(store, { key: `permissions/${organizationId}`, version }, async () => {
+    const [members, granted] = await store.readSnapshot(async (db) => [
+      await listMembers(db, organizationId),
+      await listAllGrantedPermissions(db, organizationId, now),
+    ]);
+    return {
+      members: members.map(({ userId, role }) => ({
+        organization_id: organizationId,
+        user_id: userId,
+        role,
+        ...(role === 'member' ? grantedBody(granted.get(userId) ?? []) : { permissions: [roleKeys[role]] }),
+      })),
+    };
+  });
+}
+
+type SetPermissions = Pick<BusinessRequest<'setMemberPermissions'>, 'caller' | 'path' | 'body'>;
+
+/** Makes a member's permissions exactly the set sent. */
+export function setMemberPermissions(
+  { store }: BusinessDeps,
+  request: BusinessRequest<'setMemberPermissions'>,
+): Promise<CommandReply<BusinessReply<'setMemberPermissions'>>> {
+  return runCommand(store, request, settingPermissions(request));
+}
+
+/** The command of those who may grant. The headers of a write have no part in it, so that it can be tried out as well. */
+export function settingPermissions({
+  path,
+  body,
+  caller,
+}: SetPermissions): Command<BusinessReply<'setMemberPermissions'>> {
+  const { orgID: organizationId, userID: userId } = path;
+  const keys = [...new Set(body.permissions)].sort();
+  const ends = newEnds(body.expires_at);
+  const about = {
+    target: `${organizationId}/${userId}`,
+    organizationId,
+    subjectUserId: userId,
+  };
+  return {
+    operation: 'setMemberPermissions',
+    meaning: [organizationId, userId, ...keys, ...(ends.size > 0 ? [[...ends]] : [])],
+    about: { ...about, details: `permissions → ${keys.join(', ') || 'none'}` },
+    async authorize(tx) {
+      keys.forEach(requireKey);
+      const manager = { organizationId, userId: caller.userId };
+      const own = await standingIn(tx, manager, 'staff.operate', ({ role }) => role === 'owner');
+      requireManager(own.permissions);
+      const held = heldUntil(own.role, own.granted);
+      const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+      requireMayGrant(held, before, wantedOf(keys, ends, before));
+    },
+    async apply(tx) {
+      await requireOrdinaryMember(tx, organizationId, userId);
+      requireAhead(keys, ends, tx.now);
+      const ended = await listEndedOf(tx.db, { organizationId, userId }, tx.now - endStaysMs, tx.now);
+      requireEndSaid(keys, ends, ended);
+      const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+      const permissions = wantedOf(keys, ends, before);
+      await updateMemberPermissions(tx, { organizationId, userId, permissions });
+      const details = `permissions ${grantedText(before)} → ${grantedText(permissions)}`;
+      return { result: await permissionsBody(tx.db, organizationId, userId, tx.now), about: { details } };
+    },
+  };
+}
+
+/** What a member who may set permissions holds, and so may grant. Throws for anyone else. */
+export async function requireHoldings(
+  { db, now }: Tx,
+  organizationId: string,
+  userId: string,
+): Promise<Holdings> {
+  const own = await findMembership(db, organizationId, userId, now);
+  if (!own) throw organizationNotFound();
+  requireManager(own.permissions);
+  return heldUntil(own.role, own.granted);
+}
+
+/** Throws `not_found` for who is no member, and `invalid_state` for one who holds everything by role. */
+export async function requireOrdinaryMember(tx: Tx, organizationId: string, userId: string): Promise<void> {
+  const member = await findMembership(tx.db, organizationId, userId, tx.now);
+  if (!member) throw memberNotFound();
+  if (member.role === 'member') return;
+  throw new DomainError(
+    'invalid_state',
+    `An ${member.role} holds every permission; change the role instead.`,
+  );
+}
+
+/** Ends as they were sent, by key and as the tables hold them. */
+export function newEnds(sent: Record<string, string | null> = {}): ReadonlyMap<string, string | null> {
+  const ends = Object.entries(sent).map(([key, end]) => [key, end && toTime(fromTime(end))] as const);
+  return new Map(ends.sort());
+}
+
+/** Keys with their ends: the one that was sent, else the one that the key has. */
+function wantedOf(
+  keys: readonly string[],
+  ends: ReadonlyMap<string, string | null>,
+  before: readonly GrantedPermission[],
+): GrantedPermission[] {
+  const had = new Map(before.map(({ key, expiresAt }) => [key, expiresAt]));
+  return keys.map((key) => {
+    const sent = ends.get(key);
+    return { key, expiresAt: sent === undefined ? (had.get(key) ?? null) : sent };
+  });
+}
+
+/** Throws `invalid_request` for an end that has passed, and for one of a key that is not granted. */
+export function requireAhead(
+  keys: readonly string[],
+  ends: ReadonlyMap<string, string | null>,
+  now: number,
+): void {
+  for (const [key, end] of ends) {
+    if (!keys.includes(key)) {
+      const name = JSON.stringify(cutText(key, 80));
+      throw new DomainError('invalid_request', `expires_at names ${name}, which permissions does not.`);
+    }
+    if (end !== null && fromTime(end) <= now) {
+      throw new DomainError('invalid_request', `The end of ${key} has passed already.`);
+    }
+  }
+}
+
+async function permissionsBody(db: Reader, organizationId: string, userId: string, now: number) {
+  const member = await findMembership(db, organizationId, userId, now);
+  if (!member) throw memberNotFound();
+  const { role } = member;
+  const held =
+    role === 'member'
+      ? grantedBody(await listGrantedPermissions(db, organizationId, userId, now))
+      : { permissions: [roleKeys[role]] };
+  return { organization_id: organizationId, user_id: userId, role, ...held };
+}
+
+/** What was granted as the API shows it: the keys, and the ends of those that have one. */
+function grantedBody(granted: readonly GrantedPermission[]) {
+  const ends = endsOf(granted);
+  return { permissions: granted.map(({ key }) => key), ...(ends && { expires_at: ends }) };
+}
+
+/** A key that can be granted. Throws `invalid_request`. */
+export function requireKey(key: string): PermissionKey {
+  if (isPermissionKey(key)) return key;
+  const reason = Object.values<string>(roleKeys).includes(key)
+    ? `${key} comes with a role and cannot be granted.`
+    : `${JSON.stringify(cutText(key, 80))} is not a permission; GET /permission-profiles lists them.`;
+  throw new DomainError('invalid_request', reason);
+}
+
+/** Whether a member's Kubernetes permissions are in force on the organization's clusters. */
+export async function getMemberKubernetesAccess(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'getMemberKubernetesAccess'>,
+): Promise<BusinessReply<'getMemberKubernetesAccess'>> {
+  const own = await requireReader(store.read, caller.userId, path, now);
+  const clusters = await listOrganizationClusters(store.read, path.orgID);
+  const inService = clusters.filter(
+    (cluster) => isInService(cluster) && sidesOf(cluster).includes('kubernetes'),
+  );
+  const seesAll = seesClusters(own.permissions);
+  const found = await Promise.all(
+    inService.map(async (cluster) => {
+      const facts = await findKubernetesAccessOf(store, cluster, path.userID, now);
+      const body = { cluster_id: cluster.id, cluster_name: cluster.name, ...kubernetesAccessState(facts) };
+      return seesAll || permissionIds(facts.access).length > 0 ? [body] : [];
+    }),
+  );
+  return { clusters: found.flat() };
+}
+
+/**
+ * Whether a person sees all clusters of the organization: who may list them, and who manages members, to see what their
+ * changes do. Others see only the clusters that they have access to.
+ */
+export function seesClusters(held: ReadonlySet<string>): boolean {
+  return held.has('clusters.read') || held.has('members.manage');
+}
+
+/** Throws unless the caller may read what a member holds, or all of them: their own, with `members.manage`, or as staff. */
+async function requireReader(
+  db: Reader,
+  userId: string,
+  { orgID: organizationId, userID: subjectId }: { orgID: string; userID: string | undefined },
+  now: number,
+) {
+  const isOwn = userId === subjectId;
+  const own = await standingIn(
+    { db, now },
+    { organizationId, userId },
+    'staff.read',
+    ({ permissions }) => isOwn || permissions.has('members.manage'),
+  );
+  if (!isOwn) requireManager(own.permissions);
+  return own;
+}
+
+/** Throws `forbidden` without `members.manage`. */
+export function requireManager(held: ReadonlySet<string>): void {
+  if (!held.has('members.manage')) {
+    throw new DomainError('forbidden', 'This needs the permission members.manage in the organization.');
+  }
+}
+
+/** What is said of someone who is no member. */
+export function memberNotFound(): DomainError {
+  return new DomainError('not_found', 'The organization has no such member.');
+}

@@ -1,0 +1,225 @@
+/** What changes of an organization's members would do to its clusters, their jobs and their sessions: tried out, and taken back. */
+import type { AccessListUser } from '../../domain/access/list.ts';
+import type { SshSession } from '../../domain/access/ssh-session.ts';
+import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
+import { sidesOf } from '../../domain/clusters/side.ts';
+import { DomainError } from '../../domain/error.ts';
+import { memberRole } from '../../domain/kubernetes/bindings.ts';
+import { foldEmail } from '../../domain/people/email.ts';
+import { createRateLimiter } from '../../lib/limits.ts';
+import { findWantedUser } from '../../store/access/access-list-users.ts';
+import type { Command } from '../../store/audit/commands.ts';
+import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { inPart, type Reader, type Tx, tryOut } from '../../store/engine/index.ts';
+import { findMember, findMembership } from '../../store/organizations/memberships.ts';
+import { findPersonByEmail, updateLifecycle } from '../../store/people/people.ts';
+import { settingPermissions } from './member-permissions.ts';
+import { adding, removing, settingRole } from './memberships.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { type LoginAccount, restartOf, type SlurmCluster } from './restarts.ts';
+
+type Request = BusinessRequest<'planMemberChanges'>;
+type Change = Request['body']['changes'][number];
+type Plan = BusinessReply<'planMemberChanges'>;
+type Planned = Plan['changes'][number];
+type OnCluster = Plan['clusters'][number];
+
+/** A person's access in the organization: their entry in access lists, and their Kubernetes role. */
+interface Reach {
+  username: string;
+  listed: AccessListUser | undefined;
+  kubernetes: 'edit' | 'cluster-admin' | null;
+}
+
+/** A person's access before and after the changes; undefined: none. */
+interface Person {
+  userId: string;
+  before: Reach | undefined;
+  after: Reach | undefined;
+}
+
+/** A plan is rolled back, but other writes wait while it runs. A person who fills in a form asks for a few a minute. */
+const plans = createRateLimiter({ burst: 20, everyMs: 500 });
+
+/** Tries the changes out by the rules of the writes themselves. */
+export async function planMemberChanges(
+  { store, gateway }: BusinessDeps,
+  request: Request,
+): Promise<BusinessReply<'planMemberChanges'>> {
+  const { orgID: organizationId } = request.path;
+  if (plans.take(request.caller.userId) > 0) {
+    throw new DomainError('service_unavailable', 'Too many plans at once. Try again in a second.');
+  }
+  const sessions = await gateway.sessions();
+  return tryOut(store, async (opened) => {
+    const tx = { ...opened, now: request.now };
+    const people = new Map<string, Person>();
+    const changes: Planned[] = [];
+    for (const change of request.body.changes) {
+      const known = await targetOf(tx.db, change);
+      // A person without an account had no access before.
+      const before = known === undefined ? undefined : await reachOf(tx, organizationId, known);
+      const earlier = known === undefined ? undefined : people.get(known);
+      const target = { known, wasMember: (earlier ? earlier.before : before) !== undefined };
+      const { planned, userId } = await planOne(tx, request, change, target);
+      changes.push(planned);
+      if (userId !== undefined && !people.has(userId))
+        people.set(userId, { userId, before, after: undefined });
+    }
+    for (const person of people.values()) person.after = await reachOf(tx, organizationId, person.userId);
+    const clusters = (await listOrganizationClusters(tx.db, organizationId)).filter(isInService);
+    const effects = [];
+    for (const cluster of clusters)
+      effects.push(await effectOn(tx.db, cluster, [...people.values()], sessions));
+    return { changes, clusters: effects.filter(isSomething) };
+  });
+}
+
+/** Whom a change is about; undefined while they have no account. */
+async function targetOf(db: Reader, change: Change): Promise<string | undefined> {
+  if (change.change !== 'add') {
+    const { user_id: userId } = change;
+    return userId;
+  }
+  return (await findPersonByEmail(db, change.email))?.id;
+}
+
+/**
+ * Makes one change as its write would, of the person with this ID. Throws when the caller may not make it; returns the
+ * problem when it cannot be made. For a non-member it does not reveal whether they have an account, or a deactivated one:
+ * only the write does, which is in the audit trail.
+ */
+async function planOne(
+  tx: Tx,
+  request: Request,
+  change: Change,
+  { known, wasMember }: { known: string | undefined; wasMember: boolean },
+): Promise<{ planned: Planned; userId: string | undefined }> {
+  const { orgID: organizationId } = request.path;
+  const command = commandOf(request, change);
+  await command.authorize?.(tx, request.caller);
+  const memberOf = (userId: string | undefined) =>
+    userId === undefined ? undefined : findMember(tx.db, organizationId, userId);
+  const email = change.change === 'add' ? foldEmail(change.email) : (await memberOf(known))?.email;
+  const about = {
+    change: change.change,
+    email: email ?? '',
+    ...(known !== undefined && (wasMember || change.change !== 'add') && { user_id: known }),
+  };
+  try {
+    const { about: late } = await inPart(tx, async () => {
+      const isUnsaid = known !== undefined && !wasMember && change.change === 'add';
+      if (isUnsaid) await updateLifecycle(tx, { userId: known, state: 'active' });
+      return command.apply(tx, '');
+    });
+    const userId = known ?? late?.subjectUserId ?? undefined;
+    const username = (await memberOf(userId))?.username.username;
+    return { planned: { ...about, ...(username !== undefined && { username }), result: 'planned' }, userId };
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    const { code, message } = error;
+    return { planned: { ...about, result: 'refused', code, message }, userId: undefined };
+  }
+}
+
+/** The command that the change's own operation runs. */
+function commandOf({ caller, path: { orgID } }: Request, change: Change): Command<unknown> {
+  if (change.change === 'add') {
+    const { change: _, ...body } = change;
+    return adding({ caller, path: { orgID }, body });
+  }
+  const { user_id: userID } = change;
+  const path = { orgID, userID };
+  if (change.change === 'role') return settingRole({ caller, path, body: { role: change.role } });
+  if (change.change === 'permissions') {
+    const { change: _, user_id: _user, ...body } = change;
+    return settingPermissions({ caller, path, body });
+  }
+  return removing({ caller, path, body: undefined });
+}
+
+async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<Reach | undefined> {
+  const { db, now } = tx;
+  const [member, held] = [
+    await findMember(db, organizationId, userId),
+    await findMembership(db, organizationId, userId, now),
+  ];
+  if (!member || !held) return undefined;
+  return {
+    username: member.username.username,
+    listed: await findWantedUser(db, organizationId, userId, now),
+    kubernetes: memberRole({ role: held.role, permissions: [...held.permissions] }) ?? null,
+  };
+}
+
+async function effectOn(
+  db: Reader,
+  cluster: Cluster,
+  people: readonly Person[],
+  sessions: readonly SshSession[],
+): Promise<OnCluster> {
+  const onSlurm =
+    cluster.scheduler === 'sunk' ? await effectOnSlurm(db, cluster, people, sessions) : undefined;
+  const isKubernetes = sidesOf(cluster).includes('kubernetes');
+  return {
+    cluster_id: cluster.id,
+    cluster_name: cluster.name,
+    added: [],
+    removed: [],
+    waiting_for_key: [],
+    restarts: [],
+    ended_jobs: [],
+    ended_sessions: [],
+    ...onSlurm,
+    kubernetes: isKubernetes ? people.flatMap(kubernetesChange) : [],
+  };
+}
+
+async function effectOnSlurm(
+  db: Reader,
+  { id, name, driver }: Cluster,
+  people: readonly Person[],
+  sessions: readonly SshSession[],
+) {
+  const [had, has] = [accounts(people, 'before'), accounts(people, 'after')];
+  const cluster: SlurmCluster = { id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts: has };
+  const restart = await restartOf(db, cluster, had, cluster);
+  const waited = new Set(had.map(({ username }) => username));
+  const gone = new Set(people.flatMap((one) => (one.before?.listed && !one.after?.listed ? one.userId : [])));
+  const ended = sessions.filter(
+    ({ clusterId, userId }) => clusterId === id && (gone.has(userId) || restart.restarts.includes('login')),
+  );
+  return {
+    ...restart,
+    waiting_for_key: has
+      .filter(({ username, loginState }) => loginState === 'waiting_for_key' && !waited.has(username))
+      .map(({ username }) => username),
+    ended_sessions: ended.map(({ userId, username, openedAt }) => ({
+      user_id: userId,
+      username,
+      opened_at: openedAt,
+    })),
+  };
+}
+
+/** A new member counts as having a key: whether they do is learned only by adding them, which is audited. */
+function accounts(people: readonly Person[], when: 'before' | 'after'): LoginAccount[] {
+  return people.flatMap((person) => {
+    const listed = person[when]?.listed;
+    const loginState = person.before ? listed?.desiredLoginState : 'ready';
+    return listed && loginState ? [{ username: listed.username, loginState }] : [];
+  });
+}
+
+function kubernetesChange({ before, after }: Person): OnCluster['kubernetes'] {
+  const [had, has] = [before?.kubernetes ?? null, after?.kubernetes ?? null];
+  if (had === has) return [];
+  return [{ username: after?.username ?? before?.username ?? '', before: had, after: has }];
+}
+
+function isSomething(effect: OnCluster): boolean {
+  const { added, removed, waiting_for_key, ended_jobs, ended_sessions, kubernetes } = effect;
+  return [added, removed, waiting_for_key, ended_jobs, ended_sessions, kubernetes].some(
+    (list) => list.length > 0,
+  );
+}

@@ -1,0 +1,201 @@
+/**
+ * Who belongs to an organization: managed by its owners and admins, and by operators of the installation. What concerns an
+ * owner needs an owner or an operator.
+ */
+import { isPermissionKey, type PermissionKey, type Role } from '../../domain/access/permission.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { CommandReply, Request } from '../../domain/operation.ts';
+import { foldEmail } from '../../domain/people/email.ts';
+import { cutText } from '../../domain/stored-text.ts';
+import { type About, type Command, type CommandRequest, runCommand } from '../../store/audit/commands.ts';
+import { cachedAs } from '../../store/engine/cache.ts';
+import type { Tx } from '../../store/engine/index.ts';
+import {
+  createMembership,
+  removeMembership,
+  updateMemberRole,
+  updateUsername,
+} from '../../store/organizations/membership-changes.ts';
+import {
+  findMember,
+  findMembership,
+  findMembersVersion,
+  listMembers as listOrganizationMembers,
+} from '../../store/organizations/memberships.ts';
+import { findOrCreatePerson } from '../../store/people/people.ts';
+import { membershipBody } from './me.ts';
+import { memberNotFound, newEnds, requireAhead } from './member-permissions.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { standingIn } from './organizations.ts';
+
+/** Every member, oldest membership first. */
+export async function listMembers(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'listMembers'>,
+): Promise<BusinessReply<'listMembers'>> {
+  const reader = { organizationId: path.orgID, userId: caller.userId };
+  await standingIn({ db: store.read, now }, reader, 'staff.read');
+  const version = await findMembersVersion(store.read, path.orgID);
+  return cachedAs(store, { key: `members/${path.orgID}`, version }, async () => {
+    const members = await store.readSnapshot((db) => listOrganizationMembers(db, path.orgID));
+    return { members: members.map(membershipBody) };
+  });
+}
+
+/** Makes someone a member; they get an account where there is none for their address. */
+export const addMember = running(adding);
+/** Makes a member an owner, an admin or an ordinary member. */
+export const setMemberRole = running(settingRole);
+/** Sets a member's login name while no cluster has used it. */
+export const setMemberUsername = running(settingUsername);
+/** Ends a membership. */
+export const removeMember = running(removing);
+
+function running<Change, T>(commandOf: (request: Change) => Command<T>) {
+  return ({ store }: BusinessDeps, request: Change & CommandRequest): Promise<CommandReply<T>> =>
+    runCommand(store, request, commandOf(request));
+}
+
+/** What a change is made of: the headers of a write have no part in it, so that it can be tried out as well. */
+type Asked<Id extends 'addMember' | 'setMemberRole' | 'setMemberUsername' | 'removeMember'> = Pick<
+  BusinessRequest<Id>,
+  'caller' | 'path' | 'body'
+>;
+
+export function adding(request: Asked<'addMember'>) {
+  const { orgID: organizationId } = request.path;
+  const { email, name, role = 'member', username } = request.body;
+  const wanted = [...new Set(request.body.permissions)].sort();
+  const ends = newEnds(request.body.expires_at);
+  const meaning = [
+    foldEmail(email),
+    name ?? '',
+    role,
+    username ?? '',
+    wanted,
+    ...(ends.size > 0 ? [[...ends]] : []),
+  ];
+  const about = { target: `${organizationId}/${foldEmail(email)}`, details: `role ${role}` };
+  const what = { operation: 'addMember', meaning, about };
+  return managing(request, what, {
+    concernsOwners: async () => role === 'owner',
+    async change(tx) {
+      requireAhead(wanted, ends, tx.now);
+      const permissions = wanted.map((key) => ({
+        key: requireGrantable(key),
+        expiresAt: ends.get(key) ?? null,
+      }));
+      if (role !== 'member' && permissions.length > 0) {
+        throw new DomainError('invalid_request', `An ${role} holds every permission; leave permissions out.`);
+      }
+      const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
+      await createMembership(tx, { organizationId, userId, email, role, username, permissions });
+      return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
+    },
+  });
+}
+
+export function settingRole(request: Asked<'setMemberRole'>) {
+  const { orgID: organizationId, userID: userId } = request.path;
+  const { role } = request.body;
+  const about = { ...aboutMember(organizationId, userId), details: `role → ${role}` };
+  const what = { operation: 'setMemberRole', meaning: [userId, role], about };
+  return managing(request, what, {
+    concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
+    async change(tx) {
+      const before = await roleOf(tx, organizationId, userId);
+      await updateMemberRole(tx, { organizationId, userId, role });
+      return {
+        result: await memberBody(tx, organizationId, userId),
+        about: { details: `role ${before} → ${role}` },
+      };
+    },
+  });
+}
+
+function settingUsername(request: Asked<'setMemberUsername'>) {
+  const { orgID: organizationId, userID: userId } = request.path;
+  const { username } = request.body;
+  const about = { ...aboutMember(organizationId, userId), details: `username → ${cutText(username, 80)}` };
+  const what = { operation: 'setMemberUsername', meaning: [userId, username], about };
+  return managing(request, what, {
+    concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
+    async change(tx) {
+      const { username: before } = (await requireMember(tx, organizationId, userId)).username;
+      await updateUsername(tx, { organizationId, userId, username });
+      const details = `username ${before} → ${username}`;
+      return { result: await memberBody(tx, organizationId, userId), about: { details } };
+    },
+  });
+}
+
+export function removing(request: Asked<'removeMember'>) {
+  const { orgID: organizationId, userID: userId } = request.path;
+  const about = aboutMember(organizationId, userId);
+  const what = { operation: 'removeMember', meaning: [userId], about };
+  return managing(request, what, {
+    concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
+    async change(tx) {
+      const before = await roleOf(tx, organizationId, userId);
+      await removeMembership(tx, { organizationId, userId });
+      return {
+        result: { organization_id: organizationId, user_id: userId },
+        about: { details: `was ${before}` },
+      };
+    },
+  });
+}
+
+/** One command on an organization's membership: who may do it, and then the change. */
+function managing<T>(
+  { path, caller }: Pick<Request, 'caller'> & { path: { orgID: string } },
+  what: { operation: string; meaning: readonly unknown[]; about: About },
+  body: {
+    concernsOwners(tx: Tx): Promise<boolean>;
+    change(tx: Tx): ReturnType<Command<T>['apply']>;
+  },
+): Command<T> {
+  const { orgID: organizationId } = path;
+  return {
+    operation: what.operation,
+    meaning: [organizationId, ...what.meaning],
+    about: { ...what.about, organizationId },
+    async authorize(tx) {
+      const manager = { organizationId, userId: caller.userId };
+      const isOwner = ({ role }: { role: Role }) => role === 'owner';
+      const { role } = await standingIn(tx, manager, 'staff.operate', isOwner);
+      if (role === 'owner') return;
+      if (role !== 'admin')
+        throw new DomainError('forbidden', 'Only owners and admins of the organization manage its members.');
+      if (!(await body.concernsOwners(tx))) return;
+      throw new DomainError('forbidden', 'What concerns an owner needs an owner of the organization.');
+    },
+    apply: body.change,
+  };
+}
+
+function aboutMember(organizationId: string, userId: string): About {
+  return { target: `${organizationId}/${userId}`, subjectUserId: userId };
+}
+
+async function memberBody(tx: Tx, organizationId: string, userId: string) {
+  return membershipBody(await requireMember(tx, organizationId, userId));
+}
+
+async function requireMember(tx: Tx, organizationId: string, userId: string) {
+  const member = await findMember(tx.db, organizationId, userId);
+  if (!member) throw memberNotFound();
+  return member;
+}
+
+async function roleOf(tx: Tx, organizationId: string, userId: string): Promise<Role | undefined> {
+  return (await findMembership(tx.db, organizationId, userId, tx.now))?.role;
+}
+
+function requireGrantable(key: string): PermissionKey {
+  if (isPermissionKey(key)) return key;
+  throw new DomainError(
+    'invalid_request',
+    `${JSON.stringify(cutText(key, 80))} is not a permission that can be granted.`,
+  );
+}

@@ -1,0 +1,46 @@
+/** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
+import type { SignedHead } from '../../domain/audit/head.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import type { Side } from '../../domain/clusters/side.ts';
+import type { HostRules } from '../../domain/host-settings.ts';
+import type { BackupState, Problem, ServiceKeys, SidePasses } from '../../domain/installation-state.ts';
+import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
+import type { OperationType, ReplyOf, Request } from '../../domain/operation.ts';
+import type { Store } from '../../store/engine/index.ts';
+import type { operations } from '../generated/business.ts';
+import type { GatewayView } from './gateway-view.ts';
+
+/** What the service knows about itself that is not in the database. */
+export interface InstallationView {
+  keys(): ServiceKeys[];
+  backup(): BackupState;
+  /** What must be mended on the host of the service; of clusters the database knows. */
+  problems(): Problem[];
+  /** Undefined for a side that no pass looks after. */
+  passesOf(clusterId: string, side: Side): SidePasses | undefined;
+}
+
+/** What every operation here works with. */
+export interface BusinessDeps {
+  store: Store;
+  gateway: GatewayView;
+  installation: InstallationView;
+  /** Signs the audit trail, and takes erased people out of it. */
+  audit: {
+    publicKey: string;
+    sign(): Promise<SignedHead | undefined>;
+    markIdentity(issuer: string, subject: string): string;
+    eraseNames(): void;
+  };
+  /** Checks and hashes a person's new password for the embedded issuer; undefined with an external issuer. */
+  hashPassword:
+    | ((password: string, person: { email: string; displayName: string }) => Promise<string>)
+    | undefined;
+  /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
+  checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
+  /** What a lab may ask of the service's own host. */
+  hostRules: HostRules;
+}
+
+export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
+export type BusinessReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;

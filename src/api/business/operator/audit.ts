@@ -1,0 +1,58 @@
+/** The audit trail, for those who may read it. */
+import { DomainError } from '../../../domain/error.ts';
+import { findCheckpoint, listAuditEntries, listHeads } from '../../../store/audit/audit.ts';
+import { fromTime, toTime } from '../../../store/engine/time.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import { clusterOf, personOf } from './about.ts';
+import { requireStaff } from './staff.ts';
+
+/** A page of the trail. */
+export async function operatorListAuditEntries(
+  { store }: BusinessDeps,
+  { caller, query }: BusinessRequest<'operatorListAuditEntries'>,
+): Promise<BusinessReply<'operatorListAuditEntries'>> {
+  await requireStaff(store.read, caller.userId, 'staff.audit');
+  const { person, cluster, operation, from, to, order = 'oldest', limit = 100, after = 0 } = query;
+  const filter = {
+    userId: person === undefined ? undefined : await personOf(store.read, person),
+    clusterId: cluster === undefined ? undefined : await clusterOf(store.read, cluster),
+    operation,
+    from: from === undefined ? undefined : toTime(fromTime(from)),
+    to: to === undefined ? undefined : toTime(fromTime(to)),
+  };
+  const entries = await listAuditEntries(store.read, filter, { after, limit, order });
+  return {
+    entries: entries.map(
+      ({ command_id, organization_id, cluster_id, subject_user_id, redaction, ...entry }) => ({
+        ...entry,
+        ...(command_id === null ? {} : { command_id }),
+        ...(organization_id === null ? {} : { organization_id }),
+        ...(cluster_id === null ? {} : { cluster_id }),
+        ...(subject_user_id === null ? {} : { subject_user_id }),
+        ...(redaction === null ? {} : { redaction }),
+      }),
+    ),
+  };
+}
+
+/** The trail's head as it is now, signed on the spot where it was not. */
+export async function operatorGetAuditHead(
+  { store, audit }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorGetAuditHead'>,
+): Promise<BusinessReply<'operatorGetAuditHead'>> {
+  await requireStaff(store.read, caller.userId, 'staff.audit');
+  const head = await audit.sign();
+  if (!head) throw new DomainError('not_found', 'The audit trail has no entry yet.');
+  return head;
+}
+
+/** Every signed head that is kept, oldest first, and the key of this installation. */
+export async function operatorListAuditHeads(
+  { store, audit }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorListAuditHeads'>,
+): Promise<BusinessReply<'operatorListAuditHeads'>> {
+  await requireStaff(store.read, caller.userId, 'staff.audit');
+  const checkpoint = await findCheckpoint(store.read);
+  const heads = await listHeads(store.read, { after: 0, limit: 1000 });
+  return { key: audit.publicKey, heads, ...(checkpoint && { checkpoint }) };
+}

@@ -1,0 +1,163 @@
+/** Clusters, as operators take them into service and out of it. */
+import { accessListState, isRecent } from '../../../domain/access/list.ts';
+import type { Cluster } from '../../../domain/clusters/cluster.ts';
+import { checkLab } from '../../../domain/clusters/lab.ts';
+import { mergeSides, type SideState, sideTrouble } from '../../../domain/clusters/merged-report.ts';
+import { DomainError } from '../../../domain/error.ts';
+import { checkHostSettings } from '../../../domain/host-settings.ts';
+import type { SidePasses } from '../../../domain/installation-state.ts';
+import type { CommandReply } from '../../../domain/operation.ts';
+import { findAccessList } from '../../../store/access/access-lists.ts';
+import { runCommand } from '../../../store/audit/commands.ts';
+import { abandonRelease } from '../../../store/clusters/cluster-sides.ts';
+import {
+  createCluster,
+  findCluster,
+  listAllClusters,
+  startRelease,
+} from '../../../store/clusters/clusters.ts';
+import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
+import type { Reader } from '../../../store/engine/index.ts';
+import { findOrganization, findOrganizationBySlug } from '../../../store/organizations/organizations.ts';
+import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
+import { clusterBody, deliveryOf } from '../clusters.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest, InstallationView } from '../operation.ts';
+import { failingSince } from './problems.ts';
+import { requireOperator, requireStaff } from './staff.ts';
+
+/** Every cluster there ever was, oldest first. */
+export async function operatorListClusters(
+  { store, installation }: BusinessDeps,
+  { caller, now }: BusinessRequest<'operatorListClusters'>,
+): Promise<BusinessReply<'operatorListClusters'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const clusters = await listAllClusters(store.read);
+  return {
+    clusters: await Promise.all(
+      clusters.map((cluster) => operatorClusterBody(store.read, cluster, now, installation)),
+    ),
+  };
+}
+
+/** Takes a cluster into service, as a lab file describes it. */
+export function operatorCreateCluster(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreateCluster'>,
+): Promise<CommandReply<BusinessReply<'operatorCreateCluster'>>> {
+  const { body, now } = request;
+  checkLab({ clusters: [body] });
+  checkHostSettings(deps.hostRules, body, undefined);
+  return runCommand(deps.store, request, {
+    operation: 'operatorCreateCluster',
+    meaning: [body],
+    about: { target: body.name, details: `organization ${body.organization}` },
+    authorize: requireOperator,
+    async apply(tx) {
+      const organization = await findOrganizationBySlug(tx.db, body.organization);
+      if (!organization) throw new DomainError('not_found', `There is no organization ${body.organization}.`);
+      const id = await createCluster(tx, { ...body, organizationId: organization.id });
+      await refuseSimulated(tx);
+      const about = { target: id, clusterId: id, organizationId: organization.id };
+      return {
+        result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now, deps.installation),
+        about,
+      };
+    },
+  });
+}
+
+/** Takes a cluster out of service; one that is out already stays so. */
+export function operatorReleaseCluster(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorReleaseCluster'>,
+): Promise<CommandReply<BusinessReply<'operatorReleaseCluster'>>> {
+  const clusterId = request.path.clusterID.toLowerCase();
+  const { now } = request;
+  const { abandon = false } = request.query;
+  const about = { target: clusterId, clusterId };
+  const meaning = abandon ? [clusterId, 'abandon'] : [clusterId];
+  return runCommand(deps.store, request, {
+    operation: 'operatorReleaseCluster',
+    meaning,
+    about,
+    authorize: requireOperator,
+    async apply(tx, commandId) {
+      const { name, organizationId } = await requireCluster(tx.db, clusterId);
+      await startRelease(tx, { clusterId, commandId });
+      if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId));
+      const result = await operatorClusterBody(
+        tx.db,
+        await requireCluster(tx.db, clusterId),
+        now,
+        deps.installation,
+      );
+      return {
+        result,
+        about: { details: abandon ? `${name}, abandoned` : name, organizationId },
+      };
+    },
+  });
+}
+
+/** Which rights the service has on a Kubernetes cluster; asked of the cluster itself. */
+export async function operatorCheckCluster(
+  { store, checkCluster }: BusinessDeps,
+  { caller, path }: BusinessRequest<'operatorCheckCluster'>,
+): Promise<BusinessReply<'operatorCheckCluster'>> {
+  await requireStaff(store.read, caller.userId, 'staff.operate');
+  return checkCluster(await requireCluster(store.read, path.clusterID.toLowerCase()));
+}
+
+async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
+  const cluster = await findCluster(db, clusterId);
+  if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
+  return cluster;
+}
+
+async function operatorClusterBody(
+  db: Reader,
+  cluster: Cluster,
+  now: number,
+  { passesOf }: InstallationView,
+) {
+  const [organization, list, observation, sides] = await Promise.all([
+    findOrganization(db, cluster.organizationId),
+    findAccessList(db, cluster.id),
+    findObservation(db, cluster.id, 'slurm'),
+    listSideStates(db, cluster),
+  ]);
+  const report = mergeSides(sides, now);
+  return {
+    cluster: clusterBody(cluster),
+    name: cluster.name,
+    organization_slug: organization?.slug ?? '',
+    site: { id: cluster.siteId, name: cluster.siteName },
+    drivers: Object.keys(cluster.driver) as ('simulated' | 'slurm' | 'kubernetes')[],
+    access_list: list
+      ? {
+          generation: list.generation,
+          accepted_generation: list.acceptedGeneration,
+          applied_generation: observation?.manifestGeneration ?? null,
+          state: accessListState(deliveryOf(cluster, list, observation, now)),
+          updated_at: list.updatedAt,
+        }
+      : null,
+    sides: sides.map((state) => sideBody(state, now, passesOf(cluster.id, state.side))),
+    observed_at: report.observedAt === undefined ? null : new Date(report.observedAt).toISOString(),
+    failure: report.failure,
+  };
+}
+
+function sideBody(state: SideState, now: number, passes: SidePasses | undefined) {
+  const { side, observation, observeFailure } = state;
+  const reported = observation && isRecent(observation.observedAt, now) ? 'reported' : 'stale';
+  return {
+    side,
+    state: observeFailure ? ('unreachable' as const) : observation ? reported : ('unreported' as const),
+    observed_at: observation ? new Date(observation.observedAt).toISOString() : null,
+    failure: sideTrouble(state),
+    failing_since: failingSince(state, passes),
+    failures: passes?.failures ?? 0,
+    next_try_at: passes?.nextAt === undefined ? null : new Date(passes.nextAt).toISOString(),
+  } as const;
+}

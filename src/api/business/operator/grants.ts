@@ -1,0 +1,123 @@
+/** Kubernetes grants, as operators give and end them. */
+import { type Grant, isSameGrant, isWiderRole } from '../../../domain/access/grant.ts';
+import { isInService } from '../../../domain/clusters/cluster.ts';
+import { DomainError } from '../../../domain/error.ts';
+import type { CommandReply } from '../../../domain/operation.ts';
+import { foldEmail } from '../../../domain/people/email.ts';
+import { runCommand } from '../../../store/audit/commands.ts';
+import { findCluster } from '../../../store/clusters/clusters.ts';
+import type { Tx } from '../../../store/engine/index.ts';
+import { fromTime, toTime } from '../../../store/engine/time.ts';
+import {
+  createGrant,
+  findGrant,
+  listAllLiveGrants,
+  listLiveGrants,
+  revokeGrant,
+} from '../../../store/organizations/grants.ts';
+import { findOrCreatePerson } from '../../../store/people/people.ts';
+import { grantBody, observeGrants } from '../grants.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import { requireOperator, requireStaff } from './staff.ts';
+
+/** Every live grant, oldest first. */
+export async function operatorListGrants(
+  { store }: BusinessDeps,
+  { caller, now }: BusinessRequest<'operatorListGrants'>,
+): Promise<BusinessReply<'operatorListGrants'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const grants = await listAllLiveGrants(store.read, now);
+  const observed = await observeGrants(store.read, grants);
+  const accessOf = new Map(observed.map(({ grant, access }) => [grant.id, access]));
+  return {
+    grants: grants.map((grant) => {
+      const access = accessOf.get(grant.id);
+      return { ...operatorGrantBody(grant), ...(access && { access }) };
+    }),
+  };
+}
+
+/** Shares a cluster, or a namespace of it; the person gets an account where there is none. */
+export function operatorCreateGrant(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreateGrant'>,
+): Promise<CommandReply<BusinessReply<'operatorCreateGrant'>>> {
+  const { body, caller, now } = request;
+  const { relation, scope = null, role_id: roleId = null, allow_wider_role: isMeant = false } = body;
+  const email = foldEmail(body.email);
+  const clusterId = body.cluster_id.toLowerCase();
+  const expiresAt = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
+  const where = scope === null ? clusterId : `${clusterId}/${scope}`;
+  return runCommand(deps.store, request, {
+    operation: 'operatorCreateGrant',
+    meaning: [email, clusterId, relation, scope, roleId, expiresAt],
+    about: {
+      target: where,
+      clusterId,
+      details: `${relation}${roleId === null ? '' : ` as ${roleId}`} to ${email}`,
+    },
+    authorize: requireOperator,
+    async apply(tx) {
+      // Only now: a replay is answered though the time has come.
+      if (expiresAt !== null && fromTime(expiresAt) <= now) {
+        throw new DomainError('invalid_request', 'expires_at has passed already.');
+      }
+      if (!isMeant && isWiderRole({ relation, namespace: body.scope, roleId: body.role_id })) {
+        throw new DomainError(
+          'invalid_request',
+          `The role ${roleId} gives more than ${relation}. Give the relation that is meant, or set allow_wider_role.`,
+        );
+      }
+      const cluster = await findCluster(tx.db, clusterId);
+      if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
+      if (!isInService(cluster)) {
+        throw new DomainError('invalid_state', `The cluster ${cluster.name} is out of service.`);
+      }
+      const { userId } = await findOrCreatePerson(tx, { email });
+      const wanted = { clusterId, userId, relation, scope, roleId };
+      const same = (await listLiveGrants(tx.db, userId, now)).find((grant) => isSameGrant(grant, wanted));
+      if (same)
+        throw new DomainError(
+          'invalid_state',
+          `${email} holds this grant already: ${same.id}. Revoke it first.`,
+        );
+      const id = await createGrant(tx, { ...wanted, expiresAt, grantedBy: caller.userId });
+      const about = { target: id, subjectUserId: userId, organizationId: cluster.organizationId };
+      return { result: operatorGrantBody(await requireGrant(tx, id)), about };
+    },
+  });
+}
+
+/** Ends a grant, from this second on. */
+export function operatorRevokeGrant(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorRevokeGrant'>,
+): Promise<CommandReply<BusinessReply<'operatorRevokeGrant'>>> {
+  const { grantID: id } = request.path;
+  return runCommand(deps.store, request, {
+    operation: 'operatorRevokeGrant',
+    meaning: [id],
+    about: { target: id },
+    authorize: requireOperator,
+    async apply(tx) {
+      const grant = await requireGrant(tx, id);
+      await revokeGrant(tx, id);
+      const about = {
+        clusterId: grant.clusterId,
+        subjectUserId: grant.userId,
+        details: `${grant.relation} of ${grant.email}`,
+      };
+      return { result: operatorGrantBody(grant), about };
+    },
+  });
+}
+
+async function requireGrant(tx: Tx, id: string): Promise<Grant> {
+  const grant = await findGrant(tx.db, id);
+  if (!grant) throw new DomainError('not_found', 'There is no such grant.');
+  return grant;
+}
+
+function operatorGrantBody(grant: Grant) {
+  return { grant: grantBody(grant), cluster_name: grant.clusterName };
+}

@@ -1,0 +1,99 @@
+/** Organizations, as operators see and make them. */
+import type { CommandReply } from '../../../domain/operation.ts';
+import { foldEmail } from '../../../domain/people/email.ts';
+import { runCommand } from '../../../store/audit/commands.ts';
+import type { Reader } from '../../../store/engine/index.ts';
+import { createMembership } from '../../../store/organizations/membership-changes.ts';
+import {
+  createOrganization,
+  listOrganizations,
+  type OrganizationSummary,
+  updateAutoJoinDomains,
+  updateOrganizationName,
+} from '../../../store/organizations/organizations.ts';
+import { findOrCreatePerson } from '../../../store/people/people.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import { organizationBody, requireOrganization } from '../organizations.ts';
+import { requireOperator, requireStaff } from './staff.ts';
+
+/** Every organization, oldest first. */
+export async function operatorListOrganizations(
+  { store }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorListOrganizations'>,
+): Promise<BusinessReply<'operatorListOrganizations'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  return { organizations: (await listOrganizations(store.read)).map(summaryBody) };
+}
+
+/** Makes an organization with its first owner. */
+export function operatorCreateOrganization(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreateOrganization'>,
+): Promise<CommandReply<BusinessReply<'operatorCreateOrganization'>>> {
+  const { body, caller } = request;
+  const { slug, display_name, owner_username } = body;
+  const domains = body.auto_join_domains ?? [];
+  const email = foldEmail(body.owner_email);
+  return runCommand(deps.store, request, {
+    operation: 'operatorCreateOrganization',
+    meaning: [slug, display_name, email, owner_username ?? '', [...domains].sort()],
+    about: { target: slug, details: `owner ${email}` },
+    authorize: requireOperator,
+    async apply(tx) {
+      const made = { slug, displayName: display_name, autoJoinDomains: domains, createdBy: caller.userId };
+      const organizationId = await createOrganization(tx, made);
+      const { userId } = await findOrCreatePerson(tx, { email });
+      await createMembership(tx, { organizationId, userId, email, role: 'owner', username: owner_username });
+      return {
+        result: await organizationReply(tx.db, organizationId),
+        about: { organizationId, subjectUserId: userId },
+      };
+    },
+  });
+}
+
+/** Renames an organization, or sets the domains that join it; what is left out stays. */
+export function operatorUpdateOrganization(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorUpdateOrganization'>,
+): Promise<CommandReply<BusinessReply<'operatorUpdateOrganization'>>> {
+  const organizationId = request.path.orgID;
+  const { display_name, auto_join_domains: domains } = request.body;
+  const details = [
+    display_name === undefined ? '' : `name → ${display_name}`,
+    domains === undefined ? '' : `domains → ${domains.join(', ') || 'none'}`,
+  ];
+  return runCommand(deps.store, request, {
+    operation: 'operatorUpdateOrganization',
+    meaning: [organizationId, display_name ?? null, domains ? [...domains].sort() : null],
+    about: {
+      target: organizationId,
+      organizationId,
+      details: details.filter(Boolean).join('; '),
+    },
+    authorize: requireOperator,
+    async apply(tx) {
+      await requireOrganization(tx.db, organizationId);
+      if (display_name !== undefined) {
+        await updateOrganizationName(tx, { organizationId, displayName: display_name });
+      }
+      if (domains) await updateAutoJoinDomains(tx, { organizationId, domains });
+      return { result: await organizationReply(tx.db, organizationId) };
+    },
+  });
+}
+
+async function organizationReply(db: Reader, organizationId: string) {
+  const [summary] = await listOrganizations(db, organizationId);
+  if (!summary) throw new Error(`organization ${organizationId} is gone`);
+  return summaryBody(summary);
+}
+
+function summaryBody({ organization, domains, members, clusters }: OrganizationSummary) {
+  return {
+    organization: organizationBody(organization),
+    auto_join_domains: domains,
+    member_count: members,
+    cluster_count: clusters,
+  };
+}

@@ -1,0 +1,242 @@
+/** People with an account, as operators see and manage them. */
+import { scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import { lapseOf } from '../../../domain/access/lapse.ts';
+import { DomainError } from '../../../domain/error.ts';
+import { isId } from '../../../domain/id.ts';
+import type { CommandReply } from '../../../domain/operation.ts';
+import { foldEmail } from '../../../domain/people/email.ts';
+import type { Person } from '../../../domain/people/person.ts';
+import { holdsStaffKey } from '../../../domain/people/staff.ts';
+import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
+import { erasePerson } from '../../../store/audit/erasure.ts';
+import type { Reader, Store, Tx } from '../../../store/engine/index.ts';
+import { listLiveGrants, revokeGrant } from '../../../store/organizations/grants.ts';
+import { removeMembership } from '../../../store/organizations/membership-changes.ts';
+import { listMembershipsOf } from '../../../store/organizations/memberships.ts';
+import { setPassword } from '../../../store/people/identities.ts';
+import {
+  findOrCreatePerson,
+  findPerson,
+  listPeople,
+  listStaffKeys,
+  updateEmail,
+  updateLifecycle,
+  updateStaffKeys,
+} from '../../../store/people/people.ts';
+import { listSshKeys, revokeSshKey } from '../../../store/people/ssh-keys.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import { requireOperator, requireStaff } from './staff.ts';
+
+type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
+
+/** A page of people in order of their IDs, or the one with an email. */
+export async function operatorListPeople(
+  { store }: BusinessDeps,
+  { caller, query }: BusinessRequest<'operatorListPeople'>,
+): Promise<BusinessReply<'operatorListPeople'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { after, email, limit = 50 } = query;
+  if (after !== undefined && !isId('user', after)) {
+    throw new DomainError('invalid_pagination', 'The parameter after is not a token of this list.');
+  }
+  const people = await listPeople(store.read, { after, email, limit: limit + 1 });
+  const last = people.length > limit ? people[limit - 1] : undefined;
+  return {
+    people: people.slice(0, limit).map((person) => personBody(person, store)),
+    ...(last ? { next_page_token: last.id } : {}),
+  };
+}
+
+/** Makes an account for the person who signs in with this verified address. */
+export function operatorCreatePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorCreatePerson'>,
+): PersonReply {
+  const { name, staff_keys: keys = [] } = request.body;
+  const email = foldEmail(request.body.email);
+  return runCommand(deps.store, request, {
+    operation: 'operatorCreatePerson',
+    meaning: [email, name ?? '', [...keys].sort()],
+    about: { target: email, details: keys.length > 0 ? `staff keys ${keys.join(', ')}` : '' },
+    authorize: requireOperator,
+    async apply(tx) {
+      const { userId, created } = await findOrCreatePerson(tx, { email, displayName: name });
+      if (!created) throw new DomainError('invalid_state', `There is an account for ${email} already.`);
+      await updateStaffKeys(tx, { userId, keys });
+      return { result: await personReply(tx, userId, deps.store), about: { subjectUserId: userId } };
+    },
+  });
+}
+
+/** Makes a person's staff keys exactly the set sent. */
+export function operatorSetStaffKeys(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorSetStaffKeys'>,
+): PersonReply {
+  const keys = [...new Set(request.body.staff_keys)].sort();
+  const what = {
+    operation: 'operatorSetStaffKeys',
+    meaning: keys,
+    details: `staff keys → ${keys.join(', ') || 'none'}`,
+  };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    await requireActive(tx, userId);
+    await updateStaffKeys(tx, { userId, keys });
+    return undefined;
+  });
+}
+
+/** Sets a person's password at the embedded issuer; what was signed in to with the one before is over. */
+export async function operatorSetPassword(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorSetPassword'>,
+): PersonReply {
+  const { store, hashPassword } = deps;
+  const { password } = request.body;
+  // Hashing is work, so it is done only for those who may; the command refuses the others.
+  const mayDo = holdsStaffKey(await listStaffKeys(store.read, request.caller.userId), 'staff.operate');
+  const user = mayDo ? await findPerson(store.read, request.path.userID) : undefined;
+  const hash = user && (await hashPassword?.(password, user));
+  const what = {
+    operation: 'operatorSetPassword',
+    meaning: [mayDo ? await fingerprint(password, request.command.idempotencyKey) : ''],
+    details: 'a new password',
+  };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    if (hash === undefined) {
+      throw new DomainError(
+        'invalid_state',
+        'People sign in with another issuer here; it keeps the passwords.',
+      );
+    }
+    await requireActive(tx, userId);
+    await setPassword(tx, { userId, hash });
+    return undefined;
+  });
+}
+
+/** Takes everything from a person who left: sign-in, memberships, grants, staff keys and SSH keys. */
+export function operatorDeactivatePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorDeactivatePerson'>,
+): PersonReply {
+  const { now } = request;
+  const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    for (const { organizationId } of await listMembershipsOf(tx.db, userId)) {
+      await removeMembership(tx, { organizationId, userId });
+    }
+    for (const { id } of await listLiveGrants(tx.db, userId, now)) await revokeGrant(tx, id);
+    for (const key of await listSshKeys(tx.db, userId)) await revokeSshKey(tx, { userId, keyId: key.id });
+    await updateStaffKeys(tx, { userId, keys: [] });
+    await updateLifecycle(tx, { userId, state: 'deactivated' });
+    return undefined;
+  });
+}
+
+/** Gives a person another address, which invitations, lab files and the next sign-in know them by. */
+export function operatorSetPersonEmail(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorSetPersonEmail'>,
+): PersonReply {
+  const email = foldEmail(request.body.email);
+  const what = { operation: 'operatorSetPersonEmail', meaning: [email], details: `→ ${email}` };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    const before = await requireActive(tx, userId);
+    await updateEmail(tx, { userId, email });
+    return { details: `${before.email} → ${email}` };
+  });
+}
+
+/** Replaces what names a person who was deactivated; the audit trail follows in the background. */
+export async function operatorErasePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorErasePerson'>,
+): PersonReply {
+  const what = { operation: 'operatorErasePerson', meaning: [], details: 'what names the person' };
+  const reply = await changePerson(deps, request, what, async (tx, userId) => {
+    const { erasedAt } = await requirePerson(tx.db, userId);
+    await erasePerson(tx, userId, deps.audit.markIdentity);
+    // After the first erasure the names are gone, so the reason given now cannot be searched for them: it is left out.
+    return erasedAt === null ? undefined : { reason: '', details: 'was erased before' };
+  });
+  deps.audit.eraseNames();
+  return reply;
+}
+
+/** Lets a person sign in again; what was taken from them stays taken. */
+export function operatorReactivatePerson(
+  deps: BusinessDeps,
+  request: BusinessRequest<'operatorReactivatePerson'>,
+): PersonReply {
+  const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    const { erasedAt } = await requirePerson(tx.db, userId);
+    if (erasedAt !== null) throw new DomainError('invalid_state', 'This person was erased, for good.');
+    await updateLifecycle(tx, { userId, state: 'active' });
+    return undefined;
+  });
+}
+
+function changePerson(
+  deps: BusinessDeps,
+  request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
+  { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
+  change: (tx: Tx, userId: string) => Promise<LateAbout | undefined>,
+): PersonReply {
+  const userId = request.path.userID;
+  const about = { target: userId, subjectUserId: userId, details };
+  return runCommand(deps.store, request, {
+    operation,
+    meaning: [userId, ...meaning],
+    about,
+    authorize: requireOperator,
+    async apply(tx) {
+      await requirePerson(tx.db, userId);
+      const known = await change(tx, userId);
+      return { result: await personReply(tx, userId, deps.store), ...(known && { about: known }) };
+    },
+  });
+}
+
+/** The person with this ID. Throws `not_found`. */
+export async function requirePerson(db: Reader, userId: string): Promise<Person> {
+  const user = await findPerson(db, userId);
+  if (user?.kind !== 'person') throw new DomainError('not_found', 'There is no such person.');
+  return user;
+}
+
+async function requireActive(tx: Tx, userId: string): Promise<Person> {
+  const person = await requirePerson(tx.db, userId);
+  if (person.lifecycleState !== 'active')
+    throw new DomainError('invalid_state', 'This account is deactivated.');
+  return person;
+}
+
+async function personReply(tx: Tx, userId: string, store: Store) {
+  return personBody(await requirePerson(tx.db, userId), store);
+}
+
+function personBody(person: Person, { lapses }: Store) {
+  const signedInAt = Date.parse(person.signedInAt ?? person.createdAt);
+  const lapse = lapseOf(signedInAt, lapses.policy.maxDaysWithoutSignIn, lapses.now());
+  return {
+    id: person.id,
+    primary_email: person.email,
+    display_name: person.displayName,
+    lifecycle_state: person.lifecycleState,
+    staff_keys: person.staffKeys,
+    ...(person.erasedAt !== null && { erased_at: person.erasedAt }),
+    ...(person.signedInAt !== null && { last_sign_in_at: person.signedInAt }),
+    ...(lapse && { access_lapses_at: new Date(lapse.at).toISOString() }),
+    created_at: person.createdAt,
+    updated_at: person.updatedAt,
+  };
+}
+
+/** Tells two passwords apart on a replay without keeping anything that is quick to guess from. */
+async function fingerprint(password: string, salt: string): Promise<string> {
+  const key = (await promisify(scrypt)(password, `replay ${salt}`, 32)) as Buffer;
+  return key.toString('base64');
+}

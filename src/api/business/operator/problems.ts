@@ -1,0 +1,212 @@
+/** What operators must mend, and what the service says of its own keys and backups. */
+import { accessListState, isRecent } from '../../../domain/access/list.ts';
+import type { Cluster } from '../../../domain/clusters/cluster.ts';
+import { type SideState, schedulerTrouble, sideTrouble } from '../../../domain/clusters/merged-report.ts';
+import { type Observation, waitingText } from '../../../domain/clusters/observation.ts';
+import {
+  inOrderOfUrgency,
+  nextKeyStep,
+  type Problem,
+  type ServiceKey,
+  type SidePasses,
+} from '../../../domain/installation-state.ts';
+import { problemsOfServers } from '../../../domain/server-problems.ts';
+import { findAccessList } from '../../../store/access/access-lists.ts';
+import { listAllClusters } from '../../../store/clusters/clusters.ts';
+import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
+import type { Reader } from '../../../store/engine/index.ts';
+import { listServers } from '../../../store/servers/servers.ts';
+import { deliveryOf } from '../clusters.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest, InstallationView } from '../operation.ts';
+import { requireStaff } from './staff.ts';
+
+/** Everything that a person must mend, newest first. */
+export async function operatorListProblems(
+  { store, installation }: BusinessDeps,
+  { caller, now }: BusinessRequest<'operatorListProblems'>,
+): Promise<BusinessReply<'operatorListProblems'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const clusters = (await listAllClusters(store.read)).filter(({ state }) => state !== 'released');
+  const found = await Promise.all(
+    clusters.map((cluster) => problemsOf(store.read, cluster, now, installation)),
+  );
+  const ofServers = problemsOfServers(await listServers(store));
+  const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...found.flat()]);
+  return { problems: problems.map(problemBody) };
+}
+
+/** The service's keys, and its backups. */
+export async function operatorGetInstallation(
+  { store, installation }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorGetInstallation'>,
+): Promise<BusinessReply<'operatorGetInstallation'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { schedule, last, kept, failure, drill } = installation.backup();
+  return {
+    keys: installation.keys().map((keys) => ({
+      kind: keys.kind,
+      current: keyBody(keys.current),
+      ...(keys.next && { next: keyBody(keys.next) }),
+      ...(keys.previous && { previous: keyBody(keys.previous) }),
+      next_step: nextKeyStep(keys),
+    })),
+    backup: {
+      ...(schedule && {
+        schedule: {
+          to: schedule.to,
+          every_seconds: Math.round(schedule.everyMs / 1000),
+          encrypted: schedule.isEncrypted,
+          due_at: schedule.dueAt,
+        },
+      }),
+      ...(last && { last: { at: last.at, file: last.file, bytes: last.bytes } }),
+      ...(kept && { kept: { at: kept.at, file: kept.file, bytes: kept.bytes } }),
+      ...(failure && { failure: { at: failure.at, failures: failure.failures, message: failure.message } }),
+      ...(drill && { drill: { at: drill.at, file: drill.file, good: drill.isGood } }),
+    },
+  };
+}
+
+/** Since when a side has failed: what is on record, or since this process has known of it. RFC 3339. */
+export function failingSince(state: SideState, passes: SidePasses | undefined): string | null {
+  if (sideTrouble(state) === null) return null;
+  const { lastTransitionTime } = schedulerTrouble(state) ?? {};
+  if (lastTransitionTime !== undefined) return lastTransitionTime;
+  const since = state.observeFailure?.since ?? passes?.failingSince;
+  return since === undefined ? null : new Date(since).toISOString();
+}
+
+async function problemsOf(
+  db: Reader,
+  cluster: Cluster,
+  now: number,
+  { passesOf }: InstallationView,
+): Promise<Problem[]> {
+  const [sides, list, observation] = await Promise.all([
+    listSideStates(db, cluster),
+    findAccessList(db, cluster.id),
+    findObservation(db, cluster.id, 'slurm'),
+  ]);
+  const problems = sides.flatMap((state) => problemOf(cluster, state, passesOf(cluster.id, state.side), now));
+  if (list && accessListState(deliveryOf(cluster, list, observation, now)) === 'rejected')
+    problems.push({
+      area: 'cluster',
+      about: cluster.name,
+      clusterId: cluster.id,
+      side: 'slurm',
+      urgency: 'now',
+      since: list.updatedAt,
+      message: `The platform refused version ${list.generation} of the access list${list.rejection ? `: ${list.rejection}` : '.'}`,
+      action: 'Change what it names; the next version is taken by itself.',
+    });
+  problems.push(...problemOfHosts(cluster, observation, now));
+  return problems;
+}
+
+/** So long a list may take that is on its way. */
+const usualWaitMs = 60_000;
+
+/** Hosts that have an older list: who was taken off it since may have an account and processes there. */
+function problemOfHosts(
+  { id, name }: Cluster,
+  observation: Observation<'slurm'> | undefined,
+  now: number,
+): Problem[] {
+  const late = (observation?.waiting ?? []).filter(
+    ({ since = '' }) => Date.parse(since) <= now - usualWaitMs,
+  );
+  const message = waitingText(late);
+  if (message === undefined) return [];
+  return [
+    {
+      area: 'cluster',
+      about: name,
+      clusterId: id,
+      side: 'slurm',
+      urgency: 'now',
+      since: late.map(({ since = '' }) => since).sort()[0],
+      message: `The access list is not everywhere, and people who were taken off it may still be on what lacks it. ${message}`,
+      action:
+        'Bring the hosts back: they get it first of all when they answer. Those that never will, take out of slurm.conf, or name in `retired` of the lab file.',
+    },
+  ];
+}
+
+function problemOf(
+  { id, name, state: lifecycle, cleanupState }: Cluster,
+  state: SideState,
+  passes: SidePasses | undefined,
+  now: number,
+): Problem[] {
+  const { side, observation, observeFailure } = state;
+  const about = {
+    area: 'cluster' as const,
+    about: name,
+    clusterId: id,
+    side,
+    nextTryAt: passes?.nextAt === undefined ? undefined : new Date(passes.nextAt).toISOString(),
+  };
+  const failure = sideTrouble(state);
+  if (failure !== null)
+    return [
+      {
+        ...about,
+        urgency: 'now',
+        since: failingSince(state, passes) ?? undefined,
+        message: failure,
+        action: actionFor(name, state),
+      },
+    ];
+  if (lifecycle === 'releasing' && cleanupState !== 'pending' && cleanupState !== 'done' && cleanupState)
+    return [
+      {
+        ...about,
+        urgency: 'now',
+        message: `It cannot be released: ${cleanupState}`,
+        action: `Mend what it says; or give it up with \`andromeda admin cluster release ${name} --abandon\`.`,
+      },
+    ];
+  if (!observation || observeFailure || isRecent(observation.observedAt, now)) return [];
+  return [
+    {
+      ...about,
+      urgency: 'soon',
+      since: new Date(observation.observedAt).toISOString(),
+      message: 'It has not reported lately: what it has now is not known.',
+      action: 'Wait for the next try. If it stays silent, read the log for `sync.failed`.',
+    },
+  ];
+}
+
+function actionFor(name: string, state: SideState): string {
+  const { side, observeFailure, observation } = state;
+  if (side === 'kubernetes' && /\bright\b|credentials/.test(observation?.report.failure ?? ''))
+    return `Ask the cluster with \`andromeda admin cluster check ${name}\`, and add the rule that is missing.`;
+  const trouble = schedulerTrouble(state);
+  if (trouble && /Down$/.test(trouble.reason ?? ''))
+    return 'Start the daemon that it names on its host; what waits for it is then done by itself.';
+  if (observeFailure || trouble)
+    return side === 'slurm'
+      ? 'See that its controller is up, and that this host reaches it over SSH.'
+      : 'See that its API server is up, and that this host reaches it.';
+  return 'Mend on the cluster what it says; it is applied again by itself.';
+}
+
+function problemBody({ area, about, urgency, message, action, ...more }: Problem) {
+  const { clusterId, side, since, nextTryAt } = more;
+  return {
+    area,
+    about,
+    urgency,
+    message,
+    action,
+    ...(clusterId === undefined ? {} : { cluster_id: clusterId }),
+    ...(side === undefined ? {} : { side }),
+    ...(since === undefined ? {} : { since }),
+    ...(nextTryAt === undefined ? {} : { next_try_at: nextTryAt }),
+  };
+}
+
+function keyBody({ id, line, since }: ServiceKey) {
+  return { id, ...(line === undefined ? {} : { line }), ...(since === undefined ? {} : { since }) };
+}

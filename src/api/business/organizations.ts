@@ -1,0 +1,108 @@
+/** Organizations, and what a caller may do in one: as a member of it, or as staff of the installation. */
+import { effectivePermissions, type Role } from '../../domain/access/permission.ts';
+import type { GrantedPermission } from '../../domain/access/permission-end.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import type { Organization } from '../../domain/organizations/organization.ts';
+import { holdsStaffKey, type StaffKey } from '../../domain/people/staff.ts';
+import { runCommand } from '../../store/audit/commands.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { findMembership } from '../../store/organizations/memberships.ts';
+import * as organizations from '../../store/organizations/organizations.ts';
+import { findOrganization } from '../../store/organizations/organizations.ts';
+import { listStaffKeys } from '../../store/people/people.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+
+/** An organization the caller belongs to; to anyone else it does not exist. */
+export async function getOrganization(
+  { store }: BusinessDeps,
+  { caller, path, now }: BusinessRequest<'getOrganization'>,
+): Promise<BusinessReply<'getOrganization'>> {
+  const [organization, membership] = await Promise.all([
+    findOrganization(store.read, path.orgID),
+    findMembership(store.read, path.orgID, caller.userId, now),
+  ]);
+  if (!organization || !membership) throw organizationNotFound();
+  return organizationBody(organization);
+}
+
+/** Ends an organization; only an owner or an operator may. */
+export function retireOrganization(
+  { store }: BusinessDeps,
+  { caller, path, command, now }: BusinessRequest<'retireOrganization'>,
+): Promise<CommandReply<BusinessReply<'retireOrganization'>>> {
+  const organizationId = path.orgID;
+  const about = { target: organizationId, organizationId };
+  return runCommand(
+    store,
+    { caller, command, now },
+    {
+      operation: 'retireOrganization',
+      meaning: [organizationId],
+      about,
+      async authorize(tx) {
+        const who = { organizationId, userId: caller.userId };
+        const { role } = await standingIn(tx, who, 'staff.operate', (own) => own.role === 'owner');
+        if (role === 'owner') return;
+        throw new DomainError('forbidden', 'Only an owner can retire the organization.');
+      },
+      async apply(tx) {
+        await organizations.retireOrganization(tx, organizationId);
+        return { result: organizationBody(await requireOrganization(tx.db, organizationId)) };
+      },
+    },
+  );
+}
+
+interface Standing {
+  role: Role;
+  permissions: ReadonlySet<string>;
+  granted: readonly GrantedPermission[];
+}
+
+/** Staff may do here what an owner may. */
+const ofStaff: Standing = { role: 'owner', permissions: effectivePermissions('owner', []), granted: [] };
+
+/**
+ * The caller's membership where that is `enough`, otherwise what an owner has for a caller with the staff key, otherwise the
+ * membership, which the route refuses. Throws `not_found` for callers with neither.
+ */
+export async function standingIn(
+  { db, now }: { db: Reader; now: number },
+  { organizationId, userId }: { organizationId: string; userId: string },
+  staffKey: StaffKey,
+  isEnough: (own: Standing) => boolean = () => true,
+): Promise<Standing> {
+  const own = await findMembership(db, organizationId, userId, now);
+  if (own && isEnough(own)) return own;
+  if (holdsStaffKey(await listStaffKeys(db, userId), staffKey)) {
+    await requireOrganization(db, organizationId);
+    return ofStaff;
+  }
+  if (!own) throw organizationNotFound();
+  return own;
+}
+
+/** The organization with this ID. Throws `not_found`. */
+export async function requireOrganization(db: Reader, organizationId: string): Promise<Organization> {
+  const organization = await findOrganization(db, organizationId);
+  if (!organization) throw new DomainError('not_found', 'There is no such organization.');
+  return organization;
+}
+
+/** An organization as the API shows it. */
+export function organizationBody(organization: Organization) {
+  return {
+    id: organization.id,
+    slug: organization.slug,
+    display_name: organization.displayName,
+    lifecycle_state: organization.lifecycleState,
+    created_by_user_id: organization.createdByUserId,
+    created_at: organization.createdAt,
+    updated_at: organization.updatedAt,
+  };
+}
+
+export function organizationNotFound(): DomainError {
+  return new DomainError('not_found', 'There is no such organization, or you are not a member of it.');
+}

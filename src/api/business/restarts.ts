@@ -1,0 +1,51 @@
+/** What a change of people restarts on a Slurm cluster, and whose jobs that ends, before it is made. */
+import type { RunningJob } from '../../domain/access/manifest.ts';
+import { restartPlan } from '../../domain/slurm/restart-plan.ts';
+import type { SlurmRollout } from '../../domain/slurm/settings.ts';
+import { findObservation } from '../../store/clusters/observations.ts';
+import type { Reader } from '../../store/engine/index.ts';
+
+/** A person who has an account on a cluster, with or without a key yet. */
+export interface LoginAccount {
+  username: string;
+  loginState: 'ready' | 'waiting_for_key';
+}
+
+export interface SlurmCluster {
+  id: string;
+  name: string;
+  rollout: SlurmRollout;
+  accounts: LoginAccount[];
+}
+
+/**
+ * What a cluster restarts, and whose jobs end, as it goes from the accounts that it `had` to those of `stays`; one that leaves
+ * service (undefined) loses its accounts and all of its jobs. Where nothing is restarted that need not be, only the jobs of
+ * those who go end.
+ */
+export async function restartOf(
+  db: Reader,
+  { id, name, rollout }: SlurmCluster,
+  had: readonly LoginAccount[],
+  stays: SlurmCluster | undefined,
+) {
+  const plan = restartPlan(had, stays?.accounts ?? []);
+  const isLive = (stays?.rollout ?? rollout) === 'live';
+  const ends = !stays || plan.restarts.includes('compute');
+  const running = ends ? await listRunningJobs(db, id) : [];
+  const jobs = stays && isLive ? running.filter(({ user }) => plan.removed.includes(user)) : running;
+  return {
+    cluster_id: id,
+    cluster_name: name,
+    added: plan.added,
+    removed: plan.removed,
+    ...(isLive ? { rollout: 'live' as const } : {}),
+    restarts: stays && !isLive ? [...plan.restarts] : [],
+    ended_jobs: jobs.map((job) => ({ ...job, machines: [...job.machines] })),
+  };
+}
+
+async function listRunningJobs(db: Reader, clusterId: string): Promise<readonly RunningJob[]> {
+  const observation = await findObservation(db, clusterId, 'slurm');
+  return observation?.report.runningJobs ?? [];
+}

@@ -1,0 +1,144 @@
+/** Storage purchases: quote → purchase → an operator's answer. Capacity only grows. */
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import {
+  checkQuote,
+  isUndecided,
+  type StorageOffer,
+  type StoragePurchase,
+  type StorageTarget,
+  totalWith,
+} from '../../domain/clusters/storage-purchase.ts';
+import { DomainError } from '../../domain/error.ts';
+import { isId } from '../../domain/id.ts';
+import type { CommandReply } from '../../domain/operation.ts';
+import { type Command, runCommand } from '../../store/audit/commands.ts';
+import { findCluster, raiseDesiredGeneration } from '../../store/clusters/clusters.ts';
+import * as purchases from '../../store/clusters/storage-purchases.ts';
+import type { Tx } from '../../store/engine/index.ts';
+import { findMembership } from '../../store/organizations/memberships.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import { requireOperator, requireStaff } from './operator/staff.ts';
+import { organizationNotFound } from './organizations.ts';
+
+/** What more storage for a cluster would come to. `invalid_state` where it cannot be bought for this one. */
+export function quotePurchase(deps: BusinessDeps, request: BusinessRequest<'quotePurchase'>) {
+  const { storage_type: type, bytes } = request.body;
+  const about = { target: 'quote', details: `${bytes} bytes of ${type}` };
+  const what = { operation: 'quotePurchase', meaning: [type, bytes], about };
+  return buying<BusinessReply<'quotePurchase'>>(deps, request, what, async (tx, cluster, target) => {
+    const total_bytes = totalWith(target, { type, bytes });
+    const { id: clusterId, organizationId } = cluster;
+    const offer = { organizationId, clusterId, type, bytes, currentBytes: target.activeBytes };
+    const quote = await purchases.createQuote(tx, offer, request.caller.userId);
+    const { createdAt: created_at, expiresAt: expires_at, currentBytes: current_bytes } = quote;
+    const result = { ...offerBody(quote), current_bytes, total_bytes, created_at, expires_at };
+    return { result, about: { target: quote.id } };
+  });
+}
+
+/** Asks for what was quoted. `invalid_state` when the quote has expired, was used, or no longer holds. */
+export function createPurchase(deps: BusinessDeps, request: BusinessRequest<'createPurchase'>) {
+  const quoteId = request.body.quote_id;
+  const about = { target: isId('quote', quoteId) ? quoteId : 'purchase' };
+  const what = { operation: 'createPurchase', meaning: [quoteId], about };
+  return buying<BusinessReply<'createPurchase'>>(deps, request, what, async (tx, cluster, target) => {
+    const quote = await purchases.findQuote(tx.db, quoteId);
+    if (quote?.organizationId !== cluster.organizationId || quote.clusterId !== cluster.id) {
+      throw new DomainError('not_found', 'There is no such quote for this cluster.');
+    }
+    checkQuote(quote, target, request.now);
+    const made = await purchases.createPurchase(tx, quote, request.caller.userId);
+    const details = `${quote.bytes} bytes of ${quote.type} for ${cluster.name}, from ${quoteId}`;
+    return { result: purchaseBody(made), about: { target: made.id, details } };
+  });
+}
+
+/** A command of an owner or an admin, about storage for a cluster of the organization. */
+function buying<T>(
+  { store }: BusinessDeps,
+  request: BusinessRequest<'quotePurchase' | 'createPurchase'>,
+  what: Pick<Command<T>, 'operation' | 'meaning' | 'about'>,
+  apply: (tx: Tx, cluster: Cluster, target: StorageTarget) => ReturnType<Command<T>['apply']>,
+): Promise<CommandReply<T>> {
+  const { orgID: organizationId } = request.path;
+  const clusterId = request.body.target_cluster_id.toLowerCase();
+  return runCommand(store, request, {
+    operation: what.operation,
+    meaning: [organizationId, clusterId, ...what.meaning],
+    about: { ...what.about, organizationId, clusterId },
+    async authorize({ db, now }, { userId }) {
+      const membership = await findMembership(db, organizationId, userId, now);
+      if (!membership) throw organizationNotFound();
+      if (membership.role !== 'member') return;
+      throw new DomainError('forbidden', 'Only an owner or an admin of the organization can buy storage.');
+    },
+    async apply(tx) {
+      const cluster = await findCluster(tx.db, clusterId);
+      if (cluster?.organizationId !== organizationId) {
+        throw new DomainError('not_found', 'The organization has no such cluster.');
+      }
+      return apply(tx, cluster, await purchases.findStorageTarget(tx.db, cluster));
+    },
+  });
+}
+
+/** Every purchase, oldest first. */
+export async function operatorListPurchases(
+  { store }: BusinessDeps,
+  { caller }: BusinessRequest<'operatorListPurchases'>,
+): Promise<BusinessReply<'operatorListPurchases'>> {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  return { purchases: (await purchases.listPurchases(store.read)).map(purchaseBody) };
+}
+
+/** Makes a requested purchase count; one that counts already stays as it is. `invalid_state` for a declined one. */
+export const operatorAcceptPurchase = deciding('operatorAcceptPurchase', 'active');
+/** Turns a requested purchase down. `invalid_state` for one that is decided. */
+export const operatorDeclinePurchase = deciding('operatorDeclinePurchase', 'declined');
+
+function deciding(
+  operation: 'operatorAcceptPurchase' | 'operatorDeclinePurchase',
+  state: 'active' | 'declined',
+) {
+  return async ({ store }: BusinessDeps, request: BusinessRequest<typeof operation>) => {
+    const { purchaseID: purchaseId } = request.path;
+    const [known] = await purchases.listPurchases(store.read, { id: purchaseId });
+    const {
+      id: target = 'purchase',
+      organizationId,
+      clusterId,
+      createdByUserId: subjectUserId,
+    } = known ?? {};
+    return runCommand<BusinessReply<typeof operation>>(store, request, {
+      operation,
+      meaning: [purchaseId],
+      about: { target, organizationId, clusterId, subjectUserId },
+      authorize: requireOperator,
+      async apply(tx) {
+        const [before] = await purchases.listPurchases(tx.db, { id: purchaseId });
+        const cluster = before && (await findCluster(tx.db, before.clusterId));
+        if (!cluster) throw new DomainError('not_found', 'There is no such purchase.');
+        const done = (after: StoragePurchase, change: string) => ({
+          result: purchaseBody(after),
+          about: { details: `${before.bytes} bytes of ${before.type}: ${change}` },
+        });
+        if (!isUndecided(before.state, state)) return done(before, `stays ${state}`);
+        if (state === 'active') {
+          totalWith(await purchases.findStorageTarget(tx.db, cluster), before);
+          await raiseDesiredGeneration(tx, cluster.id);
+        }
+        const after = await purchases.decidePurchase(tx, before, { state, userId: request.caller.userId });
+        return done(after, `${before.state} → ${state}`);
+      },
+    });
+  };
+}
+
+function offerBody({ id, organizationId, clusterId, type, bytes }: StorageOffer & { id: string }) {
+  return { id, organization_id: organizationId, target_cluster_id: clusterId, storage_type: type, bytes };
+}
+
+function purchaseBody(purchase: StoragePurchase) {
+  const { quoteId: quote_id, state, createdByUserId: created_by_user_id, createdAt: created_at } = purchase;
+  return { ...offerBody(purchase), quote_id, state, created_by_user_id, created_at };
+}

@@ -1,0 +1,236 @@
+/**
+ * HTTP, and the only folder that knows Express. One API is: authenticate → read and check the request against the YAML
+ * → operation → reply or error. Both APIs are made by `createApi`, mounted from their documents; there is no table of
+ * routes to keep in step. What an operation means is not decided here.
+ */
+import { randomUUID } from 'node:crypto';
+import type { RequestListener } from 'node:http';
+import express, {
+  type Express,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express';
+import { DomainError } from '../../domain/error.ts';
+import type { CommandReply, Request as OperationRequest, Tagged } from '../../domain/operation.ts';
+import { storedTextsIn } from '../../domain/stored-text.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import type { Logger } from '../../lib/log.ts';
+import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
+import { type Tracer, within } from '../../lib/trace.ts';
+import { createBodyReader } from './body.ts';
+import { type CheckRequest, createChecks } from './check.ts';
+import { commandHeaders, writeHeaders } from './command.ts';
+import { createDocs } from './docs/index.ts';
+import type { DocsSignIn } from './docs/session.ts';
+import { type Document, type DocumentOperation, operationsOf } from './document.ts';
+import { addressNotFound, errorReply, inErrorField, refusalReason } from './errors.ts';
+import { sendJson } from './reply.ts';
+import { beginRequestSpan, endRequestSpan } from './trace.ts';
+
+export interface ApiOptions<Deps> {
+  /** Which API it is, for the log. */
+  name: 'business' | 'platform';
+  document: Document;
+  /** What callers outside call this API by. */
+  url: string;
+  /** The other API's /docs, for the link at the top of ours. */
+  sibling: { title: string; url: string };
+  /** How a person signs in on /docs. */
+  signIn: DocsSignIn;
+  // biome-ignore lint/suspicious/noExplicitAny: the document is what ties a request's type to its operation
+  operations: Record<string, (deps: Deps, request: any) => Promise<unknown>>;
+  deps: Deps;
+  /** The person a request's Authorization header is. Throws `unauthorized` or, on Platform, `forbidden`. */
+  authenticate(authorization: string | undefined): Promise<string>;
+  /** Other addresses served with the API, without authentication: which ones, and their handler. */
+  beside?: { owns(path: string): boolean; handle: RequestListener };
+  /** Rejects with the reason while the process cannot serve. */
+  checkReady(): Promise<void>;
+  /** The proxies that are believed about the address of a caller. */
+  proxies: TrustedProxies;
+  log: Logger;
+  /** Left out: nothing is traced. */
+  tracer?: Tracer | undefined;
+  now(): number;
+}
+
+/** The whole of one API as an Express application. */
+export function createApi<Deps>(options: ApiOptions<Deps>): Express {
+  const { document, log } = options;
+  const operations = operationsOf(document);
+  const app = express();
+  app.disable('x-powered-by');
+  app.set('etag', false);
+  app.set('query parser', 'simple');
+  app.set('case sensitive routing', true);
+  // Express's own works out charset, length and freshness for every reply; Node counts, and none of ours is cached.
+  app.response.json = function json(body: unknown) {
+    sendJson(this, body);
+    return this;
+  };
+
+  app.use(logWhenDone(options));
+  const docs = createDocs(options);
+  const documentText = JSON.stringify(document, null, 2);
+  app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
+  app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
+  const { beside } = options;
+  app.use((request, response, next) => {
+    if (beside?.owns(request.path)) beside.handle(request, response);
+    else next();
+  });
+  app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
+  const logUnready = createUnreadyLog(log);
+  let wasReady = false;
+  app.get('/readyz', async (_request, response) => {
+    await options.checkReady().catch((cause: unknown) => {
+      // A service that has not been ready yet is starting, which is no error.
+      logUnready(wasReady ? 'error' : 'warn', cause);
+      // What caused it is in that line, once for all who ask.
+      if (cause instanceof DomainError) throw new DomainError(cause.code, cause.message);
+      throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
+    });
+    wasReady = true;
+    response.json({ status: 'ready' });
+  });
+
+  const authenticate: RequestHandler = async (request, response, next) => {
+    response.locals.userId = await options.authenticate(request.headers.authorization);
+    next();
+  };
+  // The router refuses an address that it cannot decode, and would do so before anyone is asked who they are.
+  app.use((request, response, next) =>
+    isDecodable(request.path) ? next() : authenticate(request, response, next),
+  );
+  const checksOf = createChecks(document);
+  for (const operation of operations) {
+    const steps = [
+      named(options, operation.operationId),
+      operation.isPublic ? [] : authenticate,
+      operation.source.requestBody ? createBodyReader(operation.bodyLimit, operation.bodyValues) : [],
+    ].flat();
+    const check = checksOf(operation.source);
+    app[operation.method](operation.route, ...steps, (request, response) =>
+      answer(options, operation, check, request, response),
+    );
+  }
+  // Without a token, no caller learns which addresses there are.
+  app.use(authenticate);
+  app.use(() => {
+    throw addressNotFound();
+  });
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    const { status, headers, body, unexpected } = errorReply(error);
+    response.locals.refusal = refusalReason(error);
+    if (unexpected) {
+      const { requestId } = response.locals;
+      log.error('http.failed', { requestId, method: request.method, path: request.path, error });
+    }
+    if (response.headersSent) return response.destroy();
+    response.status(status).set(headers);
+    response.json(response.locals.errorField === true ? inErrorField(body) : body);
+  });
+  return app;
+}
+
+/** The same reason is logged this often at most: anybody may ask, as often as they like. */
+const logUnreadyEveryMs = 10_000;
+
+function createUnreadyLog(log: Logger): (level: 'error' | 'warn', cause: unknown) => void {
+  let last: { message: string; at: number } | undefined;
+  return (level, cause) => {
+    const now = performance.now();
+    const message = messageOf(cause);
+    if (last && last.message === message && now - last.at < logUnreadyEveryMs) return;
+    last = { message, at: now };
+    log[level]('http.unready', { error: cause });
+  };
+}
+
+/** Gives every request an ID, the caller's own where it is well-formed, and logs one line when the reply is sent. */
+function logWhenDone<Deps>({ name, proxies, log }: ApiOptions<Deps>): RequestHandler {
+  return (request, response, next) => {
+    const started = performance.now();
+    const given = request.headers['x-request-id'];
+    const requestId = typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+    response.locals.requestId = requestId;
+    const address = clientAddress(proxies, request);
+    response.locals.address = address;
+    response.setHeader('X-Request-Id', requestId);
+    const { method, path } = request;
+    response.once('close', () => {
+      const { operation, userId, commandId, refusal, span } = response.locals;
+      // A caller who closes the connection gets no reply, whatever it would have been.
+      const status = response.writableFinished ? response.statusCode : 499;
+      const ms = Math.round((performance.now() - started) * 100) / 100;
+      const level = operation === undefined ? 'debug' : 'info';
+      const line = { api: name, requestId, operation, method, path, address, status, ms };
+      within(span, () => log[level]('http.request', { ...line, userId, commandId, refusal }));
+      if (span) endRequestSpan(span, response, status);
+    });
+    next();
+  };
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function named<Deps>({ name: api, proxies, tracer }: ApiOptions<Deps>, operation: string): RequestHandler {
+  return (request, response, next) => {
+    response.locals.operation = operation;
+    if (tracer) response.locals.span = beginRequestSpan(tracer, { api, operation, proxies }, request);
+    next();
+  };
+}
+
+async function answer<Deps>(
+  options: ApiOptions<Deps>,
+  operation: DocumentOperation,
+  check: CheckRequest,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const run = options.operations[operation.answeredBy];
+  if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
+  const { headers, body } = request;
+  const { span } = response.locals;
+  // Nothing has such a name, which the operation says as of any other that nothing has.
+  const [path, query] = [storedTextsIn(request.params), storedTextsIn(request.query)];
+  check({ path, query, headers, body });
+  // Only what the operation itself refuses; authentication and schema errors keep the standard body.
+  response.locals.errorField = operation.errorField;
+  const input: Omit<OperationRequest, 'command' | 'write'> = {
+    caller: {
+      userId: response.locals.userId,
+      sourceAddress: response.locals.address,
+    },
+    path,
+    query,
+    body,
+    now: options.now(),
+  };
+  const valuesOf = (name: string) => request.headersDistinct[name.toLowerCase()] ?? [];
+  if (operation.isTagged) {
+    const write = writeHeaders(valuesOf);
+    const tagged = (await within(span, () => run(options.deps, { ...input, write }))) as Tagged<unknown>;
+    response.set('ETag', tagged.etag).json(tagged.body);
+    return;
+  }
+  if (!operation.isCommand) {
+    response.json(await within(span, () => run(options.deps, input)));
+    return;
+  }
+  const command = commandHeaders(valuesOf);
+  const reply = (await within(span, () => run(options.deps, { ...input, command }))) as CommandReply<unknown>;
+  const { replayed, result } = reply;
+  response.locals.commandId = reply.commandId;
+  response.status(operation.creates && !replayed ? 201 : 200).json(result);
+}

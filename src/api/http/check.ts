@@ -1,0 +1,176 @@
+/**
+ * Requests against the document, by Ajv: each operation's functions are compiled when it is first called. Why not a
+ * library for OpenAPI, and what checks the replies: docs/decisions/0004.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { DomainError, type ErrorCode } from '../../domain/error.ts';
+import { isTime } from '../../domain/time.ts';
+import { type Document, resolve } from './document.ts';
+
+/** What a request carries. Checking makes numbers of its integer parameters and fills in defaults. */
+interface Inputs {
+  path: Record<string, unknown>;
+  query: Record<string, unknown>;
+  headers: IncomingHttpHeaders;
+  body: unknown;
+}
+
+/** A request that is not of the document's shape: a status, and where the faults lie (`/query/limit`). */
+class RequestFault extends Error {
+  readonly status: number;
+  readonly errors: { path: string; message: string }[];
+
+  constructor(status: number, errors: { path: string; message: string }[] = []) {
+    super('the request does not match the document');
+    this.status = status;
+    this.errors = errors;
+  }
+}
+
+/** Throws `RequestFault`, or what the document says of a missing parameter or body (`x-missing`). */
+export type CheckRequest = (inputs: Inputs) => void;
+
+type Operation = OpenAPIV3_1.OperationObject;
+type Schema = Record<string, unknown>;
+
+const common: Options = {
+  strict: false,
+  // The document's schemas are ours; its own schema is checked with the types made from it.
+  validateSchema: false,
+  formats: {
+    uuid: /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i,
+    'date-time': isTime,
+    uri: (text: string) => URL.canParse(text),
+  },
+};
+
+/** Makes the checks of one operation after the other. */
+export function createChecks(document: Document): (operation: Operation) => CheckRequest {
+  const parameters = new Ajv2020({ ...common, useDefaults: true });
+  const bodies = new Ajv2020({ ...common, useDefaults: true });
+  // `$ref`s in a schema are read from its root.
+  const compile = (ajv: Ajv2020, schema: Schema) =>
+    ajv.compile({ ...schema, components: document.components });
+
+  return (operation) => {
+    const body = resolve<Body | undefined>(document, operation.requestBody);
+    const checkParameters = once(() => compile(parameters, parametersSchema(document, operation)));
+    const checkBody = once(() => compile(bodies, bodySchema(body)));
+    const ownAnswer = parametersOf(document, operation).filter((one) => one['x-missing']);
+    const mayBeEmpty = new Set(
+      parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
+    );
+    const integers = parametersOf(document, operation).filter(
+      (one) => one.in === 'query' && resolve<Schema>(document, one.schema)['type'] === 'integer',
+    );
+
+    return (inputs) => {
+      for (const { name, 'x-missing': code } of ownAnswer) {
+        if (!inputs.query[name]) throw missing(`query parameter ${name}`, code);
+      }
+      const empty = Object.keys(inputs.query).filter(
+        (name) => inputs.query[name] === '' && !mayBeEmpty.has(name),
+      );
+      if (empty.length > 0) {
+        throw new RequestFault(
+          400,
+          empty.map((name) => ({ path: `/query/${name}`, message: 'is empty' })),
+        );
+      }
+      for (const { name } of integers) {
+        if (name in inputs.query) inputs.query[name] = integerOf(inputs.query[name]);
+      }
+      throwFaults(checkParameters(), inputs);
+      if (!body) return;
+      if (!carriesBody(inputs)) {
+        if (!body.required) return;
+        throw missing('request body', body['x-missing']);
+      }
+      const type = inputs.headers['content-type'];
+      if (!/^application\/json\s*(;|$)/i.test(type ?? '')) throw new RequestFault(415);
+      throwFaults(checkBody(), inputs);
+    };
+  };
+}
+
+/** The number that plain digits write, if it is exact; anything else stays as it is, for the schema to refuse. */
+function integerOf(value: unknown): unknown {
+  if (typeof value !== 'string' || !/^-?\d+$/.test(value)) return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+}
+
+/** Whether anything was sent, whatever it is. */
+function carriesBody({ headers, body }: Inputs): boolean {
+  if (body !== undefined || headers['transfer-encoding'] !== undefined) return true;
+  return Number(headers['content-length'] ?? 0) > 0;
+}
+
+function parametersSchema(document: Document, operation: Operation): Schema {
+  const all = parametersOf(document, operation);
+  const section = (location: string, nameOf = (name: string) => name) => {
+    const chosen = all.filter((one) => one.in === location);
+    return {
+      type: 'object',
+      properties: Object.fromEntries(chosen.map((one) => [nameOf(one.name), one.schema ?? true])),
+      required: chosen.filter((one) => one.required).map((one) => nameOf(one.name)),
+    };
+  };
+  return {
+    type: 'object',
+    properties: {
+      path: section('path'),
+      // What is not understood is not ignored: a misspelt filter would answer with everything.
+      query: { ...section('query'), additionalProperties: false },
+      headers: section('header', (name) => name.toLowerCase()),
+    },
+  };
+}
+
+/**
+ * `x-missing`: the code that the absence of a query parameter or a body has, where it is not the usual one. A parameter's
+ * absence goes before faults of the others ("Organizations": when it is missing).
+ */
+type Missing = { 'x-missing'?: ErrorCode };
+type Parameter = OpenAPIV3_1.ParameterObject & Missing;
+type Body = OpenAPIV3_1.RequestBodyObject & Missing;
+
+function parametersOf(document: Document, operation: Operation): Parameter[] {
+  return (operation.parameters ?? []).map((one) => resolve<Parameter>(document, one));
+}
+
+function missing(what: string, code: ErrorCode = 'invalid_request'): DomainError {
+  return new DomainError(code, `The ${what} is missing.`);
+}
+
+function bodySchema(body: Body | undefined): Schema {
+  const schema = body?.content['application/json']?.schema ?? true;
+  return { type: 'object', properties: { body: schema }, required: body?.required ? ['body'] : [] };
+}
+
+function throwFaults(check: ValidateFunction, inputs: Inputs): void {
+  if (!check(inputs)) throw new RequestFault(400, (check.errors ?? []).map(fault));
+}
+
+function fault({ instancePath, keyword, params, message = '' }: ErrorObject) {
+  if (keyword === 'required') {
+    return { path: `${instancePath}/${params['missingProperty']}`, message: 'is missing' };
+  }
+  if (keyword === 'additionalProperties') {
+    return { path: `${instancePath}/${params['additionalProperty']}`, message: 'is not known' };
+  }
+  if (keyword === 'enum') return { path: instancePath, message: `must be one of ${params['allowedValues']}` };
+  if (keyword === 'format' && params['format'] === 'date-time') {
+    return { path: instancePath, message: 'must be a time such as 2030-01-31T00:00:00Z' };
+  }
+  return { path: instancePath, message };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

@@ -1,0 +1,82 @@
+/** The OpenAPI documents: the truth of both APIs, read once at start (as JSON made from openapi/*.yaml). */
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { programText } from '../../lib/packaging.ts';
+
+export type Document = OpenAPIV3_1.Document;
+
+/** One operation of a document, with what we mark operations with. */
+export interface DocumentOperation {
+  operationId: string;
+  method: 'get' | 'put' | 'post' | 'delete';
+  /** As Express writes it: `/organizations/:orgID`. */
+  route: string;
+  isPublic: boolean;
+  /** Answers the first time with 201, on a replay with 200. */
+  creates: boolean;
+  /** A Business write: takes Idempotency-Key and Audit-Reason. */
+  isCommand: boolean;
+  /** Its replies have an entity tag. */
+  isTagged: boolean;
+  /** Its errors have `error` in place of `message`. */
+  errorField: boolean;
+  /** The operation that really answers, where this is another way to call it. */
+  answeredBy: string;
+  /** The most bytes that its body may have. */
+  bodyLimit: number;
+  /** The most values and names, roughly, that its body may have; undefined where only the bytes count. */
+  bodyValues: number | undefined;
+  /** The whole of it, as the document has it. */
+  source: OpenAPIV3_1.OperationObject;
+}
+
+const usualBodyLimit = 2 ** 20;
+
+export function loadDocument(api: 'business' | 'platform'): Document {
+  return JSON.parse(programText(`api/generated/${api}.json`)) as Document;
+}
+
+/** Every operation of a document, in its order. */
+export function operationsOf(document: Document): DocumentOperation[] {
+  return Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
+    (['get', 'put', 'post', 'delete'] as const).flatMap((method) => {
+      const operation = item?.[method] as (OpenAPIV3_1.OperationObject & Extensions) | undefined;
+      if (!operation?.operationId) return [];
+      const success = operation.responses?.['200'] as OpenAPIV3_1.ResponseObject | undefined;
+      const parameters = JSON.stringify(operation.parameters ?? []);
+      return [
+        {
+          operationId: operation.operationId,
+          method,
+          route: path.replace(/\{(\w+)\}/g, ':$1'),
+          isPublic: operation.security?.length === 0,
+          creates: operation.responses?.['201'] !== undefined,
+          isCommand: parameters.includes('IdempotencyKey'),
+          isTagged: success?.headers?.['ETag'] !== undefined,
+          errorField: operation['x-error-field'] === 'error',
+          answeredBy: operation['x-alias-of'] ?? operation.operationId,
+          bodyLimit: operation['x-body-limit'] ?? usualBodyLimit,
+          bodyValues: operation['x-body-values'],
+          source: operation,
+        },
+      ];
+    }),
+  );
+}
+
+/** What a node of the document says, wherever it says so (`$ref`). */
+export function resolve<T>(document: Document, node: unknown): T {
+  const reference = (node as { $ref?: string } | undefined)?.$ref;
+  if (!reference) return node as T;
+  const target = reference
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], document);
+  return resolve<T>(document, target);
+}
+
+interface Extensions {
+  'x-error-field'?: string;
+  'x-alias-of'?: string;
+  'x-body-limit'?: number;
+  'x-body-values'?: number;
+}

@@ -1,0 +1,115 @@
+/** Errors on the HTTP wire (contract, "Errors"). */
+import { DomainError, type ErrorCode } from '../../domain/error.ts';
+
+const statuses: Record<ErrorCode, number> = {
+  invalid_request: 400,
+  invalid_parameter: 422,
+  invalid_organization: 400,
+  invalid_cluster: 400,
+  invalid_pagination: 400,
+  invalid_scheduler_config: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  invalid_state: 409,
+  idempotency_mismatch: 409,
+  precondition_failed: 412,
+  service_unavailable: 503,
+  integration_unavailable: 503,
+  customer_kubernetes_login_not_configured: 503,
+};
+
+const retryable: ReadonlySet<ErrorCode> = new Set(['service_unavailable', 'integration_unavailable']);
+
+export interface ErrorReply {
+  status: number;
+  headers: Record<string, string>;
+  body: { code: string; message: string; retryable: boolean };
+  /** Set when it is not the caller's doing, and the log should have the error itself. */
+  unexpected: boolean;
+}
+
+/** The reply for anything an operation or a middleware threw. The message of an unexpected error stays hidden. */
+export function errorReply(error: unknown): ErrorReply {
+  if (error instanceof DomainError) return domainReply(error);
+  if (isHttpError(error)) return requestReply(error);
+  const message = 'Something went wrong inside the service. Its log has the details.';
+  return reply(500, { code: 'internal', message, retryable: false }, true);
+}
+
+/**
+ * Why a caller was not let in, for the log: what they are answered, and the code of what caused it (jose has
+ * `ERR_JWKS_NO_MATCHING_KEY` and others). Undefined for another error. Nothing of the token is in it.
+ */
+export function refusalReason(error: unknown): string | undefined {
+  if (!(error instanceof DomainError && error.code === 'unauthorized')) return undefined;
+  const { message, cause } = error;
+  const code = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
+  return `${message}${code}`;
+}
+
+/** The error where nothing is mounted, or not for this method. */
+export function addressNotFound(): DomainError {
+  return new DomainError('not_found', 'There is no such address here, or it does not take this method.');
+}
+
+/** Errors of the key routes have `error` in place of `message`. */
+export function inErrorField({ message, ...body }: ErrorReply['body']) {
+  return { ...body, error: message };
+}
+
+function domainReply(error: DomainError): ErrorReply {
+  // A parameter that fails its schema and a malformed request share a code and differ in status.
+  const code = error.code === 'invalid_parameter' ? 'invalid_request' : error.code;
+  const body = { code, message: error.message, retryable: retryable.has(error.code) };
+  const headers: Record<string, string> = {
+    ...(error.code === 'unauthorized' && { 'WWW-Authenticate': 'Bearer' }),
+    // What is out of reach, the database for example, is asked again by itself this often.
+    ...(error.code === 'service_unavailable' && { 'Retry-After': '1' }),
+  };
+  const status = statuses[error.code];
+  return { ...reply(status, body, status === 503 && error.cause !== undefined), headers };
+}
+
+/** What Express, body-parser and our checks throw: a status, and for the latter where the faults lie. */
+interface HttpError extends Error {
+  status: number;
+  type?: string;
+  /** Of a body that is too large: the most bytes there may be. */
+  limit?: number;
+  errors?: { path: string; message: string }[];
+}
+
+function isHttpError(error: unknown): error is HttpError {
+  return (
+    error instanceof Error && 'status' in error && typeof error.status === 'number' && error.status < 500
+  );
+}
+
+function requestReply(error: HttpError): ErrorReply {
+  const invalid = (status: number, message: string) =>
+    reply(status, { code: 'invalid_request', message, retryable: false });
+  if (error.type === 'entity.parse.failed') return invalid(400, 'The request body is not readable as JSON.');
+  if (error.type === 'entity.too.large') {
+    return invalid(400, `The request body is larger than ${(error.limit ?? 0) / 2 ** 20} MiB.`);
+  }
+  if (error.status === 404) return domainReply(addressNotFound());
+  if (error.status === 415) return invalid(400, 'Send the request body as application/json, in UTF-8.');
+  const faults = error.errors ?? [];
+  if (faults.length === 0) return invalid(400, 'The request is malformed.');
+  const isHeader = faults.some(({ path }) => path.startsWith('/headers'));
+  const sentences = new Set(faults.map(({ path, message }) => `${location(path)} ${message}`));
+  return invalid(isHeader ? 400 : 422, `${[...sentences].join('; ')}.`);
+}
+
+function location(path: string): string {
+  const [, where, ...rest] = path.split('/');
+  const name = rest.join('.');
+  if (where === 'query') return `The query parameter ${name}`;
+  if (where === 'headers') return `The header ${name}`;
+  return name ? `The field ${name} of the ${where}` : `The ${where}`;
+}
+
+function reply(status: number, body: ErrorReply['body'], unexpected = false): ErrorReply {
+  return { status, headers: {}, body, unexpected };
+}

@@ -1,0 +1,279 @@
+/** Listening: addresses, TLS, handing over to other handlers, and stopping without cutting requests short. */
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DomainError } from '../../domain/error.ts';
+import { sendJson } from '../../lib/send-json.ts';
+import {
+  type ConnectionCounts,
+  type ConnectionLimit,
+  countConnections,
+  limitRequests,
+  refuse,
+} from './connection-limit.ts';
+
+export interface Endpoint {
+  /** For messages: which part of the service this is. */
+  name: string;
+  host: string;
+  port: number;
+  isTls: boolean;
+}
+
+export interface Serving {
+  tls?: { cert: Buffer; key: Buffer } | LiveTls | undefined;
+  /** How many may be connected; anybody, as often as they like, when left out. */
+  limit?: ConnectionLimit;
+}
+
+/** TLS whose certificate changes while it is used, and may not be there yet. */
+export interface LiveTls {
+  /** Takes a server in hand. Returns how to let go of it. */
+  attach(server: TlsServer): () => void;
+}
+
+/** How long a client may leave something half done, in milliseconds, before its connection is destroyed. */
+export interface Deadlines {
+  /** From the first byte, or from the connection, to the end of the headers; for TLS handshakes as well. */
+  headersMs: number;
+  /** To the end of the request. */
+  requestMs: number;
+  /** Between two requests. */
+  keepAliveMs: number;
+  /** Nothing moves in either direction while a reply is made or sent. Longer than any operation takes. */
+  idleMs: number;
+  /** From a refusal that was sent to the end of the connection, whether or not the client reads it. */
+  closeMs: number;
+}
+
+const defaultDeadlines: Deadlines = {
+  headersMs: 15_000,
+  requestMs: 30_000,
+  keepAliveMs: 75_000,
+  idleMs: 120_000,
+  closeMs: 2_000,
+};
+
+/** What may wait for a handler. */
+const mostWaiting = 1_000;
+const stopping = 'This server is stopping. Try again in a moment.';
+/** For what has not become a request when the listener stops, such as half of its headers. */
+const halfSentMs = 700;
+
+/** Starts listening, and serves. Throws `service_unavailable` with a sentence when the address cannot be had. */
+export async function listen(
+  handler: RequestListener,
+  { deadlines, ...at }: Omit<Endpoint, 'isTls'> & Serving & { deadlines?: Partial<Deadlines> },
+): Promise<Listener> {
+  const listener = new Listener({ ...at, isTls: at.tls !== undefined }, deadlines);
+  await listener.open();
+  listener.serve(handler, at);
+  return listener;
+}
+
+/**
+ * An address that is listened on. What is served there can change meanwhile: connections stay open, and what is asked
+ * while nothing is served waits for what comes next.
+ */
+export class Listener {
+  readonly #endpoint: Endpoint;
+  readonly #server: Server;
+  // Node's own list has no connections that are still in their TLS handshake.
+  readonly #sockets = new Set<Socket>();
+  readonly #underWay = new Set<ServerResponse>();
+  readonly #waiting: [IncomingMessage, ServerResponse][] = [];
+  readonly #counts: ConnectionCounts;
+  #handler: RequestListener | undefined;
+  #detach = () => {};
+  #isLeaving = false;
+  #port = 0;
+
+  constructor(endpoint: Endpoint, deadlines: Partial<Deadlines> = {}) {
+    const limits = { ...defaultDeadlines, ...deadlines };
+    this.#endpoint = endpoint;
+    const server = createHttpServer(endpoint.isTls, limits, (request, response) =>
+      this.#take(request, response),
+    );
+    server.on('clientError', (error, socket) => refuseUnreadable(error, socket, limits.closeMs));
+    this.#counts = countConnections(server, endpoint.name);
+    server.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    this.#server = server;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get isTls(): boolean {
+    return this.#endpoint.isTls;
+  }
+
+  get isServing(): boolean {
+    return this.#handler !== undefined;
+  }
+
+  /** Throws `service_unavailable` with a sentence when the address cannot be had. */
+  async open(): Promise<void> {
+    const { host, port } = this.#endpoint;
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(listenError(error, this.#endpoint)),
+      );
+      this.#server.listen(port, host, resolve);
+    });
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Answers with `handler` from now on, what waited first. */
+  serve(handler: RequestListener, { tls, limit }: Serving): void {
+    this.#detach();
+    this.#detach = () => {};
+    this.#counts.limit = limit;
+    if (tls && this.#server instanceof TlsServer) {
+      if ('attach' in tls) this.#detach = tls.attach(this.#server);
+      else this.#server.setSecureContext({ ...tls, minVersion: 'TLSv1.2' });
+    }
+    const named = requireHost(handler);
+    this.#handler = limit ? limitRequests(named, limit) : named;
+    for (const [request, response] of this.#waiting.splice(0)) this.#take(request, response);
+  }
+
+  /** Serves nothing from now on. Resolves when what is under way is answered; after `graceMs` the rest is cut. */
+  async pause(graceMs: number): Promise<void> {
+    this.#handler = undefined;
+    const late = new AbortController();
+    const answered = [...this.#underWay].map((one) => new Promise((resolve) => one.once('close', resolve)));
+    await Promise.race([
+      Promise.all(answered),
+      sleep(graceMs, undefined, { signal: late.signal }).catch(() => {}),
+    ]);
+    late.abort();
+    for (const { socket } of this.#underWay) socket?.destroy();
+    this.#underWay.clear();
+  }
+
+  /**
+   * Answers for `lingerMs` as before, but for each answer being the last on its connection. Then takes no new connections,
+   * lets what is under way finish for `graceMs`, and cuts the rest.
+   */
+  async stop(graceMs: number, lingerMs = 0): Promise<void> {
+    this.#isLeaving = true;
+    for (const response of this.#underWay) endWith(response);
+    if (lingerMs > 0) await sleep(lingerMs);
+    const closed = new Promise<void>((resolve) => {
+      // HTTP's own would close idle connections at once, and what has its time limits.
+      NetServer.prototype.close.call(this.#server, () => resolve());
+    });
+    for (const [request, response] of this.#waiting.splice(0)) refuse(request, response, stopping);
+    this.#server.closeIdleConnections();
+    const halfSent = setTimeout(() => this.#cut([...this.#underWay]), Math.min(halfSentMs, graceMs));
+    const late = setTimeout(() => this.#cut([]), graceMs);
+    await closed;
+    clearTimeout(halfSent);
+    clearTimeout(late);
+    this.#detach();
+    this.#server.close();
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    // It was given up while it waited.
+    if (response.destroyed) return;
+    if (!this.#handler) {
+      if (this.#isLeaving || this.#waiting.length >= mostWaiting) refuse(request, response, stopping);
+      else this.#waiting.push([request, response]);
+      return;
+    }
+    if (this.#isLeaving) endWith(response);
+    this.#underWay.add(response);
+    response.once('close', () => this.#underWay.delete(response));
+    this.#handler(request, response);
+  }
+
+  /** Ends all connections but those of the given answers. */
+  #cut(spared: readonly ServerResponse[]): void {
+    const names = new Set(spared.map(({ socket }) => peerOf(socket)));
+    for (const socket of this.#sockets) if (!names.has(peerOf(socket))) socket.destroy();
+  }
+}
+
+/** Over TLS, an answer's socket is another than that of its connection. */
+function peerOf(socket: Socket | null): string {
+  return `${socket?.remoteAddress} ${socket?.remotePort}`;
+}
+
+/** Says that its connection ends with this answer (RFC 9112, 9.6), unless it has begun. */
+function endWith(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader('Connection', 'close');
+}
+
+function createHttpServer(isTls: boolean, deadlines: Deadlines, handler: RequestListener): Server {
+  const { headersMs, requestMs, keepAliveMs, idleMs } = deadlines;
+  const timeouts = {
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    // Node's own refusal has no body; `requireHost` sends one.
+    requireHostHeader: false,
+    connectionsCheckingInterval: Math.min(5_000, headersMs),
+  };
+  const server = isTls
+    ? createTlsServer({ minVersion: 'TLSv1.2', handshakeTimeout: headersMs, ...timeouts }, handler)
+    : createServer(timeouts, handler);
+  // Off by default; a client that never reads its reply would keep its connection.
+  server.timeout = idleMs;
+  return server;
+}
+
+/** Refuses a request of HTTP/1.1 without a Host header (RFC 9112, section 3.2), in the form of every refusal. */
+function requireHost(handler: RequestListener): RequestListener {
+  return (request, response) => {
+    if (request.headers.host !== undefined || request.httpVersion !== '1.1')
+      return handler(request, response);
+    const message = 'The request lacks a Host header.';
+    sendJson(response, 400, { code: 'invalid_request', message, retryable: false }, { Connection: 'close' });
+  };
+}
+
+/** Answers what Node cannot read as a request, what is too large, and what came too late, in the form of every refusal. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, closeMs: number): void {
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+  const messages: Record<string, string> = {
+    HPE_HEADER_OVERFLOW: 'The request headers are too large.',
+    ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
+  };
+  const message = messages[error.code ?? ''] ?? 'This is not readable as an HTTP request.';
+  const body = JSON.stringify({ code: 'invalid_request', message, retryable: false });
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+  ];
+  socket.end(`${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  // Destroyed at once, it could take the reply with it; left alone, it stays for as long as the client likes.
+  const destroying = setTimeout(() => socket.destroy(), closeMs);
+  socket.once('close', () => clearTimeout(destroying));
+}
+
+/** The error for an address that cannot be listened on. */
+export function listenError(error: NodeJS.ErrnoException, at: Omit<Endpoint, 'isTls'>): DomainError {
+  const address = `${at.host}:${at.port}`;
+  const reasons: Record<string, string> = {
+    EADDRINUSE: `${address} is in use by another program. Stop that one, or give ${at.name} another port.`,
+    EACCES: `this user may not listen on ${address}. Choose a port above 1023, or grant the right.`,
+    EADDRNOTAVAIL: `this machine has no address ${at.host}.`,
+  };
+  const reason =
+    reasons[error.code ?? ''] ?? `${address} cannot be listened on (${error.code ?? error.message}).`;
+  return new DomainError('service_unavailable', `The ${at.name} cannot start: ${reason}`, { cause: error });
+}

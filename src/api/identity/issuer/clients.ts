@@ -1,0 +1,146 @@
+/**
+ * The programs that may ask people to sign in, all our own: public ones (RFC 8252), on the device flow only, and the web
+ * console, which keeps a secret and uses the authorization code flow.
+ */
+import type { ClientMetadata } from 'oidc-provider';
+import { DomainError } from '../../../domain/error.ts';
+import { isId } from '../../../domain/id.ts';
+
+const deviceCodeGrant = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** Every scope there is; what else is asked for is dropped. */
+export const scopes = ['openid', 'offline_access', 'email', 'profile'];
+
+/**
+ * The resource (RFC 8707) that both APIs are: an absolute URI, as the library wants one, for the audience that the
+ * tokens carry.
+ */
+export const apiResource = 'urn:andromeda:apis';
+
+/** The /docs pages of both APIs: the one client that runs in a browser. */
+export const docsClientId = 'andromeda-docs';
+
+export interface IssuerClient {
+  id: string;
+  /** As the approval page shows it. */
+  name: string;
+  /** What approving means, in a sentence. */
+  meaning: string;
+  /** Gets access tokens for both APIs. */
+  callsApis: boolean;
+  /** Stays signed in (refresh tokens) until it is signed out. */
+  stays: boolean;
+  /** Granted whether or not it was asked for. */
+  always: string[];
+  /** Of the one that signs people in by redirects. */
+  web?: WebClient;
+}
+
+/** A program on a server, which people reach with a browser. */
+export interface WebClient {
+  secret: string;
+  /** Where a browser is sent with its code. */
+  redirectUri: string;
+  /** Where it is sent after signing out. */
+  signedOutUri: string;
+}
+
+export const consoleClientId = 'andromeda-console';
+
+/** Where the console at this URL expects browsers back (src/console/server/routes.ts). */
+export function consoleAddresses(url: string): Omit<WebClient, 'secret'> {
+  return { redirectUri: `${url}/sign-in/callback`, signedOutUri: `${url}/signed-out` };
+}
+
+export function issuerClients(
+  cliClientId: string,
+  kubernetesClientId: string | undefined,
+  web?: WebClient,
+): IssuerClient[] {
+  const clients: IssuerClient[] = [
+    {
+      id: cliClientId,
+      name: 'Andromeda command line',
+      meaning: 'It will act as you in Andromeda, with all your permissions, until you sign it out.',
+      callsApis: true,
+      stays: true,
+      always: ['openid'],
+    },
+    {
+      id: docsClientId,
+      name: 'Andromeda /docs page',
+      meaning: 'It will act as you in Andromeda, with all your permissions, for the next ten minutes.',
+      callsApis: true,
+      stays: false,
+      always: ['openid'],
+    },
+  ];
+  if (kubernetesClientId !== undefined) {
+    clients.push({
+      id: kubernetesClientId,
+      name: 'kubectl',
+      meaning: 'It will act as you on the Kubernetes clusters that you have access to.',
+      callsApis: false,
+      stays: true,
+      // The API server takes the user's name from the ID token, and a kubeconfig rarely asks for more than openid.
+      always: ['openid', 'email'],
+    });
+  }
+  if (web) {
+    clients.push({
+      id: consoleClientId,
+      name: 'the Andromeda console',
+      meaning: 'It will act as you in Andromeda, with all your permissions, until you sign out.',
+      callsApis: true,
+      stays: true,
+      always: ['openid'],
+      web,
+    });
+  }
+  // A token whose subject equals its client is a service account's (see the design, "Fixed names").
+  const taken = clients.find(({ id }) => isId('user', id));
+  if (taken) throw new DomainError('invalid_state', `${taken.id} is the ID of a user, not of a client.`);
+  if (cliClientId === kubernetesClientId) {
+    throw new DomainError(
+      'invalid_state',
+      'identity.cliClientId and identity.kubernetes.clientId are the same.',
+    );
+  }
+  for (const [own, name] of [
+    [docsClientId, 'the /docs pages'],
+    [consoleClientId, 'the web console'],
+  ] as const) {
+    if (![cliClientId, kubernetesClientId].includes(own)) continue;
+    throw new DomainError('invalid_state', `${own} is the client ID of ${name}; choose another.`);
+  }
+  return clients;
+}
+
+/** Scopes granted to a client that asked for `requested`: what there is of them, and what it always gets. */
+export function grantedScopes(client: IssuerClient, requested: string): string[] {
+  const asked = new Set([...requested.split(' '), ...client.always]);
+  return scopes.filter((scope) => asked.has(scope));
+}
+
+export function clientMetadata({ id, name, stays, web }: IssuerClient): ClientMetadata {
+  if (web) {
+    return {
+      client_id: id,
+      client_name: name,
+      client_secret: web.secret,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      redirect_uris: [web.redirectUri],
+      token_endpoint_auth_method: 'client_secret_basic',
+    };
+  }
+  return {
+    client_id: id,
+    client_name: name,
+    application_type: 'native',
+    grant_types: stays ? [deviceCodeGrant, 'refresh_token'] : [deviceCodeGrant],
+    response_types: [],
+    redirect_uris: [],
+    token_endpoint_auth_method: 'none',
+  };
+}

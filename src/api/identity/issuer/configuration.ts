@@ -1,0 +1,150 @@
+/** How oidc-provider is set up. Every callback that has a default is given: the defaults print notices. */
+import type { Configuration, KoaContextWithOIDC } from 'oidc-provider';
+import { errors } from 'oidc-provider';
+import type { Store } from '../../../store/engine/index.ts';
+import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accounts.ts';
+import { createAdapter } from './adapter.ts';
+import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
+import type { Cors } from './cors.ts';
+import { allSigningKeys, type IssuerKeys } from './keys.ts';
+import { accessTokenSeconds, idTokenSeconds } from './lifetimes.ts';
+import { errorPage } from './pages/error.ts';
+import { remoteAddress } from './request.ts';
+import { pageHeaders } from './respond.ts';
+import type { Rotation } from './rotation.ts';
+
+const minute = 60;
+const day = 24 * 60 * minute;
+
+const deviceCodeSeconds = 10 * minute;
+/** Unused for this long, a session is over; used or not, it is over when its grant is. */
+const refreshTokenSeconds = 30 * day;
+const grantSeconds = 180 * day;
+
+/** RP-initiated logout, of which the page is ours (authorization.ts). */
+export const endSessionPath = '/session/end';
+
+export interface ConfigurationOptions {
+  store: Store;
+  keys: IssuerKeys;
+  clients: IssuerClient[];
+  audience: string;
+  resources: readonly string[];
+  cors: Cors;
+  rotation: Rotation;
+  /** The issuer's own origin. */
+  origin: string;
+}
+
+export function configuration(options: ConfigurationOptions): Configuration {
+  const { store, keys, clients, audience, resources, cors, rotation, origin } = options;
+  const hasWeb = clients.some((client) => client.web);
+  const alreadyUsed = () => new errors.InvalidGrant('already used');
+  return {
+    adapter: (model: string) => createAdapter({ store, rotation, alreadyUsed }, model),
+    jwks: { keys: allSigningKeys(keys) } as NonNullable<Configuration['jwks']>,
+    cookies: { keys: [keys.cookie] },
+    clients: clients.map(clientMetadata),
+    clientAuthMethods: hasWeb ? ['none', 'client_secret_basic'] : ['none'],
+    clientBasedCORS: (_ctx, origin, client) => client.clientId === docsClientId && cors.allows(origin),
+    // A client sees here whether the address that it was given is one of ours (RFC 9728, section 4).
+    discovery: {
+      protected_resources: resources,
+      ...(hasWeb && { end_session_endpoint: `${origin}${endSessionPath}` }),
+    },
+    responseTypes: hasWeb ? ['code'] : [],
+    scopes,
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['name', 'preferred_username'],
+    },
+    // A client that reads the ID token only (kubectl) finds the email in it.
+    conformIdTokenClaims: false,
+    async findAccount(_ctx, sub, token) {
+      const account = await findSignedIn(store.read, sub, token && generationOf(token));
+      return account && { accountId: account.userId, claims: async () => claimsOf(account) };
+    },
+    async extraTokenClaims(ctx, token) {
+      // An opaque token (no audience) is looked up, never read.
+      if (!('aud' in token) || !token.aud || !('accountId' in token)) return undefined;
+      const account = await findSignedIn(store.read, token.accountId);
+      if (!account) return undefined;
+      const { sub: _sub, ...claims } = claimsOf(account);
+      return { ...claims, ...claimOfGeneration(token), ...claimOfSignIn(ctx.oidc.entities) };
+    },
+    // A person who approved expects to stay signed in, whether or not the client asked for offline_access.
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    // Public clients: every refresh token is good for one use (rotation.ts).
+    rotateRefreshToken: true,
+    expiresWithSession: async () => false,
+    ttl: {
+      AccessToken: accessTokenSeconds,
+      AuthorizationCode: minute,
+      DeviceCode: deviceCodeSeconds,
+      Grant: grantSeconds,
+      IdToken: idTokenSeconds,
+      Interaction: 10 * minute,
+      RefreshToken: refreshTokenSeconds,
+      Session: day,
+    },
+    features: features({ clients, audience, resources }),
+    async renderError(ctx, out) {
+      ctx.set(pageHeaders);
+      ctx.body = errorPage(out.error, out.error_description);
+    },
+  };
+}
+
+/** When the person signed in, which a refresh does not change (RFC 9068, 2.2.1). */
+function claimOfSignIn(entities: KoaContextWithOIDC['oidc']['entities']): { auth_time?: number } {
+  const { RefreshToken, DeviceCode, AuthorizationCode } = entities;
+  const authTime = (RefreshToken ?? DeviceCode ?? AuthorizationCode)?.authTime;
+  return authTime === undefined ? {} : { auth_time: authTime };
+}
+
+/** The library's features other than the device flow's pages: as few as clients need. */
+function features({
+  clients,
+  audience,
+  resources,
+}: Pick<ConfigurationOptions, 'clients' | 'audience' | 'resources'>): Configuration['features'] {
+  const callsApis = (clientId: string | undefined) =>
+    clients.some((client) => client.id === clientId && client.callsApis);
+  return {
+    devInteractions: { enabled: false },
+    dPoP: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    clientCredentials: { enabled: false },
+    introspection: { enabled: false },
+    registration: { enabled: false },
+    userinfo: { enabled: true },
+    revocation: {
+      enabled: true,
+      allowedPolicy: async (_ctx, client, token) => token.clientId === client.clientId,
+    },
+    deviceFlow: { enabled: true, charset: 'base-20', mask: '****-****', deviceInfo },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: async (_ctx, client) => (callsApis(client.clientId) ? apiResource : []),
+      useGrantedResource: async () => true,
+      async getResourceServerInfo(_ctx, resource, client) {
+        const isOurs = resource === apiResource || resources.includes(resource);
+        if (!isOurs || !callsApis(client.clientId)) throw new errors.InvalidTarget();
+        return {
+          scope: scopes.join(' '),
+          audience,
+          accessTokenTTL: accessTokenSeconds,
+          accessTokenFormat: 'jwt',
+          jwt: { sign: { alg: 'RS256' } },
+        };
+      },
+    },
+  };
+}
+
+/** What the approval page shows of the device that asked. The device chose the text, so it is cut to a length that fits. */
+function deviceInfo(ctx: KoaContextWithOIDC): { ip: string; ua: string } {
+  return { ip: remoteAddress(ctx.req), ua: ctx.get('user-agent').slice(0, 200) };
+}

@@ -1,0 +1,305 @@
+/**
+ * The person's half of the device flow (RFC 8628, section 3.3), which is ours rather than the library's:
+ *
+ *     GET /device                the code page
+ *     GET /device?user_code=…    the sign-in page, or, signed in, the approval page; changes nothing, so that opening
+ *                                it twice, or a mail scanner opening it, uses nothing up
+ *     POST /device/sign-in, /device/approval, /device/sign-out       → 303 to one of the pages
+ *     GET /device/approved, /device/denied                           the last pages
+ *     GET, POST /password, GET /password/changed                     password-page.ts
+ *     GET /auth, POST /auth/sign-in, GET /session/end                authorization.ts
+ *
+ * The library's own pages send their forms with a script, ask for approval before the sign-in, and mark a code as
+ * used as soon as it is opened.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { JSONWebKeySet } from 'jose';
+import type { default as Provider } from 'oidc-provider';
+import { hasNul } from '../../../../domain/stored-text.ts';
+import { visibleName } from '../../../../domain/visible-text.ts';
+import type { Limit, Limits } from '../../../../lib/limits.ts';
+import type { Logger } from '../../../../lib/log.ts';
+import { html } from '../../../../lib/pages/html.ts';
+import { layout, problem } from '../../../../lib/pages/layout.ts';
+import { sourceNetwork } from '../../../../lib/source-address.ts';
+import type { Store } from '../../../../store/engine/index.ts';
+import { librarySeconds } from '../adapter.ts';
+import { createAuthorizationPages } from '../authorization.ts';
+import type { Browsers } from '../browser.ts';
+import { apiResource, type IssuerClient } from '../clients.ts';
+import { type Exchange, plural } from '../exchange.ts';
+import type { KnownBrowsers } from '../known-browser.ts';
+import { approvalPage } from '../pages/approval.ts';
+import { messagePage } from '../pages/error.ts';
+import { passwordChangedPage } from '../pages/password.ts';
+import { signInPage } from '../pages/sign-in.ts';
+import { createPasswordPage } from '../password-page.ts';
+import { readForm, remoteAddress } from '../request.ts';
+import { redirect, sendPage } from '../respond.ts';
+import type { SignIn } from '../sign-in.ts';
+import { signInWithForm } from '../sign-in-form.ts';
+import {
+  approveDevice,
+  denyDevice,
+  displayUserCode,
+  findDevice,
+  normalizeUserCode,
+  type WaitingDevice,
+} from './device.ts';
+
+const check = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d="M5 12.5l4.5 4.5L19 7.5"/></svg>`;
+const cross = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" aria-hidden="true"><path d="M7 7l10 10M17 7L7 17"/></svg>`;
+
+function approvedPage(): string {
+  return layout(
+    'You are signed in',
+    html`<div class="sign good">${check}</div>
+<h1>You are signed in</h1>
+<p class="soft">You can close this window and go back to your terminal.</p>`,
+  );
+}
+
+function deniedPage(): string {
+  return layout(
+    'Sign-in denied',
+    html`<div class="sign bad">${cross}</div>
+<h1>Sign-in denied</h1>
+<p class="soft">The device that asked gets no access. You can close this window.</p>
+<p class="small soft">If you did not start this yourself, tell the people who run this installation that somebody sent
+you the link.</p>`,
+  );
+}
+
+/** Where a person types the code that their terminal shows (RFC 8628, section 3.3). */
+function codePage({ message }: { message?: string | undefined }): string {
+  return layout(
+    'Enter the code',
+    html`<h1>Enter the code</h1>
+<p class="soft">Your terminal shows a code of eight letters.</p>
+${problem(message)}
+<form method="get" action="/device">
+<label for="user_code">Code</label>
+<input class="code" id="user_code" name="user_code" placeholder="BCDF-GHJK" required maxlength="20" autofocus
+ autocomplete="off" autocapitalize="characters" spellcheck="false">
+<button type="submit">Continue</button>
+</form>`,
+  );
+}
+
+export interface DevicePagesOptions {
+  store: Store;
+  provider: Provider;
+  clients: readonly IssuerClient[];
+  issuer: URL;
+  jwks: JSONWebKeySet;
+  browsers: Browsers;
+  knownBrowsers: KnownBrowsers;
+  signIn: SignIn;
+  limits: Limits;
+  log: Logger;
+  now: () => number;
+  uptime: () => number;
+}
+
+type Context = DevicePagesOptions;
+
+/** Of wrong codes. */
+const guesses: Limit = { name: 'wrong user codes', rate: { burst: 60, everyMs: 1000 } };
+
+export type DevicePages = (req: IncomingMessage, res: ServerResponse, url: URL) => Promise<boolean>;
+
+const again = 'Run the command again to get a new one.';
+const problems = {
+  unknown: { status: 404, message: `We do not know this code. Check what your terminal shows. ${again}` },
+  expired: { status: 410, message: `This code has expired. ${again}` },
+  answered: { status: 410, message: `This code has already been used. ${again}` },
+};
+
+/** Answers the requests above; resolves to false for any other. */
+export function createDevicePages(options: DevicePagesOptions): DevicePages {
+  const { browsers, knownBrowsers } = options;
+  const password = createPasswordPage(options);
+  const authorization = createAuthorizationPages(options);
+  const context: Context = options;
+
+  const posts = new Map<string, (exchange: Exchange, form: URLSearchParams) => Promise<void>>([
+    ['/device/sign-in', (exchange, form) => postSignIn(context, exchange, form)],
+    ['/device/approval', (exchange, form) => postApproval(context, exchange, form)],
+    ['/device/sign-out', (exchange, form) => postSignOut(context, exchange, form)],
+    ['/password', password.post],
+    ['/auth/sign-in', authorization.post],
+  ]);
+
+  return async (req, res, url) => {
+    const exchange = {
+      req,
+      res,
+      url,
+      browser: browsers.of(req),
+      known: knownBrowsers.of(req),
+      address: remoteAddress(req),
+    };
+    if (req.method === 'POST') {
+      const post = posts.get(url.pathname);
+      if (!post) return false;
+      const form = await readForm(req);
+      if (form && [...form].flat().some(hasNul)) {
+        const message = 'A field of this form has a NUL character, which no text here can have.';
+        sendPage(res, 400, messagePage('Try again', `${message} Go back, and type it again.`));
+      } else if (!form || !isSameOrigin(req) || !browsers.isOwnForm(exchange.browser, form.get('csrf'))) {
+        const message =
+          'This form is not one of ours or too old. Go back, reload the page and try again; cookies must be allowed for this address.';
+        sendPage(res, 403, messagePage('Try again', message));
+      } else await post(exchange, form);
+      return true;
+    }
+    if (req.method !== 'GET' && req.method !== 'HEAD') return false;
+    if (url.pathname === '/device') await showDevice(context, exchange);
+    else if (url.pathname === '/password') await password.show(exchange);
+    else if (url.pathname === '/password/changed') sendPage(res, 200, passwordChangedPage());
+    else if (url.pathname === '/device/approved') sendPage(res, 200, approvedPage());
+    else if (url.pathname === '/device/denied') sendPage(res, 200, deniedPage());
+    else return await authorization.show(exchange);
+    return true;
+  };
+}
+
+/** The device of a code; where there is none to answer, sends a page with the reason and returns undefined. */
+async function waitingDevice(
+  context: Context,
+  exchange: Exchange,
+  typed: string,
+): Promise<WaitingDevice | undefined> {
+  const { store, clients, limits } = context;
+  // A browser that has signed in before is limited by its own guesses only.
+  const key = exchange.known?.userIds[0] ?? sourceNetwork(exchange.address);
+  const counted = { guess: { limit: guesses, key } };
+  // Counted before it is looked up, so that guesses at the same instant count too.
+  const waitMs = await limits.change(counted, ({ guess }) => {
+    const ms = guess.waitMs();
+    if (ms === 0) guess.use();
+    return ms;
+  });
+  if (waitMs > 0) {
+    const wait = Math.ceil(waitMs / 1000);
+    const message = `Too many wrong codes. Wait ${plural(wait, 'second')} and try again.`;
+    sendPage(exchange.res, 429, codePage({ message }), { 'Retry-After': String(wait) });
+    return undefined;
+  }
+  const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
+  // Guessing the code of another person's device would sign that device in as oneself (RFC 8628, section 5.1).
+  if (found.state !== 'unknown') await limits.change(counted, ({ guess }) => guess.undo());
+  if (found.state === 'waiting') return found.device;
+  const { status, message } = problems[found.state];
+  sendPage(exchange.res, status, codePage({ message }));
+  return undefined;
+}
+
+function sendSignIn(
+  context: Context,
+  { res, browser }: Exchange,
+  device: WaitingDevice,
+  status = 200,
+  more: { email?: string; message?: string } = {},
+  headers: Record<string, string> = {},
+): void {
+  const { browsers } = context;
+  const page = signInPage({
+    clientName: device.client.name,
+    action: '/device/sign-in',
+    carried: { name: 'user_code', value: displayUserCode(device.userCode) },
+    csrf: browsers.csrf(browser),
+    ...more,
+  });
+  sendPage(res, status, page, { ...headers, 'Set-Cookie': browsers.cookie(browser) });
+}
+
+async function showDevice(context: Context, exchange: Exchange): Promise<void> {
+  const { browsers } = context;
+  const typed = exchange.url.searchParams.get('user_code') ?? '';
+  if (typed.trim() === '') return sendPage(exchange.res, 200, codePage({}));
+  const device = await waitingDevice(context, exchange, typed);
+  if (!device) return;
+  const account = await browsers.findAccount(exchange.browser);
+  if (!account) return sendSignIn(context, exchange, device);
+  const page = approvalPage({
+    clientName: device.client.name,
+    platform: platformOf(device),
+    meaning: device.client.meaning,
+    userCode: displayUserCode(device.userCode),
+    address: device.address,
+    program: visibleName(device.program, 200),
+    asked: ago(librarySeconds() - device.askedAt),
+    name: visibleName(account.displayName),
+    email: account.email,
+    csrf: browsers.csrf(exchange.browser),
+  });
+  sendPage(exchange.res, 200, page);
+}
+
+async function postSignIn(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
+  if (!device) return;
+  const result = await signInWithForm(context, exchange, form);
+  if (result.outcome === 'signed_in') {
+    return redirect(exchange.res, devicePath(device.userCode), { 'Set-Cookie': result.cookies });
+  }
+  const { status, headers, ...more } = result;
+  sendSignIn(context, exchange, device, status, more, headers);
+}
+
+async function postApproval(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {
+  const { store, browsers, log } = context;
+  const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
+  if (!device) return;
+  const account = await browsers.findAccount(exchange.browser);
+  const { authTime } = exchange.browser;
+  if (!account || authTime === undefined) return redirect(exchange.res, devicePath(device.userCode));
+  const { userId } = account;
+  const isApproved = form.get('decision') === 'approve';
+  const counts = isApproved
+    ? await approveDevice(context, device, { account, authTime }, librarySeconds())
+    : await denyDevice(store, device.userCode, librarySeconds());
+  if (!counts) {
+    const { status, message } = problems.answered;
+    return sendPage(exchange.res, status, codePage({ message }));
+  }
+  log.info(isApproved ? 'issuer.device.approved' : 'issuer.device.denied', {
+    userId,
+    clientId: device.client.id,
+    address: exchange.address,
+    deviceAddress: device.address,
+  });
+  redirect(exchange.res, isApproved ? '/device/approved' : '/device/denied');
+}
+
+async function postSignOut(
+  context: Context,
+  { res, browser }: Exchange,
+  form: URLSearchParams,
+): Promise<void> {
+  const { browsers } = context;
+  await browsers.end(browser);
+  const cookie = browsers.cookie(browsers.fresh());
+  redirect(res, devicePath(form.get('user_code') ?? ''), { 'Set-Cookie': cookie });
+}
+
+/** Browsers name where a request comes from, over TLS and on loopback; the form's own value is the proof. */
+function isSameOrigin(req: IncomingMessage): boolean {
+  const site = req.headers['sec-fetch-site'];
+  return site === undefined || site === 'same-origin';
+}
+
+function devicePath(userCode: string): string {
+  return `/device?user_code=${encodeURIComponent(displayUserCode(normalizeUserCode(userCode)))}`;
+}
+
+/** What the tokens are for, as the approval page shows it; a program that names none may have been sent by any server. */
+function platformOf({ client, resource }: WaitingDevice): string | undefined {
+  if (!client.callsApis) return undefined;
+  return resource === apiResource ? 'not named by the program' : resource;
+}
+
+function ago(seconds: number): string {
+  return seconds < 60 ? 'just now' : `${plural(Math.floor(seconds / 60), 'minute')} ago`;
+}

@@ -1,0 +1,171 @@
+/**
+ * The embedded OpenID issuer, for installations that have none: people with an email and a password sign their
+ * terminals in by the device flow (RFC 8628).
+ *
+ * Owns: the OpenID endpoints (oidc-provider behind a list of what may pass), the pages, the signing keys, passwords
+ * being checked. Must not: decide what a person may do, make accounts, listen (`app.ts` hands it requests), or be
+ * needed where `identity.issuer` names another issuer; other folders know it only by its URL and tokens.
+ *
+ *     POST /device/auth            the terminal gets a device code and a user code       library
+ *     GET  /device?user_code=…     the person signs in, then approves                    device-pages.ts
+ *     POST /token                  the terminal polls (polling.ts), later refreshes      library
+ *     POST /token/revocation       the terminal signs out                                library
+ *     GET  /auth                   a browser signs in to the web console                 authorization.ts
+ *     GET  /session/end            it signs out                                          authorization.ts
+ *     GET  /me                     UserInfo                                              userinfo.ts, library
+ *
+ * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use
+ * (rotation.ts), and stored hashed. What must survive a restart is in the store (adapter.ts) or in the key file (keys.ts);
+ * throttling is in memory, on purpose, and in the store where several servers have to count together.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { JSONWebKeySet, JWTPayload } from 'jose';
+import { DomainError } from '../../../domain/error.ts';
+import { type Clock, createClock } from '../../../lib/clock.ts';
+import { hasHungUp } from '../../../lib/hung-up.ts';
+import { createLimits, type Limits } from '../../../lib/limits.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { createTrustedProxies, type TrustedProxies } from '../../../lib/source-address.ts';
+import type { Store } from '../../../store/engine/index.ts';
+import { findSignedIn, generationClaim } from './accounts.ts';
+import { createBrowsers } from './browser.ts';
+import { consoleAddresses, consoleClientId, docsClientId, issuerClients } from './clients.ts';
+import { sign } from './cookie.ts';
+import { createCors } from './cors.ts';
+import { createDevicePages } from './device/pages.ts';
+import { type IssuerKeys, loadKeys, publicKeys, signingKeyIds } from './keys.ts';
+import { createKnownBrowsers } from './known-browser.ts';
+import { createRequestHandler } from './routes.ts';
+import { createSignIn } from './sign-in.ts';
+import { startSweeper } from './sweeper.ts';
+import { createUserInfo } from './userinfo.ts';
+
+export { docsClientId };
+
+export interface IssuerOptions {
+  /** The issuer identifier, an origin such as `http://127.0.0.1:8082`. */
+  url: string;
+  store: Store;
+  /** Where the keys are, made on first start; unless `keys` are given. */
+  dataDir: string;
+  keys?: IssuerKeys | undefined;
+  /** The one audience of access tokens. */
+  audience: string;
+  cliClientId: string;
+  kubernetesClientId?: string;
+  /** Where the web console is; left out: there is none. */
+  consoleUrl?: string;
+  /** Origins whose /docs page may sign people in. */
+  pageOrigins?: readonly string[];
+  /** The URLs of the APIs that access tokens are for, which a client may name as `resource` (RFC 8707). */
+  resources?: readonly string[];
+  /** Which proxies are trusted to name the address of a browser; none when left out. */
+  proxies?: TrustedProxies;
+  /** Those that protect passwords and codes; of this process alone when left out. */
+  limits?: Limits | undefined;
+  log: Logger;
+  /** For browser sessions and throttling. Tokens and codes go by the library's `Date.now`. */
+  clock?: Clock;
+}
+
+export interface Issuer {
+  handle(req: IncomingMessage, res: ServerResponse): void;
+  /** The public keys, as served at `jwks_uri`. */
+  readonly jwks: JSONWebKeySet;
+  /** The key that signs, and the one that is to sign next. */
+  readonly keyIds: { current: string; next?: string | undefined };
+  /** Signs with other keys from now on, which another server has put in place. What protects cookies stays. */
+  useKeys(keys: IssuerKeys): void;
+  /** The client that the web console is. */
+  console: { clientId: string; secret: string };
+  /** Whether the password was changed since the sign-in that an access token of these claims is from. */
+  isSignInOver(userId: string, claims: JWTPayload): Promise<boolean>;
+  /** Loads what a first request would otherwise wait for. */
+  warm(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
+export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
+  const { store, dataDir, audience, cliClientId, kubernetesClientId, consoleUrl, log } = options;
+  const { clock: { now, uptime } = createClock({}), proxies = createTrustedProxies([]) } = options;
+  const cors = createCors(options.pageOrigins ?? []);
+  const url = parseIssuerUrl(options.url);
+  let keys = options.keys ?? (await loadKeys(dataDir));
+  // Both ends derive it, in this process or in another with the same keys: it need not be configured or sent.
+  const consoleSecret = sign(keys.cookie, 'client secret', consoleClientId);
+  const web = consoleUrl && { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
+  const clients = issuerClients(cliClientId, kubernetesClientId, web || undefined);
+  const secure = url.protocol === 'https:';
+  const browsers = createBrowsers({ store, key: keys.cookie, secure, now });
+  const knownBrowsers = createKnownBrowsers({ key: keys.cookie, secure });
+  const limits = options.limits ?? createLimits(uptime);
+  const signIn = createSignIn(store.read, limits);
+  const sweeper = startSweeper({ store, log });
+
+  // The library takes a quarter of a second to load, which nothing but a sign-in should wait for.
+  let opened: Promise<RequestListener> | undefined;
+  function open(): Promise<RequestListener> {
+    opened ??= import('./provider.ts').then(({ createProvider }) => {
+      const jwks = publicKeys(keys);
+      const shared = { store, clients, limits, log };
+      const resources = options.resources ?? [];
+      const provider = createProvider({ ...shared, url, keys, audience, resources, cors });
+      const devicePages = createDevicePages({
+        ...shared,
+        provider,
+        issuer: url,
+        jwks,
+        browsers,
+        knownBrowsers,
+        signIn,
+        now,
+        uptime,
+      });
+      const library = provider.callback();
+      const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
+      return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, uptime });
+    });
+    return opened;
+  }
+
+  return {
+    handle(req, res) {
+      open()
+        .then(async (handler) => {
+          if (await hasHungUp(res)) res.destroy();
+          else handler(req, res);
+        })
+        .catch((error) => {
+          log.error('issuer.failed', { error });
+          res.destroy();
+        });
+    },
+    get jwks() {
+      return publicKeys(keys);
+    },
+    get keyIds() {
+      return signingKeyIds(keys);
+    },
+    useKeys(next) {
+      keys = { ...next, cookie: keys.cookie };
+      opened = undefined;
+    },
+    console: { clientId: consoleClientId, secret: consoleSecret },
+    async isSignInOver(userId, claims) {
+      const account = await findSignedIn(store.read, userId);
+      return account !== undefined && account.passwordGeneration !== generationClaim(claims);
+    },
+    warm: async () => void (await open()),
+    stop: () => sweeper.stop(),
+  };
+}
+
+function parseIssuerUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url && /^https?:$/.test(url.protocol) && text.replace(/\/$/, '') === url.origin) return url;
+  throw new DomainError(
+    'invalid_state',
+    `identity.embedded.url is "${text}"; it must be http(s)://host or http(s)://host:port, without a path.`,
+  );
+}

@@ -1,0 +1,126 @@
+/** The page where people change their own password: the current one counts as a sign-in does, with the same throttles. */
+import { DomainError } from '../../../domain/error.ts';
+import { createRateLimiter } from '../../../lib/limits.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { appendAuditEntry } from '../../../store/audit/audit.ts';
+import type { Store } from '../../../store/engine/index.ts';
+import { findPasswordOfUser, type PasswordAccount, setPassword } from '../../../store/people/identities.ts';
+import { hashNewPassword } from '../password.ts';
+import type { Browsers } from './browser.ts';
+import { type Exchange, plural } from './exchange.ts';
+import type { KnownBrowsers } from './known-browser.ts';
+import { passwordPage } from './pages/password.ts';
+import { redirect, sendPage } from './respond.ts';
+import type { SignIn } from './sign-in.ts';
+
+export interface PasswordPageOptions {
+  store: Store;
+  browsers: Browsers;
+  knownBrowsers: KnownBrowsers;
+  signIn: SignIn;
+  log: Logger;
+  uptime: () => number;
+}
+
+export interface PasswordPage {
+  show(exchange: Exchange): Promise<void>;
+  post(exchange: Exchange, form: URLSearchParams): Promise<void>;
+}
+
+/** What the person did wrong, as the page shows it. */
+interface Refusal {
+  status: number;
+  message: string;
+  seconds?: number;
+}
+
+export function createPasswordPage(options: PasswordPageOptions): PasswordPage {
+  const { browsers, knownBrowsers, signIn, log, uptime } = options;
+  // Each is a write, and an entry in the audit trail.
+  const changes = createRateLimiter({ burst: 5, everyMs: 60_000 }, uptime);
+
+  function send({ res, browser }: Exchange, email: string | undefined, refusal?: Refusal): void {
+    const page = passwordPage({ csrf: browsers.csrf(browser), email, message: refusal?.message });
+    const retry = refusal?.seconds === undefined ? {} : { 'Retry-After': String(refusal.seconds) };
+    sendPage(res, refusal?.status ?? 200, page, { ...retry, 'Set-Cookie': browsers.cookie(browser) });
+  }
+
+  async function change(exchange: Exchange, form: URLSearchParams): Promise<PasswordAccount | Refusal> {
+    const [email = '', current = '', next = '', again = ''] = ['email', 'current', 'next', 'again'].map(
+      (name) => form.get(name) ?? '',
+    );
+    const { address, known: browser } = exchange;
+    if (next !== again) return { status: 422, message: 'The two new passwords are not the same.' };
+    if (next === current) return { status: 422, message: 'The new password is the current one.' };
+    const result = await signIn({ email, password: current, address, browser });
+    if (result.outcome === 'wait') return tooMany('wrong passwords', result.seconds);
+    if (result.outcome === 'wrong') {
+      log.warn('issuer.sign_in.refused', { address });
+      return { status: 403, message: 'The email or password is wrong.' };
+    }
+    const { account } = result;
+    const wait = Math.ceil(changes.waitMs(account.userId) / 1000);
+    if (wait > 0) return tooMany('changes', wait);
+    const hash = await hashNewPassword(next, account);
+    const changed = await replace(options.store, { account, hash, address });
+    if (!changed) return { status: 409, message: 'The password was changed meanwhile. Try again.' };
+    changes.use(account.userId);
+    log.info('issuer.password.changed', { address, userId: account.userId });
+    return changed;
+  }
+
+  return {
+    async show(exchange) {
+      send(exchange, (await browsers.findAccount(exchange.browser))?.email);
+    },
+    async post(exchange, form) {
+      const outcome = await change(exchange, form).catch((error): Refusal => {
+        const status = error instanceof DomainError ? statuses.get(error.code) : undefined;
+        if (status === undefined) throw error;
+        return { status, message: error.message, ...(status === 503 && { seconds: 5 }) };
+      });
+      if ('message' in outcome) return send(exchange, (form.get('email') ?? '').slice(0, 254), outcome);
+      const cookies = [
+        browsers.cookie(browsers.signedIn(outcome)),
+        knownBrowsers.cookie(exchange.known, outcome.userId),
+      ];
+      redirect(exchange.res, '/password/changed', { 'Set-Cookie': cookies });
+    },
+  };
+}
+
+const statuses = new Map([
+  ['invalid_parameter', 422],
+  ['service_unavailable', 503],
+]);
+
+function tooMany(what: string, seconds: number): Refusal {
+  return {
+    status: 429,
+    message: `Too many ${what}. Wait ${plural(seconds, 'second')} and try again.`,
+    seconds,
+  };
+}
+
+/** The account with its new password; undefined when it is not the one that was checked any more. */
+function replace(
+  store: Store,
+  { account, hash, address }: { account: PasswordAccount; hash: string; address: string },
+): Promise<PasswordAccount | undefined> {
+  const { userId } = account;
+  return store.write(async (tx) => {
+    const present = await findPasswordOfUser(tx.db, userId);
+    if (present?.passwordHash !== account.passwordHash) return undefined;
+    await setPassword(tx, { userId, hash });
+    await appendAuditEntry(tx, {
+      actorUserId: userId,
+      operation: 'changeOwnPassword',
+      target: userId,
+      subjectUserId: userId,
+      reason: 'On the sign-in page',
+      sourceAddress: address,
+      result: 'done',
+    });
+    return findPasswordOfUser(tx.db, userId);
+  });
+}

@@ -1,0 +1,99 @@
+/** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { DomainError } from '../../../domain/error.ts';
+import { createRateLimiter } from '../../../lib/limits.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { sendJson } from '../../../lib/send-json.ts';
+import { sourceNetwork, type TrustedProxies } from '../../../lib/source-address.ts';
+import type { Cors } from './cors.ts';
+import type { DevicePages } from './device/pages.ts';
+import { messagePage } from './pages/error.ts';
+import { mostBodyBytes, pinToIssuer, remoteAddress } from './request.ts';
+import { redirect, sendPage, sendUnavailable } from './respond.ts';
+import type { UserInfo } from './userinfo.ts';
+
+const libraryRoutes = new Set([
+  'GET /.well-known/openid-configuration',
+  'GET /.well-known/oauth-authorization-server',
+  'GET /jwks',
+  // No client may use it; the library answers so, on our page.
+  'GET /auth',
+  'POST /device/auth',
+  'POST /token',
+  'POST /token/revocation',
+  'GET /me',
+  'POST /me',
+]);
+
+export interface RequestHandlerOptions {
+  url: URL;
+  proxies: TrustedProxies;
+  devicePages: DevicePages;
+  userInfo: UserInfo;
+  library: (req: IncomingMessage, res: ServerResponse) => void;
+  cors: Cors;
+  log: Logger;
+  uptime: () => number;
+}
+
+/** The `node:http` request listener of the issuer. */
+export function createRequestHandler(
+  options: RequestHandlerOptions,
+): (req: IncomingMessage, res: ServerResponse) => void {
+  const { url: issuer, proxies, devicePages, userInfo, library, cors, log, uptime } = options;
+  // Every device code is a write to disk that anybody can ask for.
+  const deviceCodes = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
+  const allDeviceCodes = createRateLimiter({ burst: 3000, everyMs: 20 }, uptime);
+  const mayStartDevice = (source: string) => {
+    if (deviceCodes.waitMs(source) > 0 || allDeviceCodes.waitMs('') > 0) return false;
+    deviceCodes.use(source);
+    allDeviceCodes.use('');
+    return true;
+  };
+
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    pinToIssuer(req, issuer, proxies);
+    const url = URL.parse(req.url ?? '/', issuer.origin);
+    if (!url || url.origin !== issuer.origin) return sendPage(res, 400, notFound);
+    if (Number(req.headers['content-length'] ?? 0) > mostBodyBytes) {
+      const error = { error: 'invalid_request', error_description: 'the request body is too large' };
+      return sendJson(res, 413, error, { Connection: 'close' });
+    }
+    if ((url.pathname === '/' || url.pathname === '/device/') && req.method === 'GET') {
+      return redirect(res, '/device');
+    }
+    if (await devicePages(req, res, url)) return;
+    if (url.pathname === '/me' && (await userInfo(req, res))) return;
+    if (!libraryRoutes.has(`${req.method === 'HEAD' ? 'GET' : req.method} ${url.pathname}`)) {
+      return sendPage(res, 404, notFound);
+    }
+    if (url.pathname === '/device/auth' && !mayStartDevice(sourceNetwork(remoteAddress(req)))) {
+      const error_description = 'too many sign-ins were started from here; wait a minute';
+      const error = { error: 'temporarily_unavailable', error_description };
+      return sendJson(res, 429, error, { 'Retry-After': '60', ...cors.headers(req) });
+    }
+    res.setHeader('X-Content-Type-Options', 'nosniff');
+    res.setHeader('Referrer-Policy', 'no-referrer');
+    library(req, res);
+  }
+
+  return (req, res) => {
+    handle(req, res).catch((error) => {
+      if (req.destroyed && !req.complete) return res.destroy();
+      log.error('issuer.request.failed', { error });
+      if (res.headersSent) return res.destroy();
+      if (error instanceof DomainError && error.code === 'service_unavailable')
+        return sendUnavailable(res, error.message, isPage(req) ? 'page' : 'json');
+      const message = 'This is our fault, and it is in the log. Try again in a moment.';
+      sendPage(res, 500, messagePage('Something went wrong', message));
+    });
+  };
+}
+
+/** Programs ask for the library's routes, and people with a browser for all others. */
+function isPage({ method, url = '' }: IncomingMessage): boolean {
+  const [path] = url.split('?');
+  return path === '/auth' || !libraryRoutes.has(`${method} ${path}`);
+}
+
+const notFound = messagePage('There is nothing here', 'The address is not one of the pages of this service.');

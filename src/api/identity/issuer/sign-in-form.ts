@@ -1,0 +1,53 @@
+/** What a posted form of email and password comes to, on whichever page it was. */
+import { DomainError } from '../../../domain/error.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { PasswordAccount } from '../../../store/people/identities.ts';
+import type { Browser, Browsers } from './browser.ts';
+import { type Exchange, plural } from './exchange.ts';
+import type { KnownBrowsers } from './known-browser.ts';
+import type { SignIn } from './sign-in.ts';
+
+export type FormResult =
+  | { outcome: 'signed_in'; account: PasswordAccount; browser: Browser; cookies: string[] }
+  | { outcome: 'refused'; status: number; email: string; message: string; headers: Record<string, string> };
+
+export async function signInWithForm(
+  context: { browsers: Browsers; knownBrowsers: KnownBrowsers; signIn: SignIn; log: Logger },
+  { address, known }: Exchange,
+  form: URLSearchParams,
+): Promise<FormResult> {
+  const { browsers, knownBrowsers, signIn, log } = context;
+  const email = (form.get('email') ?? '').slice(0, 254);
+  const refused = (status: number, message: string, seconds?: number): FormResult => {
+    const headers: Record<string, string> = seconds === undefined ? {} : { 'Retry-After': String(seconds) };
+    return { outcome: 'refused', status, email, message, headers };
+  };
+  let result: Awaited<ReturnType<SignIn>>;
+  try {
+    result = await signIn({ email, password: form.get('password') ?? '', address, browser: known });
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.code !== 'service_unavailable') throw error;
+    return refused(503, error.message, 5);
+  }
+  switch (result.outcome) {
+    case 'wait': {
+      const { seconds } = result;
+      log.warn('issuer.sign_in.throttled', { address, seconds });
+      return refused(
+        429,
+        `Too many wrong passwords. Wait ${plural(seconds, 'second')} and try again.`,
+        seconds,
+      );
+    }
+    case 'wrong':
+      log.warn('issuer.sign_in.refused', { address });
+      return refused(403, 'The email or password is wrong.');
+    case 'signed_in': {
+      const { account } = result;
+      log.info('issuer.sign_in', { address, userId: account.userId });
+      const browser = browsers.signedIn(account);
+      const cookies = [browsers.cookie(browser), knownBrowsers.cookie(known, account.userId)];
+      return { outcome: 'signed_in', account, browser, cookies };
+    }
+  }
+}

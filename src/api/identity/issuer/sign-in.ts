@@ -1,0 +1,124 @@
+/**
+ * Email and password to person, with wrong tries slowed down on three counts, so that neither one account nor many can be
+ * guessed at. No account is locked; while others guess at it, a new browser at an address that failed lately waits as well:
+ *
+ * - account and address: five tries are free, then 1, 2, 4 … seconds, at most a minute;
+ * - account, from everywhere: softer (20 free, at most 30 seconds), against guessing from many addresses; not for an
+ *   address that this person has signed in from, and not for one try from any other with no failure lately;
+ * - address, whichever account: a rate (50 at once, then one a second): a whole site can stand behind one address.
+ *
+ * None of these hold back a browser that the person has signed in with before: its own wrong tries are counted apart
+ * (20 at once, then one in half a minute), and only beyond those it is treated as any other. Where many passwords are to be
+ * checked at once its turn comes first, and the others' by address in turn (password.ts).
+ */
+import { createHash } from 'node:crypto';
+import { foldEmail } from '../../../domain/people/email.ts';
+import type { Limit, Limits } from '../../../lib/limits.ts';
+import { sourceNetwork } from '../../../lib/source-address.ts';
+import type { Reader } from '../../../store/engine/index.ts';
+import { findPassword, type PasswordAccount } from '../../../store/people/identities.ts';
+import { verifyPassword } from '../password.ts';
+import type { KnownBrowser } from './known-browser.ts';
+
+type SignInResult =
+  | { outcome: 'signed_in'; account: PasswordAccount }
+  | { outcome: 'wrong' }
+  | { outcome: 'wait'; seconds: number };
+
+interface SignInAttempt {
+  email: string;
+  password: string;
+  address: string;
+  /** The browser, where a person has signed in with it before. */
+  browser?: KnownBrowser | undefined;
+}
+
+export type SignIn = (attempt: SignInAttempt) => Promise<SignInResult>;
+
+const hour = 3_600_000;
+
+const pairs: Limit = {
+  name: 'sign-in from address',
+  backOff: { free: 5, firstMs: 1000, mostMs: 60_000, forgetMs: hour },
+};
+const accounts: Limit = {
+  name: 'sign-in to account',
+  backOff: { free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour },
+};
+const addresses: Limit = { name: 'sign-ins of address', rate: { burst: 50, everyMs: 1000 } };
+/** No limit: the addresses that failed lately. Guesses past the account's limit cost an address each. */
+const failed: Limit = { name: 'failed sign-in of address', rate: { burst: 1, everyMs: 10 * 60_000 } };
+const browsers: Limit = { name: 'sign-in with browser', rate: { burst: 20, everyMs: 30_000 } };
+/** No limit: from where a person has signed in of late, as long as its one try is not given back. */
+const known: Limit = { name: 'signed in from address', rate: { burst: 1, everyMs: 90 * 24 * hour } };
+
+/** A try that may be made, and is counted. */
+interface Admitted {
+  /** It was none. */
+  undo(): Promise<void>;
+  succeeded(): Promise<void>;
+}
+
+/** The attempts of one issuer. Throws `service_unavailable` when too many passwords are being checked already. */
+export function createSignIn(reader: Reader, limits: Limits): SignIn {
+  /** Counts a try before its password is checked, so that concurrent tries count too; or returns how long to wait, in ms. */
+  async function admit(account: string, from: string): Promise<number | Admitted> {
+    const pair = `${account} ${from}`;
+    const counted = {
+      pair: { limit: pairs, key: pair },
+      account: { limit: accounts, key: account },
+      address: { limit: addresses, key: from },
+      failed: { limit: failed, key: from },
+      known: { limit: known, key: pair },
+    };
+    const waitMs = await limits.change(counted, ({ pair, account, address, failed, known }) => {
+      const accountWait = known.waitMs() > 0 ? 0 : Math.min(account.waitMs(), failed.waitMs());
+      const wait = Math.max(pair.waitMs(), accountWait, address.waitMs());
+      if (wait === 0) for (const count of [pair, account, address, failed]) count.use();
+      return wait;
+    });
+    if (waitMs > 0) return waitMs;
+    return {
+      undo: () =>
+        limits.change(counted, ({ pair, account, address, failed }) => {
+          for (const count of [pair, account, address, failed]) count.undo();
+        }),
+      succeeded: () =>
+        limits.change(counted, ({ pair, account, address, failed, known }) => {
+          pair.clear();
+          for (const count of [account, address, failed]) count.undo();
+          if (known.waitMs() === 0) known.use();
+        }),
+    };
+  }
+
+  /** Undefined for a browser with which too many wrong passwords came of late. */
+  async function admitKnown(browser: KnownBrowser, userId: string): Promise<Admitted | undefined> {
+    const counted = { own: { limit: browsers, key: `${browser.id} ${userId}` } };
+    const isAdmitted = await limits.change(counted, ({ own }) => {
+      if (own.waitMs() > 0) return false;
+      own.use();
+      return true;
+    });
+    const undo = () => limits.change(counted, ({ own }) => own.undo());
+    return isAdmitted ? { undo, succeeded: undo } : undefined;
+  }
+
+  return async ({ email, password, address, browser }) => {
+    const found = await findPassword(reader, email);
+    const own = found && browser?.userIds.includes(found.userId) && (await admitKnown(browser, found.userId));
+    // Hashed to one length: what is typed into the field is the caller's choice.
+    const account = createHash('sha256').update(foldEmail(email.trim())).digest('base64url');
+    const from = sourceNetwork(address);
+    const admitted = own || (await admit(account, from));
+    if (typeof admitted === 'number') return { outcome: 'wait', seconds: Math.ceil(admitted / 1000) };
+    const asker = own ? { source: found.userId, isKnown: true } : { source: from, isKnown: false };
+    const right = await verifyPassword(password, found?.passwordHash, asker).catch(async (error) => {
+      await admitted.undo();
+      throw error;
+    });
+    if (!found || !right) return { outcome: 'wrong' };
+    await admitted.succeeded();
+    return { outcome: 'signed_in', account: found };
+  };
+}

@@ -1,0 +1,125 @@
+/** An external issuer (`identity.issuer`): its keys and its userinfo endpoint (OpenID Connect Discovery 1.0). */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose';
+import { DomainError } from '../../domain/error.ts';
+
+interface Metadata {
+  issuer: string;
+  jwks_uri: string;
+  userinfo_endpoint?: string;
+}
+
+export interface RemoteIssuer {
+  keys: JWTVerifyGetKey;
+  userinfo(token: string): Promise<Record<string, unknown>>;
+}
+
+const timeoutMs = 5_000;
+
+/**
+ * The issuer at `url`. Nothing is fetched until something is needed; the keys are cached for ten minutes, and fetched
+ * again for a key ID that is not among them. Both throw `integration_unavailable` when the issuer is down.
+ */
+export function createRemoteIssuer(url: string): RemoteIssuer {
+  let metadata: Promise<Metadata> | undefined;
+  let cached: ReturnType<typeof createRemoteJWKSet> | undefined;
+
+  function discover(): Promise<Metadata> {
+    metadata ??= fetchMetadata(url).catch((error: unknown) => {
+      metadata = undefined;
+      throw error;
+    });
+    return metadata;
+  }
+
+  const keySet = createSharedFetch(async () => {
+    // When to fetch is decided here, and not by jose's own cool-down, within which a new key would be refused.
+    const cooldownDuration = Number.POSITIVE_INFINITY;
+    const { jwks_uri } = await discover();
+    cached ??= createRemoteJWKSet(new URL(jwks_uri), { timeoutDuration: timeoutMs, cooldownDuration });
+    await cached.reload();
+    return cached;
+  });
+
+  return {
+    async keys(header, token) {
+      const known = cached?.fresh ? cached : await keySet.current();
+      try {
+        return await known(header, token);
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        return (await keySet.next())(header, token);
+      }
+    },
+    async userinfo(token) {
+      const { userinfo_endpoint } = await discover();
+      if (userinfo_endpoint === undefined) return {};
+      return fetchJson(userinfo_endpoint, { authorization: `Bearer ${token}` });
+    },
+  };
+}
+
+/** The least time between two fetches, however many tokens with unknown key IDs arrive. */
+const fetchEveryMs = 1_000;
+
+interface SharedFetch<T> {
+  /** What the fetch under way gives, or the next one. */
+  current(): Promise<T>;
+  /** What a fetch gives that begins after this call. */
+  next(): Promise<T>;
+}
+
+/** A fetch that all callers who wait for it share, begun at most once in `fetchEveryMs`. */
+function createSharedFetch<T>(fetchOnce: () => Promise<T>): SharedFetch<T> {
+  let running: Promise<T> | undefined;
+  let waiting: Promise<T> | undefined;
+  let startedAt = Number.NEGATIVE_INFINITY;
+  async function begin(): Promise<T> {
+    await sleep(Math.max(0, startedAt + fetchEveryMs - performance.now()));
+    startedAt = performance.now();
+    waiting = undefined;
+    const mine = fetchOnce().finally(() => {
+      if (running === mine) running = undefined;
+    });
+    running = mine;
+    return mine;
+  }
+  function next(): Promise<T> {
+    waiting ??= begin();
+    return waiting;
+  }
+  return { next, current: () => running ?? next() };
+}
+
+async function fetchMetadata(url: string): Promise<Metadata> {
+  const body = await fetchJson(`${url.replace(/\/$/, '')}/.well-known/openid-configuration`, {});
+  if (body['issuer'] !== url || typeof body['jwks_uri'] !== 'string') {
+    throw new DomainError('integration_unavailable', `The issuer ${url} describes itself as another one.`);
+  }
+  return body as unknown as Metadata;
+}
+
+/** Throws `unauthorized` where the issuer does not take the token that was sent, else `integration_unavailable`. */
+async function fetchJson(url: string, headers: Record<string, string>): Promise<Record<string, unknown>> {
+  try {
+    const response = await fetch(url, {
+      headers,
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const refused = 'authorization' in headers ? refusals[response.status] : undefined;
+    if (refused !== undefined) throw new DomainError('unauthorized', refused);
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    return (await response.json()) as Record<string, unknown>;
+  } catch (error) {
+    if (error instanceof DomainError) throw error;
+    const message = 'The identity provider cannot be reached at the moment.';
+    throw new DomainError('integration_unavailable', message, { cause: error });
+  }
+}
+
+/** What a status of the userinfo endpoint means for the token (RFC 6750, 3.1). */
+const refusals: Record<number, string | undefined> = {
+  401: 'The identity provider does not accept this access token any more. Sign in again.',
+  403: 'The identity provider gives no email address for this access token: a scope is missing. Sign in again.',
+};

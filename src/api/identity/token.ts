@@ -1,0 +1,130 @@
+/** Access tokens: JWTs of one issuer that carry every audience (contract, "Authentication"; RFC 9068). */
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { DomainError } from '../../domain/error.ts';
+import { storedText } from '../../domain/stored-text.ts';
+
+export interface TokenRules {
+  issuer: string;
+  audiences: readonly string[];
+  /** What the header's `typ` must be (RFC 9068, 4); any where left out: external issuers differ. */
+  type?: string | undefined;
+  /** A claim that marks service accounts at issuers where `sub` does not mark them. */
+  serviceAccountClaim?: { name: string; value: unknown } | undefined;
+}
+
+/** A token whose signature, issuer, audiences and times are right. The person is not yet found. */
+export interface VerifiedToken {
+  issuer: string;
+  subject: string;
+  /** Milliseconds since 1970. */
+  expiresAt: number;
+  isServiceAccount: boolean;
+  claims: JWTPayload;
+  /** Whether the issuer still has the very key that the signature was verified with. Throws as `verifyToken` does. */
+  isKeyInForce(): Promise<boolean>;
+}
+
+/** Clocks of two machines may differ by this much: `exp`, `nbf` (RFC 7519, 4.1.4 and 4.1.5). */
+export const clockToleranceMs = 60_000;
+
+const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+
+/** Verifies a token. Throws `unauthorized`, or `integration_unavailable` when the issuer's keys cannot be had. */
+export async function verifyToken(
+  token: string,
+  rules: TokenRules,
+  keys: JWTVerifyGetKey,
+  now: number,
+): Promise<VerifiedToken> {
+  const { claims, isKeyInForce } = await verifySignature(token, rules, keys, now);
+  const audiences = [claims.aud ?? []].flat();
+  if (!rules.audiences.every((audience) => audiences.includes(audience))) {
+    throw new DomainError('unauthorized', 'The access token is not meant for this service.');
+  }
+  const { sub, exp = 0 } = claims;
+  // Anything else would be stored as some text, and be the same for many people.
+  if (typeof sub !== 'string' || sub === '' || storedText(sub) !== sub) {
+    throw new DomainError(
+      'unauthorized',
+      'The access token does not say whose it is: its sub is not a text.',
+    );
+  }
+  const marked = rules.serviceAccountClaim;
+  return {
+    issuer: rules.issuer,
+    subject: sub,
+    expiresAt: exp * 1000,
+    isServiceAccount:
+      sub === claims['client_id'] ||
+      sub === claims['azp'] ||
+      (marked !== undefined && claims[marked.name] === marked.value),
+    claims,
+    isKeyInForce,
+  };
+}
+
+/**
+ * When the person signed in, in ms since 1970: as the token says (OpenID Connect Core 1.0, 2: auth_time), or when it was
+ * issued, which shows that the issuer knew them still.
+ */
+export function signedInAt({ auth_time: authTime, iat }: JWTPayload, now: number): number {
+  const seconds = typeof authTime === 'number' ? authTime : iat;
+  return seconds === undefined ? now : Math.min(seconds * 1000, now);
+}
+
+async function verifySignature(
+  token: string,
+  rules: TokenRules,
+  keys: JWTVerifyGetKey,
+  now: number,
+): Promise<Pick<VerifiedToken, 'claims' | 'isKeyInForce'>> {
+  try {
+    const { payload, protectedHeader, key } = await jwtVerify(token, keys, {
+      issuer: rules.issuer,
+      algorithms,
+      ...(rules.type === undefined ? {} : { typ: rules.type }),
+      requiredClaims: ['sub', 'exp'],
+      currentDate: new Date(now),
+      clockTolerance: clockToleranceMs / 1000,
+    });
+    return {
+      claims: payload,
+      async isKeyInForce() {
+        try {
+          // Another key set has other objects, even for keys that both have.
+          return (await keys(protectedHeader, { payload: '', signature: '' })) === key;
+        } catch (error) {
+          if (error instanceof errors.JWKSMultipleMatchingKeys) return false;
+          throw tokenError(error);
+        }
+      },
+    };
+  } catch (error) {
+    throw tokenError(error);
+  }
+}
+
+function tokenError(error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  const refused = (message: string) => new DomainError('unauthorized', message, { cause: error });
+  if (error instanceof errors.JWTExpired) return refused('The access token has expired.');
+  if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'iss') {
+    return refused('The access token is from an issuer that is not accepted here.');
+  }
+  if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'nbf') {
+    return refused(
+      "The access token is not valid yet: this server's clock or the identity provider's is wrong. Tell your operator.",
+    );
+  }
+  const isFetch =
+    !(error instanceof errors.JOSEError) ||
+    error instanceof errors.JWKSTimeout ||
+    error instanceof errors.JWKSInvalid ||
+    // What jose throws for a key set that is not answered with 200 and JSON.
+    error.code === 'ERR_JOSE_GENERIC';
+  if (isFetch) {
+    const message = "The issuer's signing keys cannot be fetched at the moment.";
+    return new DomainError('integration_unavailable', message, { cause: error });
+  }
+  return refused('The access token is not valid.');
+}

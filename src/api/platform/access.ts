@@ -1,0 +1,82 @@
+/** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
+import type { PermissionKey } from '../../domain/access/permission.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { DomainError } from '../../domain/error.ts';
+import { isUuid } from '../../domain/id.ts';
+import { holdsStaffKey } from '../../domain/people/staff.ts';
+import { findCluster } from '../../store/clusters/clusters.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { hasLiveGrant } from '../../store/organizations/grants.ts';
+import { findMembership } from '../../store/organizations/memberships.ts';
+import { findOrganization } from '../../store/organizations/organizations.ts';
+import { listStaffKeys } from '../../store/people/people.ts';
+
+/** A cluster ID in its one spelling. Throws `invalid_cluster` when it is no UUID. */
+export function requireClusterId(clusterId: string): string {
+  if (!isUuid(clusterId)) throw new DomainError('invalid_cluster', 'A cluster ID is a UUID.');
+  return clusterId.toLowerCase();
+}
+
+/**
+ * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` where staff
+ * ask for an organization that does not exist.
+ */
+export async function canReadClusters(
+  db: Reader,
+  { userId, organizationId, now }: { userId: string; organizationId: string; now: number },
+): Promise<boolean> {
+  const membership = await findMembership(db, organizationId, userId, now);
+  if (membership?.permissions.has('clusters.read')) return true;
+  if (!holdsStaffKey(await listStaffKeys(db, userId), 'staff.read')) return false;
+  if (await findOrganization(db, organizationId)) return true;
+  throw new DomainError('not_found', 'There is no such organization.');
+}
+
+/** Throws `forbidden` for anyone without a permission of the organization's own: neither grants nor staff keys are one. */
+export async function requirePermission(
+  db: Reader,
+  {
+    userId,
+    organizationId,
+    permission,
+    now,
+  }: { userId: string; organizationId: string; permission: PermissionKey; now: number },
+): Promise<void> {
+  const membership = await findMembership(db, organizationId, userId, now);
+  if (membership?.permissions.has(permission)) return;
+  throw new DomainError('forbidden', `This needs the permission ${permission} in the organization.`);
+}
+
+/**
+ * A cluster that the caller may see: by permission in the organization named, as staff, or by a live grant on it.
+ * Throws `forbidden` before it says whether there is such a cluster, then `not_found`.
+ */
+export async function visibleCluster(
+  db: Reader,
+  request: { userId: string; organizationId: string; clusterId: string; now: number },
+): Promise<Cluster> {
+  const { userId, organizationId, clusterId, now } = request;
+  const allowed =
+    (await canReadClusters(db, { userId, organizationId, now })) ||
+    (await hasLiveGrant(db, userId, clusterId, now));
+  if (!allowed) {
+    throw new DomainError(
+      'forbidden',
+      'This needs clusters.read in the organization, or a grant on the cluster.',
+    );
+  }
+  return clusterOf(db, organizationId, clusterId);
+}
+
+/** A cluster of the organization named. Throws `not_found`. */
+export async function clusterOf(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
+  const cluster = await findCluster(db, clusterId);
+  requireOwn(cluster, organizationId);
+  return cluster;
+}
+
+/** Throws `not_found` for anything but a cluster of the organization named. */
+function requireOwn(cluster: Cluster | undefined, organizationId: string): asserts cluster is Cluster {
+  if (cluster?.organizationId === organizationId) return;
+  throw new DomainError('not_found', 'The organization has no such cluster.');
+}

@@ -1,0 +1,75 @@
+/** Running clusters. */
+import { DomainError } from '../../domain/error.ts';
+import { type ClusterOfPage, listClusterPage } from '../../store/clusters/clusters.ts';
+import { cached } from '../../store/engine/cache.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { listGrantedClusters } from '../../store/organizations/grants.ts';
+import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import { pageToken, readPageToken } from './paging.ts';
+
+/** A page of the organization's clusters that the caller can see, by ID. */
+export async function listClusters(
+  { store }: PlatformDeps,
+  { caller, query, now }: PlatformRequest<'listClusters'>,
+): Promise<PlatformReply<'listClusters'>> {
+  const organizationId = query.businessOrgId;
+  const limit = query.limit ?? 50;
+  const list = `clusters/${organizationId}`;
+  const after = query.after === undefined ? undefined : readPageToken(list, query.after);
+  if (await canReadClusters(store.read, { userId: caller.userId, organizationId, now })) {
+    const key = `clusters/${organizationId}/${limit}/${after ?? ''}`;
+    return cached(store, key, () => clusterPage(store.read, { list, organizationId, limit, after }));
+  }
+  const among = await listGrantedClusters(store.read, { userId: caller.userId, organizationId }, now);
+  if (among.length > 0) return clusterPage(store.read, { list, organizationId, limit, after, among });
+  throw new DomainError(
+    'forbidden',
+    'This needs clusters.read in the organization, or a grant on a cluster.',
+  );
+}
+
+async function clusterPage(
+  db: Reader,
+  { list, limit, ...wanted }: Parameters<typeof listClusterPage>[1] & { list: string },
+): Promise<PlatformReply<'listClusters'>> {
+  const page = await listClusterPage(db, { ...wanted, limit: limit + 1 });
+  const last = page.length > limit ? page[limit - 1] : undefined;
+  return {
+    items: page.slice(0, limit).map(clusterBody),
+    ...(last ? { nextPageToken: pageToken(list, last.id) } : {}),
+  };
+}
+
+/** One cluster. */
+export async function getCluster(
+  { store }: PlatformDeps,
+  { caller, path, query, now }: PlatformRequest<'getCluster'>,
+): Promise<PlatformReply<'getCluster'>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const organizationId = query.businessOrgId;
+  return clusterBody(
+    await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now }),
+  );
+}
+
+function clusterBody(cluster: ClusterOfPage): PlatformReply<'getCluster'> {
+  return {
+    id: cluster.id,
+    metadata: { createdAt: cluster.createdAt, updatedAt: cluster.updatedAt },
+    spec: {
+      name: cluster.name,
+      site: { id: cluster.siteId, name: cluster.siteName },
+      businessOrganization: { id: cluster.organizationId },
+      version: cluster.kubernetesVersion,
+      versionGeneration: cluster.versionGeneration,
+      desiredGeneration: cluster.desiredGeneration,
+      schedulerGeneration: cluster.schedulerGeneration,
+    },
+    status: {
+      lifecycleState: cluster.state,
+      lifecycleVersion: cluster.lifecycleVersion,
+      kubeletVersion: cluster.kubeletVersion,
+    },
+  };
+}

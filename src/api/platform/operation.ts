@@ -1,0 +1,38 @@
+/** What every operation of the Platform API is given and answers, typed by openapi/platform.yaml. */
+import type { OperationType, ReplyOf, Request } from '../../domain/operation.ts';
+import type { Store } from '../../store/engine/index.ts';
+import type { operations } from '../generated/platform.ts';
+
+/** The SSH gateway as people see it. */
+interface GatewayAddress {
+  hostname: string;
+  port: number;
+  /** `ssh-ed25519 AAAA…` */
+  hostKey: string;
+  fingerprint: string;
+  /** The one that is to take its place, once it is announced. */
+  nextHostKey?: string | undefined;
+  /** Why it serves no one at the moment; undefined while it does. */
+  readonly fault?: string | undefined;
+}
+
+/** What every operation here works with. */
+export interface PlatformDeps {
+  store: Store;
+  gateway: GatewayAddress;
+  /** What discovery tells (RFC 9728). */
+  signIn: {
+    platformUrl: string;
+    businessUrl: string;
+    issuer: string;
+    audiences: readonly string[];
+    cliClientId: string;
+    /** Scopes to ask for where the issuer does not know the ones made from audiences. */
+    scopes?: readonly string[] | undefined;
+  };
+  /** How people sign in to the clusters' Kubernetes APIs; undefined where that is not offered. */
+  kubernetesLogin: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
+}
+
+export type PlatformRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
+export type PlatformReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;

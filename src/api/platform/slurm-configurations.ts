@@ -1,0 +1,122 @@
+/** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
+import { isInService } from '../../domain/clusters/cluster.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { Tagged } from '../../domain/operation.ts';
+import { checkSlurmConfiguration, withoutEmptyFields } from '../../domain/slurm/configuration.ts';
+import { findLastSeq } from '../../store/audit/audit.ts';
+import { runReplacement } from '../../store/audit/commands.ts';
+import {
+  findDefaultSlurmConfiguration,
+  findSchedulerState,
+  updateDefaultSlurmConfiguration,
+  updateSlurmConfiguration,
+} from '../../store/clusters/slurm-configurations.ts';
+import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
+import { clusterOf, requireClusterId, requirePermission } from './access.ts';
+import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+
+const permission = 'clusters.configure';
+
+/** A cluster's configuration; empty while it was never written. */
+export async function getSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path, query, now }: PlatformRequest<'getSchedulerConfiguration'>,
+): Promise<Tagged<PlatformReply<'getSchedulerConfiguration'>>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const organizationId = query.businessOrgId;
+  await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
+  await clusterOf(store.read, organizationId, clusterId);
+  // The configuration and its number of the same moment.
+  const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, clusterId);
+  return { etag: tagOf(schedulerGeneration), body: slurmConfiguration };
+}
+
+function tagOf(generation: number): string {
+  return `"${generation}"`;
+}
+
+/**
+ * Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, when it breaks a rule,
+ * `invalid_state` for a cluster that is out of service, and `precondition_failed` where it would undo a change that the
+ * caller has not seen.
+ */
+export async function setSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path, query, body, write, now }: PlatformRequest<'setSchedulerConfiguration'>,
+): Promise<Tagged<PlatformReply<'setSchedulerConfiguration'>>> {
+  const clusterId = requireClusterId(path.clusterId);
+  const organizationId = query.businessOrgId;
+  const { userId } = caller;
+  const configuration = withoutEmptyFields(body);
+  checkSlurmConfiguration(configuration);
+  const about = { target: clusterId, organizationId, clusterId };
+  const operation = 'setSchedulerConfiguration';
+  const meaning = [clusterId, organizationId, configuration];
+  const generation = await runReplacement(
+    store,
+    { operation, caller, about, headers: write, meaning, now },
+    {
+      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission, now }),
+      async apply(tx) {
+        const cluster = await clusterOf(tx.db, organizationId, clusterId);
+        if (!isInService(cluster)) {
+          throw new DomainError(
+            'invalid_state',
+            `The cluster is ${cluster.state}, not provisioning or active.`,
+          );
+        }
+        const auditSeq = (await findLastSeq(tx.db)) + 1;
+        const wanted = { clusterId, configuration, userId, auditSeq };
+        const changed = await updateSlurmConfiguration(tx, wanted);
+        // A write that changes nothing cannot undo another person's.
+        if (changed.length > 0) requireMatch(write.ifMatch, cluster.schedulerGeneration);
+        return { result: cluster.schedulerGeneration + Math.min(changed.length, 1), changed };
+      },
+    },
+  );
+  return { etag: tagOf(generation), body: configuration };
+}
+
+/** Throws `precondition_failed` unless the configuration of this number is one that the caller has seen. */
+function requireMatch(tags: readonly string[] | undefined, generation: number): void {
+  if (!tags || tags.includes('*') || tags.includes(tagOf(generation))) return;
+  throw new DomainError(
+    'precondition_failed',
+    `Somebody else changed the configuration: it is number ${generation} now. Look at it, and make your change again.`,
+  );
+}
+
+/** What the organization's new clusters start with; empty when there is no default. */
+export async function getDefaultSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path, now }: PlatformRequest<'getDefaultSchedulerConfiguration'>,
+): Promise<PlatformReply<'getDefaultSchedulerConfiguration'>> {
+  const { orgId: organizationId } = path;
+  await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
+  return findDefaultSlurmConfiguration(store.read, path.orgId);
+}
+
+/** Replaces what new clusters start with. Throws as above; `invalid_state` for an organization that is retired. */
+export async function setDefaultSchedulerConfiguration(
+  { store }: PlatformDeps,
+  { caller, path, body, now }: PlatformRequest<'setDefaultSchedulerConfiguration'>,
+): Promise<PlatformReply<'setDefaultSchedulerConfiguration'>> {
+  const { orgId: organizationId } = path;
+  const { userId } = caller;
+  const configuration = withoutEmptyFields(body);
+  checkSlurmConfiguration(configuration);
+  const about = { target: organizationId, organizationId };
+  return runReplacement(
+    store,
+    { operation: 'setDefaultSchedulerConfiguration', caller, about, now },
+    {
+      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission, now }),
+      async apply(tx) {
+        await requireActiveOrganization(tx.db, organizationId);
+        const replacement = { organizationId, configuration, userId };
+        const changed = await updateDefaultSlurmConfiguration(tx, replacement);
+        return { result: await findDefaultSlurmConfiguration(tx.db, organizationId), changed };
+      },
+    },
+  );
+}

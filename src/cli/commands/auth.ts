@@ -1,0 +1,250 @@
+/** `andromeda auth`: sign in with the device flow (contract, "Sign-in commands"; RFC 8628), see who is signed in, sign out. */
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { visibleLine } from '../../domain/visible-text.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import { printAnswer } from '../answer.ts';
+import { isAttended } from '../ask.ts';
+import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
+import { failure, type Outcome, usage } from '../exit.ts';
+import { differenceNotice, discover, offeredVersion } from '../net/discovery.ts';
+import type { DeviceCode, Tokens } from '../net/issuer.ts';
+import { getJson, isObject, urlAt } from '../net/request.ts';
+import { print, printMessage } from '../output.ts';
+import { interruptible, startProgress } from '../progress.ts';
+import {
+  findKey,
+  type LocalState,
+  notSignedIn,
+  openLocalState,
+  sessionEnded,
+  storedSession,
+} from '../session/local-state.ts';
+import { authorization, nameOf, type Session, type SignedInUser } from '../session/session.ts';
+
+export type Me = { user: SignedInUser } | { status: number; message?: string };
+
+/** `GET /me` (contract, "Business API"). */
+export async function getMe(session: Session, signal?: AbortSignal): Promise<Me> {
+  const url = urlAt(session.businessUrl, '/me');
+  const { status, body } = await getJson({ url, headers: [authorization(session, url)], signal });
+  const user = body?.user;
+  if (status === 200 && isObject(user) && typeof user.primary_email === 'string') {
+    const { display_name: name, primary_email: email } = user;
+    return { user: { name: typeof name === 'string' ? name : '', email } };
+  }
+  return { status, ...(typeof body?.message === 'string' && { message: body.message }) };
+}
+
+/** Signs in, stores the session and prints who it is. Ctrl-C ends the wait. */
+export async function login(options: EnvironmentOptions): Promise<Outcome> {
+  const selection = selectEnvironment(options);
+  const state = openLocalState();
+  if (selection.url !== undefined) await replaceDamaged(state, selection.profile);
+  const key = await findKey(state, selection);
+  if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
+  // A session that cannot be stored is not worth the way through the browser.
+  await state.exclusively(selection.profile, async () => {});
+  const isKnown = await state.sessions.has(key);
+  return interruptible('Sign-in was cancelled.', async (signal) => {
+    // The other commands of this file need nothing of openid-client.
+    const { startDeviceFlow } = await import('../net/issuer.ts');
+    const { scope, ...environment } = await discover(key.platformUrl, signal);
+    if (!isKnown) introduce(environment);
+    const device = await startDeviceFlow({ ...environment, scope, now: Date.now, signal });
+    announce(key.platformUrl, device);
+    const tokens = await waitFor(device);
+    const session: Session = { scope, ...environment, resource: device.resource, ...tokens };
+    return finish(state, selection, session, signal);
+  });
+}
+
+/** Problems with storing the session are found before the person is sent to the browser, not after. */
+async function replaceDamaged(state: LocalState, profile: string): Promise<void> {
+  const aside = await state.exclusively(profile, () => state.setAsideDamaged(profile));
+  if (aside !== undefined)
+    printMessage(`What was stored of the profile '${profile}' is damaged; it is kept as ${aside}.`);
+}
+
+/** A platform names its issuer itself, so on the first visit the person is shown where their password goes. */
+function introduce({ platformUrl, issuer }: { platformUrl: string; issuer: string }): void {
+  if (new URL(platformUrl).origin === new URL(issuer).origin) return;
+  printMessage(`You have not signed in to ${platformUrl} before. Its people sign in at ${issuer}.`);
+}
+
+function announce(platformUrl: string, device: DeviceCode): void {
+  const plain = visibleLine(device.verificationUri);
+  print(`To sign in to ${platformUrl}, open`);
+  print();
+  print(`    ${visibleLine(device.verificationUriComplete ?? plain)}`);
+  print();
+  print(device.verificationUriComplete ? `or open ${plain} and enter the code` : 'and enter the code');
+  print();
+  print(`    ${visibleLine(device.userCode)}`);
+  print();
+}
+
+async function waitFor(device: DeviceCode): Promise<Tokens> {
+  const withdraw = offerBrowser(device.verificationUriComplete ?? device.verificationUri);
+  const progress = startProgress();
+  progress.show('Waiting for you to sign in …');
+  return device.wait().finally(() => {
+    progress.end();
+    withdraw();
+  });
+}
+
+async function finish(
+  state: LocalState,
+  selection: Selection,
+  session: Session,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const me = await getMe(session, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    return { status: undefined, message: messageOf(error) };
+  });
+  if ('user' in me) {
+    await store(state, selection, { ...session, user: me.user });
+    print(`Signed in as ${nameOf(me.user)}`);
+    const notice = differenceNotice(session.platformUrl, await offeredVersion(session.platformUrl, 2_000));
+    if (notice !== undefined) printMessage(notice);
+    return 'ok';
+  }
+  // The issuer knows this person, the service does not: a session would be of no use.
+  if (me.status === 401 || me.status === 403)
+    throw failure(`The issuer signed you in, but ${session.businessUrl} refused you: ${reason(me)}`);
+  await store(state, selection, session);
+  print(`Signed in to ${session.platformUrl}`);
+  printMessage(`Who you are could not be read from ${session.businessUrl}: ${reason(me)}`);
+  return 'ok';
+}
+
+function reason({ status, message }: { status?: number | undefined; message?: string }): string {
+  return visibleLine([status, message].filter((part) => part !== undefined).join(' '));
+}
+
+/** `--url` binds the profile to this environment; an address from another source only when the profile has none yet. */
+async function store(state: LocalState, { profile, explicit }: Selection, session: Session): Promise<void> {
+  await state.exclusively(profile, async () => {
+    await state.sessions.put(profile, session);
+    if (explicit || (await state.bindings.find(profile)) === undefined)
+      await state.bindings.bind(profile, session.platformUrl);
+  });
+}
+
+/** Prints who is signed in, where, and until when. Exits 1 when not signed in. */
+export async function status({
+  output,
+  ...options
+}: EnvironmentOptions & { output?: string }): Promise<Outcome> {
+  const selection = selectEnvironment(options);
+  const state = openLocalState();
+  const session = await storedSession(state, selection);
+  if (!session) throw notSignedIn(await findKey(state, selection), selection);
+  const expired = session.expiresAt !== undefined && Date.parse(session.expiresAt) <= Date.now();
+  if (expired && session.refreshToken === undefined) throw sessionEnded();
+
+  const { user, platformUrl, businessUrl, issuer, expiresAt, refreshToken } = session;
+  const { profile } = selection;
+  const text = [
+    user ? `Signed in as ${nameOf(user)}` : 'Signed in',
+    `Environment   ${platformUrl}`,
+    `Profile       ${profile}`,
+    `Access token  ${lifetime(session, expired)}`,
+  ].join('\n');
+  const refreshable = refreshToken !== undefined;
+  await printAnswer(
+    { json: { user, profile, platformUrl, businessUrl, issuer, expiresAt, refreshable }, text },
+    output,
+  );
+  return 'ok';
+}
+
+function lifetime({ expiresAt, refreshToken }: Session, expired: boolean): string {
+  if (expiresAt === undefined) return 'valid until the issuer ends it';
+  const refresh = refreshToken === undefined ? 'then sign in again' : 'refreshed when needed';
+  return `${expired ? 'expired' : 'valid until'} ${visibleLine(expiresAt)}, ${refresh}`;
+}
+
+/** Deletes the session, whatever the issuer answers. Nothing to delete is no failure. */
+export async function logout(options: EnvironmentOptions): Promise<Outcome> {
+  const selection = selectEnvironment(options);
+  const state = openLocalState();
+  const aside = await state.setAsideDamaged(selection.profile);
+  if (aside !== undefined) {
+    printMessage(`The session file was damaged, and is kept as ${aside}; what was in it is not revoked.`);
+  }
+  const key = await findKey(state, selection);
+  const nothing = () => print(`Not signed in${key ? ` to ${key.platformUrl}` : ''}; nothing to do.`);
+  if (!key || !(await state.sessions.get(key))) {
+    nothing();
+    return 'ok';
+  }
+  // Under the lock, or a refresh in another process could replace the token between reading and revoking it.
+  await state.exclusively(selection.profile, async () => {
+    const session = await state.sessions.get(key);
+    if (!session) return nothing();
+    try {
+      await revoke(session);
+    } catch (error) {
+      printMessage(
+        `The session was deleted here, but could not be revoked at the issuer: ${messageOf(error)}`,
+      );
+    } finally {
+      await state.sessions.delete(key);
+    }
+    print(`Signed out of ${key.platformUrl}`);
+  });
+  return 'ok';
+}
+
+/** Revoking the refresh token ends the grant; without one, the access token is what there is. */
+async function revoke(session: Session): Promise<void> {
+  const { revokeToken } = await import('../net/issuer.ts');
+  if (session.refreshToken !== undefined) await revokeToken(session, session.refreshToken, 'refresh_token');
+  else await revokeToken(session, session.accessToken, 'access_token');
+}
+
+/** Offers to open an address; Enter does it. Returns how to take the offer back. */
+function offerBrowser(address: string): () => void {
+  const browser = findBrowser(process.env, process.platform);
+  const url = URL.parse(address);
+  const isPage = url?.protocol === 'https:' || url?.protocol === 'http:';
+  if (!browser || !isPage || !isAttended() || !process.stderr.isTTY) return () => {};
+  printMessage('Press Enter to open it in a browser on this machine.');
+  const open = () => {
+    const [program = '', ...args] = browser;
+    const child = spawn(program, [...args, url.href], { stdio: 'ignore', detached: true });
+    child.on('error', () => {}); // the address is on the screen
+    child.unref();
+  };
+  process.stdin.once('data', open);
+  return () => {
+    process.stdin.off('data', open);
+    process.stdin.pause();
+  };
+}
+
+/** The program that opens pages, and what stands before the address: the person's own, or the desktop's where there is a desktop. */
+export function findBrowser(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string[] | undefined {
+  const own = env.BROWSER?.split(delimiter)[0];
+  if (own) return [own];
+  if (platform === 'darwin') return ['open'];
+  // `start` is a word of cmd.exe, which would read the & of an address.
+  if (platform === 'win32') return ['rundll32.exe', 'url.dll,FileProtocolHandler'];
+  const hasDesktop = Boolean(env.DISPLAY || env.WAYLAND_DISPLAY);
+  return hasDesktop && isInstalled('xdg-open', env.PATH ?? '') ? ['xdg-open'] : undefined;
+}
+
+function isInstalled(program: string, path: string): boolean {
+  return path.split(delimiter).some((directory) => {
+    try {
+      accessSync(join(directory, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,174 @@
+/** Adding people: any number of addresses at once, pasted as they come; each is a write of its own, and says what became of it. */
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useRef, useState } from 'react';
+import { type Address, longestText, readAddresses } from '../../addresses.ts';
+import { ApiError, bodyOf, business } from '../../api.ts';
+import { useWho } from '../../who.tsx';
+import { Consequences, usePlan } from '../consequences.tsx';
+import { AsCommand } from '../copy.tsx';
+import { Dialog } from '../dialog.tsx';
+import { isRefusal, WriteForm, type WriteHeaders } from '../write.tsx';
+import {
+  type Chosen,
+  chosenBody,
+  EndsText,
+  type Permission,
+  PermissionChoice,
+} from './permission-choice.tsx';
+
+const mostAtOnce = 100;
+
+type Role = 'member' | 'admin' | 'owner';
+
+interface Wanted {
+  addresses: Address[];
+  role: Role;
+  permissions: string[];
+  expires_at?: Record<string, string | null>;
+}
+
+/** The result for one address: the person's ID, or the problem. */
+interface Outcome {
+  email: string;
+  userId?: string;
+  problem?: string;
+}
+
+export function AddMembers({ catalog, close }: { catalog: readonly Permission[]; close: () => void }) {
+  const { orgID, membership } = useWho();
+  const navigate = useNavigate();
+  const [text, setText] = useState('');
+  const [role, setRole] = useState<Role>('member');
+  const [chosen, setChosen] = useState<Chosen>({});
+  const [done, setDone] = useState<readonly Outcome[]>([]);
+  const last = useRef<Outcome[]>([]);
+  const { found, unread } = readAddresses(text);
+  const granted = chosenBody(role === 'member' ? chosen : {});
+  const isFew = found.length <= mostAtOnce;
+  const consequences = usePlan(
+    isFew ? found.map(({ email }) => ({ change: 'add' as const, email, role, ...granted })) : [],
+  );
+  const possible = new Set(
+    consequences.plan?.changes.flatMap(({ email, result }) => (result === 'planned' ? email : [])),
+  );
+  const addresses = found.filter(({ email }) => possible.has(email.toLowerCase()));
+  const send = async (wanted: Wanted, header: WriteHeaders) => {
+    last.current = await addAll(orgID, wanted, header);
+  };
+  const onDone = () => {
+    const all = [...done.filter(({ userId }) => userId !== undefined), ...last.current];
+    const missing = all.filter(({ problem }) => problem !== undefined);
+    if (missing.length === 0) {
+      close();
+      void navigate({ to: '/members/change', search: { people: idsOf(all) } });
+      return;
+    }
+    setDone(all);
+    setText(missing.map(({ email }) => email).join('\n'));
+  };
+  return (
+    <Dialog title="Add members" onClose={close}>
+      <Outcomes of={done} />
+      <WriteForm
+        write={{ form: `members.add.${orgID}`, send, topics: [`members/${orgID}`], onDone }}
+        body={addresses.length > 0 ? { addresses, role, ...granted } : undefined}
+        label={addresses.length > 1 ? `Add ${addresses.length} people` : 'Add'}
+        usualReason="Joins the organization"
+        isWaiting={addresses.length === 0}
+        cancel={close}
+      >
+        <label htmlFor="addresses">
+          Addresses <span className="soft">(one or more, in any format)</span>
+        </label>
+        <textarea
+          id="addresses"
+          data-first
+          rows={4}
+          value={text}
+          required
+          maxLength={longestText}
+          aria-describedby="addresses-read"
+          onChange={(event) => setText(event.target.value)}
+        />
+        <p id="addresses-read" className="soft small" role="status">
+          {textOf(found.length, unread)}
+        </p>
+        <label htmlFor="role">Role</label>
+        <select id="role" value={role} onChange={(event) => setRole(event.target.value as Role)}>
+          <option value="member">Member: what you grant</option>
+          <option value="admin">Admin: everything except managing owners</option>
+          {membership?.role === 'owner' && <option value="owner">Owner: everything</option>}
+        </select>
+        {role === 'member' && <PermissionChoice catalog={catalog} chosen={chosen} onChange={setChosen} />}
+        <Consequences of={consequences}>{role === 'member' && <EndsText chosen={chosen} />}</Consequences>
+      </WriteForm>
+      <AsCommand
+        api="Business"
+        cli={`andromeda members add ${found[0]?.email ?? 'cy@physics.example'}`}
+        operation={`POST /organizations/${orgID}/members`}
+      />
+    </Dialog>
+  );
+}
+
+/**
+ * One after the other, each with a key of its own that a second try has as well. What is refused is noted, and the others go
+ * on; where no answer comes, it is thrown, and all of it is sent again.
+ */
+async function addAll(orgID: string, wanted: Wanted, header: WriteHeaders): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const [index, { email, name }] of wanted.addresses.entries()) {
+    const own = { ...header, 'Idempotency-Key': `${header['Idempotency-Key']}/${index}` };
+    const { addresses: _addresses, permissions, ...rest } = wanted;
+    const body = { email, ...rest, ...(name && { name }), ...(permissions.length > 0 && { permissions }) };
+    try {
+      const params = { path: { orgID }, header: own };
+      const member = bodyOf(await business.POST('/organizations/{orgID}/members', { params, body }));
+      outcomes.push({ email, userId: member.user_id });
+    } catch (error) {
+      if (!(error instanceof ApiError) || !isRefusal(error)) throw error;
+      outcomes.push({ email, problem: error.message });
+    }
+  }
+  return outcomes;
+}
+
+function idsOf(outcomes: readonly Outcome[]): string {
+  return outcomes.flatMap(({ userId }) => userId ?? []).join(',');
+}
+
+function textOf(found: number, unread: readonly string[]): string {
+  if (found === 0 && unread.length === 0) return 'Commas, lines, or “Name <address>”.';
+  const many = found > mostAtOnce ? ` At most ${mostAtOnce} at once.` : '';
+  const rest = unread.length > 0 ? ` Not read as addresses: ${unread.slice(0, 8).join(' ')}` : '';
+  return `${found} ${found === 1 ? 'address' : 'addresses'}.${many}${rest}`;
+}
+
+/** After a try that went half way. */
+function Outcomes({ of: outcomes }: { of: readonly Outcome[] }) {
+  if (outcomes.length === 0) return null;
+  const added = outcomes.filter(({ userId }) => userId !== undefined);
+  const missing = outcomes.filter(({ problem }) => problem !== undefined);
+  return (
+    <div className="problem" role="alert">
+      <p>
+        {added.length} of {outcomes.length} are members now. The others are listed below; try again.
+      </p>
+      <ul>
+        {missing.map(({ email, problem }) => (
+          <li key={email}>
+            {email}: {problem}
+          </li>
+        ))}
+      </ul>
+      {added.length > 0 && (
+        <p>
+          Added: {added.map(({ email }) => email).join(', ')}.{' '}
+          <Link to="/members/change" search={{ people: idsOf(added) }}>
+            Show progress
+          </Link>
+        </p>
+      )}
+    </div>
+  );
+}

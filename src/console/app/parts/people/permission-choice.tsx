@@ -1,0 +1,170 @@
+/** The permissions of the catalog to choose from, each for good or until it ends by itself. */
+import { termText } from '../../../../domain/access/request.ts';
+import { Moment } from '../time.tsx';
+
+export interface Permission {
+  key: string;
+  description: string;
+  implies: string[];
+}
+
+/** Keys with when they end; null: not by themselves. */
+export type Chosen = Readonly<Record<string, string | null>>;
+
+/** Keys, in order, and the ends that are others than before, as the API takes them. */
+export function chosenBody(
+  chosen: Chosen,
+  before: Chosen = {},
+): { permissions: string[]; expires_at?: Record<string, string | null> } {
+  const permissions = Object.keys(chosen).sort();
+  const ends = permissions.flatMap((key) => {
+    const end = chosen[key] ?? null;
+    return end === (before[key] ?? null) ? [] : [[key, end] as const];
+  });
+  return { permissions, ...(ends.length > 0 && { expires_at: Object.fromEntries(ends) }) };
+}
+
+/** Keys, in order, each with the end that is shown, so that nothing is given for longer than was seen. */
+export function wholeBody(chosen: Chosen): {
+  permissions: string[];
+  expires_at?: Record<string, string | null>;
+} {
+  const permissions = Object.keys(chosen).sort();
+  return { permissions, ...(permissions.length > 0 && { expires_at: { ...chosen } }) };
+}
+
+/** The keys whose end has passed. */
+export function endedOf(chosen: Chosen, now: number): string[] {
+  return Object.keys(chosen).filter((key) => Date.parse(chosen[key] ?? '') <= now);
+}
+
+export function withoutEnded(chosen: Chosen, now: number): Chosen {
+  const ended = endedOf(chosen, now);
+  return Object.fromEntries(Object.entries(chosen).filter(([key]) => !ended.includes(key)));
+}
+
+export function isSameChoice(one: Chosen, other: Chosen): boolean {
+  const keys = Object.keys(one);
+  return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key]);
+}
+
+export function PermissionChoice({
+  catalog,
+  chosen,
+  onChange,
+}: {
+  catalog: readonly Permission[];
+  chosen: Chosen;
+  onChange: (chosen: Chosen) => void;
+}) {
+  const toggle = (key: string) => {
+    const { [key]: had, ...others } = chosen;
+    onChange(had === undefined ? { ...chosen, [key]: null } : others);
+  };
+  return (
+    <fieldset>
+      <legend className="hidden">Permissions</legend>
+      {catalog.map(({ key, description }) => {
+        const end = chosen[key];
+        return (
+          <div key={key}>
+            <label className="check">
+              <input type="checkbox" checked={end !== undefined} onChange={() => toggle(key)} />
+              <span>
+                <code>{key}</code> <span className="soft">{description}</span>
+              </span>
+            </label>
+            {end !== undefined && (
+              <EndChoice of={key} end={end} onChange={(other) => onChange({ ...chosen, [key]: other })} />
+            )}
+          </div>
+        );
+      })}
+    </fieldset>
+  );
+}
+
+/** In hours. */
+const presets = [24, 7 * 24, 30 * 24, 365 * 24];
+const hourMs = 3_600_000;
+
+/** A term from now, or the moment itself. */
+function EndChoice({
+  of: key,
+  end,
+  onChange,
+}: {
+  of: string;
+  end: string | null;
+  onChange: (end: string | null) => void;
+}) {
+  const choose = (value: string) => {
+    if (value === 'never') onChange(null);
+    else if (value !== 'until') onChange(new Date(Date.now() + Number(value) * hourMs).toISOString());
+  };
+  return (
+    <div className="end">
+      <select
+        aria-label={`Duration of ${key}`}
+        value={end === null ? 'never' : 'until'}
+        onChange={(event) => choose(event.target.value)}
+      >
+        <option value="never">no end date</option>
+        {presets.map((hours) => (
+          <option key={hours} value={hours}>
+            {termText(hours)}
+          </option>
+        ))}
+        <option value="until" disabled={end === null}>
+          until
+        </option>
+      </select>
+      {end !== null && (
+        <input
+          type="datetime-local"
+          aria-label={`End of ${key} (your local time)`}
+          value={localText(end)}
+          onChange={(event) => {
+            // Half of a date is none; what stood before stays until there is a whole one.
+            if (event.target.value !== '') onChange(new Date(event.target.value).toISOString());
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/** As a field for a local time has it, to the minute. */
+function localText(end: string): string {
+  const at = new Date(end);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** Which keys are new, and which of them for good; when the others end, `EndsText` says. */
+export function GainsText({ chosen, before }: { chosen: Chosen; before: Chosen }) {
+  const gained = Object.entries(chosen).filter(([key]) => before[key] === undefined);
+  return (
+    <ul className="plain">
+      {gained.map(([key, end]) => (
+        <li key={key}>
+          Gains {key}
+          {end === null && ', with no end date'}.
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What becomes of the ends of chosen keys, in words. */
+export function EndsText({ chosen, before = {} }: { chosen: Chosen; before?: Chosen }) {
+  const { expires_at: ends = {} } = chosenBody(chosen, before);
+  return (
+    <ul className="plain">
+      {Object.entries(ends).map(([key, end]) => (
+        <li key={key}>
+          <code>{key}</code> {end === null ? 'no longer has an end date.' : <>ends {<Moment at={end} />}.</>}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,160 @@
+/** The issuer as the console's client sees it (openid-client): sign-in, refresh, sign-out. Loaded by the first sign-in. */
+import { DomainError } from '../../domain/error.ts';
+
+export interface IssuerClientOptions {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  scopes: readonly string[];
+  /** How the issuer's endpoints are called: over HTTP or, where it is a part of this process, without. */
+  fetch: typeof fetch;
+  redirectUri: string;
+  signedOutUri: string;
+}
+
+export interface Tokens {
+  accessToken: string;
+  refreshToken: string | undefined;
+  idToken: string | undefined;
+  /** In seconds from now; undefined where the issuer does not tell. */
+  expiresIn: number | undefined;
+}
+
+/** What a browser must bring back with its code. */
+export interface Pending {
+  state: string;
+  nonce: string;
+  verifier: string;
+}
+
+export interface IssuerClient {
+  /** Where a browser is sent, and what to keep until it is back. */
+  begin(): Promise<{ url: string; pending: Pending }>;
+  /** The tokens for the address that a browser came back to. Throws `unauthorized` where it brings no good code. */
+  finish(callback: URL, pending: Pending): Promise<Tokens>;
+  /** New tokens. Throws `unauthorized` where the issuer gives none any more. */
+  refresh(refreshToken: string): Promise<Tokens>;
+  /** Where the issuer's own session is ended; undefined where it has no such page. The refresh token is revoked. */
+  end(tokens: Tokens): Promise<string | undefined>;
+}
+
+const timeoutSeconds = 10;
+
+/** Nothing is fetched before it is needed. Every function throws `integration_unavailable` while the issuer is away. */
+export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
+  const { issuer, clientId, clientSecret, scopes, redirectUri, signedOutUri } = options;
+  let opened: ReturnType<typeof discover> | undefined;
+
+  async function discover() {
+    const client = await import('openid-client');
+    const config = await client.discovery(
+      new URL(issuer),
+      clientId,
+      // The clocks of the issuer and of this server may differ by a minute.
+      { [client.clockTolerance]: 60 },
+      client.ClientSecretBasic(clientSecret),
+      {
+        timeout: timeoutSeconds,
+        [client.customFetch]: options.fetch as never,
+        // An issuer on loopback; the configuration decides which issuer is trusted.
+        ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
+      },
+    );
+    return { client, config };
+  }
+
+  async function open() {
+    opened ??= discover().catch((error: unknown) => {
+      opened = undefined;
+      throw unavailable(error);
+    });
+    return opened;
+  }
+
+  return {
+    async begin() {
+      const { client, config } = await open();
+      const pending = {
+        state: client.randomState(),
+        nonce: client.randomNonce(),
+        verifier: client.randomPKCECodeVerifier(),
+      };
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope: scopes.join(' '),
+        state: pending.state,
+        nonce: pending.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(pending.verifier),
+        code_challenge_method: 'S256',
+      });
+      return { url: url.href, pending };
+    },
+    async finish(callback, { state, nonce, verifier }) {
+      const { client, config } = await open();
+      const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
+      const answer = client.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true });
+      return tokensOf(await answer.catch((error: unknown) => refuse(client, error)));
+    },
+    async refresh(refreshToken) {
+      const { client, config } = await open();
+      const answer = client.refreshTokenGrant(config, refreshToken);
+      const tokens = tokensOf(await answer.catch((error: unknown) => refuse(client, error)));
+      // It may keep the one that it gave before (RFC 6749, 6).
+      return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+    },
+    async end({ refreshToken, idToken }) {
+      const { client, config } = await open();
+      const metadata = config.serverMetadata();
+      if (refreshToken !== undefined && metadata.revocation_endpoint !== undefined) {
+        // Not awaited: the session has ended here in any case, and at an unreachable issuer the token expires by itself.
+        client.tokenRevocation(config, refreshToken).catch(() => {});
+      }
+      if (metadata.end_session_endpoint === undefined) return undefined;
+      return client.buildEndSessionUrl(config, {
+        post_logout_redirect_uri: signedOutUri,
+        ...(idToken !== undefined && { id_token_hint: idToken }),
+      }).href;
+    },
+  };
+}
+
+interface TokenAnswer {
+  access_token: string;
+  refresh_token?: string;
+  id_token?: string;
+  expires_in?: number;
+}
+
+function tokensOf(answer: TokenAnswer): Tokens {
+  return {
+    accessToken: answer.access_token,
+    refreshToken: answer.refresh_token,
+    idToken: answer.id_token,
+    expiresIn: answer.expires_in,
+  };
+}
+
+type Library = typeof import('openid-client');
+
+/** An answer in OAuth's form, or one that does not belong to the sign-in, is a refusal; anything else is no answer. */
+function refuse(client: Library, error: unknown): never {
+  const isAnswer =
+    (error instanceof client.ResponseBodyError && error.status < 500) ||
+    error instanceof client.AuthorizationResponseError ||
+    (error instanceof Error && 'code' in error && belongs.has(String(error.code)));
+  if (!isAnswer) throw unavailable(error);
+  throw new DomainError('unauthorized', 'The identity provider did not sign you in.', { cause: error });
+}
+
+/** What the library throws for a callback, or an ID token, of another sign-in. */
+const belongs = new Set([
+  'OAUTH_INVALID_RESPONSE',
+  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
+  'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
+]);
+
+function unavailable(error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  const message = 'The identity provider cannot be reached at the moment.';
+  return new DomainError('integration_unavailable', message, { cause: error });
+}

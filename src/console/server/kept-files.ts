@@ -1,0 +1,82 @@
+/**
+ * The files of pages of other versions, where several servers share a database: while they are upgraded one after the other,
+ * any of them is asked for the files that a page of another one names, and a page that was open before asks later for what
+ * it has not loaded yet. So a server puts its files into the database before its first page names them, and answers from
+ * there for those that it does not have itself.
+ *
+ * A single server keeps none: a page that lacks a part of itself then loads itself anew, once (`lazyRouteComponent` of the
+ * router does).
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { brotliCompress, brotliDecompress } from 'node:zlib';
+import type { Logger } from '../../lib/log.ts';
+import type { ConsoleFile } from '../../lib/packaging.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { findConsoleFile, keepConsoleFiles } from '../../store/servers/console-files.ts';
+
+export interface KeptFiles {
+  /** Resolves when every server can answer for these, or after a while in which the database did not take them. */
+  keep(files: ReadonlyMap<string, ConsoleFile>): Promise<void>;
+  find(path: string): Promise<ConsoleFile | undefined>;
+}
+
+const hour = 3_600_000;
+/** Pages name them: this is written down so often at most, and where it failed, tried again after so long. */
+const againMs = 6 * hour;
+const retryMs = 5_000;
+/** A page that is not loaded anew ends with its session, after half a day. */
+const forgetMs = 7 * 24 * hour;
+/** A page waits for the database for so long. */
+const patienceMs = 10_000;
+/** What a page loads; anything else is not looked for. */
+const kept = /^assets\/[\w.-]{1,100}\.(?:js|css)$/;
+
+export function createKeptFiles({
+  store,
+  log,
+  uptime,
+}: {
+  store: Store;
+  log: Logger;
+  uptime(): number;
+}): KeptFiles {
+  let areKept = false;
+  let nextAt = Number.NEGATIVE_INFINITY;
+  let keeping: Promise<void> | undefined;
+
+  async function write(files: ReadonlyMap<string, ConsoleFile>): Promise<void> {
+    nextAt = uptime() + retryMs;
+    try {
+      const all = [...files].filter(([path]) => kept.test(path));
+      const packed = await Promise.all(
+        all.map(async ([path, { type, tag, plain, br }]) => {
+          return { path, type, tag, packed: br ?? (await promisify(brotliCompress)(plain)) };
+        }),
+      );
+      await store.write((tx) => keepConsoleFiles(tx, packed, forgetMs));
+      areKept = true;
+      nextAt = uptime() + againMs;
+    } catch (error) {
+      log.warn('console.files.not_kept', { error });
+    }
+  }
+
+  return {
+    async keep(files) {
+      if (!keeping && uptime() >= nextAt) {
+        keeping = write(files).finally(() => {
+          keeping = undefined;
+        });
+      }
+      if (keeping && !areKept) await Promise.race([keeping, sleep(patienceMs, undefined, { ref: false })]);
+    },
+    async find(path) {
+      if (!kept.test(path)) return undefined;
+      const file = await findConsoleFile(store.read, path);
+      if (!file) return undefined;
+      const { type, tag, packed: br } = file;
+      return { type, tag, br, plain: await promisify(brotliDecompress)(br) };
+    },
+  };
+}

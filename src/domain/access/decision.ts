@@ -1,0 +1,263 @@
+/**
+ * May this person log in to this cluster over SSH, and if not, what stands in the way? The one decision that
+ * `ssh-access`, the gateway's logins and the recheck of open sessions ask (contract, "SSH access object" and "SSH
+ * gateway behaviour").
+ */
+import { type AccessPolicy, daysText } from './lapse.ts';
+import { observationFreshnessMs } from './list.ts';
+import { closureOf, effectivePermissions, type Role } from './permission.ts';
+import { endText, type GrantedPermission } from './permission-end.ts';
+
+export interface LoginNode {
+  host: string;
+  port: number;
+  hostKey: string;
+}
+
+/** What is known of one person on one cluster, all of one moment. */
+export interface AccessFacts {
+  clusterState: string;
+  /** Whether people have accounts there at all: on a Kubernetes-only cluster they do not. */
+  takesAccessList: boolean;
+  /** The login name in the cluster's organization; undefined while the person has none. */
+  username: string | undefined;
+  /** Whether they belong to that organization now, and neither is out of service. */
+  isMember: boolean;
+  role: Role;
+  permissions: readonly string[];
+  /** When the SSH access that these give ends by itself; null: it does not. */
+  accessEndsAt: string | null;
+  /** What they were granted there for a time that is over. */
+  ended: readonly GrantedPermission[];
+  /** Fingerprints of the person's active keys, without those that lapsed. */
+  activeKeys: readonly string[];
+  /** Of those that are too old by now. */
+  lapsedKeys: readonly string[];
+  /** Whether their last sign-in is too long ago. */
+  signInLapsed: boolean;
+  /** When access and keys lapse. */
+  policy: AccessPolicy;
+  /** On the newest list, and was on one that Platform accepted. */
+  isListed: boolean;
+  /** What the cluster confirmed of this person; undefined when it does not know them. */
+  confirmed: ConfirmedAccount | undefined;
+  /** Those that this person may use, the best first; `up`: it takes new logins. */
+  loginNodes: readonly (LoginNode & { up: boolean })[];
+  /** How long ago the cluster last reported, in ms; undefined before the first report. */
+  observedMsAgo: number | undefined;
+  /** In words, what keeps the cluster from applying its list; null when nothing does. */
+  failure: string | null;
+}
+
+interface ConfirmedAccount {
+  loginState: 'ready' | 'waiting_for_key';
+  keyFingerprints: readonly string[];
+}
+
+/**
+ * A session that is open: it stays on its login node, and outlives a gap in the cluster's reports. Whether that node still runs
+ * shows on the session's own connection, not in a management probe.
+ */
+interface OpenSession {
+  loginNode: Pick<LoginNode, 'host' | 'port'>;
+  /** How long after the last report access still counts as confirmed. */
+  graceMs: number;
+}
+
+export interface AccessQuestion {
+  /** The key that is asked about; left out: all of the person's active keys. */
+  fingerprint?: string | undefined;
+  open?: OpenSession | undefined;
+}
+
+/** The reasons that `ssh-access` knows. */
+export type ReadinessReason =
+  | 'ready'
+  | 'no_keys'
+  | 'access_not_projected'
+  | 'projection_pending'
+  | 'gateway_unavailable'
+  | 'observation_stale'
+  | 'cluster_inactive'
+  | 'named_user_required';
+
+export type AccessDecision =
+  | { allowed: true; loginNode: LoginNode }
+  | {
+      allowed: false;
+      obstacle: Obstacle;
+      /** The word of `ssh-access` for it; undefined where that has none. */
+      readiness: Exclude<ReadinessReason, 'ready'> | undefined;
+      /** One line for the person, at the gateway. */
+      message: string;
+    };
+
+/** Each obstacle: the word of `ssh-access` for it, where that has one, and the sentence for the person. */
+const obstacles = {
+  key_revoked: {
+    wire: 'no_keys',
+    message: () => 'This key was revoked. Register another one and use that.',
+  },
+  access_removed: {
+    wire: undefined,
+    message: (_: AccessFacts, open?: OpenSession) =>
+      `${open ? 'Your SSH access to this cluster was removed.' : 'You have no SSH access to this cluster.'} Ask an owner of your organization.`,
+  },
+  access_ended: {
+    wire: undefined,
+    message: (facts: AccessFacts) =>
+      `Your SSH access to this cluster ended on ${endText(endedAt(facts) ?? '')}. Ask for more time: andromeda access request clusters.ssh`,
+  },
+  // The values of `ssh-access` are a closed list. A person whose access lapsed is off the cluster's access list: no key there.
+  sign_in_lapsed: {
+    wire: 'access_not_projected',
+    message: ({ policy }: AccessFacts) =>
+      `You have not signed in for ${daysText(policy.maxDaysWithoutSignIn)}, so your access has lapsed. Sign in with \`andromeda auth login\`, and it comes back within seconds.`,
+  },
+  key_lapsed: {
+    wire: 'no_keys',
+    message: ({ policy }: AccessFacts) =>
+      `This key has lapsed (no_keys): keys are good for ${daysText(policy.keyMaxDays)}. Register another one with \`andromeda keys add\`, and use that.`,
+  },
+  cluster_inactive: {
+    wire: 'cluster_inactive',
+    message: ({ clusterState }: AccessFacts) =>
+      `This cluster is ${clusterState} (cluster_inactive); logins open when it is active.`,
+  },
+  named_user_required: {
+    wire: 'named_user_required',
+    message: () =>
+      'You have no username in this organization (named_user_required). Ask an owner or admin of it for one.',
+  },
+  no_keys: {
+    wire: 'no_keys',
+    message: () => 'You have no active SSH key (no_keys). Register one and use that.',
+  },
+  access_not_projected: {
+    wire: 'access_not_projected',
+    message: () =>
+      "Your access is not on the cluster's list yet (access_not_projected). Try again in a few seconds.",
+  },
+  no_login_nodes: {
+    wire: 'gateway_unavailable',
+    message: () =>
+      'This cluster runs Kubernetes only and has no SSH logins (gateway_unavailable). Use kubectl with its kubeconfig.',
+  },
+  gateway_unavailable: {
+    wire: 'gateway_unavailable',
+    message: () =>
+      'No login node of this cluster answers at the moment (gateway_unavailable). Try again in a minute.',
+  },
+  observation_stale: {
+    wire: 'observation_stale',
+    message: () =>
+      'Your access cannot be confirmed: the cluster has not reported lately (observation_stale). Wait for its next report.',
+  },
+  projection_failed: {
+    wire: 'projection_pending',
+    message: () =>
+      'A fault keeps the cluster from applying your access (projection_pending). Please tell your administrator.',
+  },
+  projection_pending: {
+    wire: 'projection_pending',
+    message: () =>
+      'The cluster has not applied your access yet (projection_pending). Try again in a few seconds.',
+  },
+} as const satisfies Record<
+  string,
+  {
+    wire: Exclude<ReadinessReason, 'ready'> | undefined;
+    message(facts: AccessFacts, open?: OpenSession): string;
+  }
+>;
+
+export type Obstacle = keyof typeof obstacles;
+
+/** Whether it is time that stands in the way, which words of `ssh-access` do not say. */
+export function isLapse(obstacle: Obstacle): boolean {
+  return obstacle === 'sign_in_lapsed' || obstacle === 'key_lapsed';
+}
+
+/**
+ * Lets in only what is confirmed on every count; an open session stays where it is for as long as that holds. Another
+ * person's change is no obstacle, nor is another key that waits for the cluster to one that does not.
+ */
+export function decideAccess(facts: AccessFacts, question: AccessQuestion): AccessDecision {
+  const found = findObstacle(facts, question);
+  if (typeof found !== 'string') return { allowed: true, loginNode: found };
+  const { wire, message } = obstacles[found];
+  return { allowed: false, obstacle: found, readiness: wire, message: message(facts, question.open) };
+}
+
+/** The first thing that stands in the way, in the order in which a person would have to see to them; else where to log in. */
+function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | LoginNode {
+  const { activeKeys, lapsedKeys, confirmed } = facts;
+  const { fingerprint } = question;
+  const isLapsed = fingerprint !== undefined && lapsedKeys.includes(fingerprint);
+  // First: deactivating a person revokes their keys as well, and registering another key would not help.
+  if (!mayUseSsh(facts)) return endedAt(facts) === undefined ? 'access_removed' : 'access_ended';
+  if (fingerprint !== undefined && !isLapsed && !activeKeys.includes(fingerprint)) return 'key_revoked';
+  if (facts.signInLapsed) return 'sign_in_lapsed';
+  if (isLapsed) return 'key_lapsed';
+  if (facts.clusterState !== 'active') return 'cluster_inactive';
+  if (facts.username === undefined) return 'named_user_required';
+  if (activeKeys.length === 0) return lapsedKeys.length === 0 ? 'no_keys' : 'key_lapsed';
+  if (!facts.takesAccessList) return 'no_login_nodes';
+  if (!facts.isListed) return 'access_not_projected';
+  const loginNode = loginNodeFor(facts, question.open);
+  if (!loginNode) return 'gateway_unavailable';
+  if (!hasRecentObservation(facts, question)) return 'observation_stale';
+  const asked = fingerprint === undefined ? activeKeys : [fingerprint];
+  if (confirmed?.loginState === 'ready' && asked.every((key) => confirmed.keyFingerprints.includes(key))) {
+    return loginNode;
+  }
+  return facts.failure === null ? 'projection_pending' : 'projection_failed';
+}
+
+function mayUseSsh({ isMember, role, permissions }: AccessFacts): boolean {
+  return isMember && effectivePermissions(role, permissions).has('clusters.ssh');
+}
+
+/** When a member's SSH access ended by itself; undefined where it did not. */
+function endedAt({ isMember, ended }: AccessFacts): string | undefined {
+  if (!isMember) return undefined;
+  const ends = ended.flatMap(({ key, expiresAt }) =>
+    closureOf([key]).has('clusters.ssh') ? (expiresAt ?? []) : [],
+  );
+  return ends.sort().at(-1);
+}
+
+function hasRecentObservation({ observedMsAgo }: AccessFacts, { open }: AccessQuestion): boolean {
+  const freshMs = Math.max(observationFreshnessMs, open?.graceMs ?? 0);
+  return observedMsAgo !== undefined && observedMsAgo <= freshMs;
+}
+
+/** The one of the open session, whether it takes new logins or not; else the first that does. */
+function loginNodeFor({ loginNodes }: AccessFacts, open: OpenSession | undefined): LoginNode | undefined {
+  const own = loginNodes.find(
+    ({ host, port }) => host === open?.loginNode.host && port === open.loginNode.port,
+  );
+  const chosen = own ?? loginNodes.find(({ up }) => up);
+  return chosen && { host: chosen.host, port: chosen.port, hostKey: chosen.hostKey };
+}
+
+/** What the client says of a reason, with what to type; the cluster is called `name`. */
+export const readinessAdvice: Record<Exclude<ReadinessReason, 'ready'>, (name: string) => string> = {
+  no_keys: () => 'You have no SSH key registered; `andromeda keys add` registers one.',
+  access_not_projected: (name) =>
+    `${name} has not been told of you yet; \`andromeda wait key --cluster ${name}\` ends when it has your key.`,
+  projection_pending: (name) =>
+    `${name} has not applied the latest changes yet; \`andromeda wait key --cluster ${name}\` ends when it has.`,
+  gateway_unavailable: (name) =>
+    `${name} does not answer over SSH: it may be restarting, or have no Slurm; try again, or ask its operator.`,
+  observation_stale: (name) =>
+    `${name} has not reported for minutes, and nobody is let in until it does; its operator has to look.`,
+  cluster_inactive: (name) => `${name} is not in service; \`andromeda clusters show ${name}\` says more.`,
+  named_user_required: (name) =>
+    `You have no username in the organization of ${name}; an owner or admin of it has to give you one.`,
+};
+
+/** Whether a word of `ssh-access` is one that this version knows. */
+export function isReadinessObstacle(reason: string): reason is keyof typeof readinessAdvice {
+  return Object.hasOwn(readinessAdvice, reason);
+}

@@ -1,0 +1,201 @@
+/** What a driver is asked to make true on the Slurm side, and what drivers of either side report back. */
+import type { SlurmConfiguration } from '../slurm/configuration.ts';
+
+/** An access list as Platform accepted it: names frozen, numbers allocated; and the configuration that goes with it. */
+export interface Manifest {
+  clusterId: string;
+  /** 0 where there is no list, as on a Kubernetes-only cluster. */
+  generation: number;
+  /** The cluster's desired configuration version that this list goes with. */
+  desiredGeneration: number;
+  /** 0 while no Slurm configuration was ever written. */
+  schedulerGeneration: number;
+  slurmConfiguration: SlurmConfiguration;
+  /** When it was last put, by a request that changed nothing too: one that was refused is tried again then. */
+  configurationPutAt?: string;
+  /** The version of the organization's list that the accounts are; one list serves all its clusters. 0: no list. */
+  listVersion: number;
+  accounts: readonly ManifestAccount[];
+}
+
+export interface ManifestAccount {
+  userId: string;
+  username: string;
+  uid: number;
+  gid: number;
+  home: string;
+  shell: string;
+  loginState: 'ready' | 'waiting_for_key';
+  keySetGeneration: number;
+  keyFingerprints: readonly string[];
+}
+
+export interface LoginNodeReport {
+  name: string;
+  host: string;
+  port: number;
+  /** `ssh-ed25519 AAAA…`: the gateway connects to nothing that shows another key. */
+  hostKey: string;
+  /** Whether it takes new logins. */
+  up: boolean;
+  /** It did not answer, once: it is up until it does not the next time either. Worth asking again soon. */
+  missed?: true;
+  /** Where everyone has their own: whose it is. Left out: everyone's. */
+  username?: string;
+}
+
+/** Whether everyone uses the same login nodes, or each person has their own (contract, "Login modes"). */
+export type LoginMode = 'Shared' | 'PerUser';
+
+/** How people log in to a cluster that reports this. */
+export function loginModeOf({
+  loginMode,
+  loginNodes,
+}: Pick<SlurmReport, 'loginMode' | 'loginNodes'>): LoginMode {
+  return loginMode ?? (loginNodes.some(({ username }) => username !== undefined) ? 'PerUser' : 'Shared');
+}
+
+/** The login nodes that `username` may use, in the order in which the cluster names them. */
+export function loginNodesFor(
+  report: Pick<SlurmReport, 'loginMode' | 'loginNodes'>,
+  username: string,
+): LoginNodeReport[] {
+  const isPerUser = loginModeOf(report) === 'PerUser';
+  return report.loginNodes.filter((node) => node.username === (isPerUser ? username : undefined));
+}
+
+/** A machine as Slurm or Kubernetes names it and sees it. What is not known is left out. */
+export interface MachineReport {
+  name: string;
+  /** Whether it takes work. */
+  ready: boolean;
+  /** In the scheduler's own words, such as `idle` or `Ready`. */
+  phase: string;
+  gpuModel?: string;
+  gpuCount?: number;
+  /** GPUs that jobs or pods hold. Left out: not known, which is not the same as none. */
+  gpusInUse?: number;
+  /** Why it takes no work, in the words of who or what said so. */
+  reason?: string;
+  /** Logical cores. */
+  cpuCores?: number;
+  memoryGib?: number;
+  /** InfiniBand link speed, such as `400 Gb/sec`. */
+  ibSpeed?: string;
+}
+
+export interface RunningJob {
+  id: string;
+  /** The login name of who runs it. */
+  user: string;
+  name: string;
+  machines: string[];
+}
+
+/** Whether something works, as the cluster says. */
+export interface ConditionReport {
+  status: 'True' | 'False' | 'Unknown';
+  /** The configuration it is about; left out: the one that is in force there. */
+  observedGeneration?: number;
+  /** One word, such as `ControllerDown`. */
+  reason?: string;
+  /** In words, what must be mended. */
+  message?: string;
+  /** RFC 3339. Left out by a driver that does not know: then it is the report that first had this status. */
+  lastTransitionTime?: string;
+}
+
+export interface SchedulerReport {
+  /** What is set up there; null: nothing. */
+  configured: 'sunk' | 'kubernetes' | null;
+  ready?: ConditionReport;
+}
+
+/** Left out of what is there: what could not be asked for. */
+export interface StorageReport {
+  ceph?: boolean;
+  weka?: boolean;
+  nfs?: boolean;
+  /** The Ceph quota in force. */
+  quotaBytes?: number;
+  /** What the cluster's shared volume asked for: neither the quota nor what was bought. */
+  sharedVolumeBytes?: number;
+  /** Of Ceph or NFS. */
+  ready?: ConditionReport;
+}
+
+/** The Kubernetes API of a cluster, and the versions there. */
+export interface KubernetesReport {
+  /** `https://…`, as kubectl reaches it. */
+  server: string;
+  /** PEM; left out when the server's certificate is one that everyone trusts. */
+  certificateAuthority?: string;
+  ready: boolean;
+  /** The version that the control plane runs, and so the one that its nodes are to run. */
+  version?: string;
+  /** The oldest version that a node runs. */
+  kubeletVersion?: string;
+}
+
+/** What either side of a cluster says of itself, all of it, each time it is asked. What it cannot tell is left out. */
+export interface SideReport {
+  /** The configuration that is in force there, 0 before the first. */
+  desiredGeneration: number;
+  controlPlaneReady: boolean;
+  scheduler?: SchedulerReport;
+  storage?: StorageReport;
+  /** Slurm's side has one where Slurm runs on Kubernetes and that is not a side of its own. */
+  kubernetes?: KubernetesReport;
+  /** Left out: which there are could not be asked for. */
+  machines?: readonly MachineReport[] | undefined;
+  /** In words, what must be mended there by a person; null when nothing must. */
+  failure: string | null;
+}
+
+/** What the Kubernetes side says. Its configuration is the one with which it was asked: there is nothing to be taken over. */
+export type KubernetesSideReport = Omit<SideReport, 'desiredGeneration'>;
+
+/** A host that has not confirmed the newest list: of people who were on it before, processes may go on there. */
+export interface WaitingHost {
+  /** The Slurm node, or the address that it is managed by. */
+  host: string;
+  /** What it has; left out where that is none, or not known. */
+  generation?: number;
+  listVersion?: number;
+  /** Why, in words. */
+  message: string;
+  /** RFC 3339. Left out by a driver: then it is the report that first named it. */
+  since?: string;
+}
+
+/** What the Slurm side says. Its `failure` is what stands in the way of the manifest. */
+export interface SlurmReport extends SideReport {
+  /** The manifest that is in force there, 0 before the first. */
+  manifestGeneration: number;
+  /** Slurm jobs that run at the moment. */
+  runningJobs: readonly RunningJob[];
+  /** Left out: as the login nodes show. */
+  loginMode?: LoginMode;
+  loginNodes: readonly LoginNodeReport[];
+  /**
+   * The version of the organization's list that its accounts are of, from the manifest in force. 0, or left out: of
+   * none, so that only those named in `accounts` are there.
+   */
+  listVersion?: number;
+  /**
+   * The accounts of which the cluster says something of its own, in place of what that version says of them; one that
+   * should be there and is not has no keys and waits for one.
+   */
+  accounts: readonly AccountReport[];
+  /** Who did not answer: the controller, so that this is no observation of the cluster, or no host, so that it is none at all. */
+  silent?: 'controller' | 'all';
+  /** Those that are furthest behind; 50 at most. */
+  waiting?: readonly WaitingHost[];
+  /** Something there is not as the manifest in force says, and applying that again mends it. */
+  drifted?: true;
+}
+
+export type AccountReport = Pick<
+  ManifestAccount,
+  'userId' | 'shell' | 'loginState' | 'keySetGeneration' | 'keyFingerprints'
+>;

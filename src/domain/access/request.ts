@@ -1,0 +1,120 @@
+/** Access requests: what a member asks for, how long it waits, and what it comes to. */
+import { DomainError } from '../error.ts';
+import { type GrantedPermission, type Holdings, laterEnd } from './permission-end.ts';
+
+export interface AccessRequest {
+  id: string;
+  organizationId: string;
+  userId: string;
+  /** Of who asks. */
+  email: string;
+  /** On account of which it is asked; null: of none. */
+  clusterId: string | null;
+  /** Keys, in order. */
+  permissions: readonly string[];
+  /** From the approval on; null: without an end. */
+  hours: number | null;
+  reason: string;
+  state: 'open' | 'approved' | 'declined' | 'withdrawn';
+  createdAt: string;
+  decidedAt: string | null;
+  /** The address of who decided. */
+  decidedBy: string | null;
+  decisionReason: string | null;
+  /** Until when it was approved; null: without an end, or not at all. */
+  expiresAt: string | null;
+}
+
+const mostOpenRequests = 5;
+const lapseMs = 14 * 86_400_000;
+const hourMs = 3_600_000;
+
+/** What was asked for before this waits no longer, in ms since 1970. */
+export function requestsLapseBefore(now: number): number {
+  return now - lapseMs;
+}
+
+/** When an open request lapses, in ms since 1970. */
+export function requestLapsesAt({ createdAt }: Pick<AccessRequest, 'createdAt'>): number {
+  return Date.parse(createdAt) + lapseMs;
+}
+
+/** Its state at a time: open ones lapse when they are too old. */
+export function requestState(
+  request: Pick<AccessRequest, 'state' | 'createdAt'>,
+  now: number,
+): AccessRequest['state'] | 'lapsed' {
+  return request.state === 'open' && requestLapsesAt(request) <= now ? 'lapsed' : request.state;
+}
+
+/** Throws `invalid_state` for a request that waits for nothing any more. */
+export function requireOpenRequest(request: AccessRequest, now: number): void {
+  const state = requestState(request, now);
+  if (state === 'open') return;
+  const by = request.decidedBy === null ? '' : ` by ${request.decidedBy}`;
+  const texts = {
+    approved: `was approved already${by}`,
+    declined: `was declined already${by}`,
+    withdrawn: 'was withdrawn',
+    lapsed: 'has lapsed: nobody decided within 14 days',
+  };
+  throw new DomainError('invalid_state', `This request ${texts[state]}.`);
+}
+
+/** Throws `invalid_state` where a member who holds `held` has nothing to gain, or has asked for too much. */
+export function requireWorthAsking(
+  wanted: Pick<AccessRequest, 'permissions' | 'clusterId'>,
+  held: Holdings,
+  open: readonly AccessRequest[],
+): void {
+  if (wanted.permissions.every((key) => held.has(key) && held.endOf(key) === null)) {
+    throw refused(`You hold ${wanted.permissions.join(', ')} already, without an end.`);
+  }
+  const same = open.find(
+    (one) => one.clusterId === wanted.clusterId && one.permissions.join() === wanted.permissions.join(),
+  );
+  if (same) throw refused(`You have asked for this already (${same.id}), and nobody has decided yet.`);
+  if (open.length >= mostOpenRequests) {
+    throw refused(`${open.length} requests of yours are open. Withdraw one, or wait for a decision.`);
+  }
+}
+
+/** When what is approved at `now` ends; `term`: another one than was asked for. */
+export function approvedEnd(
+  { hours }: Pick<AccessRequest, 'hours'>,
+  term: string | null | undefined,
+  now: number,
+): string | null {
+  if (term !== undefined) return term;
+  return hours === null ? null : new Date(now + hours * hourMs).toISOString();
+}
+
+/** What a member has once keys were approved until `end`; what they hold for longer stays. */
+export function withApproved(
+  before: readonly GrantedPermission[],
+  keys: readonly string[],
+  end: string | null,
+): GrantedPermission[] {
+  const ends = new Map(before.map(({ key, expiresAt }) => [key, expiresAt]));
+  for (const key of keys) {
+    const had = ends.get(key);
+    ends.set(key, had === undefined ? end : laterEnd(had, end));
+  }
+  return [...ends].map(([key, expiresAt]) => ({ key, expiresAt })).sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+/** `clusters.ssh for 7 days` */
+export function requestText({ permissions, hours }: Pick<AccessRequest, 'permissions' | 'hours'>): string {
+  return `${permissions.join(', ')} ${termText(hours)}`;
+}
+
+/** `for 4 hours`, `for 7 days`, `without an end` */
+export function termText(hours: number | null | undefined): string {
+  if (hours == null) return 'without an end';
+  const [count, unit] = hours % 24 === 0 ? [hours / 24, 'day'] : [hours, 'hour'];
+  return `for ${count} ${unit}${count === 1 ? '' : 's'}`;
+}
+
+function refused(message: string): DomainError {
+  return new DomainError('invalid_state', message);
+}

@@ -1,0 +1,107 @@
+/** SSH public keys as people register them: one Ed25519 key in OpenSSH format (RFC 8709; contract, "SSH key"). */
+import { createHash } from 'node:crypto';
+import { DomainError } from '../error.ts';
+
+export interface SshPublicKey {
+  type: 'ssh-ed25519';
+  /** `ssh-ed25519 AAAA…`, the comment dropped and the base64 written canonically. */
+  material: string;
+  /** `SHA256:` and unpadded base64, as `ssh-keygen -lf` prints it. */
+  fingerprint: string;
+}
+
+/** A key that a person registered. It is theirs for good, also when it is revoked. */
+export interface SshKey extends SshPublicKey {
+  id: string;
+  userId: string;
+  state: 'active' | 'revoked';
+  /** RFC 3339; null while it is active. */
+  revokedAt: string | null;
+  createdAt: string;
+  createdByUserId: string;
+  createdCommandId: string;
+  /** The generation of the person's key set that it came with. */
+  sourceRevision: number;
+}
+
+/** A version of a person's set of active keys. */
+export interface SshKeySet {
+  userId: string;
+  generation: number;
+  /** Of the active fingerprints, in order. */
+  sourceHash: string;
+  createdAt: string;
+}
+
+const keyType = 'ssh-ed25519';
+const keyLength = 32;
+const oneKey = 'Send one public key on one line.';
+
+/** Reads one public key line. Throws `invalid_request` with a sentence that says what it is instead. */
+export function parseSshPublicKey(text: string): SshPublicKey {
+  const line = text.trim();
+  if (line === '') throw invalid('The public key is empty.');
+  if (/PRIVATE KEY/.test(line)) {
+    throw invalid('That is a private key. Keep it secret, and send the file that ends in .pub.');
+  }
+  if (/[\r\n]/.test(line)) throw invalid(oneKey);
+  const [type = '', encoded = '', ...comment] = line.split(/[ \t]+/);
+  if (type !== keyType) {
+    const named = /^[a-z0-9@.-]{1,64}$/.test(type) ? `, not ${type}` : '';
+    throw invalid(`Only Ed25519 keys are accepted${named}. Make one with: ssh-keygen -t ed25519`);
+  }
+  // Two lines pasted into one: the second key would be dropped as a comment and never work.
+  if (comment.some((word) => /^AAAA[A-Za-z0-9+/]{40,}={0,2}$/.test(word))) throw invalid(oneKey);
+  const blob = decodeBase64(encoded);
+  const key = blob && ed25519Of(blob);
+  if (!key) throw invalid('The public key is not readable as an Ed25519 key; was it cut off in copying?');
+  if (isOfSmallOrder(key.subarray(-keyLength))) {
+    throw invalid(
+      'This public key proves nothing: anyone can sign for it. Make one with: ssh-keygen -t ed25519',
+    );
+  }
+  return {
+    type: keyType,
+    material: `${keyType} ${key.toString('base64')}`,
+    fingerprint: sshFingerprint(key),
+  };
+}
+
+/** The SHA-256 fingerprint of a key blob (RFC 4253 §6.6), as OpenSSH prints it. */
+export function sshFingerprint(blob: Uint8Array): string {
+  return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
+}
+
+function ed25519Of(blob: Buffer): Buffer | undefined {
+  const expected = 4 + keyType.length + 4 + keyLength;
+  const head = Buffer.from([0, 0, 0, keyType.length, ...Buffer.from(keyType), 0, 0, 0, keyLength]);
+  return blob.length === expected && blob.subarray(0, head.length).equals(head) ? blob : undefined;
+}
+
+/** The y of every point whose order divides 8, canonical or not, in hex without the sign bit (as libsodium refuses them). */
+const ofSmallOrder: ReadonlySet<string> = new Set([
+  `00${'00'.repeat(31)}`,
+  `01${'00'.repeat(31)}`,
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
+  `ec${'ff'.repeat(30)}7f`,
+  `ed${'ff'.repeat(30)}7f`,
+  `ee${'ff'.repeat(30)}7f`,
+]);
+
+/** Whether signatures by a key can be made without a secret, since its point has next to no multiples (RFC 8032, 5.1). */
+function isOfSmallOrder(point: Buffer): boolean {
+  const y = Buffer.from(point);
+  y[31] = (y[31] ?? 0) & 0x7f;
+  return ofSmallOrder.has(y.toString('hex'));
+}
+
+function decodeBase64(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  // Node skips what is no base64, so what does not come out the same again was none.
+  return bytes.toString('base64') === text ? bytes : undefined;
+}
+
+function invalid(message: string): DomainError {
+  return new DomainError('invalid_request', message);
+}

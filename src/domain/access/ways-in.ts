@@ -1,0 +1,85 @@
+/** What gives a person access to a cluster: their role, each granted permission, each grant. */
+import type { Grant } from './grant.ts';
+import { isPermissionKey, keysIncluding, type PermissionKey, type Role } from './permission.ts';
+import type { GrantedPermission } from './permission-end.ts';
+
+/** As `Side`, whose file would bring what browsers do not have. */
+type Sides = readonly ('slurm' | 'kubernetes')[];
+
+export interface WayIn {
+  opens: 'see' | 'ssh' | 'ssh.admin' | 'kubernetes' | 'kubernetes.admin';
+  by: 'role' | 'permission' | 'grant';
+  /** The role, the permission, or the relation. */
+  name: string;
+  scope?: string;
+  roleId?: string;
+  grantId?: string;
+  since: string;
+  until?: string;
+}
+
+interface Membership {
+  role: Role;
+  granted: readonly GrantedPermission[];
+  updatedAt: string;
+}
+
+/** What each gate asks for, and what more of it is called. */
+const gates = [
+  { opens: 'see', key: 'clusters.read', side: undefined },
+  {
+    opens: 'ssh',
+    key: 'clusters.ssh',
+    side: 'slurm',
+    more: { opens: 'ssh.admin', key: 'clusters.ssh.admin' },
+  },
+  {
+    opens: 'kubernetes',
+    key: 'clusters.kubernetes',
+    side: 'kubernetes',
+    more: { opens: 'kubernetes.admin', key: 'clusters.kubernetes.admin' },
+  },
+] as const;
+
+/** `membership`: undefined for who is no member. */
+export function waysIn(sides: Sides, membership: Membership | undefined, grants: readonly Grant[]): WayIn[] {
+  return [...(membership ? byMembership(sides, membership) : []), ...grants.map(byGrant)];
+}
+
+function byMembership(sides: Sides, { role, granted, updatedAt: since }: Membership): WayIn[] {
+  return gates
+    .filter(({ side }) => side === undefined || sides.includes(side))
+    .flatMap((gate): WayIn[] => {
+      const more = 'more' in gate ? gate.more : undefined;
+      if (role !== 'member') return [{ opens: (more ?? gate).opens, by: 'role', name: role, since }];
+      return granted
+        .filter(({ key }) => includes(key, gate.key))
+        .map(({ key, expiresAt }) => {
+          const opens = more && includes(key, more.key) ? more.opens : gate.opens;
+          return {
+            opens,
+            by: 'permission',
+            name: key,
+            since,
+            ...(expiresAt !== null && { until: expiresAt }),
+          };
+        });
+    });
+}
+
+function includes(key: string, wanted: PermissionKey): boolean {
+  return isPermissionKey(key) && keysIncluding(wanted).includes(key);
+}
+
+function byGrant({ id, relation, scope, roleId, grantedAt, expiresAt }: Grant): WayIn {
+  return {
+    opens: relation === 'kubernetes.admin' ? 'kubernetes.admin' : 'kubernetes',
+    by: 'grant',
+    name: relation,
+    grantId: id,
+    since: grantedAt,
+    ...(scope !== null && { scope }),
+    ...(roleId !== null && { roleId }),
+    ...(expiresAt !== null && { until: expiresAt }),
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * The audit trail's chain: each entry's hash covers the entry and the hash before it, so that nothing in the past can
+ * be changed, dropped or put in without every later hash changing too. Anyone with the entries can check it.
+ */
+import { createHash } from 'node:crypto';
+import type { SessionUses, SshSession } from '../access/ssh-session.ts';
+import { isSigned } from './head.ts';
+import { type AuditRecord, auditText, redactionTextOf } from './text.ts';
+
+/** What is handed in to be written down; its place in the chain is given then. */
+export interface AuditEntry {
+  /** RFC 3339; left out: the time of the transaction. */
+  at?: string;
+  actorUserId: string;
+  commandId?: string | null | undefined;
+  operation: string;
+  target: string;
+  organizationId?: string | null | undefined;
+  clusterId?: string | null | undefined;
+  /** The person it was done to. */
+  subjectUserId?: string | null | undefined;
+  reason: string;
+  /** Left out: it came over no network. */
+  sourceAddress?: string;
+  /** `done`, or `refused: ` and the error code. */
+  result: string;
+  /** What changed, for people. */
+  details?: string | undefined;
+}
+
+/** An entry about a session of the gateway: it happened before it is written down. */
+export type SessionEntry = AuditEntry & {
+  at: string;
+  clusterId: string;
+  /** What it tells of, where it is the opening or the end of one. */
+  session?: SshSession;
+  /** At its end, where that is known. */
+  uses?: SessionUses;
+};
+
+/** The hash of an entry, from the one before it ('' for the first): SHA-256, as `sha256:` and hex. */
+export function auditHash(previous: string, entry: AuditRecord): string {
+  return `sha256:${createHash('sha256').update(auditText(previous, entry)).digest('hex')}`;
+}
+
+/**
+ * That texts of an entry were replaced, as when a person is erased. The entry keeps its hash and so its place in the chain,
+ * and the installation's key signs what the entry says now: without that key, no text can be replaced, or replaced again.
+ */
+export interface Redaction {
+  /** RFC 3339. */
+  at: string;
+  /** Whether it is there because the chain broke at this entry, and an operator on the host accepted that. */
+  accepted?: true;
+  /** As `auditPublicKey` writes keys. */
+  key: string;
+  /** Ed25519 over `redactionText`, base64. */
+  signature: string;
+}
+
+export type ChainedEntry = AuditRecord & { hash: string; redaction?: Redaction | null | undefined };
+
+/** What is signed of a redaction. */
+export function redactionText(
+  previous: string,
+  entry: ChainedEntry,
+  { at, accepted }: Pick<Redaction, 'at' | 'accepted'>,
+): string {
+  return redactionTextOf({ ...entry, previous, now: auditHash('', entry), at, accepted });
+}
+
+/**
+ * The first entry that does not follow from the one before it; undefined when all do. `previous` is the last good one.
+ * `isTrusted`: whether redactions signed with a key count; left out: with any.
+ */
+export function findBreak<E extends ChainedEntry>(
+  previous: { seq: number; hash: string },
+  entries: readonly E[],
+  isTrusted: (key: string) => boolean = () => true,
+): E | undefined {
+  let last = previous;
+  for (const entry of entries) {
+    if (!isNext(last.seq, entry) || !follows(last.hash, entry, isTrusted)) return entry;
+    last = entry;
+  }
+  return undefined;
+}
+
+/** Whether no entry is missing before it; where a break was accepted, entries may be. */
+function isNext(last: number, { seq, redaction }: ChainedEntry): boolean {
+  return redaction?.accepted ? seq > last : seq === last + 1;
+}
+
+function follows(previous: string, entry: ChainedEntry, isTrusted: (key: string) => boolean): boolean {
+  const { redaction } = entry;
+  if (!redaction) return entry.hash === auditHash(previous, entry);
+  return isTrusted(redaction.key) && isSigned(redactionText(previous, entry, redaction), redaction);
+}

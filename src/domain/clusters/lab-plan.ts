@@ -1,0 +1,381 @@
+/**
+ * From the installation as it is to the one a lab file describes, as data. What the file names is set; what it leaves
+ * out stays, unless it is to be pruned. Planning again after the steps were taken gives none.
+ */
+import type { Role } from '../access/permission.ts';
+import { DomainError } from '../error.ts';
+import { foldEmail } from '../people/email.ts';
+import { restartsForPeople } from '../slurm/settings.ts';
+import {
+  checkDriver,
+  type Lab,
+  type LabCluster,
+  LabError,
+  type LabGrant,
+  type LabMember,
+  type LabOrganization,
+  type LabUser,
+} from './lab.ts';
+
+type Action = 'create' | 'update' | 'remove';
+
+/** One step. An update carries only what changes, besides what names the thing. */
+export type LabStep = { action: Action; name: string; details: string } & (
+  | { kind: 'person'; person: LabUser }
+  | { kind: 'organization'; organization: Partial<LabOrganization> & { slug: string } }
+  | { kind: 'member'; organization: string; member: Partial<LabMember> & { email: string } }
+  | { kind: 'cluster'; cluster: Partial<LabCluster> & { name: string } }
+  | { kind: 'grant'; grant: LabGrant }
+);
+
+export interface PlanOptions {
+  prune: boolean;
+  /** Milliseconds since 1970. */
+  now: number;
+  /** Addresses of deactivated accounts. Whom only a grant that has ended names stays as they are. */
+  deactivated?: ReadonlySet<string>;
+}
+
+/**
+ * The steps, in an order in which each can be taken: what others need first, removals last. Throws `invalid_request`
+ * for what the file must not ask, `invalid_state` for what cannot be changed any more.
+ */
+export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabStep[] {
+  if (options.prune && Object.keys(wanted).length === 0) {
+    throw new DomainError(
+      'invalid_request',
+      'The file is empty: pruning with it would take everything away.',
+    );
+  }
+  const steps = [
+    ...people(current, wanted, options),
+    ...organizations(current, wanted),
+    ...members(current, wanted),
+    ...clusters(current, wanted),
+    ...grants(current, wanted, options.now),
+  ];
+  return options.prune ? [...steps, ...removals(current, wanted)] : steps;
+}
+
+function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): LabStep[] {
+  const known = new Map((current.users ?? []).map((user) => [key(user.email), user]));
+  const steps: (LabStep & { kind: 'person' })[] = [];
+  for (const user of wanted.users ?? []) {
+    const email = key(user.email);
+    const before = known.get(email);
+    if (!before) {
+      const details = joinDetails(
+        user.name,
+        user.staff?.length ? `staff keys ${user.staff.join(', ')}` : undefined,
+      );
+      steps.push({ action: 'create', kind: 'person', name: email, details, person: user });
+      known.set(email, user);
+      continue;
+    }
+    const name = user.name !== undefined && user.name !== before.name ? user.name : undefined;
+    const staff = user.staff && !sameSet(user.staff, before.staff) ? user.staff : undefined;
+    if (name === undefined && staff === undefined) continue;
+    const details = joinDetails(
+      name && change('name', before.name, name),
+      staff && change('staff keys', set(before.staff), set(staff)),
+    );
+    const person = {
+      email,
+      ...(name === undefined ? {} : { name }),
+      ...(staff === undefined ? {} : { staff }),
+    };
+    steps.push({ action: 'update', kind: 'person', name: email, details, person });
+  }
+  const named = [
+    ...(wanted.organizations ?? [])
+      .flatMap((organization) => organization.members ?? [])
+      .map(({ email }) => email),
+    // A grant's person has an account even if the grant has ended.
+    ...(wanted.grants ?? [])
+      .filter((grant) => isLive(grant, now) || !deactivated?.has(key(grant.user)))
+      .map(({ user }) => user),
+  ];
+  for (const name of new Set(named.map(key))) {
+    if (known.has(name)) continue;
+    steps.push({ action: 'create', kind: 'person', name, details: '', person: { email: name } });
+  }
+  // New operators before old ones step down.
+  const isOperator = (step: (typeof steps)[number]) => step.person.staff?.includes('staff.operate') ?? false;
+  return steps.sort((a, b) => Number(isOperator(b)) - Number(isOperator(a)));
+}
+
+function organizations(current: Lab, wanted: Lab): LabStep[] {
+  const known = new Map((current.organizations ?? []).map((one) => [one.slug, one]));
+  return (wanted.organizations ?? []).flatMap((organization, index): LabStep[] => {
+    const { slug, autoJoinDomains } = organization;
+    const before = known.get(slug);
+    const common = { kind: 'organization' as const, name: slug };
+    if (!before) {
+      if (!organization.members?.some((member) => member.role === 'owner')) {
+        throw new LabError(`Organization ${slug} needs an owner.`, ['organizations', index]);
+      }
+      const details = joinDetails(organization.name, autoJoinDomains && `domains ${set(autoJoinDomains)}`);
+      return [{ action: 'create', ...common, details, organization }];
+    }
+    const name = organization.name === before.name ? undefined : organization.name;
+    const domains =
+      autoJoinDomains && !sameSet(autoJoinDomains.map(key), before.autoJoinDomains)
+        ? autoJoinDomains
+        : undefined;
+    if (name === undefined && domains === undefined) return [];
+    const details = joinDetails(
+      name && change('name', before.name, name),
+      domains && change('domains', set(before.autoJoinDomains), set(domains)),
+    );
+    const changed = {
+      slug,
+      ...(name === undefined ? {} : { name }),
+      ...(domains === undefined ? {} : { autoJoinDomains: domains }),
+    };
+    return [{ action: 'update', ...common, details, organization: changed }];
+  });
+}
+
+function members(current: Lab, wanted: Lab): LabStep[] {
+  const steps: LabStep[] = [];
+  for (const { slug, members: list = [] } of wanted.organizations ?? []) {
+    const organization = (current.organizations ?? []).find((one) => one.slug === slug);
+    const known = new Map((organization?.members ?? []).map((member) => [key(member.email), member]));
+    for (const member of list) {
+      const step = memberStep(slug, known.get(key(member.email)), member);
+      if (step) steps.push(step);
+    }
+  }
+  // Names that are asked for come before names that are made up; new owners before old ones step down.
+  return steps.sort((a, b) => order(a) - order(b));
+}
+
+function order(step: LabStep): number {
+  if (step.kind !== 'member') return 0;
+  if (step.action === 'create') return step.member.username === undefined ? 1 : 0;
+  return step.member.role === 'owner' ? 2 : 3;
+}
+
+function memberStep(slug: string, before: LabMember | undefined, member: LabMember): LabStep | undefined {
+  const email = key(member.email);
+  const common = { kind: 'member' as const, organization: slug, name: `${slug}/${email}` };
+  const granted = grantable(member.role, member.permissions);
+  if (!before) {
+    const details = joinDetails(
+      `role ${member.role}`,
+      member.username && `username ${member.username}`,
+      granted?.length ? set(granted) : undefined,
+    );
+    const { permissions: _, ...rest } = member;
+    return {
+      action: 'create',
+      ...common,
+      details,
+      member: { ...rest, email, ...(granted ? { permissions: granted } : {}) },
+    };
+  }
+  const role = member.role === before.role ? undefined : member.role;
+  const username = member.username === before.username ? undefined : member.username;
+  const had = before.role === 'member' ? before.permissions : [];
+  const permissions = granted && !sameSet(granted, had) ? granted : undefined;
+  if (role === undefined && username === undefined && permissions === undefined) return undefined;
+  const details = joinDetails(
+    role && change('role', before.role, role),
+    username && change('username', before.username, username),
+    permissions && change('permissions', set(had), set(permissions)),
+  );
+  const changed = {
+    email,
+    ...(role === undefined ? {} : { role }),
+    ...(username === undefined ? {} : { username }),
+    ...(permissions === undefined ? {} : { permissions }),
+  };
+  return { action: 'update', ...common, details, member: changed };
+}
+
+/** An owner or admin holds every permission, so that there is nothing to grant. */
+function grantable(role: Role, permissions: LabMember['permissions']): LabMember['permissions'] {
+  return role === 'member' ? permissions : undefined;
+}
+
+function clusters(current: Lab, wanted: Lab): LabStep[] {
+  const known = new Map((current.clusters ?? []).map((one) => [one.name, { reservedNodes: 0, ...one }]));
+  const slugs = new Set(
+    [...(current.organizations ?? []), ...(wanted.organizations ?? [])].map((one) => one.slug),
+  );
+  return (wanted.clusters ?? []).flatMap((cluster, index): LabStep[] => {
+    const { name, organization } = cluster;
+    if (!slugs.has(organization)) {
+      throw new LabError(`Cluster ${name} names the organization ${organization}, which does not exist.`, [
+        'clusters',
+        index,
+        'organization',
+      ]);
+    }
+    const before = known.get(name);
+    const common = { kind: 'cluster' as const, name };
+    if (!before) {
+      const details = joinDetails(
+        cluster.scheduler && `scheduler ${cluster.scheduler}`,
+        `organization ${organization}`,
+        restartsForPeople(cluster.slurm),
+      );
+      return [{ action: 'create', ...common, details, cluster }];
+    }
+    for (const field of ['id', 'organization', 'scheduler'] as const) {
+      const asked = field === 'id' ? cluster.id?.toLowerCase() : cluster[field];
+      if (asked === undefined || asked === before[field]) continue;
+      throw new DomainError(
+        'invalid_state',
+        `Cluster ${name} has the ${field} ${before[field] ?? 'none'}, which cannot change to ${asked}. Release it and add another.`,
+      );
+    }
+    const changed: Partial<LabCluster> = {};
+    for (const field of ['site', 'reservedNodes', 'simulated', 'slurm', 'kubernetes'] as const) {
+      if (cluster[field] !== undefined && !isSame(cluster[field], before[field]))
+        Object.assign(changed, { [field]: cluster[field] });
+    }
+    if (Object.keys(changed).length === 0) return [];
+    checkDriver({ ...before, ...changed });
+    const details = joinDetails(
+      `new settings: ${Object.keys(changed).join(', ')}`,
+      restartsForPeople(changed.slurm),
+    );
+    return [{ action: 'update', ...common, details, cluster: { name, ...changed } }];
+  });
+}
+
+function grants(current: Lab, wanted: Lab, now: number): LabStep[] {
+  const steps: LabStep[] = [];
+  const known = new Map((current.grants ?? []).map((grant) => [grantKey(grant), grant]));
+  const names = new Set(
+    [...(current.clusters ?? []), ...(wanted.clusters ?? [])].map((cluster) => cluster.name),
+  );
+  for (const [index, grant] of (wanted.grants ?? []).entries()) {
+    if (!names.has(grant.cluster)) {
+      const at = ['grants', index, 'cluster'];
+      throw new LabError(`A grant names the cluster ${grant.cluster}, which does not exist.`, at);
+    }
+    if (!isLive(grant, now)) continue;
+    const before = known.get(grantKey(grant));
+    const common = { kind: 'grant' as const, name: grantName(grant), grant };
+    if (!before) {
+      const details = joinDetails(grant.expiresAt && `until ${grant.expiresAt}`);
+      steps.push({ action: 'create', ...common, details });
+    } else if (grant.expiresAt !== undefined && !isSameTime(grant.expiresAt, before.expiresAt)) {
+      const details = change('until', before.expiresAt, grant.expiresAt);
+      steps.push({ action: 'update', ...common, details });
+    }
+  }
+  return steps;
+}
+
+function removals(current: Lab, wanted: Lab): LabStep[] {
+  const action = 'remove' as const;
+  const wantedGrants = new Set((wanted.grants ?? []).map(grantKey));
+  const wantedClusters = new Set((wanted.clusters ?? []).map((cluster) => cluster.name));
+  const wantedMembers = new Map(
+    (wanted.organizations ?? []).map(({ slug, members: list = [] }) => [
+      slug,
+      new Set(list.map((one) => key(one.email))),
+    ]),
+  );
+  return [
+    ...(current.grants ?? [])
+      .filter((grant) => !wantedGrants.has(grantKey(grant)))
+      .map((grant) => ({
+        action,
+        kind: 'grant' as const,
+        name: grantName(grant),
+        details: 'revoked',
+        grant,
+      })),
+    ...(current.clusters ?? [])
+      .filter(({ name }) => !wantedClusters.has(name))
+      .map((cluster) => ({
+        action,
+        kind: 'cluster' as const,
+        name: cluster.name,
+        details: 'released',
+        cluster,
+      })),
+    ...(current.organizations ?? []).flatMap(({ slug, members: list = [] }) => {
+      // An organization that the file does not name keeps its people: the file says nothing of it.
+      const kept = wantedMembers.get(slug);
+      if (!kept) return [];
+      return list
+        .filter((member) => !kept.has(key(member.email)))
+        .map((member) => {
+          const name = `${slug}/${member.email}`;
+          return {
+            action,
+            kind: 'member' as const,
+            name,
+            details: `was ${member.role}`,
+            organization: slug,
+            member,
+          };
+        });
+    }),
+  ];
+}
+
+/** What a grant is of; only when it ends can differ. */
+function grantKey(grant: LabGrant): string {
+  return JSON.stringify([
+    key(grant.user),
+    grant.cluster,
+    grant.relation,
+    grant.namespace ?? '',
+    grant.roleId ?? '',
+  ]);
+}
+
+function grantName({ user, relation, cluster, namespace, roleId }: LabGrant): string {
+  const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
+  return `${key(user)} ${relation} on ${where}${roleId === undefined ? '' : ` as ${roleId}`}`;
+}
+
+function isLive({ expiresAt }: LabGrant, now: number): boolean {
+  return expiresAt === undefined || Date.parse(expiresAt) > now;
+}
+
+function isSameTime(a: string, b: string | undefined): boolean {
+  return b !== undefined && Date.parse(a) === Date.parse(b);
+}
+
+/** Emails are the same in any case. */
+function key(text: string): string {
+  return foldEmail(text);
+}
+
+function set(values: readonly string[] | undefined): string {
+  return [...new Set(values)].sort().join(', ') || 'none';
+}
+
+function sameSet(a: readonly string[], b: readonly string[] | undefined): boolean {
+  return set(a) === set(b);
+}
+
+/** Whether two settings say the same, in whatever order. */
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort()
+      .map(([name, inner]) => [name, sorted(inner)]),
+  );
+}
+
+function change(what: string, before: string | undefined, after: string): string {
+  return `${what} ${before ?? 'none'} → ${after}`;
+}
+
+function joinDetails(...parts: (string | undefined | '')[]): string {
+  return parts.filter(Boolean).join('; ');
+}

@@ -1,0 +1,180 @@
+/** The lab file: an installation described as data. */
+import { isWiderRole } from '../access/grant.ts';
+import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
+import { DomainError } from '../error.ts';
+import { isUuid } from '../id.ts';
+import { checkKubernetesSettings, type KubernetesSettings } from '../kubernetes/settings.ts';
+import { foldEmail } from '../people/email.ts';
+import type { StaffKey } from '../people/staff.ts';
+import { isUsername } from '../people/username.ts';
+import { checkSlurmSettings, type SlurmSettings } from '../slurm/settings.ts';
+import { isTime } from '../time.ts';
+import type { SimulatedSettings } from './simulated.ts';
+
+export interface LabUser {
+  email: string;
+  name?: string;
+  staff?: StaffKey[];
+}
+
+export interface LabMember {
+  email: string;
+  role: Role;
+  username?: string;
+  permissions?: PermissionKey[];
+}
+
+export interface LabOrganization {
+  slug: string;
+  name: string;
+  autoJoinDomains?: string[];
+  members?: LabMember[];
+}
+
+export interface LabCluster {
+  name: string;
+  id?: string;
+  organization: string;
+  site?: { id: string; name: string };
+  scheduler?: 'sunk' | 'kubernetes';
+  /** Nodes set aside for the organization; 0 ends the reservation. */
+  reservedNodes?: number;
+  simulated?: SimulatedSettings;
+  slurm?: SlurmSettings;
+  kubernetes?: KubernetesSettings;
+}
+
+export interface LabGrant {
+  user: string;
+  cluster: string;
+  relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
+  namespace?: string;
+  roleId?: string;
+  /** The role may give more than the relation. */
+  allowWiderRole?: boolean;
+  expiresAt?: string;
+}
+
+export interface Lab {
+  users?: LabUser[];
+  organizations?: LabOrganization[];
+  clusters?: LabCluster[];
+  grants?: LabGrant[];
+}
+
+/** Something in a lab that cannot be. */
+export class LabError extends DomainError {
+  /** Keys and numbers of items, from the outermost. */
+  readonly at: readonly (string | number)[];
+
+  constructor(message: string, at: readonly (string | number)[]) {
+    super('invalid_request', message);
+    this.at = at;
+  }
+}
+
+/**
+ * Throws a `LabError` for the first thing in a lab that cannot be, beyond the shape of the file. What it means
+ * for an installation is for `planLab` to say.
+ */
+export function checkLab(lab: Lab): void {
+  const [users, slugs, domains] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  for (const [index, user] of (lab.users ?? []).entries())
+    once(users, foldEmail(user.email), 'user', ['users', index]);
+  for (const [index, organization] of (lab.organizations ?? []).entries()) {
+    const at = ['organizations', index];
+    once(slugs, organization.slug, 'organization', at);
+    for (const domain of organization.autoJoinDomains ?? [])
+      once(domains, foldEmail(domain), 'autoJoinDomains entry', [...at, 'autoJoinDomains']);
+    checkMembers(organization, at);
+  }
+  const [names, ids] = [new Set<string>(), new Set<string>()];
+  for (const [index, cluster] of (lab.clusters ?? []).entries()) {
+    const at = ['clusters', index];
+    const { name, id } = cluster;
+    once(names, name, 'cluster', at);
+    if (id !== undefined) {
+      if (!isUuid(id)) throw new LabError(`Cluster ${name}: the id ${id} is not a UUID.`, [...at, 'id']);
+      once(ids, id.toLowerCase(), 'cluster id', [...at, 'id']);
+    }
+    checkClusterAt(cluster, at);
+  }
+  const grants = new Set<string>();
+  for (const [index, grant] of (lab.grants ?? []).entries()) checkGrant(grant, grants, ['grants', index]);
+}
+
+function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (string | number)[]): void {
+  const [emails, usernames] = [new Set<string>(), new Set<string>()];
+  for (const [index, { email, username, permissions }] of members.entries()) {
+    const here = [...at, 'members', index];
+    once(emails, foldEmail(email), `member of ${slug}`, here);
+    if (username !== undefined) {
+      if (!isUsername(username))
+        throw new LabError(
+          `"${username}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
+          [...here, 'username'],
+        );
+      once(usernames, username, `username in ${slug}`, [...here, 'username']);
+    }
+    const unknown = permissions?.find((permission) => !isPermissionKey(permission));
+    if (unknown) throw new LabError(`${unknown} is not a permission.`, [...here, 'permissions']);
+  }
+}
+
+function checkClusterAt(cluster: LabCluster, at: readonly (string | number)[]): void {
+  try {
+    checkDriver(cluster);
+    const types = cluster.simulated?.storage?.types ?? [];
+    if (types.includes('nfs') && types.length > 1)
+      throw invalid(`Cluster ${cluster.name}: NFS storage excludes Ceph and WEKA.`);
+  } catch (error) {
+    throw error instanceof DomainError ? new LabError(error.message, at) : error;
+  }
+}
+
+function checkGrant(grant: LabGrant, seen: Set<string>, at: readonly (string | number)[]): void {
+  const { user, cluster, relation, namespace, roleId, expiresAt } = grant;
+  const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
+  once(seen, `${foldEmail(user)} ${relation} on ${where}${roleId ? ` as ${roleId}` : ''}`, 'grant', at);
+  if (!grant.allowWiderRole && isWiderRole(grant))
+    throw new LabError(
+      `The grant to ${user} is ${relation}, and its roleId ${roleId} gives more than that. Give the relation that is meant, or set allowWiderRole: true.`,
+      at,
+    );
+  if (expiresAt !== undefined && !isTime(expiresAt))
+    throw new LabError(
+      `A grant's expiresAt is "${expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,
+      [...at, 'expiresAt'],
+    );
+}
+
+/** A cluster is simulated, or real. Throws `invalid_request`. */
+export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: LabCluster): void {
+  if (!simulated && !slurm && !kubernetes) {
+    throw invalid(`Cluster ${name} needs a section that says what it is: simulated, slurm, kubernetes.`);
+  }
+  if (simulated && (slurm || kubernetes)) {
+    throw invalid(`Cluster ${name} is simulated, or has slurm and kubernetes sections, not both.`);
+  }
+  if (slurm) {
+    if (scheduler === 'kubernetes') {
+      throw invalid(`Cluster ${name} has a slurm section, so that its scheduler is sunk.`);
+    }
+    checkSlurmSettings(name, slurm);
+  }
+  if (kubernetes) {
+    if (scheduler === 'sunk' && !slurm) {
+      throw invalid(`Cluster ${name} has the scheduler sunk, which needs a slurm section.`);
+    }
+    checkKubernetesSettings(name, kubernetes);
+  }
+}
+
+function once(seen: Set<string>, value: string, what: string, at: readonly (string | number)[]): void {
+  if (seen.has(value)) throw new LabError(`The ${what} ${value} is there twice.`, at);
+  seen.add(value);
+}
+
+function invalid(message: string): DomainError {
+  return new DomainError('invalid_request', message);
+}

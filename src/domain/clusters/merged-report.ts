@@ -1,0 +1,161 @@
+/** What the sides of a cluster last said, put together when it is read. Undefined: it is not known. */
+import { isRecent } from '../access/list.ts';
+import type { ConditionReport, MachineReport, SideReport, StorageReport } from '../access/manifest.ts';
+import type { Side } from './side.ts';
+
+/** One side of a cluster, as it is on record. Times in ms since 1970. */
+export interface SideState {
+  side: Side;
+  /** The last observation that succeeded; undefined before the first. */
+  observation: { observedAt: number; report: SideReport } | undefined;
+  /** Why the last attempt to observe it failed, and since when they fail; undefined when it did not. */
+  observeFailure: { since: number; message: string } | undefined;
+  /** Why it is not as it should be; undefined when nothing stands in the way. */
+  applyFailure: string | undefined;
+}
+
+/** What is known of a cluster as a whole. */
+export interface ClusterReport extends Pick<SideReport, 'scheduler' | 'storage' | 'kubernetes'> {
+  /** The last observation of any side, in ms since 1970; undefined before the first. */
+  observedAt: number | undefined;
+  /** Everything that must be mended by a person; null when nothing must. */
+  failure: string | null;
+}
+
+/** Only what was said lately counts, and a side that could not be asked since does not say that it works. */
+export function mergeSides(states: readonly SideState[], now: number): ClusterReport {
+  const recent = new Map(states.flatMap((state) => recentReport(state, now)));
+  const [slurm, kubernetes] = [recent.get('slurm'), recent.get('kubernetes')];
+  const hasSlurm = states.some(({ side }) => side === 'slurm');
+  const scheduler = (hasSlurm ? slurm : kubernetes)?.scheduler;
+  const storage = mergeStorage(slurm?.storage, kubernetes?.storage);
+  const api = kubernetes?.kubernetes ?? slurm?.kubernetes;
+  const observed = states.flatMap(({ observation }) => observation?.observedAt ?? []);
+  return {
+    observedAt: observed.length === 0 ? undefined : Math.max(...observed),
+    failure: [...new Set(states.flatMap((state) => troublesOf(state)))].join(' ') || null,
+    ...(scheduler ? { scheduler } : {}),
+    ...(storage ? { storage } : {}),
+    ...(api ? { kubernetes: api } : {}),
+  };
+}
+
+function recentReport(state: SideState, now: number): [Side, SideReport][] {
+  const { side, observation, observeFailure, applyFailure } = state;
+  if (!observation || !isRecent(observation.observedAt, now)) return [];
+  const report = withGenerations(observation.report);
+  // Slurm's reports say themselves which of its hosts are away; an API server is one host.
+  if (side === 'kubernetes' && observeFailure) return [[side, unreachable(report, observeFailure)]];
+  return [[side, applyFailure === undefined ? report : withMessage(report, applyFailure)]];
+}
+
+/** A condition is about the configuration that was in force on its side. */
+function withGenerations(report: SideReport): SideReport {
+  const { desiredGeneration: observedGeneration } = report;
+  return withConditions(report, (condition) => ({ observedGeneration, ...condition }));
+}
+
+function unreachable(
+  report: SideReport,
+  { since, message }: NonNullable<SideState['observeFailure']>,
+): SideReport {
+  const { kubernetes } = report;
+  const unknown = withConditions(report, ({ observedGeneration = 0 }) => ({
+    status: 'Unknown',
+    observedGeneration,
+    reason: 'ApiUnreachable',
+    message,
+    lastTransitionTime: new Date(since).toISOString(),
+  }));
+  return { ...unknown, ...(kubernetes ? { kubernetes: { ...kubernetes, ready: false } } : {}) };
+}
+
+/** It works; what does not may be about some people only. */
+function withMessage(report: SideReport, added: string): SideReport {
+  const { scheduler } = report;
+  if (scheduler?.ready?.status !== 'True') return report;
+  const message = [...new Set([scheduler.ready.message ?? added, added])].join(' ');
+  return { ...report, scheduler: { ...scheduler, ready: { ...scheduler.ready, message } } };
+}
+
+function withConditions(
+  report: SideReport,
+  change: (condition: ConditionReport) => ConditionReport,
+): SideReport {
+  const { scheduler, storage } = report;
+  return {
+    ...report,
+    ...(scheduler?.ready ? { scheduler: { ...scheduler, ready: change(scheduler.ready) } } : {}),
+    ...(storage?.ready ? { storage: { ...storage, ready: change(storage.ready) } } : {}),
+  };
+}
+
+/** Why changes do not come into force on one side; null when nothing stands in their way. */
+export function sideFailure(state: SideState): string | null {
+  return [...new Set(faultsOf(state))].join(' ') || null;
+}
+
+/** What a person must mend on one side, also where changes come into force; null when nothing. */
+export function sideTrouble(state: SideState): string | null {
+  return [...new Set(troublesOf(state))].join(' ') || null;
+}
+
+/** Nothing else is wrong, and the scheduler does not work all the same: a daemon or its host is down. */
+export function schedulerTrouble(state: SideState): ConditionReport | undefined {
+  const ready = state.observation?.report.scheduler?.ready;
+  const isTrouble = ready !== undefined && ready.status !== 'True' && ready.reason !== beginning;
+  return isTrouble && faultsOf(state).length === 0 ? ready : undefined;
+}
+
+/** The reason of a scheduler that was never ready yet. */
+const beginning = 'Provisioning';
+
+function troublesOf(state: SideState): string[] {
+  const trouble = schedulerTrouble(state);
+  return trouble
+    ? [trouble.message ?? `It is not ready: ${trouble.reason ?? 'it does not say why'}.`]
+    : faultsOf(state);
+}
+
+function faultsOf({ observation, observeFailure, applyFailure }: SideState): string[] {
+  const faults = observeFailure ? [observeFailure.message] : [observation?.report.failure, applyFailure];
+  return faults.filter((fault) => typeof fault === 'string');
+}
+
+/**
+ * A machine that both know by the same name is one: what Slurm says of it, and of the rest what Kubernetes does. Who holds
+ * its GPUs only Slurm knows: for Kubernetes Slurm's own pod does, all the time.
+ */
+export function mergeMachines(
+  slurm: readonly MachineReport[],
+  kubernetes: readonly MachineReport[],
+): MachineReport[] {
+  const merged = new Map<string, MachineReport>();
+  for (const machine of slurm) merged.set(machine.name, machine);
+  for (const machine of kubernetes) {
+    const known = merged.get(machine.name);
+    const { gpusInUse: _pods, reason: _node, ...hardware } = machine;
+    merged.set(machine.name, known ? { ...hardware, ...known } : machine);
+  }
+  return [...merged.values()];
+}
+
+/** What one of them has, the cluster has. What neither has, and one could not say, is not known. */
+function mergeStorage(
+  slurm: StorageReport | undefined,
+  kubernetes: StorageReport | undefined,
+): StorageReport | undefined {
+  if (!slurm || !kubernetes) return slurm ?? kubernetes;
+  const has = (type: 'ceph' | 'weka' | 'nfs') => {
+    if (slurm[type] || kubernetes[type]) return true;
+    return slurm[type] === undefined || kubernetes[type] === undefined ? undefined : false;
+  };
+  const [ceph, weka, nfs] = [has('ceph'), has('weka'), has('nfs')];
+  return {
+    ...slurm,
+    ...kubernetes,
+    ...(ceph === undefined ? {} : { ceph }),
+    ...(weka === undefined ? {} : { weka }),
+    ...(nfs === undefined ? {} : { nfs: nfs && !ceph && !weka }),
+  };
+}

@@ -1,0 +1,272 @@
+/**
+ * Who may do what on a Kubernetes cluster, as RBAC bindings, and what to change for that. Each organization permission
+ * and each grant is a binding of its own, so that taking one away never touches what another gives.
+ */
+import { effectivePermissions, type Role } from '../access/permission.ts';
+
+/** A person, and the names by which an issuer's tokens may call them. */
+interface KubernetesPerson {
+  userId: string;
+  email: string;
+  preferredUsername: string | null;
+  /** At the issuer that the API server trusts. */
+  subjects: readonly string[];
+}
+
+/** What people hold on one cluster at a moment. */
+export interface KubernetesAccess {
+  members: readonly (KubernetesPerson & { role: Role; permissions: readonly string[] })[];
+  grants: readonly (KubernetesPerson & {
+    grantId: string;
+    relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
+    /** A namespace; null: the whole cluster. */
+    scope: string | null;
+    roleId: string | null;
+  })[];
+}
+
+/** How the API server makes a person's name of a token. */
+export interface UsernameRule {
+  claim: string;
+  /** As the API server's `--oidc-username-prefix`; undefined: its default. */
+  prefix: string | undefined;
+  issuer: string;
+}
+
+export interface Binding {
+  name: string;
+  /** Null: a ClusterRoleBinding. */
+  namespace: string | null;
+  /** A ClusterRole. */
+  role: string;
+  /** Names of users, sorted. */
+  subjects: readonly string[];
+  labels: Readonly<Record<string, string>>;
+}
+
+/** One of our bindings as found in the cluster. Others may have changed anything in it. */
+export interface FoundBinding {
+  name: string;
+  namespace: string | null;
+  uid: string;
+  resourceVersion: string;
+  roleRef: { apiGroup?: string; kind?: string; name?: string };
+  subjects: readonly { apiGroup?: string; kind?: string; name?: string; namespace?: string }[];
+  labels: Readonly<Record<string, string>>;
+}
+
+export const rbacGroup = 'rbac.authorization.k8s.io';
+
+/** The labels by which we know our own; nothing without both is ever changed. */
+export function ownLabels(clusterId: string): Record<string, string> {
+  return { 'app.kubernetes.io/managed-by': 'andromeda', 'andromeda/cluster': clusterId };
+}
+
+/** How the names of ours begin: with the cluster's ID, so that no other installation has such a one. */
+function ownPrefix(clusterId: string): string {
+  return `andromeda.${clusterId}.`;
+}
+
+/**
+ * Whether a binding is ours: by both labels, or by its name and one of our labels, where the others were removed.
+ * `suspect`: it has such a name but none of our labels, and may belong to another owner.
+ */
+export function ownership(
+  { name, labels }: Pick<FoundBinding, 'name' | 'labels'>,
+  clusterId: string,
+): 'ours' | 'suspect' | 'foreign' {
+  const own = Object.entries(ownLabels(clusterId));
+  if (own.every(([label, value]) => labels[label] === value)) return 'ours';
+  if (!name.startsWith(ownPrefix(clusterId))) return 'foreign';
+  const isMarked = own.some(([label, value]) => labels[label] === value) || 'andromeda/user' in labels;
+  return isMarked ? 'ours' : 'suspect';
+}
+
+/** The ClusterRoles that relations stand for, in a namespace and for a whole cluster. */
+export const relationRoles = {
+  'kubernetes.viewer': { namespace: 'view', cluster: 'view' },
+  'kubernetes.developer': { namespace: 'edit', cluster: 'edit' },
+  'kubernetes.admin': { namespace: 'admin', cluster: 'cluster-admin' },
+} as const;
+
+/** The ClusterRoles that are bound where no grant has a `role_id`; each includes those before it. */
+export const boundRoles = ['view', 'edit', 'admin', 'cluster-admin'] as const;
+
+/** The claims that we know of a person. */
+export const knownClaims: readonly string[] = ['email', 'sub', 'preferred_username'];
+
+/** The bindings that should exist. A person without a name at the API server yet, as before a first sign-in, has none. */
+export function wantedBindings(clusterId: string, access: KubernetesAccess, rule: UsernameRule): Binding[] {
+  const wanted: Binding[] = [];
+  const add = (
+    person: KubernetesPerson,
+    id: string,
+    rest: Pick<Binding, 'namespace' | 'role'>,
+    labels: object,
+  ) => {
+    const subjects = usernames(person, rule);
+    if (subjects.length === 0) return;
+    const own = { ...ownLabels(clusterId), 'andromeda/user': person.userId, ...labels };
+    wanted.push({ name: ownPrefix(clusterId) + id, ...rest, subjects, labels: own });
+  };
+  for (const member of access.members) {
+    const role = memberRole(member);
+    if (role === undefined) continue;
+    add(member, `${member.userId}.${role}`, { namespace: null, role }, {});
+  }
+  for (const grant of access.grants) {
+    const { grantId, scope, roleId, relation } = grant;
+    const role = roleId ?? relationRoles[relation][scope === null ? 'cluster' : 'namespace'];
+    add(grant, grantId, { namespace: scope, role }, { 'andromeda/grant': grantId });
+  }
+  return wanted;
+}
+
+/** The ClusterRole that a member holds by their role and keys; undefined where that is none. */
+export function memberRole({
+  role,
+  permissions,
+}: Pick<KubernetesAccess['members'][number], 'role' | 'permissions'>): 'edit' | 'cluster-admin' | undefined {
+  const held = effectivePermissions(role, permissions);
+  if (!held.has('clusters.kubernetes')) return undefined;
+  return held.has('clusters.kubernetes.admin') ? 'cluster-admin' : 'edit';
+}
+
+/** The IDs of the permissions that people hold, whether or not they have a name at the API server yet. */
+export function permissionIds({ members, grants }: KubernetesAccess): string[] {
+  return [
+    ...members.flatMap((member) => {
+      const role = memberRole(member);
+      return role === undefined ? [] : [`${member.userId}.${role}`];
+    }),
+    ...grants.map(({ grantId }) => grantId),
+  ];
+}
+
+/** The ID of the permission that a binding of ours carries out. */
+export function permissionIdOf({ name }: Pick<Binding, 'name'>, clusterId: string): string {
+  return name.slice(ownPrefix(clusterId).length);
+}
+
+/** A person's names at the API server. Names under `system:` are reserved by Kubernetes: no person gets one. */
+function usernames(person: KubernetesPerson, { claim, prefix, issuer }: UsernameRule): string[] {
+  const before = prefix === '-' ? '' : (prefix ?? (claim === 'email' ? '' : `${issuer}#`));
+  return valuesOf(person, claim)
+    .filter((value) => value !== '')
+    .map((value) => before + value)
+    .filter((name) => !name.startsWith('system:'))
+    .sort();
+}
+
+function valuesOf(person: KubernetesPerson, claim: string): readonly string[] {
+  if (claim === 'email') return [person.email];
+  if (claim === 'sub') return person.subjects;
+  return claim === 'preferred_username' ? [person.preferredUsername ?? ''] : [];
+}
+
+/** What is as it should be, and what has to be done. */
+export interface BindingPlan {
+  /** There, as it should be. */
+  kept: Binding[];
+  remove: FoundBinding[];
+  /** A roleRef cannot change: the old one goes, then the new one comes. */
+  replace: { found: FoundBinding; binding: Binding }[];
+  repair: { found: FoundBinding; binding: Binding }[];
+  create: Binding[];
+  /** Gives way to one that gives the same person as much or more, once that is there. */
+  handOver: { found: FoundBinding; binding: Binding }[];
+  /** Wanted in a namespace that is not there, or is being deleted, by namespace. */
+  waiting: Map<string, Binding[]>;
+}
+
+/** `namespaces` says of each whether it takes something new; undefined where it is not known which there are. */
+export function planBindings(
+  wanted: readonly Binding[],
+  found: readonly FoundBinding[],
+  namespaces: ReadonlyMap<string, boolean> | undefined,
+): BindingPlan {
+  const plan: BindingPlan = {
+    kept: [],
+    remove: [],
+    replace: [],
+    repair: [],
+    create: [],
+    handOver: [],
+    waiting: new Map(),
+  };
+  const there = new Map(found.map((one) => [keyOf(one), one]));
+  for (const binding of wanted) {
+    const key = keyOf(binding);
+    const one = there.get(key);
+    there.delete(key);
+    if (one && hasRole(one, binding.role)) {
+      if (isAsWanted(one, binding)) plan.kept.push(binding);
+      else plan.repair.push({ found: one, binding });
+    } else if (binding.namespace !== null && namespaces && !namespaces.get(binding.namespace)) {
+      const others = plan.waiting.get(binding.namespace);
+      if (others) others.push(binding);
+      else plan.waiting.set(binding.namespace, [binding]);
+      if (one) plan.remove.push(one);
+    } else if (one) plan.replace.push({ found: one, binding });
+    else plan.create.push(binding);
+  }
+  const created = Map.groupBy(plan.create, ({ labels }) => labels['andromeda/user']);
+  for (const found of there.values()) {
+    const theirs = created.get(found.labels['andromeda/user']);
+    const binding = theirs?.find((one) => isSuccessor(one, found));
+    if (binding) plan.handOver.push({ found, binding });
+    else plan.remove.push(found);
+  }
+  return plan;
+}
+
+/**
+ * Whether a permission in the organization that is about to be bound gives the person of another one as much as that or
+ * more, as when they go from `edit` to `cluster-admin`. A grant is a cause of its own: one that ended ends at once.
+ */
+function isSuccessor(binding: Binding, found: FoundBinding): boolean {
+  const user = 'andromeda/user';
+  if (binding.namespace !== null || found.namespace !== null) return false;
+  if ('andromeda/grant' in binding.labels || 'andromeda/grant' in found.labels) return false;
+  if (binding.labels[user] === undefined || binding.labels[user] !== found.labels[user]) return false;
+  const before = found.roleRef.name ?? '';
+  return hasRole(found, before) && isAtLeast(binding.role, before) && isOnlyFor(found, binding.subjects);
+}
+
+/** Whether one of the roles that everyone knows includes another; what is not known includes nothing. */
+export function isAtLeast(role: string, other: string): boolean {
+  const ranks: readonly string[] = boundRoles;
+  return ranks.includes(other) && ranks.indexOf(role) >= ranks.indexOf(other);
+}
+
+/** Whether a role is known to give more than another. */
+export function isAbove(role: string, other: string): boolean {
+  return role !== other && isAtLeast(role, other);
+}
+
+/** Whether a binding has no subjects but these users. */
+function isOnlyFor({ subjects }: FoundBinding, names: readonly string[]): boolean {
+  return subjects.every(
+    ({ kind, apiGroup, name = '' }) => kind === 'User' && apiGroup === rbacGroup && names.includes(name),
+  );
+}
+
+export function keyOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>): string {
+  return `${namespace ?? ''}/${name}`;
+}
+
+export function hasRole({ roleRef }: FoundBinding, role: string): boolean {
+  return roleRef.apiGroup === rbacGroup && roleRef.kind === 'ClusterRole' && roleRef.name === role;
+}
+
+export function isAsWanted(found: FoundBinding, binding: Binding): boolean {
+  const { subjects } = found;
+  if (subjects.length !== binding.subjects.length) return false;
+  const names = subjects.map(({ name }) => name ?? '').sort();
+  const areUsers = subjects.every(({ kind, apiGroup }) => kind === 'User' && apiGroup === rbacGroup);
+  return (
+    areUsers &&
+    binding.subjects.every((name, index) => name === names[index]) &&
+    Object.entries(binding.labels).every(([label, value]) => found.labels[label] === value)
+  );
+}

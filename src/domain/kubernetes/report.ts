@@ -1,0 +1,216 @@
+/** What a Kubernetes API server says of a cluster, as a report says it: nodes as machines, storage, readiness. */
+import type { ConditionReport, MachineReport, StorageReport } from '../access/manifest.ts';
+import { cutText } from '../stored-text.ts';
+import { quantity } from './quantity.ts';
+
+export interface Node {
+  metadata: { name: string; labels?: Record<string, string> };
+  spec?: { unschedulable?: boolean };
+  status?: {
+    capacity?: Record<string, string>;
+    allocatable?: Record<string, string>;
+    conditions?: { type: string; status: string; message?: string }[];
+    nodeInfo?: { kubeletVersion?: string };
+  };
+}
+
+/** Extended resources that are GPUs, and the label that says of which model. */
+const gpus = [
+  { resource: 'nvidia.com/gpu', label: 'nvidia.com/gpu.product' },
+  { resource: 'amd.com/gpu', label: 'amd.com/gpu.product-name' },
+  { resource: 'gpu.intel.com/i915', label: 'gpu.intel.com/product' },
+  { resource: 'gpu.intel.com/xe', label: 'gpu.intel.com/product' },
+] as const;
+
+/** The resource by which a node offers its GPUs; undefined where it has none. */
+export function gpuOf({ status }: Node): (typeof gpus)[number] | undefined {
+  return gpus.find(({ resource }) => status?.capacity?.[resource] !== undefined);
+}
+
+/**
+ * A node as a machine. What a kubelet that is gone can no longer offer is still what the machine has. `use`: how much of
+ * each resource pods hold, by node; undefined where that is not known.
+ */
+export function machineOf(node: Node, use: PodUse | undefined): MachineReport {
+  const { metadata, spec, status } = node;
+  const { capacity = {}, allocatable = {}, conditions = [] } = status ?? {};
+  const readiness = conditions.find(({ type }) => type === 'Ready');
+  const state = readiness?.status ?? 'Unknown';
+  const isReady = state === 'True';
+  const cordoned = spec?.unschedulable === true;
+  const gpu = gpuOf(node);
+  const gpuModel = gpu && metadata.labels?.[gpu.label];
+  const gpuCount = gpu && quantity((isReady ? allocatable : capacity)[gpu.resource]);
+  const cpuCores = quantity(capacity['cpu']);
+  const memory = quantity(capacity['memory']);
+  const gpusInUse = gpu && use && (use.get(metadata.name)?.get(gpu.resource) ?? 0);
+  const reason = isReady ? (cordoned ? 'Cordoned: it takes no new pods' : undefined) : readiness?.message;
+  return {
+    name: metadata.name,
+    ready: isReady && !cordoned,
+    phase: `${isReady ? 'Ready' : state === 'False' ? 'NotReady' : 'Unknown'}${cordoned ? ',SchedulingDisabled' : ''}`,
+    ...(gpuModel === undefined ? {} : { gpuModel }),
+    ...(gpuCount === undefined ? {} : { gpuCount }),
+    ...(gpusInUse === undefined ? {} : { gpusInUse }),
+    ...(reason ? { reason: cutText(reason, mostReason) } : {}),
+    ...(cpuCores === undefined ? {} : { cpuCores: Math.floor(cpuCores) }),
+    ...(memory === undefined ? {} : { memoryGib: Math.floor(memory / 2 ** 30) }),
+  };
+}
+
+const mostReason = 200;
+
+/** A pod, as far as it says what it holds. */
+export interface Pod {
+  spec?: {
+    nodeName?: string;
+    containers?: PodContainer[];
+    initContainers?: (PodContainer & { restartPolicy?: string })[];
+  };
+  status?: { phase?: string };
+}
+
+interface PodContainer {
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
+}
+
+/** How much of each GPU resource pods hold, by node. */
+export type PodUse = Map<string, Map<string, number>>;
+
+/** Adds what pods hold: those that are on a node and have not ended. */
+export function addPods(use: PodUse, pods: readonly Pod[]): void {
+  for (const { spec, status } of pods) {
+    if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;
+    for (const { resource } of gpus) {
+      const held = heldBy(spec, resource);
+      if (held === 0) continue;
+      const onNode = use.get(spec.nodeName) ?? new Map<string, number>();
+      use.set(spec.nodeName, onNode.set(resource, (onNode.get(resource) ?? 0) + held));
+    }
+  }
+}
+
+/** As the scheduler counts: init containers run one after another before the others; sidecars (`Always`) keep running. */
+function heldBy(
+  { containers = [], initContainers = [] }: NonNullable<Pod['spec']>,
+  resource: string,
+): number {
+  const of = ({ resources }: PodContainer) =>
+    quantity(resources?.requests?.[resource] ?? resources?.limits?.[resource]) ?? 0;
+  let beside = 0;
+  let most = 0;
+  for (const one of initContainers) {
+    if (one.restartPolicy === 'Always') beside += of(one);
+    most = Math.max(most, beside + (one.restartPolicy === 'Always' ? 0 : of(one)));
+  }
+  return Math.max(most, beside + containers.reduce((sum, one) => sum + of(one), 0));
+}
+
+/** The oldest version that a node runs, as in `v1.34.1`; undefined without nodes. */
+export function oldestKubelet(nodes: readonly Node[]): string | undefined {
+  const versions = nodes.flatMap(({ status }) => status?.nodeInfo?.kubeletVersion ?? []);
+  return versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0];
+}
+
+interface RookObject {
+  metadata: { name: string; namespace?: string };
+  spec?: { quota?: unknown };
+  status?: {
+    phase?: string;
+    message?: string;
+    ceph?: { health?: string; details?: Record<string, { message?: string }> };
+  };
+}
+
+/** What was found of storage; undefined: it could not be asked for. Rook that is not there is no objects. */
+export interface StorageFacts {
+  cephClusters: readonly RookObject[] | undefined;
+  cephFilesystems: readonly RookObject[] | undefined;
+  subVolumeGroups: readonly RookObject[] | undefined;
+  storageClasses: readonly { provisioner: string }[] | undefined;
+  /** The sub-volume group that is the cluster's own. */
+  subVolumeGroup: string | undefined;
+}
+
+export function storageOf(facts: StorageFacts): StorageReport {
+  const { cephClusters, storageClasses } = facts;
+  const provisioners = storageClasses?.map(({ provisioner }) => provisioner);
+  const ceph = cephClusters && cephClusters.length > 0;
+  const weka = provisioners?.some((name) => name === 'csi.weka.io' || name.endsWith('.weka.io'));
+  const hasNfs = provisioners?.some((name) => /(^|[./-])nfs([./-]|$)/.test(name));
+  const report: StorageReport = {
+    ...(ceph === undefined ? {} : { ceph }),
+    ...(weka === undefined ? {} : { weka }),
+    // NFS excludes the others (contract, "Cluster options"): next to them it does not count as the cluster's storage.
+    ...(hasNfs === undefined ? {} : { nfs: hasNfs && !ceph && !weka }),
+  };
+  if (!ceph) return report;
+  const group = ownGroup(facts);
+  const quotaBytes = quantity(group?.spec?.quota);
+  const parts = [...cephClusters, ...(facts.cephFilesystems ?? []), ...(group ? [group] : [])];
+  return {
+    ...report,
+    ...(quotaBytes === undefined ? {} : { quotaBytes }),
+    ready: cephReadiness(parts, facts.cephFilesystems !== undefined),
+  };
+}
+
+/** Several groups are several owners': which is the cluster's must be said then. */
+function ownGroup({ subVolumeGroups, subVolumeGroup }: StorageFacts): RookObject | undefined {
+  if (subVolumeGroup !== undefined) {
+    return subVolumeGroups?.find(({ metadata }) => metadata.name === subVolumeGroup);
+  }
+  return subVolumeGroups?.length === 1 ? subVolumeGroups[0] : undefined;
+}
+
+/** Ready when every part is; else as the first that is not. Rook is `Ready` also while Ceph's own health is not good. */
+function cephReadiness(parts: readonly RookObject[], areAllReadable: boolean): ConditionReport {
+  const conditions = parts.map(partReadiness);
+  // Part of it may not be read: it is not known to be ready.
+  if (!areAllReadable) {
+    const message = 'Our credentials may not list the file systems of Rook.';
+    conditions.push({ status: 'Unknown', reason: 'NotReadable', message });
+  }
+  return (
+    conditions.find(({ status }) => status === 'False') ??
+    conditions.find(({ status }) => status === 'Unknown') ??
+    conditions.find(({ reason }) => reason === 'HEALTH_WARN') ?? { status: 'True', reason: 'Ready' }
+  );
+}
+
+function partReadiness({ metadata, status }: RookObject): ConditionReport {
+  const { phase, message, ceph } = status ?? {};
+  if (phase === undefined) {
+    return { status: 'Unknown', reason: 'NoStatus', message: `Rook says nothing of ${metadata.name} yet.` };
+  }
+  if (phase !== 'Ready') {
+    return { status: 'False', reason: phase, message: `${metadata.name}: ${message ?? phase}` };
+  }
+  const health = ceph?.health;
+  if (health !== 'HEALTH_WARN' && health !== 'HEALTH_ERR') return { status: 'True', reason: 'Ready' };
+  const details = Object.values(ceph?.details ?? {}).flatMap((detail) => detail.message ?? []);
+  return {
+    status: health === 'HEALTH_ERR' ? 'False' : 'True',
+    reason: health,
+    message: `${metadata.name}: ${details.slice(0, 5).join('; ') || health}`,
+  };
+}
+
+/** What `/readyz` says. Text with a line for each check where it is not ready. */
+export function apiReadiness(answer: { status: number; text: string }): ConditionReport {
+  if (answer.status === 200) return { status: 'True', reason: 'Ready' };
+  const failed = [...answer.text.matchAll(/^\[-\](\S+)/gm)].map(([, check]) => check);
+  if (answer.status === 500) {
+    const checks = failed.length > 0 ? ` Checks that fail: ${failed.slice(0, 10).join(', ')}.` : '';
+    return {
+      status: 'False',
+      reason: 'NotReady',
+      message: `The API server says that it is not ready.${checks}`,
+    };
+  }
+  return {
+    status: 'Unknown',
+    reason: 'ReadinessUnknown',
+    message: `The API server does not say whether it is ready (${answer.status}).`,
+  };
+}

@@ -1,0 +1,109 @@
+/** What a Kubernetes API server refuses, and what that means: the same status stands for several things. */
+import { shortText } from '../stored-text.ts';
+
+export interface StatusBody {
+  reason?: string;
+  message?: string;
+  details?: {
+    name?: string;
+    kind?: string;
+    causes?: { reason?: string; message?: string; field?: string }[];
+  };
+}
+
+interface Refusal {
+  status: number;
+  method: string;
+  path: string;
+  /** A Status, or plain text. */
+  body: StatusBody | string;
+}
+
+/** A right that RBAC gives, as a rule names it. */
+export interface Right {
+  verb: string;
+  /** Empty: the core group. */
+  group: string;
+  resource: string;
+  /** The only object that it is about. */
+  name?: string;
+}
+
+export class KubernetesError extends Error {
+  override readonly name = 'KubernetesError';
+  readonly status: number;
+  readonly body: StatusBody;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor({ status, method, path, body }: Refusal, retryAfterSeconds?: number) {
+    const known = typeof body === 'string' ? { message: body.trim() } : (body ?? {});
+    super(`${method} ${path}: ${status} ${shortened(known.message ?? '')}`);
+    this.status = status;
+    this.body = known;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+export type Refused =
+  /** The credentials are not accepted, or were not sent. */
+  | { kind: 'credentials' }
+  | { kind: 'right'; right: Right }
+  /** The right to bind the role that was to be bound. */
+  | { kind: 'bind' }
+  | { kind: 'namespace'; state: 'missing' | 'terminating' }
+  | { kind: 'role' }
+  /** Nothing is there, or the API itself is not. */
+  | { kind: 'missing' }
+  /** Something else has the name. */
+  | { kind: 'exists' }
+  /** It changed since it was looked at. */
+  | { kind: 'conflict' }
+  | { kind: 'policy'; message: string }
+  /** May pass by itself. */
+  | { kind: 'trouble'; message: string }
+  | { kind: 'refused'; message: string };
+
+const right = /cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"/;
+
+/** What a refusal means; `role` is the ClusterRole that was to be bound. */
+export function meaningOf({ status, body }: KubernetesError, role?: string): Refused {
+  const { message = '', reason, details } = body;
+  if (status === 401 || message.includes('"system:anonymous"')) return { kind: 'credentials' };
+  if (status === 403) return forbidden(body);
+  if (status === 404) {
+    if (details?.kind === 'namespaces') return { kind: 'namespace', state: 'missing' };
+    // The message speaks of a binding, and means the role.
+    return { kind: role !== undefined && details?.name === role ? 'role' : 'missing' };
+  }
+  if (status === 409) return { kind: reason === 'AlreadyExists' ? 'exists' : 'conflict' };
+  // Another one has the name now.
+  if (details?.causes?.some(({ field }) => field === 'metadata.uid' || field === 'roleRef')) {
+    return { kind: 'conflict' };
+  }
+  if (status === 429 || status >= 500) return { kind: 'trouble', message: shortened(message) };
+  return { kind: 'refused', message: shortened(message) };
+}
+
+function forbidden({ message = '', details }: StatusBody): Refused {
+  if (details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating')) {
+    return { kind: 'namespace', state: 'terminating' };
+  }
+  const [, verb, resource, group] = right.exec(message) ?? [];
+  if (verb !== undefined && resource !== undefined) {
+    return { kind: 'right', right: { verb, resource, group: group ?? '' } };
+  }
+  // With every rule that we would have to hold ourselves: kilobytes.
+  if (message.includes('is attempting to grant')) return { kind: 'bind' };
+  return { kind: 'policy', message: shortened(message) };
+}
+
+/** `list nodes`, `bind clusterroles view (rbac.authorization.k8s.io)`. */
+export function describeRight({ verb, group, resource, name }: Right): string {
+  const what = name === undefined ? resource : `${resource} ${name}`;
+  return `${verb} ${what}${group === '' ? '' : ` (${group})`}`;
+}
+
+/** Other people's words at a length that fits, on one line. */
+export function shortened(text: string): string {
+  return shortText(text.replace(/\p{C}+/gu, ' ').trim(), 300);
+}

@@ -1,0 +1,62 @@
+/** Memberships: what holds for an organization's members, whatever changes. */
+import type { Role } from '../access/permission.ts';
+import { DomainError } from '../error.ts';
+import { isUsername } from '../people/username.ts';
+import { cutText } from '../stored-text.ts';
+
+/** An active membership with the person's email and login name. */
+export interface Membership {
+  organizationId: string;
+  userId: string;
+  email: string;
+  role: Role;
+  lifecycleState: 'active';
+  createdAt: string;
+  updatedAt: string;
+  username: {
+    id: string;
+    username: string;
+    source: string;
+    lifecycleState: 'reserved' | 'frozen';
+    createdAt: string;
+    frozenAt: string | null;
+  };
+}
+
+/** Throws `invalid_state` when an organization that is not retired would be left with this many owners: none. */
+export function checkOwners({ isRetired, owners }: { isRetired: boolean; owners: number }): void {
+  if (isRetired || owners > 0) return;
+  throw new DomainError('invalid_state', 'This is the last owner. Make someone else an owner first.');
+}
+
+/** A login name of an organization, and whether it was used on a cluster: then it is its person's for good. */
+export interface HeldUsername {
+  username: string;
+  isFrozen: boolean;
+}
+
+/**
+ * Throws where a person who holds the name `own` (undefined: none yet) cannot have `wanted`: `invalid_state` when theirs is
+ * frozen or the wanted one is, or was, another person's, `invalid_request` when it cannot be a login name.
+ */
+export function checkUsername(
+  wanted: string,
+  { own, isTaken }: { own: HeldUsername | undefined; isTaken: boolean },
+): void {
+  if (own?.username === wanted) return;
+  if (own?.isFrozen) {
+    throw new DomainError(
+      'invalid_state',
+      `The username ${own.username} has been used on a cluster and cannot be changed any more.`,
+    );
+  }
+  if (!isUsername(wanted)) {
+    throw new DomainError(
+      'invalid_request',
+      `"${cutText(wanted, 80)}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
+    );
+  }
+  if (isTaken) {
+    throw new DomainError('invalid_state', `The username ${wanted} is, or was, another person's here.`);
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * The SSH gateway in processes of its own, which go on when the service is away.
+ *
+ * Owns: how many gateway processes there are, what passes between them and the service, and what the service knows of
+ * their sessions. Must not: know the store, or decide who may log in; both are handed to it. What accepts and relays
+ * is src/gateway, and the same in this process and in one of its own.
+ *
+ * The flow: the service listens on a socket in its data directory, and starts a process (launch.ts) or finds one that
+ * lives from before (run-directory.ts). That connects (role.ts, link.ts) and says hello; the welcome has all that it
+ * needs to serve. Then it asks and reports, one JSON object a line (messages.ts).
+ */
+import { createTrustedProxies } from '../../lib/source-address.ts';
+import { startGateway } from '../ssh/index.ts';
+import type { Gateways, GatewaysOptions } from './gateways.ts';
+import { GatewayProcesses } from './processes.ts';
+
+/** How long a caller waits at most for sessions to be checked again. */
+const recheckMs = 1_000;
+
+/** Finds the processes that live from before; starts the first where there is none. */
+export async function openGateways(options: GatewaysOptions): Promise<Gateways> {
+  if (options.processes === 0) return inThisProcess(options);
+  const processes = new GatewayProcesses(options);
+  await processes.open();
+  return processes;
+}
+
+function inThisProcess({ settings, authorize, record, log }: GatewaysOptions): Gateways {
+  const proxies = createTrustedProxies(settings.trustedProxies);
+  let gateway: Awaited<ReturnType<typeof startGateway>> | undefined;
+  const stop = async () => gateway?.stop();
+  return {
+    held: new Set(),
+    async start() {
+      gateway = await startGateway({
+        ...settings,
+        isProxy: (address) => proxies.has(address),
+        authorize,
+        record: (event) => void record(event),
+        log,
+      });
+    },
+    get fault() {
+      return gateway ? undefined : 'it is starting';
+    },
+    unreached: [],
+    recheck: async (filter) => {
+      const enough = new Promise<void>((resolve) => void setTimeout(resolve, recheckMs).unref());
+      await Promise.race([gateway?.recheck(filter), enough]);
+    },
+    close: (filter, reason, text) => gateway?.close(filter, reason, text) ?? 0,
+    sessions: async () => gateway?.sessions() ?? [],
+    count: () => gateway?.sessions().length ?? 0,
+    stop,
+    leave: stop,
+    endLeft: stop,
+  };
+}

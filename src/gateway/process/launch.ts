@@ -1,0 +1,75 @@
+/** How a gateway process is started: as a child with its own lifetime, with as few rights as can be. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { openSync, statSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
+import { codeRoot, gatewayArguments, inheritedEnvironment, programFile } from '../../lib/packaging.ts';
+import { type Account, withoutPrivileges } from './privileges.ts';
+
+/** What tells one build of the program from another: the file of the program, as it was when this process started. */
+export const ownBuild: string = buildOf(programFile);
+
+/** Where a gateway process finds the program: the directories of its code and of its executable. */
+export interface Way {
+  codeDir: string;
+  execDir: string;
+  /** Both, open, for processes to inherit as 5 and 6, where the paths lead through them. */
+  descriptors: readonly number[];
+}
+
+const ownWay: Way = { codeDir: codeRoot, execDir: dirname(process.execPath), descriptors: [] };
+
+/**
+ * The way on which `account` can read the program: by descriptors where a directory above it is closed to others, as /root
+ * is. Throws `invalid_request` where it is the program itself that is closed to them.
+ */
+export function findWay(account: Account | undefined): Way {
+  if (!account || canRead(account, ownWay)) return ownWay;
+  const way: Way = {
+    codeDir: '/proc/self/fd/5',
+    execDir: '/proc/self/fd/6',
+    descriptors: [openSync(codeRoot, 'r'), openSync(ownWay.execDir, 'r')],
+  };
+  if (canRead(account, way)) return way;
+  throw new DomainError(
+    'invalid_request',
+    `The SSH gateway runs as ${account.name}, which may not read the program in ${codeRoot} or ${process.execPath}. Install it again under umask 022, so that everyone may.`,
+  );
+}
+
+function canRead(account: Account, way: Way): boolean {
+  const files = [executable(way), join(way.codeDir, relative(codeRoot, programFile))];
+  const test = ['/bin/sh', '-c', 'test -x "$1" && test -r "$2"', 'sh', ...files];
+  const [program = '', ...args] = withoutPrivileges(test, account, 0);
+  return spawnSync(program, args, { stdio: [...nothing, ...way.descriptors], cwd: '/' }).status === 0;
+}
+
+const nothing = Array<'ignore'>(5).fill('ignore');
+const executable = ({ execDir }: Way) => join(execDir, basename(process.execPath));
+
+/** The command of a gateway process. */
+export function gatewayCommand(build: string, way: Way): string[] {
+  return [executable(way), ...gatewayArguments(way.codeDir), build];
+}
+
+/** Starts the process that is to bind the address, as a child. `directory`: the descriptor that leads to the service's socket. */
+export function launch(options: {
+  build: string;
+  directory: number;
+  account: Account | undefined;
+  way: Way;
+  port: number;
+}): ChildProcess {
+  const { build, directory, account, way, port } = options;
+  const [program = '', ...args] = withoutPrivileges(gatewayCommand(build, way), account, port);
+  const env = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', ...inheritedEnvironment() };
+  // It does not inherit the service's output: its readers would get no end of file while this process lives.
+  const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'ignore', 'pipe', directory];
+  if (way.descriptors.length > 0) stdio.push('ignore', ...way.descriptors);
+  return spawn(program, args, { stdio, detached: true, cwd: '/', env });
+}
+
+function buildOf(file: string): string {
+  const { dev, ino, size, mtimeMs } = statSync(file);
+  return [dev, ino, size, Math.round(mtimeMs)].join('-');
+}

@@ -1,0 +1,81 @@
+/** A connection that carries one JSON object a line, both ways. Nothing that the peer sends or leaves undone harms this process. */
+import type { Socket } from 'node:net';
+import { lineOf } from './messages.ts';
+
+/** The longest has the IDs of all sessions of a process. */
+const longestLine = 4 * 1024 * 1024;
+/** A peer that does not read is cut off at this; what it needs is sent again on its next connection. */
+const mostUnsent = 32 * 1024 * 1024;
+
+export interface Lines<Out> {
+  /** False when the connection is gone, or the peer reads nothing. */
+  send(message: Out): boolean;
+  /** Bytes that the peer has not taken yet. */
+  unsent(): number;
+  close(): void;
+}
+
+export interface LinesOptions<In> {
+  /** A line as a message; undefined to pass over it. Throws when it is none, which ends the connection. */
+  read(line: string): In | undefined;
+  /** What is thrown in it is reported, and ends nothing. */
+  onMessage(message: In): void;
+  /** Once. `fault`: why it was ended from here. */
+  onClose(fault?: string): void;
+  onFault(error: unknown): void;
+}
+
+export function openLines<In, Out extends object>(socket: Socket, options: LinesOptions<In>): Lines<Out> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  let fault: string | undefined;
+
+  const end = (why?: string) => {
+    fault ??= why;
+    socket.destroy();
+  };
+  const onLine = (line: string) => {
+    let message: In | undefined;
+    try {
+      message = options.read(line);
+    } catch (error) {
+      return end(error instanceof Error ? error.message : 'a line that cannot be read');
+    }
+    try {
+      if (message !== undefined) options.onMessage(message);
+    } catch (error) {
+      options.onFault(error);
+    }
+  };
+  socket.on('data', (chunk: Buffer) => {
+    let from = 0;
+    for (let at = chunk.indexOf(10); at >= 0 && !socket.destroyed; at = chunk.indexOf(10, from)) {
+      const line = Buffer.concat([...parts, chunk.subarray(from, at)]).toString('utf8');
+      parts = [];
+      length = 0;
+      from = at + 1;
+      onLine(line);
+    }
+    if (socket.destroyed) return;
+    length += chunk.length - from;
+    if (length > longestLine) return end(`a line longer than ${longestLine} bytes`);
+    if (from < chunk.length) parts.push(chunk.subarray(from));
+  });
+  // `close` follows on it.
+  socket.on('error', () => {});
+  socket.once('end', () => end());
+  socket.once('close', () => options.onClose(fault));
+  return {
+    send(message) {
+      if (socket.destroyed || !socket.writable) return false;
+      if (socket.writableLength > mostUnsent) {
+        end('the peer does not read');
+        return false;
+      }
+      socket.write(lineOf(message));
+      return true;
+    },
+    unsent: () => socket.writableLength,
+    close: () => end(),
+  };
+}

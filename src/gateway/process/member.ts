@@ -1,0 +1,223 @@
+/** One gateway process, as the service knows it: its connection, and a copy of which sessions it has. */
+import type { SshSession } from '../../domain/access/ssh-session.ts';
+import { Questions } from '../../lib/questions.ts';
+import type { Decision } from '../ssh/decision.ts';
+import type { GatewayEvent } from '../ssh/events.ts';
+import { type Filtered, filteredOf, matches, type SessionFilter } from '../ssh/session-filter.ts';
+import { endElsewhere, launcher } from './elsewhere.ts';
+import type { Lines } from './lines.ts';
+import type { FromProcess, Hello, ToProcess } from './messages.ts';
+import { isGatewayProcess, isOfAnother, startTimeOf } from './run-directory.ts';
+
+/** How long a caller waits at most for the answer of a process. */
+const answerMs = 1_000;
+/** A process that stood still answers when it goes on; it is asked again when this is over. */
+const reachMs = 10_000;
+/** A process that is asked for a sign of life gives one within this. */
+const signMs = 2_000;
+/** So many such questions in a row without one, and it stands still. The first may be lost while the service itself stands still. */
+const mostUnanswered = 2;
+/** Concerns no session, so that a process answers at once. */
+const noSession: SessionFilter = { id: '' };
+
+export class Member {
+  readonly pid: number;
+  readonly startTime: string | undefined;
+  readonly startedAt = performance.now();
+  readonly sessions = new Map<string, SshSession>();
+  /** Of its sessions, and of those whose records are still to come. */
+  held: ReadonlySet<string> = new Set();
+  hello: Hello | undefined;
+  port: number | undefined;
+  draining = false;
+  /** Its questions that are being answered. */
+  questions = 0;
+  /** The last record that came. */
+  lastRecord = 0;
+  /** Records that came and are not written yet, by number. */
+  readonly writing = new Set<number>();
+  /** Whether it lived before this service did: what it delivers may have been written already. */
+  readonly isFound: boolean;
+  /** Whether it is a child of this process, which then sees its exit. */
+  isChild = false;
+  /** Since when it has left a recheck unanswered, or stood still (in ms since 1970). A new object for each time. */
+  unreached: { since: number } | undefined;
+  #isReaching = false;
+  #isProbing = false;
+  /** Questions for a sign of life, in a row, after which none came. */
+  #unanswered = 0;
+  #signAt = 0;
+  /** Its last words on stderr. */
+  lastWords = '';
+  /** Logins that were allowed, and until when each may be on its way to a session that `sessions` does not have. */
+  readonly #allowed = new Map<string, { login: Filtered; until: number }>();
+  /** Until when there may be such logins that this service does not know of: they were allowed before it was connected. */
+  #unseenUntil = 0;
+  #lines: Lines<ToProcess> | undefined;
+  #lastQuestion = 0;
+  readonly #questions = new Questions<number, FromProcess>();
+
+  constructor(pid: number, isFound = false) {
+    this.pid = pid;
+    this.isFound = isFound;
+    this.startTime = startTimeOf(pid);
+  }
+
+  get isConnected(): boolean {
+    return this.#lines !== undefined;
+  }
+
+  get isAlive(): boolean {
+    return this.startTime !== undefined && startTimeOf(this.pid) === this.startTime;
+  }
+
+  /** Whether it takes new connections. */
+  get isServing(): boolean {
+    return this.port !== undefined && !this.draining && this.isConnected && !this.isSilent;
+  }
+
+  /** Whether it stands still. */
+  get isSilent(): boolean {
+    return this.#unanswered >= mostUnanswered;
+  }
+
+  /** Any message of it is a sign of life. */
+  gaveSign(): void {
+    this.#signAt = performance.now();
+    this.#unanswered = 0;
+  }
+
+  /** `loginMs`: what a login takes at most. */
+  connected(lines: Lines<ToProcess>, hello: Hello, loginMs: number): void {
+    this.#lines?.close();
+    if (hello.port !== undefined) this.#unseenUntil = performance.now() + loginMs;
+    this.#lines = lines;
+    this.hello = hello;
+    this.port ??= hello.port;
+    this.draining ||= hello.draining;
+    this.held = new Set(hello.sessions);
+    // What is open comes again, and what was closed meanwhile comes as a record.
+    for (const id of this.sessions.keys()) if (!this.held.has(id)) this.sessions.delete(id);
+  }
+
+  /** Returns whether it was this connection that the process had. */
+  disconnected(lines: Lines<ToProcess>): boolean {
+    if (this.#lines !== lines) return false;
+    this.#lines = undefined;
+    this.#questions.failAll(new Error('it was cut off'));
+    return true;
+  }
+
+  send(message: ToProcess): boolean {
+    return this.#lines?.send(message) ?? false;
+  }
+
+  /** How many of its sessions match. */
+  count(filter: SessionFilter): number {
+    return [...this.sessions.values()].filter((one) => matches(one, filter)).length;
+  }
+
+  /** Keeps in mind that a login may become a session within `loginMs`. */
+  decided(decision: Decision, loginMs: number): void {
+    const now = performance.now();
+    for (const [key, { until }] of this.#allowed) {
+      if (until > now) break;
+      this.#allowed.delete(key);
+    }
+    if (!decision.allowed) return;
+    const login = filteredOf(decision.route);
+    const key = JSON.stringify(login);
+    // Behind the others, which end before it.
+    this.#allowed.delete(key);
+    this.#allowed.set(key, { login, until: now + loginMs });
+  }
+
+  /** Whether it may have a session, or a login on its way to one, that matches. */
+  mayHave(filter: SessionFilter): boolean {
+    const now = performance.now();
+    return (
+      now < this.#unseenUntil ||
+      this.sessions.values().some((session) => matches(session, filter)) ||
+      this.#allowed.values().some(({ login, until }) => now < until && matches(login, filter))
+    );
+  }
+
+  /** Has sessions checked again. Returns whether it was the first of such requests to fail. */
+  async recheck(filter: SessionFilter): Promise<boolean> {
+    if ((await this.ask({ type: 'recheck', filter })) || !this.isAlive) return false;
+    return this.#becomeUnreached();
+  }
+
+  /** Asks for a sign of life, one question at a time. Returns whether the process has just become unreached. */
+  async probe(): Promise<boolean> {
+    const lines = this.#lines;
+    if (this.#isProbing || !lines) return false;
+    this.#isProbing = true;
+    const askedAt = performance.now();
+    await this.ask({ type: 'recheck', filter: noSession }, signMs);
+    this.#isProbing = false;
+    // One that is cut off or has ended is known as that.
+    if (this.#signAt >= askedAt || this.#lines !== lines || !this.isAlive) return false;
+    this.#unanswered += 1;
+    return this.#unanswered === mostUnanswered && this.#becomeUnreached();
+  }
+
+  #becomeUnreached(): boolean {
+    const isFirst = this.unreached === undefined;
+    this.unreached = { since: this.unreached?.since ?? Date.now() };
+    return isFirst;
+  }
+
+  /** Where a recheck failed, or the process stood still: has all sessions checked again. Returns whether none is left to be made up for now. */
+  async reach(): Promise<boolean> {
+    const { unreached } = this;
+    if (!unreached || this.#isReaching || !this.isConnected) return false;
+    this.#isReaching = true;
+    const isDone = await this.ask({ type: 'recheck', filter: {} }, reachMs);
+    this.#isReaching = false;
+    // Another one may have failed meanwhile.
+    if (!isDone || this.unreached !== unreached) return false;
+    this.unreached = undefined;
+    return true;
+  }
+
+  /** Its answer; undefined when it gives none in time. */
+  ask(
+    message: { type: 'recheck'; filter: SessionFilter } | { type: 'count' },
+    timeoutMs = answerMs,
+  ): Promise<FromProcess | undefined> {
+    this.#lastQuestion += 1;
+    const id = this.#lastQuestion;
+    const send = () => {
+      if (!this.send({ ...message, id })) this.#questions.settle(id, new Error('it is not connected'));
+    };
+    return this.#questions.ask(id, send, timeoutMs).catch(() => undefined);
+  }
+
+  answered(id: number, answer: FromProcess): void {
+    this.#questions.settle(id, answer);
+  }
+
+  /** Keeps the copy of its sessions. Returns whether the record is new. */
+  onRecord(seq: number, event: GatewayEvent): boolean {
+    if (event.kind === 'opened') this.sessions.set(event.session.id, event.session);
+    else if (event.kind === 'closed') this.sessions.delete(event.session.id);
+    const isNew = seq > this.lastRecord;
+    this.lastRecord = Math.max(seq, this.lastRecord);
+    return isNew;
+  }
+
+  kill(signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): void {
+    if (!this.isAlive) return;
+    if (launcher !== undefined && isOfAnother(this.pid)) {
+      endElsewhere(launcher, this.pid, signal);
+      return;
+    }
+    if (!isGatewayProcess(this.pid)) return;
+    try {
+      process.kill(this.pid, signal);
+    } catch {
+      // It has just ended.
+    }
+  }
+}

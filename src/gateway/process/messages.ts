@@ -1,0 +1,198 @@
+/**
+ * What the service and a gateway process send each other: one JSON object a line. Each side parses what it gets into one
+ * of these, or into nothing; a type that it does not know is a newer version's and passes unheeded. One that is not of its form
+ * harms no other: a question among such is answered, as undecided.
+ *
+ * `hello`, `handOver` and `drain` never change: the service must be able to replace a process of any version.
+ */
+import type { SshSession } from '../../domain/access/ssh-session.ts';
+import type { EventLevel } from '../../lib/log.ts';
+import { mostTrustedProxies } from '../../lib/source-address.ts';
+import type { Attempt, Decision } from '../ssh/decision.ts';
+import type { GatewayEvent } from '../ssh/events.ts';
+import type { GatewayOptions } from '../ssh/index.ts';
+import type { SessionFilter } from '../ssh/session-filter.ts';
+import { type Check, choice, flag, list, number, optional, record, shape, text } from './shape.ts';
+
+/** Changes with an incompatible change of any other message, which ends the sessions of processes of the version before. */
+export const protocolVersion = 1;
+
+/** What a process needs to serve. The keys are here and nowhere else: never in arguments, environment or a file of its own. */
+export interface Settings {
+  listen: { host: string; port: number };
+  hostKey: string;
+  /** Those that are announced to clients as well. */
+  otherHostKeys?: readonly string[];
+  clientKey: string;
+  limits: NonNullable<GatewayOptions['limits']>;
+  trustedProxies: readonly string[];
+  proxyProtocol: NonNullable<GatewayOptions['proxyProtocol']>;
+  /** Whether there may be other servers, at which one can log in while this service is away. */
+  hasOthers?: boolean;
+  /** Whether debug lines of the log are wanted. */
+  debug: boolean;
+}
+
+/** The first message of a process on each connection. */
+export interface Hello {
+  type: 'hello';
+  protocol: number;
+  /** Which build of the program it runs. */
+  build: string;
+  pid: number;
+  /** "host:port" as configured, once it listens. */
+  listen?: string | undefined;
+  /** The port it got, once it listens. */
+  port?: number | undefined;
+  draining: boolean;
+  /** IDs of the sessions that are open, or whose records are still to be delivered. */
+  sessions: readonly string[];
+}
+
+export type FromProcess =
+  | Hello
+  /** A session that is open; all of them follow on the welcome, and on `count`. */
+  | { type: 'session'; session: SshSession }
+  | { type: 'listening'; port: number }
+  | { type: 'listenFailed'; code: string; message: string }
+  | { type: 'authorize'; id: number; attempt: Attempt; openOn?: { host: string; port: number } | undefined }
+  /** Numbered from 1 in the life of a process; delivered again until `recorded`. */
+  | { type: 'record'; seq: number; event: GatewayEvent }
+  | { type: 'log'; level: EventLevel; event: string; fields: Record<string, unknown> }
+  /** The answer to `recheck`: whom it concerned has been confirmed, or closed. None where that could not be. */
+  | { type: 'rechecked'; id: number }
+  /** The answer to `count`: each session came before, as it is now. */
+  | { type: 'counted'; id: number }
+  | { type: 'handedOver'; pid: number }
+  | { type: 'handOverFailed'; message: string };
+
+export type ToProcess =
+  | { type: 'welcome'; settings: Settings }
+  | { type: 'decision'; id: number; decision: Decision }
+  /** The service could not decide, for the reason in `message`. */
+  | { type: 'undecided'; id: number; message: string }
+  | { type: 'recorded'; seq: number }
+  | { type: 'recheck'; id: number; filter: SessionFilter }
+  | { type: 'close'; filter: SessionFilter; reason: string; text: string }
+  | { type: 'count'; id: number }
+  /** Start another process, with this command, that listens on the same socket. */
+  | { type: 'handOver'; command: readonly string[] }
+  /** Take no new connections, and end with the last. */
+  | { type: 'drain' }
+  /** Notify everybody and end, as the whole service does. */
+  | { type: 'stop' };
+
+/** Longer texts are cut by who sends them: those of people, of login nodes, of errors. */
+const longestText = 4_000;
+/** What is in a list, such as what a session was used for. */
+const longestList = 100;
+/** Sessions of a process, whose IDs its hello names. */
+export const mostSessions = 100_000;
+
+/** A message as a line. Any text in it may be a stranger's: it gets as long as the other side takes it. */
+export function lineOf(message: object): string {
+  const fitting = (_key: string, value: unknown) =>
+    typeof value === 'string' ? value.slice(0, longestText) : value;
+  return `${JSON.stringify(message, fitting)}\n`;
+}
+
+const short = text(longestText);
+const address = shape({ host: short, port: number });
+const session = shape({
+  ...{ id: short, loginName: short, clusterId: short, userId: short, username: short, keyId: short },
+  ...{ fingerprint: short, remoteAddress: short, loginNode: short, openedAt: short },
+  ...{ channels: number, bytesUp: number, bytesDown: number },
+});
+const attempt = shape({ loginName: short, publicKey: short, fingerprint: short, remoteAddress: short });
+const subject = shape({ clusterId: short, userId: short, keyId: short });
+const uses = shape({
+  ...{
+    commands: list(short, longestList),
+    commandCount: number,
+    forwards: list(short, longestList),
+    forwardCount: number,
+  },
+  ...{ shells: number, files: number },
+});
+const refused = shape({ at: number, subject, attempt, reason: short, message: short });
+const event: Check = (value) =>
+  shape({ kind: choice('opened'), at: number, session })(value) ||
+  shape({ kind: choice('closed'), at: number, session, reason: short, uses })(value) ||
+  (shape({ kind: choice('refused') })(value) && refused(value));
+const loginNode = shape({ host: short, port: number, hostKey: short });
+const route = shape({
+  ...{ clusterId: short, userId: short, username: short, keyId: short, shell: short, loginNode },
+});
+const decision: Check = (value) =>
+  shape({ allowed: (is) => is === true, route })(value) ||
+  shape({
+    allowed: (is) => is === false,
+    ...{ reason: short, message: short, disclose: flag, subject: optional(subject) },
+  })(value);
+const filter = shape({
+  ...{ id: optional(short), clusterId: optional(short), userId: optional(short) },
+  ...{ keyId: optional(short), loginNode: optional(short) },
+});
+
+const fromProcess: Record<FromProcess['type'], Check> = {
+  hello: shape({
+    ...{ protocol: number, build: short, pid: number, draining: flag, sessions: list(short, mostSessions) },
+    ...{ listen: optional(short), port: optional(number) },
+  }),
+  session: shape({ session }),
+  listening: shape({ port: number }),
+  listenFailed: shape({ code: short, message: short }),
+  authorize: shape({ id: number, attempt, openOn: optional(address) }),
+  record: shape({ seq: number, event }),
+  log: shape({ level: choice('debug', 'info', 'warn', 'error'), event: short, fields: record }),
+  rechecked: shape({ id: number }),
+  counted: shape({ id: number }),
+  handedOver: shape({ pid: number }),
+  handOverFailed: shape({ message: short }),
+};
+
+const toProcess: Record<ToProcess['type'], Check> = {
+  welcome: shape({
+    settings: shape({
+      ...{ listen: address, hostKey: short, clientKey: short, limits: record },
+      ...{ otherHostKeys: optional(list(short, 10)), hasOthers: optional(flag) },
+      ...{ trustedProxies: list(short, mostTrustedProxies), debug: flag },
+      proxyProtocol: choice('required', 'optional', 'off'),
+    }),
+  }),
+  decision: shape({ id: number, decision }),
+  undecided: shape({ id: number, message: short }),
+  recorded: shape({ seq: number }),
+  recheck: shape({ id: number, filter }),
+  close: shape({ filter, reason: short, text: short }),
+  count: shape({ id: number }),
+  handOver: shape({ command: list(short, longestList) }),
+  drain: shape({}),
+  stop: shape({}),
+};
+
+/** A message of a known type that is not of its form. `id`: of the question, where it has one. */
+export interface Malformed {
+  type: 'malformed';
+  of: string;
+  id: number | undefined;
+}
+
+/** A line of a process; undefined when its type is not known. Throws when it is no message at all. */
+export function readFromProcess(line: string): FromProcess | Malformed | undefined {
+  return read(line, fromProcess) as FromProcess | Malformed | undefined;
+}
+
+/** A line of the service; undefined when its type is not known. Throws when it is no message at all. */
+export function readToProcess(line: string): ToProcess | Malformed | undefined {
+  return read(line, toProcess) as ToProcess | Malformed | undefined;
+}
+
+function read(line: string, checks: Record<string, Check>): unknown {
+  const message: unknown = JSON.parse(line);
+  if (!shape({ type: short })(message)) throw new Error('a line that is no message');
+  const { type, id } = message as { type: string; id?: unknown };
+  if (!Object.hasOwn(checks, type)) return undefined;
+  if (checks[type]?.(message)) return message;
+  return { type: 'malformed', of: type, id: number(id) ? id : undefined };
+}

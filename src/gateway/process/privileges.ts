@@ -1,0 +1,135 @@
+/**
+ * What a gateway process may do where the service is root: nothing but to be an account of its own. setpriv(1) of util-linux
+ * drops the rest, before the program runs. Where the service is not root, systemd starts the process as an account of its
+ * own (`startElsewhere`); without that, the process is what the service is.
+ */
+import { createHash } from 'node:crypto';
+import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
+import { listHostIds } from '../../lib/host-ids.ts';
+
+export interface Account {
+  name: string;
+  uid: number;
+  gid: number;
+}
+
+/** Whose processes they are when the configuration does not say, where there is such an account. */
+export const usualAccount = 'andromeda-gateway';
+/** Numbers that neither distributions nor systemd give to anything; user namespaces of 65,536 numbers have them too. */
+const spareNumbers = { from: 60_578, to: 61_183 };
+
+/**
+ * The account for gateway processes: where the service is root, one that is not, if need be a number without a name.
+ * Undefined, where the service is not root: the service's own. Throws `invalid_request` when there is none to be had.
+ * `own`: the gateway processes that live from before.
+ */
+export function findAccount(
+  name: string | undefined,
+  dataDir: string,
+  own: readonly number[],
+): Account | undefined {
+  if (process.getuid?.() !== 0) {
+    if (name === undefined) return undefined;
+    throw refusal(
+      `gateway.account is ${name}, and the service is not root: it cannot start processes of other accounts. Leave it out.`,
+    );
+  }
+  const account =
+    accountOf(name ?? usualAccount) ?? (name === undefined ? spareAccount(dataDir, own) : undefined);
+  if (!account) throw refusal(`gateway.account is ${name}, and this host has no such account.`);
+  if (!(account.uid > 0 && account.gid > 0)) {
+    throw refusal(`gateway.account is ${account.name}, which is root or in its group. Give another account.`);
+  }
+  if (findSetpriv() === undefined) {
+    throw refusal(
+      'The service is root, and there is no setpriv here, with which the SSH gateway gives up root. Install util-linux.',
+    );
+  }
+  return account;
+}
+
+function accountOf(name: string): Account | undefined {
+  const lines = existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8').split('\n') : [];
+  const fields = lines.map((line) => line.split(':')).find(([first]) => first === name);
+  return fields && { name, uid: Number(fields[2]), gid: Number(fields[3]) };
+}
+
+/**
+ * A number that no process of another installation has, which could speak to this service as its gateway then. It follows from
+ * the data directory's path; processes that live from before keep theirs.
+ */
+function spareAccount(dataDir: string, own: readonly number[]): Account {
+  const { from, to } = spareNumbers;
+  const others = new Set(uidsOf(listProcesses().filter((pid) => !own.includes(pid))));
+  const named = new Set(listHostIds());
+  const isSpare = (uid: number) => uid >= from && uid <= to;
+  const mayKeep = (uid: number) => !named.has(uid) && (isSpare(uid) || !others.has(uid));
+  const kept = uidsOf(own).find((uid) => uid > 0 && mayKeep(uid));
+  if (kept !== undefined) return numbered(kept);
+  const taken = others.union(named);
+  const count = to - from + 1;
+  const first = createHash('sha256').update(dataDir).digest().readUInt32BE() % count;
+  for (let step = 0; step < count; step += 1) {
+    const uid = from + ((first + step) % count);
+    if (!taken.has(uid)) return numbered(uid);
+  }
+  throw refusal(`The SSH gateway needs an account of its own: make ${usualAccount}, or set gateway.account.`);
+}
+
+const numbered = (uid: number): Account => ({ name: `user ${uid}`, uid, gid: uid });
+
+function listProcesses(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** As the processes' status has it: the owner of their files in /proc is root where they want that. */
+function uidsOf(pids: readonly number[]): number[] {
+  return pids.flatMap((pid) => {
+    try {
+      const [, uid] = /^Uid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+      return uid === undefined ? [] : [Number(uid)];
+    } catch {
+      // It has ended.
+      return [];
+    }
+  });
+}
+
+function findSetpriv(): string | undefined {
+  return `${process.env['PATH']}:/usr/bin:/bin`
+    .split(':')
+    .filter(isAbsolute)
+    .map((directory) => join(directory, 'setpriv'))
+    .find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A command in front of which all rights are dropped, but for a port below 1024 where one is to be bound. */
+export function withoutPrivileges(
+  command: readonly string[],
+  account: Account | undefined,
+  port: number,
+): readonly string[] {
+  if (!account) return command;
+  const low = port > 0 && port < 1024 ? ',+net_bind_service' : '';
+  const rights = ['--no-new-privs', `--bounding-set=-all${low}`, `--inh-caps=-all${low}`];
+  if (low !== '') rights.push('--ambient-caps=+net_bind_service');
+  rights.push(`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups');
+  return [findSetpriv() ?? 'setpriv', ...rights, '--', ...command];
+}
+
+function refusal(message: string): DomainError {
+  return new DomainError('invalid_request', message);
+}

@@ -1,0 +1,398 @@
+/** The service's side: which gateway processes there are, one after another's end, and what becomes of their sessions. */
+import type { ChildProcess } from 'node:child_process';
+import { closeSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import type { SshSession } from '../../domain/access/ssh-session.ts';
+import { ownAccount } from '../../lib/own-account.ts';
+import { defaultLimits } from '../ssh/limits.ts';
+import type { SessionFilter } from '../ssh/session-filter.ts';
+import { Attempts } from './attempts.ts';
+import { Connections } from './connections.ts';
+import { launcher, startElsewhere } from './elsewhere.ts';
+import type { Gateways, GatewaysOptions, Unreached } from './gateways.ts';
+import { findWay, gatewayCommand, launch, ownBuild, type Way } from './launch.ts';
+import type { Lines } from './lines.ts';
+import { Member } from './member.ts';
+import { Members } from './members.ts';
+import { type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
+import { type Account, findAccount, usualAccount } from './privileges.ts';
+import { loginMs, Reports } from './reports.ts';
+import { isOfAnother, openRunDirectory } from './run-directory.ts';
+
+/** Processes from before say hello within this, or are ended. They connect several times a second. */
+const helloMs = 2_000;
+/** A process that was started says so within this. A busy machine takes its time. */
+const startMs = 30_000;
+const checkMs = 200;
+const lastWordsMs = 20;
+/** In addition to the time that sessions are given to end (`drainMs`). */
+const stopMs = 1_000;
+const stopped = 'the service stops before the gateway listens';
+
+export class GatewayProcesses implements Gateways {
+  readonly #options: GatewaysOptions;
+  readonly #build: string;
+  readonly #account: Account | undefined;
+  readonly #way: Way;
+  readonly #reports: Reports;
+  readonly #descriptor: number;
+  readonly #members: Members;
+  readonly #connections: Connections;
+  #checks: NodeJS.Timeout | undefined;
+  #phase: 'opening' | 'serving' | 'stopping' | 'closed' = 'opening';
+  /** A process is starting: until when another one waits for it. */
+  #startingUntil = 0;
+  /** systemd is asked for a process that is not known yet. */
+  #isAsking = false;
+  readonly #attempts = new Attempts();
+  #onServing: { resolve(): void; reject(error: unknown): void } | undefined;
+
+  constructor(options: GatewaysOptions) {
+    this.#options = options;
+    this.#build = options.build ?? ownBuild;
+    this.#reports = new Reports(options);
+    const onFault = (error: unknown, pid?: number) =>
+      options.log.error('gateway.process.fault', { pid, error });
+    const directory = openRunDirectory(options.dataDir, process.getuid?.() === 0, onFault);
+    const own = directory.living.map(({ pid }) => pid);
+    this.#account = findAccount(options.account, options.dataDir, own);
+    this.#way = findWay(this.#account);
+    this.#descriptor = directory.descriptor;
+    this.#members = new Members(directory);
+    for (const { pid } of directory.living) this.#members.found(pid, true);
+    this.#connections = new Connections({
+      ...{ directory, account: this.#account, helloMs, onFault },
+      onHello: (lines, hello) => this.#onHello(lines, hello),
+      onMessage: (member, message) => this.#onMessage(member, message),
+      onDisconnected: () => this.#check(),
+    });
+  }
+
+  /** Listens for processes, and finds those from before. */
+  async open(): Promise<void> {
+    await this.#connections.open();
+    const account = this.#account?.name ?? (launcher === undefined ? ownAccount() : usualAccount);
+    this.#options.log.info('gateway.process.account', { account });
+    process.once('exit', this.#onExit);
+    if (this.#members.size === 0) this.#launch();
+    else await this.#awaitHellos();
+    this.#checks = setInterval(() => this.#check(), checkMs).unref();
+  }
+
+  get held(): ReadonlySet<string> {
+    return new Set([...this.#members].flatMap(({ held }) => [...held]));
+  }
+
+  async start(): Promise<void> {
+    if (this.#phase === 'stopping') throw new Error(stopped);
+    const serving = new Promise<void>((resolve, reject) => {
+      this.#onServing = { resolve, reject };
+    });
+    this.#phase = 'serving';
+    for (const member of this.#members) if (member.isConnected) this.#greet(member);
+    this.#ensure();
+    const late = setTimeout(() => {
+      this.#onServing?.reject(new Error(`no gateway process was ready within ${startMs} ms`));
+    }, startMs);
+    await serving.finally(() => {
+      clearTimeout(late);
+      this.#onServing = undefined;
+    });
+  }
+
+  get fault(): string | undefined {
+    if ([...this.#members].some(({ isServing }) => isServing)) return undefined;
+    const silent = [...this.#members].find(({ isSilent, draining }) => isSilent && !draining);
+    return silent ? `process ${silent.pid} does not answer` : (this.#attempts.fault ?? 'it is starting');
+  }
+
+  async recheck(filter: SessionFilter = {}): Promise<void> {
+    // Most changes concern no person who is logged in, and a message wakes a process.
+    const concerned = [...this.#members].filter((member) => member.mayHave(filter));
+    await Promise.all(concerned.map((member) => this.#recheck(member, filter)));
+  }
+
+  async #recheck(member: Member, filter: SessionFilter): Promise<void> {
+    if (await member.recheck(filter)) this.#onUnreached(member);
+  }
+
+  /** A process that is not welcome yet, or of another protocol, answers nothing. */
+  async #probe(member: Member): Promise<void> {
+    const isWelcome = this.#phase === 'serving' && member.hello?.protocol === protocolVersion;
+    if (isWelcome && (await member.probe())) this.#onUnreached(member);
+  }
+
+  #onUnreached({ pid, sessions }: Member): void {
+    this.#options.log.error('gateway.process.unreached', { pid, sessions: sessions.size });
+  }
+
+  get unreached(): readonly Unreached[] {
+    return [...this.#members].flatMap(({ pid, unreached, sessions }) =>
+      unreached ? [{ pid, since: unreached.since, sessions: sessions.size }] : [],
+    );
+  }
+
+  close(filter: SessionFilter, reason: string, text: string): number {
+    const sent = this.#members.filter((member) => member.send({ type: 'close', filter, reason, text }));
+    return sent.reduce((sum, member) => sum + member.count(filter), 0);
+  }
+
+  async sessions(): Promise<readonly SshSession[]> {
+    await Promise.all([...this.#members].map((member) => member.ask({ type: 'count' })));
+    return [...this.#members].flatMap(({ sessions }) => [...sessions.values()]);
+  }
+
+  count(): number {
+    return [...this.#members].reduce((sum, { sessions }) => sum + sessions.size, 0);
+  }
+
+  async stop(): Promise<void> {
+    this.#phase = 'stopping';
+    this.#onServing?.reject(new Error(stopped));
+    for (const member of this.#members) if (!member.send({ type: 'stop' })) member.kill();
+    await this.#members.awaitEnds(this.#stopMs);
+    for (const member of this.#members) this.#onEnded(member, {});
+    await this.#close();
+    process.off('exit', this.#onExit);
+  }
+
+  async endLeft(): Promise<void> {
+    for (const member of this.#members) member.kill('SIGTERM');
+    await this.#members.awaitEnds(this.#stopMs);
+  }
+
+  get #stopMs(): number {
+    return (this.#options.settings.limits.drainMs ?? defaultLimits.drainMs) + stopMs;
+  }
+
+  async leave(which: 'all' | 'found'): Promise<void> {
+    this.#phase = 'stopping';
+    this.#onServing?.reject(new Error(stopped));
+    const ours = this.#members.filter(({ isFound }) => which === 'found' && !isFound);
+    for (const member of ours) member.kill();
+    for (const member of ours) this.#members.delete(member);
+    process.off('exit', this.#onExit);
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#checks);
+    await this.#connections.close();
+    for (const one of [this.#descriptor, ...this.#way.descriptors]) closeSync(one);
+    this.#phase = 'closed';
+  }
+
+  /** Kills the gateway processes if the service exits while it starts or stops: no other process knows of them then. */
+  readonly #onExit = (): void => {
+    if (this.#phase === 'serving' && !this.#onServing) return;
+    for (const member of this.#members) member.kill();
+  };
+
+  async #awaitHellos(): Promise<void> {
+    for (const member of await this.#members.awaitNone(helloMs, ({ hello }) => hello === undefined)) {
+      this.#options.log.warn('gateway.process.silent', { pid: member.pid });
+      member.kill();
+    }
+  }
+
+  #onHello(lines: Lines<ToProcess>, hello: Hello): Member {
+    const member = this.#members.found(hello.pid, true);
+    member.connected(lines, hello, loginMs(this.#options.settings));
+    if (this.#phase === 'serving') this.#greet(member);
+    if (this.#phase === 'stopping') member.send({ type: 'stop' });
+    return member;
+  }
+
+  /** Lets a process that said hello serve; one that cannot any more keeps its sessions to their end. */
+  #greet(member: Member): void {
+    const { log, settings } = this.#options;
+    const { hello } = member;
+    if (!hello) return;
+    if (hello.port !== undefined)
+      log.info('gateway.process.found', { pid: member.pid, sessions: hello.sessions.length });
+    const isUnderstood = hello.protocol === protocolVersion;
+    if (isUnderstood) member.send({ type: 'welcome', settings });
+    else
+      log.error('gateway.process.foreign', {
+        pid: member.pid,
+        protocol: hello.protocol,
+        sessions: hello.sessions.length,
+      });
+    const { host, port } = settings.listen;
+    const isElsewhere = hello.listen !== undefined && hello.listen !== `${host}:${port}`;
+    // From before there were units for these processes.
+    const isOurs = launcher !== undefined && !isOfAnother(member.pid);
+    if (isElsewhere || isOurs || !isUnderstood) this.#drain(member);
+  }
+
+  #drain(member: Member): void {
+    if (member.draining) return;
+    member.draining = true;
+    member.send({ type: 'drain' });
+    this.#options.log.info('gateway.process.draining', { pid: member.pid, sessions: member.sessions.size });
+  }
+
+  #onMessage(member: Member, message: FromProcess) {
+    const { type } = message;
+    member.gaveSign();
+    if (type === 'session') member.sessions.set(message.session.id, message.session);
+    else if (type === 'listening') this.#onListening(member, message.port);
+    else if (type === 'listenFailed') this.#onListenFailed(member, message);
+    else if (type === 'authorize') this.#reports.authorize(member, message);
+    else if (type === 'record') this.#reports.record(member, message);
+    else if (type === 'log') this.#reports.log(member, message);
+    else if (type === 'rechecked' || type === 'counted') member.answered(message.id, message);
+    else if (type === 'handedOver') this.#members.found(message.pid, false);
+    else if (type === 'handOverFailed') this.#failed(new Error(message.message));
+  }
+
+  #onListening(member: Member, port: number) {
+    if (this.#isOfToday(member)) this.#startingUntil = 0;
+    member.port = port;
+    if (member.isServing) {
+      this.#attempts.fault = undefined;
+      this.#onServing?.resolve();
+    }
+    this.#ensure();
+  }
+
+  #onListenFailed(member: Member, { code, message }: { code: string; message: string }) {
+    member.draining = true;
+    this.#startingUntil = 0;
+    const error = Object.assign(new Error(message), { code });
+    if (![...this.#members].some(({ isFound, isAlive }) => isFound && isAlive)) return this.#failed(error);
+    // One from before may still have the address. Its sessions do not end with this start: `fault` says what is wrong.
+    if (this.held.size > 0) this.#onServing?.resolve();
+    this.#retryLater(error);
+  }
+
+  /** A process that runs this build, and speaks as we do. */
+  #isOfToday({ hello }: Member): boolean {
+    return hello === undefined || (hello.build === this.#build && hello.protocol === protocolVersion);
+  }
+
+  /** Brings the number of processes to what is wanted, one at a time. */
+  #ensure() {
+    if (this.#phase !== 'serving') return;
+    const { processes } = this.#options;
+    const members = this.#members.filter(({ draining }) => !draining);
+    const ours = members.filter((member) => this.#isOfToday(member));
+    const serving = ours.filter(({ isServing }) => isServing);
+    for (const extra of serving.slice(processes)) this.#drain(extra);
+    if (serving.length >= processes) {
+      for (const old of members.filter((member) => !this.#isOfToday(member))) this.#drain(old);
+      return;
+    }
+    const now = performance.now();
+    if (ours.length >= processes || now < this.#startingUntil || !this.#attempts.isDue) return;
+    // One that only starts may be about to bind the address.
+    if (ours.length > serving.length) return;
+    const from = members.find(({ isServing }) => isServing);
+    if (!from) return this.#launch();
+    this.#startingUntil = now + startMs;
+    from.send({ type: 'handOver', command: gatewayCommand(this.#build, this.#way) });
+  }
+
+  #launch() {
+    this.#startingUntil = performance.now() + startMs;
+    if (launcher === undefined) this.#launchChild();
+    else void this.#launchElsewhere(launcher).catch((error) => this.#failed(error));
+  }
+
+  async #launchElsewhere(path: string): Promise<void> {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    const { pid, stderr } = await startElsewhere(path, this.#build, startMs).finally(() => {
+      this.#isAsking = false;
+    });
+    if (this.#phase === 'stopping') return;
+    // It may have said hello already. Its end is noticed as that of one from before.
+    this.#started(this.#members.found(pid, false), stderr);
+  }
+
+  #launchChild() {
+    const { settings } = this.#options;
+    let child: ChildProcess;
+    try {
+      child = launch({
+        build: this.#build,
+        directory: this.#descriptor,
+        account: this.#account,
+        way: this.#way,
+        port: settings.listen.port,
+      });
+    } catch (error) {
+      return this.#failed(error);
+    }
+    child.once('error', (error) => this.#failed(error));
+    if (child.pid === undefined) return;
+    const member = new Member(child.pid);
+    member.isChild = true;
+    this.#members.add(member);
+    this.#started(member, child.stderr);
+    // A moment later, when its last words are here too.
+    child.once('exit', (code, signal) =>
+      setTimeout(() => this.#onEnded(member, { code, signal }), lastWordsMs),
+    );
+    // The process lives on without us, and we end without waiting for it.
+    child.unref();
+    (child.stderr as unknown as Socket | null)?.unref();
+  }
+
+  #started(member: Member, stderr: Readable | null) {
+    stderr?.setEncoding('utf8').on('data', (text: string) => {
+      member.lastWords = `${member.lastWords}${text}`.slice(-4_000);
+    });
+    stderr?.on('error', () => {});
+    this.#options.log.info('gateway.process.started', { pid: member.pid });
+  }
+
+  #onEnded(member: Member, how: { code?: number | null; signal?: string | null }) {
+    // What was left is another's now, who writes down which there are.
+    if (this.#phase === 'closed' || !this.#members.has(member)) return;
+    this.#members.delete(member);
+    const { pid, sessions, draining, lastWords } = member;
+    const isExpected = draining || this.#phase === 'stopping';
+    const level = isExpected && sessions.size === 0 ? 'info' : 'error';
+    const fields = { pid, ...how, sessions: sessions.size, lastWords: lastWords.trim() || undefined };
+    this.#options.log[level]('gateway.process.ended', fields);
+    this.#reports.ended(sessions.values());
+    if (isExpected) return;
+    this.#startingUntil = 0;
+    // One from before that was just ending: this start has not failed yet.
+    if (member.isFound && this.#onServing) return this.#ensure();
+    const servedMs = member.port === undefined ? 0 : performance.now() - member.startedAt;
+    const words = lastWords.trim() || `it ended with ${how.signal ?? `status ${how.code}`}`;
+    const error = new Error(`the gateway process ended: ${words}`);
+    this.#attempts.failed(error, servedMs);
+    if (this.#onServing) return this.#onServing.reject(error);
+    this.#ensure();
+  }
+
+  /** No process could be started. */
+  #failed(error: unknown) {
+    this.#startingUntil = 0;
+    if (this.#onServing) this.#onServing.reject(error);
+    else this.#retryLater(error);
+  }
+
+  #retryLater(error: unknown) {
+    this.#options.log.error('gateway.process.failed', { error, ...this.#attempts.failed(error) });
+  }
+
+  async #reach(member: Member): Promise<void> {
+    if (await member.reach()) this.#options.log.info('gateway.process.reached', { pid: member.pid });
+  }
+
+  /** Notices ends that no event tells of: those of processes that others started. */
+  #check(): void {
+    for (const member of this.#members) if (!member.isChild && !member.isAlive) this.#onEnded(member, {});
+    for (const member of this.#members) {
+      void this.#probe(member);
+      void this.#reach(member);
+    }
+    this.#members.remember();
+    this.#ensure();
+  }
+}

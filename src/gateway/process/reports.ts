@@ -1,0 +1,79 @@
+/** What gateway processes ask and report, on its way to the rest of the service. */
+import type { SshSession } from '../../domain/access/ssh-session.ts';
+import type { EventName, LogEvents } from '../../lib/log.ts';
+import { defaultLimits } from '../ssh/limits.ts';
+import type { GatewaysOptions } from './gateways.ts';
+import type { Member } from './member.ts';
+import type { FromProcess } from './messages.ts';
+
+/** Questions of one process that are being answered. It has no more logins than this under way. */
+const mostQuestions = 10_000;
+
+/** A login that is allowed is a session within this, or none. */
+export function loginMs({ limits }: GatewaysOptions['settings']): number {
+  return (limits.loginGraceMs ?? defaultLimits.loginGraceMs) + slackMs;
+}
+
+/** For what is on its way between the processes. */
+const slackMs = 5_000;
+
+type Message<Type extends FromProcess['type']> = Extract<FromProcess, { type: Type }>;
+
+type Options = Pick<GatewaysOptions, 'authorize' | 'record' | 'log' | 'settings'>;
+
+export class Reports {
+  readonly #options: Options;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  authorize(member: Member, { id, attempt, openOn }: Message<'authorize'>) {
+    const undecided = (error: unknown) =>
+      void member.send({
+        type: 'undecided',
+        id,
+        message: error instanceof Error ? error.message : 'unknown',
+      });
+    if (member.questions >= mostQuestions) return undecided(new Error('too many questions at once'));
+    member.questions += 1;
+    this.#options
+      .authorize(attempt, openOn)
+      .then((decision) => {
+        if (!openOn) member.decided(decision, loginMs(this.#options.settings));
+        member.send({ type: 'decision', id, decision });
+      }, undecided)
+      .finally(() => {
+        member.questions -= 1;
+      });
+  }
+
+  /** Confirms a record once it is written. One that comes again is written once all the same. */
+  record(member: Member, { seq, event }: Message<'record'>) {
+    const confirm = () => {
+      member.writing.delete(seq);
+      member.send({ type: 'recorded', seq });
+    };
+    if (!member.onRecord(seq, event)) {
+      if (!member.writing.has(seq)) confirm();
+      return;
+    }
+    member.writing.add(seq);
+    void this.#options.record(event, member.isFound).then(confirm);
+  }
+
+  /** Writes a line of a process into the one log. */
+  log({ pid }: Member, { level, event, fields }: Message<'log'>): void {
+    if (!event.startsWith('gateway.')) return;
+    // From the same build, the event is one that we know. From another build it may not be, which does no harm.
+    this.#options.log[level](event as EventName, { ...fields, pid } as unknown as LogEvents[EventName]);
+  }
+
+  /** Closes what is recorded of sessions whose process is gone. */
+  ended(sessions: Iterable<SshSession>): void {
+    const at = Date.now();
+    const reason = 'gateway_process_ended';
+    for (const session of sessions)
+      void this.#options.record({ kind: 'closed', at, session, reason, uses: undefined });
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * The run directory, systemd's where it makes one, else `run` in the data directory: the service's socket, and which
+ * gateway processes there are, for a service that starts after one that was cut off. A number of a process is used again some
+ * day, so that the time of its start belongs to it.
+ */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { isAbsolute, join } from 'node:path';
+import { writeWhole } from '../../lib/whole-file.ts';
+import { launcher } from './elsewhere.ts';
+import { list, number, shape, text } from './shape.ts';
+
+export interface Living {
+  pid: number;
+  /** As /proc/PID/stat has it. */
+  startTime: string;
+}
+
+export interface RunDirectory {
+  /** Where the service listens. */
+  socket: string;
+  /** The directory, for processes to inherit: it leads to the socket whatever lies above. */
+  descriptor: number;
+  /**
+   * Writes down which processes there are, where that changed. It helps the next start and nothing now, so that a failure, as on
+   * a full disk, is only reported, once; the next call tries again.
+   */
+  remember(processes: readonly Living[]): void;
+}
+
+/** `directory`: this one, as a copy of the data directory must not take the processes of the original for its own. */
+const isList = shape({
+  directory: text(100),
+  processes: list(shape({ pid: number, startTime: text(40) }), 1000),
+});
+
+/** Makes it where it is missing. `others`: processes of another account must pass. Returns which processes still live. */
+export function openRunDirectory(
+  dataDir: string,
+  others: boolean,
+  onFault: (error: unknown) => void,
+): RunDirectory & { living: Living[] } {
+  const path = runDirectoryOf(dataDir);
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  chmodSync(path, others ? 0o711 : 0o700);
+  const file = join(path, 'gateways.json');
+  const reached = launcher === undefined ? path : makeReached(path);
+  const socket = join(reached, 'gateway.sock');
+  const { dev, ino } = statSync(path);
+  const directory = `${dev}:${ino}`;
+  const living = read(file, directory).filter((one) => startTimeOf(one.pid) === one.startTime);
+  rmSync(socket, { force: true });
+  let written: string | undefined;
+  let isFailing = false;
+  return {
+    living,
+    socket,
+    descriptor: openSync(reached, 'r'),
+    remember(processes) {
+      const content = JSON.stringify({ directory, processes });
+      if (content === written) return;
+      try {
+        writeWhole(file, content);
+        written = content;
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing) onFault(error);
+        isFailing = true;
+      }
+    },
+  };
+}
+
+/**
+ * The directory that the unit of gateway processes mounts for them: the one above is closed to all but the service. Those from
+ * before there was such a unit look for the socket there.
+ */
+function makeReached(path: string): string {
+  const reached = join(path, 'gateway');
+  mkdirSync(reached, { recursive: true });
+  chmodSync(reached, 0o755);
+  const before = join(path, 'gateway.sock');
+  rmSync(before, { force: true });
+  symlinkSync('gateway/gateway.sock', before);
+  return reached;
+}
+
+/** systemd removes its own when the unit stops, which ends the processes that were left behind. */
+function runDirectoryOf(dataDir: string): string {
+  const [given] = process.env['RUNTIME_DIRECTORY']?.split(':') ?? [];
+  return given !== undefined && isAbsolute(given) && existsSync(given) ? given : join(dataDir, 'run');
+}
+
+function read(file: string, directory: string): Living[] {
+  try {
+    const found = JSON.parse(readFileSync(file, 'utf8'));
+    return isList(found) && found.directory === directory ? found.processes : [];
+  } catch {
+    // None, or half of one: then nothing is known of any process.
+    return [];
+  }
+}
+
+/**
+ * Only this account may connect, and where systemd starts the processes, who has the directory mounted. The path is short,
+ * wherever the data directory is: a socket's has at most 107 bytes.
+ */
+export async function listen(
+  directory: RunDirectory,
+  onConnection: (socket: Socket) => void,
+): Promise<Server> {
+  const server = createServer(onConnection);
+  const mask = process.umask(launcher === undefined ? 0o177 : 0o111);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(`/proc/self/fd/${directory.descriptor}/gateway.sock`, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  } finally {
+    process.umask(mask);
+  }
+  return server.unref();
+}
+
+/** When a process began, or "hidden"; undefined where there is none, or only what is left of one. */
+export function startTimeOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The name before it may have spaces and brackets of its own.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
+  } catch {
+    return isOfAnother(pid) ? 'hidden' : undefined;
+  }
+}
+
+/** Whether it is a process of another account, which this one may neither end nor, under `ProtectProc=invisible`, see. */
+export function isOfAnother(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Whether a process runs the gateway: others are never ended, whatever is said of them. */
+export function isGatewayProcess(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes('gateway');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,51 @@
+/** What a login rests on, as data: the composition root decides, the relay only obeys. */
+import type { LoginNode } from '../../domain/access/decision.ts';
+
+export interface Route {
+  clusterId: string;
+  userId: string;
+  username: string;
+  keyId: string;
+  shell: string;
+  loginNode: LoginNode;
+}
+
+/** Whose key was refused, and where: for the records. */
+export type Subject = Pick<Route, 'clusterId' | 'userId' | 'keyId'>;
+
+export type Decision =
+  | { allowed: true; route: Route }
+  /** `disclose`: the key is this person's own, so the message is sent to the client that proved it. */
+  | { allowed: false; reason: string; message: string; disclose: boolean; subject?: Subject };
+
+export interface Attempt {
+  loginName: string;
+  /** OpenSSH format without comment: "ssh-ed25519 AAAA…". */
+  publicKey: string;
+  /** "SHA256:…", as ssh-keygen prints it. */
+  fingerprint: string;
+  remoteAddress: string;
+}
+
+/**
+ * Decides about an attempt from what is stored now. It is asked again for as long as the session lives, with the login
+ * node that the session is on. `gone`: the connection ended, and the answer is of no use.
+ */
+export type Authorize = (
+  attempt: Attempt,
+  openOn?: Pick<LoginNode, 'host' | 'port'>,
+  gone?: AbortSignal,
+) => Promise<Decision>;
+
+/** Where a session runs and as whom; a change of it ends the session, a change of shell does not. */
+export function isSameLogin(a: Route, b: Route): boolean {
+  return (
+    a.clusterId === b.clusterId &&
+    a.userId === b.userId &&
+    a.username === b.username &&
+    a.keyId === b.keyId &&
+    a.loginNode.host === b.loginNode.host &&
+    a.loginNode.port === b.loginNode.port &&
+    a.loginNode.hostKey === b.loginNode.hostKey
+  );
+}

@@ -1,0 +1,359 @@
+/**
+ * The SSH gateway ("SSH gateway behaviour" in the contract; RFC 4251 to 4254).
+ *
+ * Owns: the gateway's address, its connections, and what may pass over them. Must not: know the store, decide who may log
+ * in (`authorize` does, again and again for as long as a session lives), or run anything itself.
+ *
+ * The flow: socket → admission.ts (how many) → transport (ssh2.ts, transport.ts) → the person proves a key (user-auth.ts)
+ * → authorize → Route → our own login at the login node, host key pinned (login-node.ts) → relay.ts passes every message
+ * that policy.ts allows → the end, from either side, or by recheck(), close() and stop(), with its reason.
+ */
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import type { SshSession } from '../../domain/access/ssh-session.ts';
+import type { Logger } from '../../lib/log.ts';
+import { createRefusalTally, type RefusalTally } from '../../lib/refusal-tally.ts';
+import { plainAddress } from '../../lib/source-address.ts';
+import type { Attempt, Authorize, Decision } from './decision.ts';
+import type { GatewayEvent } from './events.ts';
+import { defaultLimits, type GatewayLimits } from './limits.ts';
+import { Admission, type Refusal, tooMany } from './login/admission.ts';
+import { refuseConnection } from './login/refuse-connection.ts';
+import { Session, type SessionContext } from './relay/session.ts';
+import { filteredOf, matches, type SessionFilter } from './session-filter.ts';
+import { type Barrier, createBarrier } from './transport/barrier.ts';
+import { awaitProxyHeader } from './transport/proxy-protocol.ts';
+import { readPrivateKey } from './transport/ssh2.ts';
+
+export interface GatewayOptions {
+  /** `fd`: a listening socket that this process was started with. */
+  listen: { host: string; port: number } | { fd: number };
+  /** OpenSSH-format ed25519 private key: the public face of the gateway. */
+  hostKey: string;
+  /** In the same format: the next host key and the previous one, which are announced to clients as well. */
+  otherHostKeys?: readonly string[];
+  /** OpenSSH-format ed25519 private key with which the gateway logs in to login nodes. */
+  clientKey: string;
+  authorize: Authorize;
+  /** Since when what `authorize` asks runs, by performance.now(); undefined while it is stopped. Left out: always. */
+  runningSince?(): number | undefined;
+  log: Logger;
+  /** Receives the events of every session, in order. It must return at once. */
+  record?(event: GatewayEvent): void;
+  limits?: Partial<GatewayLimits>;
+  /** Whether an address is that of a trusted proxy, whose PROXY header (version 2) is read. */
+  isProxy?(address: string): boolean;
+  /** Whether such a header must be there; `optional` when left out. */
+  proxyProtocol?: 'required' | 'optional' | 'off';
+}
+
+/** What can change while it runs, for connections that come later. */
+export type GatewaySettings = Pick<
+  GatewayOptions,
+  'hostKey' | 'otherHostKeys' | 'clientKey' | 'limits' | 'isProxy' | 'proxyProtocol'
+>;
+
+export interface Gateway {
+  readonly port: number;
+  /**
+   * Asks `authorize` again for the sessions that match, and closes those it no longer allows. Resolves to whether it answered for
+   * all of them.
+   */
+  recheck(filter?: SessionFilter): Promise<boolean>;
+  /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
+  close(filter: SessionFilter, reason: string, text: string): number;
+  sessions(): readonly SshSession[];
+  /** How many connections are open, logged in or not. */
+  readonly connections: number;
+  /** Refuses logins, notifies open sessions, closes them after `drainMs`, and is done about half a second later. */
+  stop(): Promise<void>;
+}
+
+/** The gateway of this process. */
+export interface LocalGateway extends Gateway {
+  /** The listening socket, for a process that is to share it. */
+  readonly server: Server;
+  configure(settings: GatewaySettings): void;
+  /** Accepts no more connections; resolves when the last one has ended by itself. */
+  retire(): Promise<void>;
+}
+
+/** How late an end by time may be, at most. */
+const tickMs = 1_000;
+
+const restarting: Refusal = {
+  reason: 'gateway_stopping',
+  text: 'The gateway is being restarted. Please connect again in a minute.',
+};
+
+/** Refused logins of a source, each with its reason, name and key, before the others are summed up: a person with a few keys. */
+const loggedLogins = 20;
+
+/** Listens; resolves when connections are accepted. */
+export async function startGateway(options: GatewayOptions): Promise<LocalGateway> {
+  const gateway = new ListeningGateway(options);
+  await gateway.listen();
+  return gateway;
+}
+
+class ListeningGateway implements LocalGateway {
+  #options: GatewayOptions;
+  #limits: GatewayLimits;
+  readonly #admission: Admission;
+  /** Of connections, and of logins on them. */
+  readonly #refusals: RefusalTally;
+  readonly #refusedLogins: RefusalTally;
+  #context: SessionContext;
+  readonly server: Server;
+  readonly #unauthenticated = new Set<Session>();
+  readonly #known = new Set<Session>();
+  /** Connections whose PROXY header has not come yet. */
+  #awaitedHeaders = 0;
+  #stopping: Refusal | undefined;
+  #onDrained = () => {};
+  #timers: NodeJS.Timeout[] = [];
+  port = 0;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+    this.#limits = Object.freeze({ ...defaultLimits, ...options.limits });
+    this.#admission = new Admission(this.#limits);
+    const { log } = options;
+    this.#refusals = createRefusalTally(1, (source, reason, connections) =>
+      log.warn('gateway.connections.refused', { source, reason, connections }),
+    );
+    this.#refusedLogins = createRefusalTally(loggedLogins, (source, reason, logins) =>
+      log.info('gateway.logins.refused', { source, reason, logins }),
+    );
+    this.#context = {
+      ...this.#givenTo(options),
+      authorize: options.authorize,
+      runningSince: options.runningSince ?? (() => 0),
+      log: options.log,
+      admission: this.#admission,
+      refusals: this.#refusedLogins,
+      record: options.record ?? (() => {}),
+      stopping: () => this.#stopping,
+      onProven: (session) => {
+        this.#unauthenticated.delete(session);
+        this.#known.add(session);
+      },
+      onClosed: (session) => {
+        this.#unauthenticated.delete(session);
+        this.#known.delete(session);
+        if (this.#stopping && this.#known.size === 0) this.#onDrained();
+      },
+    };
+    // What waits is not read: a socket that is paused later has been read ahead.
+    const socketOptions = { highWaterMark: 256 * 1024, pauseOnConnect: true };
+    this.server = createServer(socketOptions, (socket) => this.#onConnection(socket));
+  }
+
+  /** What a session is given of the settings: it keeps them to its end. */
+  #givenTo({ hostKey, otherHostKeys = [], clientKey }: GatewayOptions) {
+    const others = otherHostKeys.map(readPrivateKey);
+    return {
+      hostKeys: [readPrivateKey(hostKey), ...others] as const,
+      clientKey: readPrivateKey(clientKey),
+      limits: this.#limits,
+    };
+  }
+
+  async listen(): Promise<void> {
+    const { listen, log } = this.#options;
+    const server = this.server;
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(listen, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+    server.on('error', (error) => log.error('gateway.listen.failed', { error }));
+    const { address, port } = server.address() as AddressInfo;
+    this.port = port;
+    this.#startTimers();
+    log.info('gateway.started', { host: 'host' in listen ? listen.host : address, port });
+  }
+
+  configure(settings: GatewaySettings): void {
+    this.#options = { ...this.#options, ...settings };
+    this.#limits = Object.freeze({ ...defaultLimits, ...settings.limits });
+    this.#admission.configure(this.#limits);
+    this.#context = { ...this.#context, ...this.#givenTo(this.#options) };
+    this.#startTimers();
+  }
+
+  async retire(): Promise<void> {
+    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+  }
+
+  async recheck(filter: SessionFilter = {}): Promise<boolean> {
+    const authorize = oncePerAttempt(this.#options.authorize, this.#recheckMs);
+    const sessions = this.#matching(filter);
+    await Promise.all(sessions.map((session) => session.recheck(authorize)));
+    return !sessions.some(({ isInDoubt }) => isInDoubt);
+  }
+
+  close(filter: SessionFilter, reason: string, text: string): number {
+    const sessions = this.#matching(filter);
+    for (const session of sessions) session.close(reason, text);
+    return sessions.length;
+  }
+
+  get connections(): number {
+    return this.#known.size + this.#unauthenticated.size;
+  }
+
+  sessions(): readonly SshSession[] {
+    return [...this.#known].flatMap((session) => session.info() ?? []);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = restarting;
+    this.#admission.refuseWaiting();
+    for (const session of this.#unauthenticated) session.close('gateway stopped', restarting.text);
+    await this.#drain();
+    this.#stopTimers();
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    for (const session of [...this.#known, ...this.#unauthenticated])
+      session.close('gateway stopped', restarting.text);
+    await closed;
+    for (const tally of [this.#refusals, this.#refusedLogins]) tally.flush();
+    this.#options.log.info('gateway.stopped', {});
+  }
+
+  /** Notifies open sessions, and waits until they have ended, at most `drainMs`. */
+  async #drain(): Promise<void> {
+    const sessions = this.#known;
+    const { drainMs } = this.#limits;
+    if (sessions.size === 0 || drainMs <= 0) return;
+    this.#options.log.info('gateway.draining', { sessions: sessions.size, ms: drainMs });
+    const text = `The gateway is being restarted: this session ends in ${Math.ceil(drainMs / 1000)} s.`;
+    for (const session of sessions) session.notify(text);
+    await new Promise<void>((resolve) => {
+      const enough = setTimeout(resolve, drainMs);
+      this.#onDrained = () => {
+        clearTimeout(enough);
+        resolve();
+      };
+    });
+  }
+
+  #onConnection(socket: Socket): void {
+    const barrier = createBarrier();
+    barrier.onFault(() => socket.destroy());
+    // `close` follows on it.
+    socket.on(
+      'error',
+      barrier.guard(() => {}),
+    );
+    barrier.guard(() => {
+      const address = plainAddress(socket.remoteAddress ?? '');
+      const { isProxy, proxyProtocol } = this.#options;
+      if (isProxy?.(address) && proxyProtocol !== 'off') this.#awaitHeader(socket, address, barrier);
+      else this.#begin(socket, address, barrier);
+    })();
+  }
+
+  /** Behind a trusted proxy the address that counts is the one in its header. */
+  #awaitHeader(socket: Socket, proxy: string, barrier: Barrier): void {
+    if (this.#awaitedHeaders >= this.#limits.unauthenticated) {
+      this.#refuse(socket, proxy, tooMany, barrier);
+      return;
+    }
+    this.#awaitedHeaders += 1;
+    const required = this.#options.proxyProtocol === 'required';
+    awaitProxyHeader(socket, barrier, required, (named, error) => {
+      this.#awaitedHeaders -= 1;
+      if (error) this.#refuse(socket, proxy, { reason: error, text: '' }, barrier);
+      else this.#begin(socket, plainAddress(named ?? proxy), barrier);
+    });
+  }
+
+  /** Its login begins when there is a slot for it; until then it is not read. */
+  #begin(socket: Socket, address: string, barrier: Barrier): void {
+    const refusal = address === '' || socket.destroyed ? { reason: 'gone', text: '' } : this.#stopping;
+    if (refusal) {
+      this.#refuse(socket, address, refusal, barrier);
+      return;
+    }
+    let session: Session | undefined;
+    this.#admission.enter(address, {
+      start: barrier.guard((leave: () => void) => {
+        if (socket.destroyed) {
+          leave();
+          return;
+        }
+        barrier.onFault(leave);
+        session = new Session(socket, address, barrier, this.#context, leave);
+        this.#unauthenticated.add(session);
+        socket.resume();
+      }),
+      giveWay: barrier.guard(() => {
+        if (session) {
+          this.#countRefusal(address, tooMany.reason);
+          session.giveWay(tooMany);
+        } else this.#refuse(socket, address, this.#stopping ?? tooMany, barrier);
+      }),
+      isIdle: () => session?.isIdle ?? true,
+    });
+  }
+
+  #refuse(socket: Socket, address: string, { reason, text }: Refusal, barrier: Barrier): void {
+    this.#countRefusal(address, reason);
+    refuseConnection(socket, text, this.#limits.lingerMs, barrier);
+  }
+
+  #countRefusal(remoteAddress: string, reason: string): void {
+    if (this.#refusals.count(remoteAddress, reason))
+      this.#options.log.warn('gateway.connection.refused', { remoteAddress, reason });
+  }
+
+  /** So often that a session whose access is not confirmed is known as such before it has to end. */
+  get #recheckMs(): number {
+    const { recheckMs, unconfirmedMs } = this.#limits;
+    return Math.min(recheckMs, unconfirmedMs / 2);
+  }
+
+  #startTimers(): void {
+    this.#stopTimers();
+    const tick = () => {
+      const now = performance.now();
+      for (const session of this.#known) session.tick(now);
+    };
+    this.#timers = [
+      setInterval(tick, Math.min(tickMs, this.#recheckMs)).unref(),
+      setInterval(() => void this.recheck(), this.#recheckMs).unref(),
+    ];
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  #matching(filter: SessionFilter): Session[] {
+    return [...this.#known].filter(({ id, admitted }) => {
+      return admitted !== undefined && matches({ ...filteredOf(admitted.route), id }, filter);
+    });
+  }
+}
+
+/** For one pass: equal attempts are asked about once, and no answer in time is no confirmation. */
+function oncePerAttempt(authorize: Authorize, timeoutMs: number): Authorize {
+  const asked = new Map<string, Promise<Decision>>();
+  return (attempt: Attempt, openOn) => {
+    const { loginName, publicKey, remoteAddress } = attempt;
+    const key = JSON.stringify([loginName, publicKey, remoteAddress, openOn?.host, openOn?.port]);
+    const answer = asked.get(key) ?? withTimeout(authorize(attempt, openOn), timeoutMs);
+    asked.set(key, answer);
+    return answer;
+  };
+}
+
+function withTimeout<T>(answer: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms).unref();
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,110 @@
+/** Every bound of the gateway with its reason. Times are milliseconds, sizes bytes. */
+export interface GatewayLimits {
+  readonly loginGraceMs: number;
+  readonly maxAuthAttempts: number;
+  readonly unauthenticated: number;
+  readonly unauthenticatedPerSource: number;
+  readonly unauthenticatedPerKnownSource: number;
+  readonly queuedPerSource: number;
+  readonly queued: number;
+  readonly queueMs: number;
+  readonly helloMs: number;
+  readonly handshakesPerSource: number;
+  readonly handshakesPerSourceBurst: number;
+  readonly handshakes: number;
+  readonly handshakesBurst: number;
+  readonly sessionsPerUser: number;
+  readonly sessionsPerSource: number;
+  readonly backoffAfter: number;
+  readonly backoffMs: number;
+  readonly backoffMaxMs: number;
+  readonly maxChannels: number;
+  readonly maxPendingReplies: number;
+  readonly connectMs: number;
+  readonly retryMs: number;
+  readonly keepaliveMs: number;
+  readonly keepaliveMisses: number;
+  readonly idleMs: number;
+  readonly recheckMs: number;
+  readonly confirmGraceMs: number;
+  readonly unconfirmedMs: number;
+  readonly backlogBytes: number;
+  readonly backlogHardBytes: number;
+  readonly rekeyBytes: number;
+  readonly rekeyMs: number;
+  readonly rekeyGraceMs: number;
+  readonly drainMs: number;
+  readonly noticeMs: number;
+  readonly lingerMs: number;
+}
+
+export const defaultLimits: GatewayLimits = Object.freeze({
+  // A person may have to type a passphrase, never for longer than this.
+  loginGraceMs: 30_000,
+  // As sshd's MaxAuthTries: an agent offers a handful of keys; more is guessing.
+  maxAuthAttempts: 6,
+  // Connections that have not logged in. Each holds a socket and about 100 KB; one address never takes all of it.
+  unauthenticated: 256,
+  unauthenticatedPerSource: 16,
+  // Where people logged in lately, the next connections are very probably from known people too.
+  unauthenticatedPerKnownSource: 128,
+  // A script that opens a hundred connections at once is served sixteen by sixteen. What waits costs a socket, unread.
+  queuedPerSource: 112,
+  queued: 512,
+  queueMs: 10_000,
+  // A client sends its version at once; whatever sends nothing is none.
+  helloMs: 10_000,
+  // A handshake costs about a millisecond of CPU. These a second, after so many at once; a login that comes sooner is
+  // delayed. A course of two hundred behind one address is in within five seconds.
+  handshakesPerSource: 20,
+  handshakesPerSourceBurst: 100,
+  handshakes: 200,
+  handshakesBurst: 400,
+  // Scripts open hundreds of connections at once; a loop that forgets to close them opens thousands. A whole
+  // institute may stand behind one address.
+  sessionsPerUser: 1000,
+  sessionsPerSource: 4000,
+  // Guessing a key is hopeless, but costs us work: after so many failed connections from one source in ten minutes, the
+  // answer to each wrong key takes this long, twice as long each time up to the most. A right key is never held back.
+  backoffAfter: 10,
+  backoffMs: 250,
+  backoffMaxMs: 2_000,
+  // A browser over a forwarded port opens dozens; more than this is a fault.
+  maxChannels: 512,
+  // Requests that wait for an answer on one channel. Clients have one or two.
+  maxPendingReplies: 256,
+  // A login node on the same site answers in milliseconds; people give up after some seconds.
+  connectMs: 10_000,
+  // A login node whose sshd restarts refuses connections for a second or two.
+  retryMs: 3_000,
+  // Keeps NAT entries alive. A laptop may sleep: how long a silent client is waited for is TCP's business, as with sshd.
+  // A login node is a machine of the site: silent for this many in a row it is gone, and so is what ran there.
+  keepaliveMs: 30_000,
+  keepaliveMisses: 4,
+  // 0 (never): an idle session does no harm, and people leave editors open over night.
+  idleMs: 0,
+  // The net under recheck(): whatever notice was lost, a revoked person is out within seconds.
+  recheckMs: 5_000,
+  // "When the gateway cannot confirm access" sessions close. A cluster's control plane, or a service that is stopped, may
+  // restart within this.
+  confirmGraceMs: 300_000,
+  // A service that runs and confirms nothing is cut off from its database or its gateway: revocations may not arrive.
+  unconfirmedMs: 30_000,
+  // Reading pauses when this much waits for the other side; enough to keep both busy.
+  backlogBytes: 512 * 1024,
+  // Only a peer that asks without reading the answers gets here.
+  backlogHardBytes: 8 * 1024 * 1024,
+  // RFC 4344: rekey well before 2^32 blocks of 16 bytes. OpenSSH does so itself; other clients may not.
+  rekeyBytes: 32 * 1024 ** 3,
+  // As RFC 4253, section 9, recommends.
+  rekeyMs: 3_600_000,
+  // A peer that has begun a key exchange finishes it within a round trip. Until then nothing is sent to it.
+  rekeyGraceMs: 30_000,
+  // How long open sessions may go on when the service stops: just enough to read why.
+  drainMs: 500,
+  // OpenSSH drops what it has not printed when the disconnect arrives. So that waits for the answer to a sign of life sent
+  // behind the notice, and no longer than this.
+  noticeMs: 1_000,
+  // A peer that does not read the disconnect is cut off.
+  lingerMs: 500,
+});

@@ -1,0 +1,178 @@
+/**
+ * How many connections come in: fair shares of the slots for logins in progress (lib/fair-shares.ts), bounds on handshakes,
+ * on sessions for each source and person, and a delay for failures. A source is an address, or a network of 56 bits (IPv6);
+ * one that logged in lately is known, and strangers take nothing that is kept for those. What people may do is not
+ * decided here.
+ */
+import { type Claim, FairShares, type Shares } from '../../../lib/fair-shares.ts';
+import {
+  type BackOffLimiter,
+  createBackOffLimiter,
+  createRateLimiter,
+  type RateLimiter,
+} from '../../../lib/limits.ts';
+import { sourceNetwork } from '../../../lib/source-address.ts';
+import type { GatewayLimits } from '../limits.ts';
+
+/** Why a connection is refused: a reason for the log, a line for the person. */
+export interface Refusal {
+  reason: string;
+  text: string;
+}
+
+/** A connection that wants to log in. */
+export interface Connection {
+  /** Its login may begin. `leave` is to be called when it is over, or in place of it; safe to call again. */
+  start(leave: () => void): void;
+  /** It is refused, or loses the slot that it had, since there are too many. */
+  giveWay(): void;
+  /** Whether it has sent no message of a key exchange after its KEXINIT. */
+  isIdle(): boolean;
+}
+
+export const tooMany: Refusal = {
+  reason: 'too_many_logins',
+  text: 'Too many logins at once. Please try again in a minute.',
+};
+
+/** No handshake waits longer. */
+export const maxHandshakeWaitMs = 10_000;
+
+/** A source is known for so long after a login, at least. */
+const knownMs = 7 * 24 * 3_600_000;
+/** What strangers may take of the slots for logins in progress. */
+const unknownShare = 0.75;
+
+const forgetFailuresMs = 10 * 60_000;
+/** A client with five keys may offer four wrong ones first: its right key must still come before the login times out. */
+const longestFailureMs = 2_000;
+
+export class Admission {
+  #limits: GatewayLimits;
+  readonly #bySource = new Map<string, number>();
+  readonly #byUser = new Map<string, number>();
+  readonly #slots: FairShares;
+  /** No limit: the sources of logins, as long as their one use is not given back. */
+  readonly #lately = createRateLimiter({ burst: 1, everyMs: knownMs });
+  #backOff: BackOffLimiter;
+  #ofSource: RateLimiter;
+  #ofAll: RateLimiter;
+
+  constructor(limits: GatewayLimits) {
+    this.#limits = limits;
+    this.#slots = new FairShares(sharesOf(limits));
+    this.#backOff = createFailureBackOff(limits);
+    this.#ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
+    this.#ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
+  }
+
+  /** Other limits from now on. What counts by time, of handshakes and failures, begins anew. */
+  configure(limits: GatewayLimits): void {
+    this.#limits = limits;
+    this.#slots.configure(sharesOf(limits));
+    this.#backOff = createFailureBackOff(limits);
+    this.#ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
+    this.#ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
+  }
+
+  /** A new connection: it is started or gives way, at once or when it has waited. */
+  enter(address: string, connection: Connection): void {
+    const { unauthenticatedPerSource: each, unauthenticatedPerKnownSource: known } = this.#limits;
+    const source = sourceNetwork(address);
+    const isKnown = this.#isKnown(source);
+    const claim: Claim = {
+      source,
+      isKnown,
+      most: isKnown ? Math.max(known, each) : each,
+      start: () => connection.start(() => this.#slots.leave(claim)),
+      giveWay: () => connection.giveWay(),
+      isIdle: () => connection.isIdle(),
+    };
+    this.#slots.enter(claim);
+  }
+
+  /** Everything that waits gives way. */
+  refuseWaiting(): void {
+    this.#slots.clear();
+  }
+
+  /** A person has proved a key: the connection counts as a session of theirs until `end`, unless it is refused. */
+  admit(address: string, userId: string): Refusal | undefined {
+    const source = sourceNetwork(address);
+    const { sessionsPerUser, sessionsPerSource } = this.#limits;
+    if ((this.#byUser.get(userId) ?? 0) >= sessionsPerUser) {
+      const text = `You have ${sessionsPerUser} sessions open, which is the most. Please close some first.`;
+      return { reason: 'too_many_sessions', text };
+    }
+    if ((this.#bySource.get(source) ?? 0) >= sessionsPerSource) {
+      const text = `${sessionsPerSource} sessions are open from your address, which is the most. Please close some first.`;
+      return { reason: 'too_many_sessions', text };
+    }
+    add(this.#byUser, userId, 1);
+    add(this.#bySource, source, 1);
+    // The rate is for handshakes that come to nothing: a script may log in as often as it likes.
+    this.#ofSource.undo(source);
+    this.#lately.use(source);
+    return undefined;
+  }
+
+  end(address: string, userId: string): void {
+    add(this.#byUser, userId, -1);
+    add(this.#bySource, sourceNetwork(address), -1);
+  }
+
+  /** Takes a handshake: milliseconds until it may begin. */
+  handshakeMs(address: string): number {
+    const source = sourceNetwork(address);
+    const own = this.#ofSource.take(source, maxHandshakeWaitMs);
+    return this.#isKnown(source) ? own : Math.max(own, this.#ofAll.take('', maxHandshakeWaitMs));
+  }
+
+  /** The same for new keys on a connection to a login node: limited for that node only, so that no other handshake waits. */
+  nodeHandshakeMs(id: string): number {
+    return this.#ofSource.take(`node ${id}`, maxHandshakeWaitMs);
+  }
+
+  /** How long the answer to a failed login is delayed. */
+  failureMs(address: string): number {
+    const source = sourceNetwork(address);
+    return this.#bySource.has(source) ? 0 : this.#backOff.delayMs(source);
+  }
+
+  /** A connection has ended on which only wrong keys were offered. */
+  failed(address: string): void {
+    this.#backOff.use(sourceNetwork(address));
+  }
+
+  #isKnown(source: string): boolean {
+    return this.#bySource.has(source) || this.#lately.waitMs(source) > 0;
+  }
+}
+
+function sharesOf({ unauthenticated, queued, queuedPerSource, queueMs }: GatewayLimits): Shares {
+  return {
+    slots: unauthenticated,
+    slotsOfUnknown: Math.ceil(unauthenticated * unknownShare),
+    waiting: queued,
+    waitingPerSource: queuedPerSource,
+    waitMs: queueMs,
+  };
+}
+
+function createFailureBackOff(
+  limits: Pick<GatewayLimits, 'backoffAfter' | 'backoffMs' | 'backoffMaxMs'>,
+): BackOffLimiter {
+  const mostMs = Math.min(limits.backoffMaxMs, longestFailureMs);
+  const { backoffAfter: free, backoffMs: firstMs } = limits;
+  return createBackOffLimiter({ free, firstMs, mostMs, forgetMs: forgetFailuresMs });
+}
+
+function createHandshakeLimit(perSecond: number, burst: number): RateLimiter {
+  return createRateLimiter({ burst, everyMs: 1000 / perSecond });
+}
+
+function add(counts: Map<string, number>, key: string, by: number): void {
+  const count = (counts.get(key) ?? 0) + by;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
+}

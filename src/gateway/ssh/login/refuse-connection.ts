@@ -1,0 +1,39 @@
+/** Refuses a connection with a reason, at the cost of one write. */
+import type { Socket } from 'node:net';
+import { DISCONNECT } from '../../../lib/ssh/message-numbers.ts';
+import { disconnectMessage } from '../messages.ts';
+import type { Barrier } from '../transport/barrier.ts';
+import { IDENT } from '../transport/transport.ts';
+
+/** As many get time to read it; the others are cut off, or a flood would keep its sockets open all the same. */
+const maxLingering = 256;
+let lingering = 0;
+
+/** Sends our version and a disconnect (RFC 4253, section 11.1), before any encryption, and closes. Its errors are the caller's. */
+export function refuseConnection(socket: Socket, text: string, lingerMs: number, barrier: Barrier): void {
+  if (lingering >= maxLingering || text === '') {
+    socket.destroy();
+    return;
+  }
+  lingering += 1;
+  const timer = barrier.after(lingerMs, () => socket.destroy());
+  socket.on(
+    'close',
+    barrier.guard(() => {
+      clearTimeout(timer);
+      lingering -= 1;
+    }),
+  );
+  socket.end(Buffer.concat([Buffer.from(`SSH-2.0-${IDENT}\r\n`), plainPacket(text)]));
+  socket.resume();
+}
+
+/** A disconnect as it goes before any key exchange: a multiple of eight bytes, at least four of padding. */
+function plainPacket(text: string): Buffer {
+  const payload = disconnectMessage(DISCONNECT.TOO_MANY_CONNECTIONS, text);
+  const padding = 4 + ((8 - ((payload.length + 9) % 8)) % 8);
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(payload.length + padding + 1);
+  head.writeUInt8(padding, 4);
+  return Buffer.concat([head, payload, Buffer.alloc(padding)]);
+}

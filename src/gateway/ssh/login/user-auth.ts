@@ -1,0 +1,208 @@
+/**
+ * A person's login at the gateway (RFC 4252): publickey with Ed25519 and nothing else. It finds out who has proved
+ * which key. `authorize` decides whether they are allowed in: it is asked for the offered key, and again for the proven one.
+ */
+import { longestLoginName, parseLoginName } from '../../../domain/access/login-name.ts';
+import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
+import { isSignedBy, readUserKey, signedData, type UserKey } from '../../../lib/ssh/public-key.ts';
+import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import type { Attempt, Authorize, Decision, Route } from '../decision.ts';
+import type { GatewayLimits } from '../limits.ts';
+import { authBanner, authFailure } from '../messages.ts';
+import { noticeLength, printable } from '../relay/policy.ts';
+import type { Barrier } from '../transport/barrier.ts';
+import type { Transport } from '../transport/transport.ts';
+import type { Refusal } from './admission.ts';
+
+export interface UserAuthOptions {
+  client: Transport;
+  barrier: Barrier;
+  remoteAddress: string;
+  limits: GatewayLimits;
+  authorize: Authorize;
+  /** The connection has ended. */
+  gone: AbortSignal;
+  /** The client has proved the key of an allowed attempt. The success message is still to be sent. */
+  onProven(attempt: Attempt, route: Route): void;
+  /** Why all logins are refused now. */
+  stopping(): Refusal | undefined;
+  /** How long the answer to a failure is delayed. The proof of a right key never waits. */
+  failureMs(): number;
+  /** A login was refused. */
+  onRefused(attempt: Partial<Attempt>, refused: Refused): void;
+  /** The connection must end with this text. */
+  onFault(reason: number, text: string): void;
+}
+
+/** Why a login was refused: a reason out of few, and details for the log. */
+export interface Refused {
+  reason: string;
+  /** The key is of no known person: maybe a guess. */
+  isGuess: boolean;
+  detail?: string;
+  cause?: unknown;
+  /** What was decided about a person's own key. */
+  decision?: Decision & { allowed: false };
+}
+
+interface Request {
+  /** As far as one can go, without control characters: what is cut or changed here is none. */
+  loginName: string;
+  service: string;
+  method: string;
+  key: UserKey | undefined;
+  /** Left out: the key is only offered. False: the signature is wrong. */
+  proof: boolean | undefined;
+  /** The algorithm and blob, to be repeated in PK_OK. */
+  algorithm: string;
+  blob: Buffer;
+}
+
+/** Requests that arrive while one is decided. Clients wait for answers; more than this is a flood. */
+const MAX_WAITING = 8;
+
+/** Requests for each attempt that a connection has: to ask for the methods, to offer a key, to prove it, and one more. */
+const REQUESTS_EACH = 4;
+
+/** An agent with many keys is the usual cause. */
+const TOO_MANY =
+  'Too many authentication failures. If you have many keys, name the right one: ssh -i FILE -o IdentitiesOnly=yes';
+
+/** Takes over the client's messages until the client has proved a key. */
+export class UserAuth {
+  readonly #options: UserAuthOptions;
+  readonly #waiting: Request[] = [];
+  #serviceGranted = false;
+  #failures = 0;
+  #requests = 0;
+  #busy = false;
+  #done = false;
+
+  constructor(options: UserAuthOptions) {
+    this.#options = options;
+    options.client.onMessage = (payload) => this.#onMessage(payload);
+  }
+
+  #onMessage(payload: Buffer) {
+    if (this.#done) return;
+    const { client, barrier } = this.#options;
+    const type = payload[0];
+    if (type === SSH.SERVICE_REQUEST) return this.#onService(new WireReader(payload, 1).text());
+    if (type !== SSH.USERAUTH_REQUEST) return client.refuseMessage();
+    if (!this.#serviceGranted) throw new WireError('authentication before the service was asked for');
+    this.#waiting.push(readRequest(payload, client.sessionId));
+    if (this.#waiting.length > MAX_WAITING) throw new WireError('too many requests at once');
+    void barrier.watch(this.#work());
+  }
+
+  #onService(name: string) {
+    if (name !== 'ssh-userauth') return this.#fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
+    this.#serviceGranted = true;
+    this.#options.client.send(message(SSH.SERVICE_ACCEPT, name));
+  }
+
+  #fault(reason: number, text: string) {
+    this.#done = true;
+    this.#options.onFault(reason, text);
+  }
+
+  async #work(): Promise<void> {
+    if (this.#busy) return;
+    this.#busy = true;
+    for (let next = this.#waiting.shift(); next && !this.#done; next = this.#waiting.shift())
+      await this.#decide(next);
+    this.#busy = false;
+  }
+
+  async #decide(request: Request): Promise<void> {
+    const { client, limits, remoteAddress, onRefused } = this.#options;
+    const { loginName, key } = request;
+    if (request.service !== 'ssh-connection')
+      return this.#fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
+    this.#requests += 1;
+    if (this.#requests > limits.maxAuthAttempts * REQUESTS_EACH) {
+      onRefused({ loginName, remoteAddress }, { reason: 'too_many_requests', isGuess: false });
+      return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
+    }
+    // Every client asks "none" to learn the methods: that is no attempt.
+    if (request.method === 'none') return client.send(authFailure());
+    const stopping = this.#options.stopping();
+    if (stopping) {
+      onRefused({ loginName, remoteAddress }, { reason: stopping.reason, isGuess: false });
+      return this.#fault(DISCONNECT.BY_APPLICATION, stopping.text);
+    }
+    // Not worth a question: no cluster and no person has this name.
+    if (!parseLoginName(loginName))
+      return this.#fail({ loginName }, { reason: 'not_a_login_name', isGuess: true });
+    if (request.method !== 'publickey') {
+      const detail = printable(request.method);
+      return this.#fail({ loginName }, { reason: 'other_method', isGuess: true, detail });
+    }
+    if (!key) return this.#fail({ loginName }, { reason: 'other_key_type', isGuess: true });
+    const attempt: Attempt = { loginName, publicKey: key.text, fingerprint: key.fingerprint, remoteAddress };
+    if (request.proof === false) return this.#fail(attempt, { reason: 'wrong_signature', isGuess: true });
+    return this.#authorize(request, attempt);
+  }
+
+  async #authorize(request: Request, attempt: Attempt): Promise<void> {
+    const { client, authorize, gone, onRefused, onProven } = this.#options;
+    let decision: Decision;
+    try {
+      decision = await authorize(attempt, undefined, gone);
+    } catch (cause) {
+      if (gone.aborted) return;
+      onRefused(attempt, { reason: 'unconfirmed', isGuess: false, cause });
+      const text = 'Access cannot be confirmed at the moment. Please try again shortly.';
+      return this.#fault(DISCONNECT.BY_APPLICATION, text);
+    }
+    if (this.#done || client.ended) return;
+    if (request.proof === undefined) return this.#onOffer(request, attempt, decision);
+    if (!decision.allowed) {
+      if (decision.disclose) client.send(authBanner(printable(decision.message, noticeLength)));
+      const { reason, disclose } = decision;
+      return this.#fail(attempt, { reason, isGuess: !disclose, decision });
+    }
+    this.#done = true;
+    onProven(attempt, decision.route);
+  }
+
+  /** A key that is allowed in, or whose owner may learn why not, is worth a signature. */
+  async #onOffer(request: Request, attempt: Attempt, decision: Decision): Promise<void> {
+    if (!decision.allowed && !decision.disclose)
+      return this.#fail(attempt, { reason: decision.reason, isGuess: true });
+    this.#options.client.send(message(SSH.USERAUTH_PK_OK, request.algorithm, request.blob));
+  }
+
+  async #fail(attempt: Partial<Attempt>, refused: Refused): Promise<void> {
+    const { client, barrier, limits, remoteAddress } = this.#options;
+    this.#options.onRefused({ remoteAddress, ...attempt }, refused);
+    this.#failures += 1;
+    if (this.#failures >= limits.maxAuthAttempts)
+      return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
+    const ms = this.#options.failureMs();
+    if (ms > 0) await new Promise<void>((resolve) => barrier.after(ms, resolve));
+    client.send(authFailure());
+  }
+}
+
+function readRequest(payload: Buffer, sessionId: Buffer): Request {
+  const fields = new WireReader(payload, 1);
+  const request: Request = {
+    loginName: printable(fields.text(), longestLoginName + 1),
+    service: fields.text(),
+    method: fields.text(),
+    key: undefined,
+    proof: undefined,
+    algorithm: '',
+    blob: Buffer.alloc(0),
+  };
+  if (request.method !== 'publickey') return request;
+  const signed = fields.bool();
+  request.algorithm = fields.text();
+  request.blob = Buffer.from(fields.bytes());
+  request.key = readUserKey(request.algorithm, request.blob);
+  if (!signed || !request.key) return request;
+  const data = signedData(sessionId, payload.subarray(0, fields.at));
+  request.proof = isSignedBy(request.key, fields.bytes(), data);
+  return request;
+}

@@ -1,0 +1,398 @@
+/**
+ * One person's connection from the first byte to the last: login, the gateway's own login at the login node, the relay,
+ * and the end with its reason. Where anything is unclear it closes.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import type { SshSession } from '../../../domain/access/ssh-session.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { RefusalTally } from '../../../lib/refusal-tally.ts';
+import { DISCONNECT } from '../../../lib/ssh/message-numbers.ts';
+import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } from '../decision.ts';
+import { createUses, type GatewayEvent } from '../events.ts';
+import type { GatewayLimits } from '../limits.ts';
+import type { Admission, Refusal } from '../login/admission.ts';
+import { type Refused, UserAuth } from '../login/user-auth.ts';
+import { authSuccess, keepalive } from '../messages.ts';
+import type { Barrier } from '../transport/barrier.ts';
+import { createHostKeys } from '../transport/host-keys.ts';
+import type { PrivateKey } from '../transport/ssh2.ts';
+import { Transport } from '../transport/transport.ts';
+import { type NodeFailure, openLoginNode } from './login-node.ts';
+import { Relay } from './relay.ts';
+
+export interface SessionContext {
+  /** The one in use first. */
+  hostKeys: readonly [PrivateKey, ...PrivateKey[]];
+  clientKey: PrivateKey;
+  authorize: Authorize;
+  /** Since when that runs which `authorize` asks; undefined while it is stopped. */
+  runningSince(): number | undefined;
+  limits: GatewayLimits;
+  log: Logger;
+  admission: Admission;
+  /** Of logins that were refused to strangers. */
+  refusals: RefusalTally;
+  record(event: GatewayEvent): void;
+  /** Set while the gateway stops: logins are refused with it. */
+  stopping(): Refusal | undefined;
+  /** The person has proved their key. */
+  onProven(session: Session): void;
+  onClosed(session: Session): void;
+}
+
+/** What was proven, and where it leads. */
+export interface Admitted {
+  attempt: Attempt;
+  route: Route;
+}
+
+/** Starts on a fresh socket with a slot at `admission`; calls `leave` after the login or at its end. All inside `barrier`. */
+export class Session {
+  readonly id = randomUUID();
+  readonly remoteAddress: string;
+  /** Whether it has asked for nothing that costs: a version and a KEXINIT are sent by anything. */
+  isIdle = true;
+  /** Called every second or more often: keepalives, silence, idleness, fresh keys and access that nothing confirms. */
+  readonly tick: (now: number) => void;
+  /** Sends the person a line; the session goes on. */
+  readonly notify: (text: string) => void;
+  /** Sends the person the text and ends everything on both sides. Safe to call again. */
+  readonly close: (reason: string, text: string) => void;
+  /** Ends before the login, without waiting until the text has been read. */
+  readonly giveWay: (refusal: Refusal) => void;
+
+  readonly #context: SessionContext;
+  readonly #leave: () => void;
+  readonly #barrier: Barrier;
+  readonly #client: Transport;
+  readonly #grace: NodeJS.Timeout;
+  readonly #openedAt = new Date();
+  readonly #startedAt = performance.now();
+  readonly #uses = createUses();
+  readonly #gone = new AbortController();
+  #admitted: Admitted | undefined;
+  #cipher = '';
+  #node: Transport | undefined;
+  #relay: Relay | undefined;
+  #giveUpNode = () => {};
+  #closed = false;
+  #released = false;
+  #guessed = false;
+  #confirmedAt = this.#startedAt;
+  /** It was asked since, without an answer. */
+  #isInDoubt = false;
+  #activeAt = this.#startedAt;
+  #passed = 0;
+
+  constructor(
+    socket: Socket,
+    remoteAddress: string,
+    barrier: Barrier,
+    context: SessionContext,
+    leave: () => void,
+  ) {
+    this.remoteAddress = remoteAddress;
+    this.#leave = leave;
+    this.#barrier = barrier;
+    this.#context = context;
+    this.tick = barrier.guard((now: number) => this.#tick(now));
+    this.notify = barrier.guard((text: string) => void this.#relay?.notify(text));
+    this.close = barrier.guard((reason: string, text: string) => this.#close(reason, text));
+    this.giveWay = barrier.guard((refusal: Refusal) => this.#refuse(refusal, 0));
+    const { id } = this;
+    barrier.onFault((error) => context.log.error('gateway.connection.failed', { id, remoteAddress, error }));
+    barrier.onFault(() => this.#finish('internal error'));
+    barrier.onFault(() => this.#release());
+    this.#client = this.#openClient(socket);
+    this.#grace = barrier.after(context.limits.loginGraceMs, () =>
+      this.#refuse({ reason: 'login took too long', text: 'The login took too long.' }),
+    );
+    this.#startLogin();
+  }
+
+  #openClient(socket: Socket): Transport {
+    const { hostKeys, limits, admission } = this.#context;
+    const client = new Transport({
+      socket,
+      barrier: this.#barrier,
+      hostKey: hostKeys[0],
+      limits,
+      handshakeMs: () => {
+        this.isIdle = false;
+        return admission.handshakeMs(this.remoteAddress);
+      },
+      onReady: (negotiated) => {
+        this.#cipher = negotiated.sc.cipher;
+      },
+    });
+    client.onEnd = (end) => {
+      if (end.by === 'us') this.#finish(end.text);
+      else this.#finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
+    };
+    this.#barrier.after(limits.helloMs, () => {
+      if (client.software === '' && !client.ended)
+        this.#refuse({ reason: 'no hello', text: 'No client has said hello.' });
+    });
+    return client;
+  }
+
+  #startLogin() {
+    const { limits, admission, authorize, stopping } = this.#context;
+    const { remoteAddress } = this;
+    new UserAuth({
+      client: this.#client,
+      barrier: this.#barrier,
+      remoteAddress,
+      limits,
+      authorize,
+      gone: this.#gone.signal,
+      stopping,
+      failureMs: () => admission.failureMs(remoteAddress),
+      onProven: (attempt, route) => this.#onProven(attempt, route),
+      onRefused: (attempt, refused) => this.#onRefused(attempt, refused),
+      onFault: (reason, text) => {
+        this.#client.close(reason, text, limits.lingerMs);
+        this.#finish(text);
+      },
+    });
+  }
+
+  /** Undefined before the login. */
+  get admitted(): Admitted | undefined {
+    return this.#admitted;
+  }
+
+  /** Undefined before the login node has let it in: until then nothing of it is recorded. */
+  info(): SshSession | undefined {
+    if (!this.#admitted || !this.#relay) return undefined;
+    const { attempt, route } = this.#admitted;
+    return {
+      id: this.id,
+      loginName: attempt.loginName,
+      clusterId: route.clusterId,
+      userId: route.userId,
+      username: route.username,
+      keyId: route.keyId,
+      fingerprint: attempt.fingerprint,
+      remoteAddress: this.remoteAddress,
+      loginNode: `${route.loginNode.host}:${route.loginNode.port}`,
+      openedAt: this.#openedAt.toISOString(),
+      channels: this.#relay.channels,
+      bytesUp: this.#relay.bytesUp,
+      bytesDown: this.#relay.bytesDown,
+    };
+  }
+
+  /** Open, and not confirmed when it was asked last. */
+  get isInDoubt(): boolean {
+    return this.#isInDoubt && !this.#closed;
+  }
+
+  /** Asks again whether the person is allowed here, and closes the session where not. */
+  recheck(authorize: Authorize): Promise<void> {
+    return this.#barrier.watch(this.#recheck(authorize));
+  }
+
+  async #recheck(authorize: Authorize): Promise<void> {
+    if (this.#closed || !this.#admitted) return;
+    const { attempt, route } = this.#admitted;
+    const { host, port } = route.loginNode;
+    try {
+      const decision = await authorize(attempt, { host, port });
+      if (this.#closed) return;
+      this.#confirmedAt = performance.now();
+      this.#isInDoubt = false;
+      if (!decision.allowed) this.#close(decision.reason, decision.message);
+      else if (!isSameLogin(route, decision.route))
+        this.#close('login node changed', 'Your login node has changed. Please connect again.');
+      else this.#admitted.route = decision.route;
+    } catch (error) {
+      this.#isInDoubt = true;
+      this.#context.log.error('gateway.recheck.failed', { id: this.id, error });
+      this.#endUnconfirmed(performance.now());
+    }
+  }
+
+  /** Soon where the service runs, and may know of a revocation. One that is stopped knows of none, and may come back. */
+  #endUnconfirmed(now: number) {
+    if (!this.isInDoubt) return;
+    const { limits, runningSince } = this.#context;
+    const unconfirmedMs = now - this.#confirmedAt;
+    const runningMs = now - (runningSince() ?? now);
+    const isOver = Math.min(unconfirmedMs, runningMs) >= limits.unconfirmedMs;
+    if (!isOver && unconfirmedMs < limits.confirmGraceMs) return;
+    const text = 'Your access cannot be confirmed at the moment. Please connect again.';
+    this.#close('access cannot be confirmed', text);
+  }
+
+  #onRefused(attempt: Partial<Attempt>, { reason, isGuess, detail, cause, decision }: Refused) {
+    const { id, remoteAddress } = this;
+    const { loginName, fingerprint } = attempt;
+    const fields = { id, loginName, fingerprint, remoteAddress, reason, detail, cause };
+    const { log, refusals } = this.#context;
+    if (refusals.count(remoteAddress, reason)) log.info('gateway.login.refused', fields);
+    if (isGuess) this.#guessed = true;
+    const subject = decision?.subject;
+    if (decision && subject)
+      this.#recordRefusal(attempt as Attempt, subject, decision.reason, decision.message);
+  }
+
+  #recordRefusal(attempt: Attempt, { clusterId, userId, keyId }: Subject, reason: string, message: string) {
+    const subject = { clusterId, userId, keyId };
+    this.#context.record({ kind: 'refused', at: Date.now(), subject, attempt, reason, message });
+  }
+
+  #onProven(attempt: Attempt, route: Route) {
+    const { admission, log, limits, clientKey } = this.#context;
+    const { id, remoteAddress } = this;
+    const refusal = admission.admit(remoteAddress, route.userId);
+    if (refusal) {
+      const { reason, text } = refusal;
+      const { loginName, fingerprint } = attempt;
+      log.warn('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason });
+      this.#recordRefusal(attempt, route, reason, text);
+      return this.#refuse(refusal);
+    }
+    this.#leave();
+    this.#admitted = { attempt, route };
+    this.#confirmedAt = performance.now();
+    this.#context.onProven(this);
+    this.#giveUpNode = openLoginNode({
+      route,
+      key: clientKey,
+      barrier: this.#barrier,
+      limits,
+      cipher: this.#cipher,
+      handshakeMs: () => admission.nodeHandshakeMs(id),
+      onUp: (node) => this.#onUp(node),
+      onFailure: (failure) => this.#onNodeFailure(attempt, route, failure),
+    });
+  }
+
+  #onNodeFailure(attempt: Attempt, route: Route, failure: NodeFailure) {
+    const { id, remoteAddress } = this;
+    const { loginName, fingerprint } = attempt;
+    const reason = `login node: ${failure.reason}`;
+    const { detail } = failure;
+    const fields = { id, loginName, fingerprint, remoteAddress, reason, detail };
+    this.#context.log.warn('gateway.login.refused', fields);
+    this.#recordRefusal(attempt, route, `login_node_${failure.reason.replace('-', '_')}`, failure.text);
+    this.#refuse({ reason, text: failure.text });
+  }
+
+  #onUp(node: Transport) {
+    const { limits, log, record } = this.#context;
+    const { id } = this;
+    const client = this.#client;
+    this.#node = node;
+    clearTimeout(this.#grace);
+    this.#activeAt = performance.now();
+    node.onEnd = (end) => {
+      log.debug('gateway.node.ended', { id, by: end.by, detail: end.text });
+      this.#close('login node closed', 'The login node closed the connection.');
+    };
+    client.trust();
+    const hostKeys = createHostKeys(this.#context.hostKeys);
+    this.#relay = new Relay({
+      client,
+      node,
+      limits,
+      hostKeys,
+      shell: () => this.#admitted?.route.shell ?? '/bin/bash',
+      onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
+      onUse: (use) => this.#uses.add(use),
+    });
+    client.send(authSuccess());
+    client.send(hostKeys.announcement());
+    log.info('gateway.login.accepted', this.#logFields());
+    const session = this.info();
+    if (session) record({ kind: 'opened', at: Date.now(), session });
+  }
+
+  /** The same for every line of the log about this session. */
+  #logFields() {
+    const { channels: _c, bytesUp: _u, bytesDown: _d, openedAt: _o, ...fields } = this.info() ?? {};
+    return fields;
+  }
+
+  #tick(now: number) {
+    const { limits } = this.#context;
+    const [client, node, relay] = [this.#client, this.#node, this.#relay];
+    if (this.#closed || !node || !relay) return;
+    this.#endUnconfirmed(now);
+    if (!node.paused && now - node.lastHeard > limits.keepaliveMs * limits.keepaliveMisses)
+      return this.#close('login node does not answer', 'The login node does not answer any more.');
+    if (relay.bytesUp + relay.bytesDown !== this.#passed) {
+      this.#passed = relay.bytesUp + relay.bytesDown;
+      this.#activeAt = now;
+    } else if (limits.idleMs > 0 && now - this.#activeAt >= limits.idleMs) {
+      const text = `Nothing happened here for ${duration(limits.idleMs)}, so this session ends.`;
+      return this.#close('idle', text);
+    }
+    for (const side of [client, node]) {
+      side.renewKeys(now, limits.rekeyMs);
+      if (now - Math.max(side.lastHeard, side.lastAsked) < limits.keepaliveMs || side.full) continue;
+      side.lastAsked = now;
+      side.send(keepalive());
+    }
+  }
+
+  /** Not an authentication failure: a client would go on to ask for passwords or try the next key. */
+  #refuse({ reason, text }: Refusal, lingerMs = this.#context.limits.lingerMs) {
+    this.#client.close(DISCONNECT.BY_APPLICATION, text, lingerMs);
+    this.#finish(reason);
+  }
+
+  /** Every session gets the text on its standard error; when it has been read, the disconnect carries it once more. */
+  #close(reason: string, text: string) {
+    if (this.#closed) return;
+    const { limits } = this.#context;
+    const last = () => this.#client.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
+    const reached = this.#relay?.endWith(text, last) ?? false;
+    if (!reached) last();
+    this.#finish(reason);
+    if (reached) this.#barrier.after(limits.noticeMs, last);
+  }
+
+  /** Once: ends the side of the login node and reports. The caller ends the client's side. */
+  #finish(why: string) {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#gone.abort();
+    const { limits, log, record } = this.#context;
+    const { id, remoteAddress } = this;
+    const relay = this.#relay;
+    clearTimeout(this.#grace);
+    this.#giveUpNode();
+    this.#node?.close(DISCONNECT.BY_APPLICATION, 'the session ended', limits.lingerMs);
+    if (!this.#client.ended && !relay) this.#client.close(DISCONNECT.BY_APPLICATION, why, limits.lingerMs);
+    const session = this.info();
+    if (session) {
+      const { bytesUp, bytesDown } = session;
+      const durationMs = Math.round(performance.now() - this.#startedAt);
+      log.info('gateway.session.closed', { ...this.#logFields(), bytesUp, bytesDown, durationMs, why });
+      record({ kind: 'closed', at: Date.now(), session, reason: why, uses: this.#uses });
+    } else log.debug('gateway.connection.closed', { id, remoteAddress, why });
+    this.#release();
+  }
+
+  /** Once: the connection counts for nothing any more. */
+  #release() {
+    if (this.#released) return;
+    this.#released = true;
+    const { admission } = this.#context;
+    if (this.#admitted) admission.end(this.remoteAddress, this.#admitted.route.userId);
+    else {
+      // At the end only: an agent may offer all its keys before the right one.
+      if (this.#guessed) admission.failed(this.remoteAddress);
+      this.#leave();
+    }
+    this.#context.onClosed(this);
+  }
+}
+
+function duration(ms: number): string {
+  const minutes = Math.round(ms / 60_000);
+  return minutes >= 1 ? `${minutes} min` : `${Math.round(ms / 1000)} s`;
+}

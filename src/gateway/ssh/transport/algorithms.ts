@@ -1,0 +1,94 @@
+/**
+ * What the gateway offers in key exchange, the post-quantum exchange first: no SHA-1, no CBC, no compression, no
+ * finite-field groups. Where the CPU has AES instructions AES-GCM is preferred. In SSH the client's order decides
+ * (RFC 4253, section 7.1) and OpenSSH's begins with ChaCha20-Poly1305, at a third of the speed; so the gateway reads the
+ * client's list first and offers only AES-GCM to a client that has it.
+ */
+import { readFileSync } from 'node:fs';
+import { WireReader } from '../../../lib/ssh/wire.ts';
+import { HYBRID } from './hybrid-kex.ts';
+import type { Offer } from './ssh2.ts';
+
+const gcm = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'];
+const chacha = 'chacha20-poly1305@openssh.com';
+const ctr = ['aes128-ctr', 'aes192-ctr', 'aes256-ctr'];
+
+const hasAes = cpuHasAes();
+
+const base: Offer = Object.freeze({
+  kex: [
+    HYBRID,
+    'curve25519-sha256',
+    'curve25519-sha256@libssh.org',
+    'ecdh-sha2-nistp256',
+    'ecdh-sha2-nistp384',
+    'ecdh-sha2-nistp521',
+  ],
+  serverHostKey: ['ssh-ed25519'],
+  cipher: hasAes ? [...gcm, chacha, ...ctr] : [chacha, ...gcm, ...ctr],
+  mac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
+});
+
+/** The offer to a client whose lists of ciphers are known, or not (`undefined`: it waits for ours). */
+export function offerToClient(ciphers: readonly string[] | undefined, guess?: string): Offer {
+  const offer = offerOf(ciphers);
+  if (guess === undefined || !offer.kex.includes(guess)) return offer;
+  // The client's order decides anyway; what it has guessed is right only if we like it best too.
+  return { ...offer, kex: [guess, ...offer.kex.filter((name) => name !== guess)] };
+}
+
+function offerOf(ciphers: readonly string[] | undefined): Offer {
+  const first = ciphers?.find((name) => base.cipher.includes(name));
+  if (!hasAes || !ciphers || !first || gcm.includes(first)) return base;
+  return gcm.some((name) => ciphers.includes(name)) ? { ...base, cipher: gcm } : base;
+}
+
+/** The offer to a login node: first what the person's side uses, as packets pass in place between equal ciphers. */
+export function offerToNode(preferred: string): Offer {
+  return { ...base, cipher: [preferred, ...base.cipher.filter((name) => name !== preferred)] };
+}
+
+/**
+ * The ciphers that a client lists in both directions, read from its first bytes: the identification line and KEXINIT
+ * (RFC 4253, sections 4.2 and 7.1). `more` when they are not all there, undefined when they are something else.
+ */
+export function readClientCiphers(bytes: Buffer): readonly string[] | 'more' | undefined {
+  const line = bytes.indexOf(10);
+  if (line < 0) return bytes.length > 255 ? undefined : 'more';
+  const packet = bytes.subarray(line + 1);
+  if (packet.length < 6) return 'more';
+  const length = packet.readUInt32BE(0);
+  if (packet[5] !== 20 || length > 35_000) return undefined;
+  if (packet.length < length + 4) return 'more';
+  try {
+    const lists = new WireReader(packet, 22);
+    lists.bytes();
+    lists.bytes();
+    const up = lists.text().split(',');
+    const down = lists.text().split(',');
+    return up.filter((name) => down.includes(name));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The exchange for which a client has sent its next message already, in the first bytes as above. */
+export function readGuess(bytes: Buffer): string | undefined {
+  try {
+    const fields = new WireReader(bytes, bytes.indexOf(10) + 1 + 22);
+    const [exchange] = fields.text().split(',');
+    for (let n = 0; n < 9; n += 1) fields.bytes();
+    return fields.bool() ? exchange : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function cpuHasAes(): boolean {
+  if (process.arch === 'arm64') return true;
+  try {
+    return /\baes\b/.test(readFileSync('/proc/cpuinfo', 'latin1'));
+  } catch {
+    return true;
+  }
+}

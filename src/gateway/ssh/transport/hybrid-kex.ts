@@ -1,0 +1,188 @@
+/**
+ * The key exchange mlkem768x25519-sha256 (draft-ietf-sshm-mlkem-hybrid-kex), which a future quantum computer does not
+ * undo: X25519 and ML-KEM-768 together. ssh2 does not have it and cannot be extended, so it travels inside ssh2
+ * under the name of an exchange that is never offered, and everything that its secret comes from is replaced here.
+ */
+import {
+  createHash,
+  createPublicKey,
+  decapsulate,
+  diffieHellman,
+  encapsulate,
+  generateKeyPairSync,
+  type KeyObject,
+} from 'node:crypto';
+import { message, WireReader } from '../../../lib/ssh/wire.ts';
+
+export const HYBRID = 'mlkem768x25519-sha256';
+/** ssh2 knows this name; it is never offered, and never accepted from a peer. */
+const ALIAS = 'diffie-hellman-group1-sha1';
+
+const ENCAPSULATION_KEY = 1184;
+const CIPHERTEXT = 1088;
+const POINT = 32;
+
+/** What of ssh2's key exchange is read and replaced. */
+interface Exchange {
+  negotiated: { kex: string };
+  hashName: string;
+  _remoteKexinit: Buffer;
+  _protocol: { _server: boolean };
+  generateKeys(): void;
+  getPublicKey(): Buffer;
+  convertPublicKey(key: Buffer): Buffer;
+  computeSecret(other: Buffer): Buffer | Error;
+}
+
+interface PacketReader {
+  read(payload: Buffer): Buffer;
+  cleanup(): void;
+}
+
+interface Host {
+  _kex: unknown;
+  _packetRW: { read: PacketReader };
+  _skipNextInboundPacket: boolean;
+  _offer: { lists: { kex: { array: string[] }; serverHostKey: { array: string[] } } };
+}
+
+/** The names of an offer as ssh2 is to compare them; what it sends has the real one. */
+export const asCompared = (names: readonly string[]): string[] =>
+  names.map((name) => (name === HYBRID ? ALIAS : name));
+
+/** Teaches one protocol object of ssh2 the exchange, for the first and every later one. */
+export function teachHybrid(protocol: object): void {
+  const host = protocol as Host;
+  let received: Buffer | undefined;
+  let packets = host._packetRW.read;
+  // Every payload passes here before ssh2 reads it.
+  Object.defineProperty(host._packetRW, 'read', {
+    get: () => ({
+      read(payload: Buffer) {
+        const read = packets.read(payload);
+        if (read[0] !== 20) return read;
+        received = Buffer.from(read);
+        const known = translated(received);
+        // ssh2 must see no guess, or it skips messages by its own rule; this is ours.
+        host._skipNextInboundPacket = isWrongGuess(known, host._offer);
+        known.fill(0, known.length - 5);
+        return known;
+      },
+      cleanup: () => packets.cleanup(),
+    }),
+    set(next: PacketReader) {
+      packets = next;
+    },
+  });
+  let exchange = host._kex;
+  Object.defineProperty(host, '_kex', {
+    get: () => exchange,
+    set(next: Exchange | undefined) {
+      exchange = next;
+      if (!next || !received) return;
+      // Both sides sign what was really sent.
+      next._remoteKexinit = received;
+      if (next.negotiated.kex === ALIAS) replaceSecret(next);
+    },
+  });
+}
+
+/**
+ * Whether a message follows that was made for another exchange, and is to be left unread (RFC 4253, section 7.1): a guess
+ * is right where both sides prefer the same exchange and the same kind of host key. ssh2 compares the exchange alone.
+ */
+function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
+  try {
+    const fields = new WireReader(kexInit, 17);
+    const [exchange, hostKey] = [fields.text(), fields.text()].map((names) => names.split(',')[0]);
+    for (let n = 0; n < 8; n += 1) fields.bytes();
+    const isRight = exchange === lists.kex.array[0] && hostKey === lists.serverHostKey.array[0];
+    return fields.bool() && !isRight;
+  } catch {
+    return false;
+  }
+}
+
+/** A KEXINIT in which the exchange has the name that ssh2 knows, and nothing else has. */
+function translated(payload: Buffer): Buffer {
+  const fields = new WireReader(payload, 17);
+  const names = fields.text().split(',');
+  const known = names.map((name) => (name === HYBRID ? ALIAS : name === ALIAS ? `no-${ALIAS}` : name));
+  return Buffer.concat([payload.subarray(0, 17), message(0, known.join(',')).subarray(1), fields.rest()]);
+}
+
+function replaceSecret(exchange: Exchange): void {
+  exchange.negotiated.kex = HYBRID;
+  const isServer = exchange._protocol._server;
+  const own = isServer ? createAnswer() : createQuestion();
+  Object.assign(exchange, {
+    hashName: 'sha256',
+    generateKeys() {},
+    getPublicKey: own.toSend,
+    convertPublicKey: (key: Buffer) => key,
+    computeSecret(other: Buffer): Buffer | Error {
+      try {
+        return own.secret(other);
+      } catch (error) {
+        return error instanceof Error ? error : new Error(String(error));
+      }
+    },
+  });
+}
+
+interface Half {
+  toSend(): Buffer;
+  /** The secret from what the other side sent. Throws when that is not what it should be. */
+  secret(other: Buffer): Buffer;
+}
+
+/** The client's half: sends a fresh encapsulation key and a point, gets a ciphertext and a point. */
+export function createQuestion(): Half {
+  const lattice = generateKeyPairSync('ml-kem-768');
+  const curve = generateKeyPairSync('x25519');
+  const sent = Buffer.concat([raw(lattice.publicKey, ENCAPSULATION_KEY), raw(curve.publicKey, POINT)]);
+  return {
+    toSend: () => sent,
+    secret(other) {
+      requireLength(other, CIPHERTEXT + POINT);
+      const first = decapsulate(lattice.privateKey, other.subarray(0, CIPHERTEXT));
+      return combined(first, agreed(curve.privateKey, other.subarray(CIPHERTEXT)));
+    },
+  };
+}
+
+/** The server's half, the other way round; what it sends depends on what it receives. */
+export function createAnswer(): Half {
+  let sent: Buffer = Buffer.alloc(0);
+  return {
+    toSend: () => sent,
+    secret(other) {
+      requireLength(other, ENCAPSULATION_KEY + POINT);
+      const curve = generateKeyPairSync('x25519');
+      const key = publicKey(latticePrefix, other.subarray(0, ENCAPSULATION_KEY));
+      const { sharedKey, ciphertext } = encapsulate(key);
+      sent = Buffer.concat([ciphertext, raw(curve.publicKey, POINT)]);
+      return combined(sharedKey, agreed(curve.privateKey, other.subarray(ENCAPSULATION_KEY)));
+    },
+  };
+}
+
+/** A hash of both, and not a number: it goes into the exchange hash as it is. */
+const combined = (lattice: Buffer, curve: Buffer) =>
+  createHash('sha256').update(lattice).update(curve).digest();
+
+const agreed = (privateKey: KeyObject, point: Buffer) =>
+  diffieHellman({ privateKey, publicKey: publicKey(curvePrefix, point) });
+
+// A public key in DER is a fixed beginning and the key itself (RFC 8410, RFC 9935).
+const latticePrefix = Buffer.from('308204b2300b0609608648016503040402038204a100', 'hex');
+const curvePrefix = Buffer.from('302a300506032b656e032100', 'hex');
+
+const publicKey = (prefix: Buffer, key: Buffer) =>
+  createPublicKey({ key: Buffer.concat([prefix, key]), format: 'der', type: 'spki' });
+
+const raw = (key: KeyObject, length: number) => key.export({ format: 'der', type: 'spki' }).subarray(-length);
+
+function requireLength(other: Buffer, length: number): void {
+  if (other.length !== length) throw new Error(`${other.length} bytes in place of ${length}`);
+}

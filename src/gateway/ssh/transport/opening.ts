@@ -1,0 +1,55 @@
+/** A client's first bytes, buffered until its list of ciphers is known, or until it waits for ours. */
+import { SSH } from '../../../lib/ssh/message-numbers.ts';
+import { WireError } from '../../../lib/ssh/wire.ts';
+import { readClientCiphers } from './algorithms.ts';
+import type { Barrier } from './barrier.ts';
+import type { Protocol } from './ssh2.ts';
+
+/** How long the gateway waits for the KEXINIT of a client before it reads on without it. */
+const OPENING_MS = 500;
+
+export interface Opening {
+  feed(chunk: Buffer): void;
+  /** Waits no longer; onOpened is not called. */
+  stop(): void;
+}
+
+/** `onOpened` is called once, with the ciphers where they are known and the bytes so far. */
+export function createOpening(
+  barrier: Barrier,
+  onOpened: (ciphers: readonly string[] | undefined, bytes: Buffer) => void,
+): Opening {
+  let bytes: Buffer = Buffer.alloc(0);
+  const timer = barrier.after(OPENING_MS, () => onOpened(undefined, bytes));
+  return {
+    feed(chunk) {
+      bytes = Buffer.concat([bytes, chunk]);
+      const ciphers = readClientCiphers(bytes);
+      if (ciphers === 'more') return;
+      clearTimeout(timer);
+      onOpened(ciphers, bytes);
+    },
+    stop: () => clearTimeout(timer),
+  };
+}
+
+/**
+ * Calls `onMessage` with the client's message of the first key exchange that makes us compute, to go on with at once or
+ * later: what comes before it costs little. For a protocol that has just read the other side's version.
+ */
+export function awaitExchange(protocol: Protocol, onMessage: (goOn: () => void) => void): void {
+  const decipher = protocol._decipher;
+  const proceed = decipher._onPayload;
+  decipher._onPayload = (payload) => {
+    if (payload[0] !== SSH.KEX_ECDH_INIT || protocol._skipNextInboundPacket) return proceed(payload);
+    // Without our answer the client has no keys, and nothing more to say.
+    decipher._onPayload = () => {
+      throw new WireError('a message before the key exchange was answered');
+    };
+    onMessage(() => {
+      decipher._onPayload = proceed;
+      proceed(payload);
+    });
+    return undefined;
+  };
+}

@@ -1,0 +1,29 @@
+/** What a transport is made of, and how it ends. */
+import type { Socket } from 'node:net';
+import type { GatewayLimits } from '../limits.ts';
+import type { Barrier } from './barrier.ts';
+import type { Reads } from './reads.ts';
+import type { Negotiated, Offer, PrivateKey } from './ssh2.ts';
+
+export interface TransportOptions {
+  socket: Socket;
+  /** What the socket was connected with; an accepted one has none yet. */
+  reads?: Reads;
+  /** That of the connection which this belongs to. */
+  barrier: Barrier;
+  /** Server: our host key. */
+  hostKey?: PrivateKey;
+  /** Client: what to offer and which host key to believe. */
+  offer?: Offer;
+  verifyHostKey?(blob: Buffer): boolean;
+  limits: Pick<GatewayLimits, 'backlogBytes' | 'backlogHardBytes' | 'rekeyBytes' | 'rekeyGraceMs'>;
+  /** Takes a handshake: milliseconds until it may go on. Left out: at once. */
+  handshakeMs?(): number;
+  onReady(negotiated: Negotiated): void;
+}
+
+/** Why a transport ended: the other side disconnected, the network failed, the other side broke the protocol, or we ended it. */
+export interface End {
+  by: 'peer' | 'network' | 'protocol' | 'us';
+  text: string;
+}

@@ -1,0 +1,399 @@
+/**
+ * One side of the gateway: an SSH transport (RFC 4253) on a socket, by ssh2's Protocol. It delivers decrypted messages
+ * and sends others; it does not know what they mean. It adds to ssh2: a relayed packet is encrypted again in the memory
+ * it arrived in (AEAD ciphers), what one chunk causes goes out in one write, and what waits is counted.
+ */
+import type { Socket } from 'node:net';
+import { DISCONNECT, isOfExchange, SSH } from '../../../lib/ssh/message-numbers.ts';
+import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import { maxHandshakeWaitMs, tooMany } from '../login/admission.ts';
+import { disconnectMessage } from '../messages.ts';
+import { offerToClient, readGuess } from './algorithms.ts';
+import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
+import { toKeep } from './memory.ts';
+import { awaitExchange, createOpening, type Opening } from './opening.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
+import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
+import { createReading, type Reading } from './read-scheduling.ts';
+import { readChunks } from './reads.ts';
+import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
+import type { End, TransportOptions } from './transport-options.ts';
+
+/** OpenSSH's client sends `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
+export const IDENT = 'OpenSSH_9.9 Andromeda';
+/** Before a login no client needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
+const MOST_BEFORE_LOGIN = 256 * 1024;
+const LINGER_MS = 500;
+
+export class Transport {
+  /** Every message that is not the transport's own. Set by the login, then by the relay. */
+  onMessage: (payload: Buffer) => void = () => {};
+  onEnd: (end: End) => void = () => {};
+  /** Called when what waits has fallen under the bound again. */
+  onDrained: () => void = () => {};
+  lastHeard = performance.now();
+  /** When a keepalive was last sent. */
+  lastAsked = 0;
+  /** The version of the other side, after "SSH-2.0-". */
+  software = '';
+  /** The beginning of what it sent, as text: an sshd that refuses a connection says why before anything of SSH. */
+  greeting = '';
+
+  readonly #options: TransportOptions;
+  readonly #socket: Socket;
+  readonly #protocol: Protocol;
+  readonly #outbox: Outbox;
+  readonly #reading: Reading;
+  readonly #packets: Packets;
+  readonly #kexPayload: (payload: Buffer) => Further;
+  #opening: Opening | undefined;
+  #out: Framing = 'other';
+  /** Whether the person has logged in; until then little is taken and little answered. */
+  #trusted = false;
+  #received = 0;
+  /** Bytes that wait for the end of a key exchange. */
+  #queued = 0;
+  #sinceRekey = 0;
+  #keyedAt = performance.now();
+  #rekeyTimer: NodeJS.Timeout | undefined;
+  #full = false;
+  /** Answers to the other side's own messages wait, and it does not read them. */
+  #unread = false;
+  #paused = false;
+  #ready = false;
+  #ended = false;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#socket = options.socket;
+    const { barrier } = options;
+    this.#reading = createReading(options.socket, barrier);
+    this.#outbox = createOutbox(options.socket, barrier, () => this.#measure());
+    barrier.onFault(() => {
+      this.#ended = true;
+      options.socket.destroy();
+    });
+    this.#protocol = createProtocol({
+      ident: IDENT,
+      offer: options.offer ?? offerToClient(undefined),
+      ...(options.hostKey && { hostKey: options.hostKey }),
+      ...(options.verifyHostKey && { verifyHostKey: options.verifyHostKey }),
+      onHeader: (software) => this.#onHeader(software),
+      onWrite: (data) => this.#write(data),
+      onError: ({ message: text }) =>
+        this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text }),
+      onDisconnect: (text) => this.#finish({ by: 'peer', text }),
+      onHandshakeComplete: (negotiated) => this.#onKeys(negotiated),
+    });
+    this.#packets = createPackets(this.#protocol);
+    this.#kexPayload = this.#protocol._onPayload;
+    this.#protocol._onPayload = (payload) => this.#onPayload(payload);
+    this.#listen();
+    this.#protocol.start();
+    if (options.hostKey) this.#opening = createOpening(barrier, (...known) => this.#open(...known));
+  }
+
+  /** What both sides' signatures are bound to (RFC 4253, section 7.2). */
+  get sessionId(): Buffer {
+    return this.#protocol._kex.sessionID;
+  }
+
+  /** Whether more than the bound waits to be sent. */
+  get full(): boolean {
+    return this.#full;
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get #exchangesKeys(): boolean {
+    return this.#protocol._kexinit !== undefined;
+  }
+
+  /** To be called after the login: larger packets are taken from now on, any number of them, new keys and pings. */
+  trust(): void {
+    this.#trusted = true;
+    this.#packets.max = LARGE_PACKET;
+  }
+
+  /** New keys where the present ones are older than this (RFC 4253, section 9). */
+  renewKeys(now: number, ageMs: number): void {
+    if (this.#ended || !this.#ready || this.#exchangesKeys || this.#isHeld || now - this.#keyedAt < ageMs)
+      return;
+    this.#keyedAt = now;
+    this.#protocol.rekey();
+    this.#hold();
+  }
+
+  /** Sends a message; during a key exchange it is queued. */
+  send(payload: Buffer): void {
+    if (this.#ended) return;
+    if (this.#exchangesKeys) {
+      this.#protocol._queue ??= [];
+      this.#protocol._queue.push(toKeep(payload));
+      this.#queued += payload.length;
+      this.#measure();
+      return;
+    }
+    this.#seal(payload);
+  }
+
+  /**
+   * Sends on the message that `from` is delivering just now, in place where both ciphers frame alike: afterwards
+   * `payload` holds ciphertext.
+   */
+  forward(from: Transport, payload: Buffer): void {
+    const frame = from.#packets.frame;
+    const cipher = this.#protocol._cipher;
+    const block = this.#out === 'gcm' ? 15 : 7;
+    if (
+      frame === undefined ||
+      this.#out === 'other' ||
+      this.#ended ||
+      cipher._instance === undefined ||
+      this.#exchangesKeys ||
+      ((frame.length - TAG - 4) & block) !== 0
+    ) {
+      this.send(payload);
+      return;
+    }
+    frame.writeUInt32BE(frame.length - TAG - 4, 0);
+    cipher._instance.encrypt(frame, cipher.outSeqno);
+    cipher.outSeqno = (cipher.outSeqno + 1) >>> 0;
+    this.#write(frame);
+  }
+
+  /** Stops reading until resume(). Chunks that are being read are still delivered. */
+  pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    this.#hold();
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.lastHeard = performance.now();
+    this.#hold();
+  }
+
+  /** Sends the reason (SSH_MSG_DISCONNECT), lets it be sent for `lingerMs` at most, and closes. onEnd is not called. */
+  close(reason: number, text: string, lingerMs: number): void {
+    if (this.#ended) return;
+    this.onEnd = () => {};
+    // During a key exchange this goes ahead of the queue, as ssh2's own disconnect does.
+    // Between NEWKEYS and NEWKEYS neither the old keys nor the new ones would be understood.
+    if (this.#ready || !this.#protocol._kex?._sentNEWKEYS) this.#seal(disconnectMessage(reason, text));
+    this.#finish({ by: 'us', text }, lingerMs);
+  }
+
+  #listen(): void {
+    const socket = this.#socket;
+    const { guard } = this.#options.barrier;
+    const onError = guard((error: Error) => this.#finish({ by: 'network', text: error.message }));
+    const onChunk = guard((chunk: Buffer) => this.#feed(chunk));
+    const onDrain = guard(() => this.#measure());
+    const onClosed = guard(() => this.#finish({ by: 'network', text: 'connection closed' }));
+    // First of all: a socket without it throws its errors at the process.
+    socket.on('error', onError).on('drain', onDrain).on('close', onClosed).on('end', onClosed);
+    readChunks(socket, this.#options.reads, onChunk);
+    socket.setNoDelay(true);
+  }
+
+  #feed(chunk: Buffer): void {
+    if (this.#ended) return;
+    this.lastHeard = performance.now();
+    if (this.#received === 0) this.greeting = chunk.toString('latin1', 0, 100);
+    this.#received += chunk.length;
+    if (!this.#trusted && this.#received > MOST_BEFORE_LOGIN) this.#failProtocol('too much before the login');
+    else if (this.#opening) this.#opening.feed(chunk);
+    else {
+      // Before the login much is kept: the beginning of a version, what is signed, what is to be decided.
+      const kept = this.#trusted ? chunk : toKeep(chunk);
+      this.#attempt(() => this.#protocol.parse(kept, 0, kept.length));
+      this.#reading.onChunk(chunk.length);
+    }
+  }
+
+  /** The client's ciphers are known, or will not be before ours: settles the offer and starts to read. */
+  #open(ciphers: readonly string[] | undefined, bytes: Buffer): void {
+    this.#opening = undefined;
+    if (this.#ended) return;
+    this.#protocol._offer = kexLists(offerToClient(ciphers, readGuess(bytes)), true);
+    if (bytes.length > 0) this.#attempt(() => this.#protocol.parse(bytes, 0, bytes.length));
+  }
+
+  #attempt(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      if (!this.#ended) this.#failProtocol(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** The other side broke the protocol: reports it and ends. */
+  #failProtocol(text: string): void {
+    this.#fail(DISCONNECT.PROTOCOL_ERROR, 'protocol error', { by: 'protocol', text });
+  }
+
+  #fail(reason: number, text: string, end: End = { by: 'us', text }): void {
+    const onEnd = this.onEnd;
+    this.close(reason, text, LINGER_MS);
+    onEnd(end);
+  }
+
+  #onHeader(software: string): void {
+    this.software = software;
+    awaitExchange(this.#protocol, (goOn) => {
+      const ms = this.#options.handshakeMs?.() ?? 0;
+      if (ms >= maxHandshakeWaitMs) this.#fail(DISCONNECT.TOO_MANY_CONNECTIONS, tooMany.text);
+      else this.#reading.delay(ms, () => this.#ended || this.#attempt(goOn));
+    });
+    const packets = this.#packets;
+    const ssh2Parse = this.#protocol._parse.bind(this.#protocol);
+    this.#protocol._parse = (chunk, from, length) =>
+      packets.framing === 'other' ? ssh2Parse(toKeep(chunk), from, length) : packets.read(chunk, from);
+  }
+
+  #onKeys(negotiated: Negotiated): void {
+    this.#sinceRekey = 0;
+    this.#keyedAt = performance.now();
+    clearTimeout(this.#rekeyTimer);
+    this.#queued = 0;
+    const server = this.#options.hostKey !== undefined;
+    const inbound = server ? negotiated.cs.cipher : negotiated.sc.cipher;
+    const outbound = server ? negotiated.sc.cipher : negotiated.cs.cipher;
+    this.#packets.framing = cipherFraming(inbound, this.#protocol._decipher);
+    this.#out = cipherFraming(outbound, this.#protocol._cipher);
+    if (this.#ready) {
+      this.#measure();
+      this.#hold();
+      this.#reading.delay(this.#options.handshakeMs?.() ?? 0, () => {});
+      return;
+    }
+    this.#ready = true;
+    this.#options.onReady(negotiated);
+  }
+
+  /** RFC 4344, section 3: new keys before a cipher has seen too much. Half as much again may pass while we are held back. */
+  #count(bytes: number): void {
+    this.#sinceRekey += bytes;
+    const most = this.#options.limits.rekeyBytes * (this.#isHeld ? 1.5 : 1);
+    if (this.#sinceRekey < most || !this.#ready) return;
+    this.#sinceRekey = 0;
+    this.#protocol.rekey();
+    this.#hold();
+  }
+
+  /** A key exchange reads on, as both sides may wait for one, and all until their KEXINIT: while held back we begin none. */
+  #hold(): void {
+    this.#reading.hold(this.#isHeld && !this.#exchangesKeys);
+  }
+
+  get #isHeld(): boolean {
+    return this.#paused || this.#unread;
+  }
+
+  #onPayload(payload: Buffer): Further {
+    const type = payload[0] ?? 0;
+    this.#count(payload.length);
+    if (type >= 50 && type < 192) this.onMessage(payload);
+    else if (type >= 20 && type < 50) return this.#onKeyExchange(type, payload);
+    else this.#onTransportMessage(type, payload);
+    return this.#ended ? Number.POSITIVE_INFINITY : undefined;
+  }
+
+  /**
+   * A key exchange after the first. ssh2 takes nothing else while one runs; OpenSSH does, and asyncssh needs it: it
+   * sends IGNORE, and the message that made it ask for new keys. Strictness is for the first exchange alone
+   * (OpenSSH's PROTOCOL, 1.10).
+   */
+  #onKeyExchange(type: number, payload: Buffer): Further {
+    if (!this.#trusted) throw new WireError('a second key exchange before the login');
+    // ssh2 keeps parts of these messages until the exchange is over.
+    const further = this.#kexPayload(toKeep(payload));
+    if (type !== SSH.KEXINIT) return further;
+    const text = 'The key exchange took too long.';
+    const onLate = () => this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text });
+    // From the peer's own KEXINIT on: a suspended client leaves ours unanswered for as long as it sleeps.
+    this.#rekeyTimer = this.#options.barrier.after(this.#options.limits.rekeyGraceMs, onLate);
+    const decipher = this.#protocol._decipher;
+    this.#hold();
+    const ofExchange = decipher._onPayload;
+    decipher._onPayload = (next) =>
+      isOfExchange(next[0]) ? ofExchange(toKeep(next)) : this.#onPayload(next);
+    return further;
+  }
+
+  #onTransportMessage(type: number, payload: Buffer): void {
+    if (type === SSH.DISCONNECT) {
+      this.#finish({ by: 'peer', text: new WireReader(payload, 5).text() });
+    } else if (type === SSH.SERVICE_REQUEST || type === SSH.SERVICE_ACCEPT) {
+      this.onMessage(payload);
+    } else if (type === SSH.PING) {
+      if (this.#trusted) this.send(message(SSH.PONG, new WireReader(payload, 1).bytes()));
+    } else if (type > SSH.EXT_INFO) {
+      this.refuseMessage();
+    }
+  }
+
+  /** Answers the message being delivered with "unimplemented" (RFC 4253, section 11.4). */
+  refuseMessage(): void {
+    const sequence = (this.#protocol._decipher.inSeqno - 1) >>> 0;
+    this.send(message(SSH.UNIMPLEMENTED, { uint32: sequence }));
+  }
+
+  #seal(payload: Buffer): void {
+    const cipher = this.#protocol._cipher;
+    try {
+      const packet = cipher.allocPacket(payload.length);
+      packet.set(payload, 5);
+      cipher.encrypt(packet);
+    } catch (error) {
+      this.#finish({ by: 'protocol', text: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  #write(data: Buffer): void {
+    this.#sinceRekey += data.length;
+    this.#outbox.write(data);
+  }
+
+  #measure() {
+    if (this.#ended) return;
+    const waiting = this.#outbox.waiting + this.#queued;
+    const { backlogBytes, backlogHardBytes } = this.#options.limits;
+    if (waiting > backlogHardBytes) return this.#failProtocol('does not read what it asks for');
+    // What is relayed stops at the bound. Twice as much is answers: no more is read until they have been.
+    const unread = waiting > 2 * backlogBytes;
+    if (unread !== this.#unread) {
+      this.#unread = unread;
+      this.#hold();
+    }
+    const full = waiting > backlogBytes;
+    if (full === this.#full) return;
+    this.#full = full;
+    if (!full) this.onDrained();
+  }
+
+  #finish(end: End, lingerMs = LINGER_MS): void {
+    if (this.#ended) return;
+    // Before anything else: what follows may find that too much waits, which is an end too.
+    this.#ended = true;
+    this.#opening?.stop();
+    clearTimeout(this.#rekeyTimer);
+    const [socket, { barrier }] = [this.#socket, this.#options];
+    barrier.after(lingerMs, () => socket.destroy());
+    // Not within ssh2's own parsing: it still holds the ciphers.
+    setImmediate(barrier.guard(() => this.#protocol.cleanup()));
+    this.#outbox.flush();
+    socket.end();
+    this.#reading.hold(false);
+    this.onEnd(end);
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and copies of
+ * trail and heads in a file, at a syslog server and at a webhook. It reads the trail; only retention writes to it.
+ *
+ * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
+ * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`, `webhook.ts`) → `retention.ts`
+ * deletes what is old, up to a signed checkpoint. Of several servers, one does all that (a lease), and any signs on demand.
+ */
+import { join } from 'node:path';
+import type { SignedHead } from '../../domain/audit/head.ts';
+import type { AuditKey } from '../../domain/audit/key.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { allLeases, type Lease, type Leases } from '../../store/servers/leases.ts';
+import { type Erasures, startErasures } from './erasure.ts';
+import { fileDestination } from './file.ts';
+import { loadAuditKey } from './key.ts';
+import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
+import { type DestinationFault, startSender } from './sender.ts';
+import { type AuditSigner, createSigner } from './signer.ts';
+import { type SyslogAddress, syslogDestination } from './syslog.ts';
+import { type WebhookAddress, webhookDestination } from './webhook.ts';
+
+export interface AuditConfig {
+  /** How often heads are signed while entries come. */
+  signMs: number;
+  /** The file that gets a copy; undefined: none. */
+  file: string | undefined;
+  /** The server that gets a copy; undefined: none. */
+  syslog: SyslogAddress | undefined;
+  /** The address that gets a copy by HTTPS; undefined: none. */
+  webhook: WebhookAddress | undefined;
+}
+
+export interface AuditDeps {
+  store: Store;
+  /** Which of several servers does it; this one when left out. */
+  leases?: Leases | undefined;
+  /** Where the key is, made on first start; unless `key` is given. */
+  dataDir: string;
+  key?: AuditKey | undefined;
+  /** Left out: everything is kept. */
+  retention?: RetentionSettings;
+  log: Logger;
+  now(): number;
+}
+
+export interface Audit {
+  publicKey: string;
+  /** The head of the trail as it is now, signed; undefined while there is no entry. Throws as `AuditSigner.sign`. */
+  sign(): Promise<SignedHead | undefined>;
+  /** What is kept of an identity whose person is erased, by the installation's key. */
+  markIdentity(issuer: string, subject: string): string;
+  /** Takes people who were erased out of the trail, in the background. */
+  eraseNames(): void;
+  /** What this server knows not to work of it; nothing where another server of the database keeps it. */
+  faults(): AuditFaults;
+  /** Signs and sends what is left, within about a second. To be called behind everything that writes entries. */
+  stop(): Promise<void>;
+}
+
+export interface AuditFaults {
+  /** Why no head is signed; since when in ms since 1970. */
+  signing?: { since: number; message: string };
+  destinations: DestinationFault[];
+}
+
+const stopMs = 500;
+const retentionFirstMs = 5_000;
+const retentionMs = 86_400_000;
+const minuteMs = 60_000;
+
+/** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
+export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
+  const { store, leases = allLeases(store), dataDir, now } = deps;
+  const key = deps.key ?? loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
+  const signer = createSigner(store, key, now);
+  let keeping: Keeping | undefined;
+  const leave = leases.want('audit', {
+    begin(lease) {
+      keeping = keepTrail(config, { ...deps, key, signer, lease });
+    },
+    async end(why) {
+      const before = keeping;
+      keeping = undefined;
+      await before?.stop(why === 'left');
+    },
+  });
+  const stopListening = store.messages.on(erasureTopic, () => keeping?.erasures.nudge());
+  return {
+    publicKey: key.publicKey,
+    sign: () => signer.sign(),
+    markIdentity: key.markIdentity,
+    eraseNames() {
+      if (keeping) keeping.erasures.nudge();
+      // Lost, it is found within a minute.
+      else store.messages.send(erasureTopic, {}).catch(() => {});
+    },
+    faults: () => keeping?.faults() ?? { destinations: [] },
+    async stop() {
+      stopListening();
+      await leave();
+    },
+  };
+}
+
+const erasureTopic = 'erasures';
+
+/** What is done with the trail in the background, by one server. */
+interface Keeping {
+  erasures: Erasures;
+  faults(): AuditFaults;
+  /** With `last`, signs and sends what is left. */
+  stop(last: boolean): Promise<void>;
+}
+
+function keepTrail(
+  { signMs, file, syslog, webhook }: AuditConfig,
+  {
+    lease: { store },
+    key,
+    signer,
+    retention = {},
+    log,
+    now,
+  }: AuditDeps & { lease: Lease; key: AuditKey; signer: AuditSigner },
+): Keeping {
+  let failing: AuditFaults['signing'];
+
+  async function signNow(): Promise<void> {
+    try {
+      await signer.sign();
+      failing = undefined;
+    } catch (error) {
+      const { message } = error as Error;
+      // Once, and not at every interval.
+      if (message !== failing?.message) log.error('audit.sign.failed', { error: message });
+      failing = { since: failing?.since ?? now(), message };
+    }
+  }
+
+  // At the start too: finds changes to the trail that were made while no service ran.
+  void signNow();
+  const timer = setInterval(() => void signNow(), signMs).unref();
+  const destinations = [
+    ...(file === undefined ? [] : [fileDestination(file)]),
+    ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
+    ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
+  ];
+  const senders = destinations.map((destination) => startSender(store, destination, { log, now }));
+  const erasures = startErasures({ store, key, log, now });
+  const retaining = startRetention(
+    { store, key, signer, destinations: destinations.map(({ name }) => name), log },
+    retention,
+  );
+  return {
+    erasures,
+    faults: () => ({
+      ...(failing && { signing: failing }),
+      destinations: senders.flatMap((sender) => sender.fault() ?? []),
+    }),
+    async stop(last) {
+      clearInterval(timer);
+      await Promise.all([retaining.stop(), erasures.stop()]);
+      if (last) await signNow();
+      await Promise.all(senders.map((sender) => sender.stop(last ? stopMs : 0)));
+    },
+  };
+}
+
+/** Retention at the start, when everything else has started, and once a day. */
+function startRetention(deps: RetentionDeps, settings: RetentionSettings): { stop(): Promise<void> } {
+  const { commands, sessions, audit } = settings;
+  if (commands === undefined && sessions === undefined && audit === undefined) return { async stop() {} };
+  const stopping = new AbortController();
+  let running = Promise.resolve();
+  const run = () => {
+    running = running
+      .then(() => applyRetention({ ...deps, isNew }, settings, stopping.signal))
+      .catch((error: unknown) => deps.log.error('retention.failed', { error: messageOf(error) }));
+  };
+  const startedAt = performance.now();
+  // The run of the next day may come a little early.
+  const isNew = () => performance.now() - startedAt < retentionMs - minuteMs;
+  const first = setTimeout(run, retentionFirstMs).unref();
+  const timer = setInterval(run, retentionMs).unref();
+  return {
+    async stop() {
+      clearTimeout(first);
+      clearInterval(timer);
+      stopping.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,228 @@
+/**
+ * Deletes what is older than the configuration keeps: stored results of commands, what sessions were, and entries of the
+ * audit trail, up to a checkpoint that the installation's key signs. All of it in small parts with pauses between them;
+ * a crash at any instant leaves a trail that fits, and the next run goes on.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { requestsLapseBefore } from '../../domain/access/request.ts';
+import { findBreak } from '../../domain/audit/audit.ts';
+import type { AuditKey } from '../../domain/audit/key.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { Logger } from '../../lib/log.ts';
+import {
+  type AuditListing,
+  findCheckpoint,
+  findLastSeq,
+  findPosition,
+  listAuditEntries,
+} from '../../store/audit/audit.ts';
+import { deleteOldSessions } from '../../store/audit/past-sessions.ts';
+import {
+  deleteBeforeCheckpoint,
+  deleteOld,
+  type EntryTexts,
+  findLastTimeBefore,
+  redactEntries,
+  setCheckpoint,
+} from '../../store/audit/retention.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { fromTime, toTime } from '../../store/engine/time.ts';
+import { systemUserId } from '../../store/people/people.ts';
+import { writeExport } from './export.ts';
+import type { AuditSigner } from './signer.ts';
+
+/** How many days each is kept; left out: for good. */
+export interface RetentionSettings {
+  commands?: number;
+  sessions?: number;
+  audit?: number;
+  /** The directory that entries are written to before they are deleted; left out: nowhere. */
+  exportTo?: string;
+}
+
+export interface RetentionDeps {
+  store: Store;
+  key: AuditKey;
+  signer: AuditSigner;
+  /** Names of the destinations that the trail is sent to: what they have not yet is not deleted. */
+  destinations: readonly string[];
+  log: Logger;
+  /** Whether the service has run for less than a day: its clock is believed less then. */
+  isNew?(): boolean;
+}
+
+const dayMs = 86_400_000;
+/** Between parts, so that others get their turn. */
+const pauseMs = 2;
+const pageSize = 200;
+/** Entries of one file, and of one checkpoint. */
+const mostExported = 5_000;
+
+export async function applyRetention(
+  deps: RetentionDeps,
+  settings: RetentionSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const now = await timeThatCounts(deps);
+  const before = (days: number | undefined) => (days === undefined ? undefined : now - days * dayMs);
+  const [commands, sessions, audit] = [settings.commands, settings.sessions, settings.audit].map(before);
+  if (commands !== undefined) {
+    await inParts(() => deleteOld(deps.store, 'commands', commands), signal);
+    const decided = Math.min(commands, requestsLapseBefore(now));
+    await inParts(() => deleteOld(deps.store, 'access_requests', decided), signal);
+  }
+  if (sessions !== undefined) {
+    await inParts(() => deleteOldSessions(deps.store, sessions), signal);
+    await redactSessions(deps, sessions, signal);
+  }
+  if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);
+}
+
+/**
+ * The time that days are counted from. After a start, a wrong clock looks the same as a right one after a long stop of the
+ * service; so for a day, a gap in the trail before the recent entries does not count as time that passed.
+ */
+async function timeThatCounts({ store, log, isNew }: RetentionDeps): Promise<number> {
+  const now = store.lapses.now();
+  if (!isNew?.()) return now;
+  // Of the last day by this clock, everything may have been written with a clock that is wrong.
+  const earlier = await findLastTimeBefore(store.read, now - dayMs);
+  if (earlier === undefined || now - earlier <= 2 * dayMs) return now;
+  const message = `The trail has nothing of the time between ${toTime(earlier)} and a day ago. For a day, retention counts from then: is the clock of this host right?`;
+  log.warn('retention.waits', { message });
+  return earlier;
+}
+
+/** Runs a part again until there is no more. */
+async function inParts(part: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && (await part())) await pause(signal);
+}
+
+async function pause(signal: AbortSignal): Promise<void> {
+  await sleep(pauseMs, undefined, { signal }).catch(() => {});
+}
+
+/** Of what a session was, who, when and where stays in the trail. */
+function redactSession({ operation, target }: AuditListing): EntryTexts | undefined {
+  if (!operation.startsWith('ssh.')) return undefined;
+  return { target, reason: '', source_address: '', details: '' };
+}
+
+async function redactSessions(deps: RetentionDeps, before: number, signal: AbortSignal): Promise<void> {
+  const { store, key } = deps;
+  const at = toTime(store.lapses.now());
+  const until = await findLastSeq(store.read);
+  let after = (await findCheckpoint(store.read))?.seq ?? 0;
+  for (let isOld = true; isOld && !signal.aborted; ) {
+    isOld = false;
+    const redact = (entry: AuditListing) => {
+      if (!isBefore(entry, before)) return undefined;
+      isOld = true;
+      return redactSession(entry);
+    };
+    const sign = (previous: string, entry: AuditListing) => key.signRedaction(previous, entry, at);
+    after = (await redactEntries(store, { after, until, redact, sign })) ?? after;
+    await pause(signal);
+  }
+}
+
+function isBefore({ at }: { at: string }, before: number): boolean {
+  return fromTime(at) < before;
+}
+
+async function deleteEntries(
+  deps: RetentionDeps,
+  { before, settings }: { before: number; settings: RetentionSettings },
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, signer } = deps;
+  let from: ChainLink = (await findCheckpoint(store.read)) ?? { seq: 0, hash: '' };
+  // What a crash left of the last time.
+  await inParts(() => deleteBeforeCheckpoint(store, from.seq), signal);
+  await signer.sign();
+  const until = (await lastToGo(deps)) - 1;
+  while (!signal.aborted) {
+    const next: ChainLink = await deleteSome(deps, { from, until, before, settings }, signal);
+    if (next.seq === from.seq) return;
+    from = next;
+  }
+}
+
+/** The entry before which all may go: the last one stays, and what a destination waits for. */
+async function lastToGo({ store, destinations }: RetentionDeps): Promise<number> {
+  const sent = await Promise.all(destinations.map((name) => findPosition(store.read, name)));
+  return Math.min(await findLastSeq(store.read), ...sent.map(({ entry }) => entry));
+}
+
+/** An entry, as what follows names it. */
+interface ChainLink {
+  seq: number;
+  hash: string;
+}
+
+interface Span {
+  from: ChainLink;
+  until: number;
+  before: number;
+  settings: RetentionSettings;
+}
+
+/** Exports some entries, sets the checkpoint behind them, deletes them; returns the last. */
+async function deleteSome(
+  { store, key, log }: RetentionDeps,
+  { from, until, before, settings }: Span,
+  signal: AbortSignal,
+): Promise<ChainLink> {
+  const first = await oldEntries(store, from, { end: from.seq + 1, before }).next();
+  if (until <= from.seq || first.done) return from;
+  const at = toTime(store.lapses.now());
+  const end = Math.min(until, from.seq + mostExported);
+  let last = from;
+  async function* pages(): AsyncGenerator<readonly AuditListing[]> {
+    for await (const page of oldEntries(store, from, { end, before })) {
+      last = page.at(-1) ?? last;
+      yield page;
+      await pause(signal);
+    }
+  }
+  const checkpoint = () => key.signCheckpoint({ ...last, at });
+  const file = await writeExport(settings.exportTo, pages(), checkpoint);
+  const range = `${from.seq + 1}-${last.seq}`;
+  await setCheckpoint(store, checkpoint(), {
+    actorUserId: systemUserId,
+    operation: 'deleteAuditEntries',
+    target: range,
+    reason: `Older than ${settings.audit} days (retention.audit)`,
+    result: 'done',
+    details: `The trail begins behind entry ${last.seq}, ${last.hash}; ${file === undefined ? 'not exported' : `exported to ${file}`}`,
+  });
+  await inParts(() => deleteBeforeCheckpoint(store, last.seq), signal);
+  log.info('retention.deleted', { entries: range, file });
+  return last;
+}
+
+/**
+ * The entries behind one that are from before a time, up to the first that is not. Each must follow from the one before:
+ * a trail that was changed is not cleared away.
+ */
+async function* oldEntries(
+  store: Store,
+  from: ChainLink,
+  { end, before }: { end: number; before: number },
+): AsyncGenerator<readonly AuditListing[], undefined> {
+  let last = from;
+  while (last.seq < end) {
+    const limit = Math.min(pageSize, end - last.seq);
+    const page = await listAuditEntries(store.read, {}, { after: last.seq, limit });
+    const broken = findBreak(last, page);
+    if (broken) {
+      const message = `Entry ${broken.seq} of the audit trail does not fit; nothing from there on is deleted.`;
+      throw new DomainError('invalid_state', message);
+    }
+    const young = page.findIndex((entry) => !isBefore(entry, before));
+    const old = young === -1 ? page : page.slice(0, young);
+    if (old.length > 0) yield old;
+    if (old.length < limit) return;
+    last = old.at(-1) ?? last;
+  }
+}

@@ -1,0 +1,108 @@
+/** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { findBreak } from '../../domain/audit/audit.ts';
+import { isSignedCheckpoint, isSignedHead, type SignedHead } from '../../domain/audit/head.ts';
+import type { AuditKey } from '../../domain/audit/key.ts';
+import { DomainError } from '../../domain/error.ts';
+import {
+  addHead,
+  findAuditHash,
+  findCheckpoint,
+  findLastHead,
+  listAuditEntries,
+} from '../../store/audit/audit.ts';
+import type { Store } from '../../store/engine/index.ts';
+
+export interface AuditSigner {
+  /**
+   * Signs the trail up to its last entry, unless that is done; undefined while the trail is empty. Throws `invalid_state`
+   * when an entry was changed or is missing.
+   */
+  sign(): Promise<SignedHead | undefined>;
+}
+
+const pageSize = 200;
+
+export function createSigner(store: Store, key: AuditKey, now: () => number): AuditSigner {
+  // In memory and not from the database, which may have been tampered with.
+  let last: SignedHead | undefined;
+  let running: Promise<unknown> = Promise.resolve();
+  let queued: Promise<SignedHead | undefined> | undefined;
+
+  async function sign(): Promise<SignedHead | undefined> {
+    last ??= await ownLastHead();
+    if (last && !(await isInTrail(last))) {
+      if (await isDeletedAsOld(store, key, last)) last = await ownLastHead();
+      if (last && (await isDeletedAsOld(store, key, last))) last = undefined;
+    }
+    if (last && !(await isInTrail(last))) {
+      throw new DomainError(
+        'invalid_state',
+        `The audit trail was rewritten or cut: entry ${last.seq} is not the one that was signed at ${last.at}.`,
+      );
+    }
+    const start = last ?? (await beginning());
+    const end = await follow(start);
+    if (end.seq === start.seq) return last;
+    const head = key.sign({ ...end, at: new Date(now()).toISOString() });
+    await addHead(store, head);
+    last = head;
+    return head;
+  }
+
+  async function isInTrail({ seq, hash }: SignedHead): Promise<boolean> {
+    return (await findAuditHash(store.read, seq)) === hash;
+  }
+
+  /** The last head, if this key signed it. Without one, the whole trail is read again. */
+  async function ownLastHead(): Promise<SignedHead | undefined> {
+    const head = await findLastHead(store.read);
+    return head && head.key === key.publicKey && isSignedHead(head) ? head : undefined;
+  }
+
+  /** Where the trail begins: at a checkpoint, or at nothing. */
+  async function beginning(): Promise<{ seq: number; hash: string }> {
+    const checkpoint = await findCheckpoint(store.read);
+    if (!checkpoint) return { seq: 0, hash: '' };
+    if (isSignedCheckpoint(checkpoint)) return checkpoint;
+    const message = `The checkpoint at which the audit trail begins, entry ${checkpoint.seq}, has a wrong signature.`;
+    throw new DomainError('invalid_state', message);
+  }
+
+  /** Reads from one entry to the last, each of which must follow from the one before. */
+  async function follow(from: { seq: number; hash: string }): Promise<{ seq: number; hash: string }> {
+    let end = from;
+    for (;;) {
+      const entries = await listAuditEntries(store.read, {}, { after: end.seq, limit: pageSize });
+      const broken = findBreak(end, entries);
+      if (broken) {
+        const message = `Entry ${broken.seq} of the audit trail does not fit: it was changed, or what stood before it.`;
+        throw new DomainError('invalid_state', message);
+      }
+      const { seq, hash } = entries.at(-1) ?? end;
+      end = { seq, hash };
+      if (entries.length < pageSize) return end;
+      await nextTick();
+    }
+  }
+
+  return {
+    /** One that runs may have read past an entry that is there now, so who asks meanwhile gets the next one. */
+    sign() {
+      queued ??= running.then(() => {
+        queued = undefined;
+        const run = sign();
+        running = run.catch(() => {});
+        return run;
+      });
+      return queued;
+    },
+  };
+}
+
+/** Whether another server, which has the same key, deleted the entry since, as retention wants. */
+async function isDeletedAsOld(store: Store, key: AuditKey, { seq }: SignedHead): Promise<boolean> {
+  const checkpoint = await findCheckpoint(store.read);
+  if (!checkpoint || checkpoint.seq < seq || checkpoint.key !== key.publicKey) return false;
+  return isSignedCheckpoint(checkpoint);
+}

@@ -1,0 +1,72 @@
+/** The names of backups in a place: which are this installation's, how old, and which are too many. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeWhole } from '../../lib/whole-file.ts';
+
+export interface Stored {
+  name: string;
+  bytes: number;
+}
+
+const form = /^andromeda-([0-9a-f]{12})-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup(?:\.age)?$/;
+
+/**
+ * What tells an installation's backups from those of others in the same place. It is in each backup, so that an
+ * installation that was restored goes on with it.
+ */
+export function installationId(dataDir: string): string {
+  const known = knownId(dataDir);
+  if (known !== undefined) return known;
+  const id = randomBytes(6).toString('hex');
+  writeWhole(fileOf(dataDir), JSON.stringify({ id }));
+  return id;
+}
+
+function fileOf(dataDir: string): string {
+  return join(dataDir, 'backup-id.json');
+}
+
+/** The same where it has one; undefined where it has not. */
+export function knownId(dataDir: string): string | undefined {
+  try {
+    const { id } = JSON.parse(readFileSync(fileOf(dataDir), 'utf8')) as { id: string };
+    return /^[0-9a-f]{12}$/.test(id) ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `at`: RFC 3339. */
+export function backupName(id: string, at: string, encrypted: boolean): string {
+  const time = at.replace(/\.\d+/, '').replaceAll(/[-:]/g, '');
+  return `andromeda-${id}-${time}.backup${encrypted ? '.age' : ''}`;
+}
+
+/** When a backup was made by its name, in RFC 3339; undefined for a name that is not one of ours. */
+export function madeAt(name: string): string | undefined {
+  const [, , year, month, day, hour, minute, second] = form.exec(name) ?? [];
+  return year && `${year}-${month}-${day}T${hour}:${minute}:${second}Z`;
+}
+
+/** The backups among what lies in a place, the newest first; with `id`, those of one installation. */
+export function newestFirst(stored: readonly Stored[], id?: string): Stored[] {
+  return stored
+    .filter(({ name }) => (id === undefined ? form.test(name) : form.exec(name)?.[1] === id))
+    .sort((a, b) => timeOf(b.name).localeCompare(timeOf(a.name)));
+}
+
+function timeOf(name: string): string {
+  return madeAt(name) ?? '';
+}
+
+/** Those that are too many: of one installation, beyond the `keep` newest, and never `good`, the one that was just verified. */
+export function tooMany(
+  stored: readonly Stored[],
+  { id, keep, good }: { id: string; keep: number; good: string },
+): string[] {
+  const names = newestFirst(stored, id).map(({ name }) => name);
+  // A clock that was ahead has left names that look newer than the one that is known to be good.
+  const others = names.filter((name) => name !== good);
+  return others.slice(keep - 1);
+}

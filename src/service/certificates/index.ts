@@ -1,0 +1,117 @@
+/**
+ * Certificates that the service obtains by itself from an authority (ACME, RFC 8555).
+ *
+ * Owns: the account at the authority, orders, the answers to its challenges, the certificate's file, and when it is renewed. Must
+ * not: listen by itself (app does, with `tls` and `handler`), or keep the service from starting: without a certificate
+ * only its HTTPS listeners take no connections, and with an old one everything goes on.
+ *
+ * The flow: renewal.ts looks whether a certificate is due (schedule.ts) → order.ts orders one through `acme-client`, whose requests
+ * go over requests.ts → the authority asks for the answers, in the clear (responder.ts) → files.ts keeps it → tls.ts gives it to the listeners.
+ */
+import type { RequestListener } from 'node:http';
+import type { LiveTls } from '../../api/http/listen.ts';
+import type { Logger } from '../../lib/log.ts';
+import { readCertificate } from './files.ts';
+import { type Challenge, type OrderOptions, orderCertificate } from './order.ts';
+import { Renewal } from './renewal.ts';
+import { createResponder } from './responder.ts';
+import { type SharedCertificate, takeOrOrder } from './shared.ts';
+import { createTls } from './tls.ts';
+
+export interface AcmeOptions extends OrderOptions {
+  dataDir: string;
+  /** Where people are sent who come to `handler` otherwise: the origins of the HTTPS listeners. */
+  origins: readonly string[];
+  log: Logger;
+  now(): number;
+  /** The other servers behind the same names, where there are any. */
+  others?: OtherServers | undefined;
+  /** Milliseconds until the next attempt after so many failures in a row, where it is not the usual. */
+  retryMs?: (failures: number) => number;
+}
+
+/** A question of the authority, and what it is answered. */
+export interface AnsweredChallenge extends Challenge {
+  keyAuthorization: string;
+}
+
+/** All servers have the same certificate, and the authority may come to any of them with its questions. */
+export interface OtherServers {
+  shared: SharedCertificate;
+  /** Has the others answer a question as well; resolves when they do. */
+  announce(challenge: AnsweredChallenge): Promise<void>;
+  /** Calls `listener` for each that another is asked; returns how to stop. */
+  hear(listener: (challenge: AnsweredChallenge) => void): () => void;
+  /** Runs `work` while no other server runs some: they would be asked about the same names. */
+  oneAtATime<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
+}
+
+export interface Acme {
+  /** For the listeners. */
+  tls: LiveTls;
+  /** Answers HTTP-01, and sends everybody else to HTTPS. */
+  handler: RequestListener;
+  /** Why the listeners accept no connections, as a sentence; undefined once there is a certificate. */
+  readonly obstacle: string | undefined;
+  /** Obtains what is due from now on: the listeners must answer. */
+  begin(): void;
+  stop(): void;
+}
+
+export function createAcme(options: AcmeOptions): Acme {
+  const { dataDir, hosts, log } = options;
+  const tokens = new Map<string, string>();
+  const tls = createTls(readCertificate(dataDir)?.pem);
+  const isReady = () => tls.hasCertificate;
+  function answer({ token, keyAuthorization }: AnsweredChallenge): () => void {
+    tokens.set(token, keyAuthorization);
+    return () => void tokens.delete(token);
+  }
+  const { others } = options;
+  const stopHearing = others?.hear((challenge) => answerForOthers(answer, challenge, options));
+  const renewal = new Renewal({
+    ...options,
+    order: (account, signal) => {
+      const order = () =>
+        orderCertificate(others ? others.shared.account : account, {
+          ...options,
+          signal,
+          async answer(challenge, keyAuthorization) {
+            const undo = answer({ ...challenge, keyAuthorization });
+            await others?.announce({ ...challenge, keyAuthorization });
+            return undo;
+          },
+        });
+      if (!others) return order();
+      return others.oneAtATime(() => takeOrOrder(others.shared, options, order), signal);
+    },
+    onObtained: (pem) => tls.use(pem),
+  });
+  const obstacle = `There is no TLS certificate yet for ${hosts.join(', ')}: it is being obtained (acme in the log).`;
+  if (!isReady())
+    log.warn('acme.waiting', { hosts, message: `${obstacle} Nobody can connect over HTTPS until then.` });
+  return {
+    tls,
+    handler: createResponder({ tokens, origins: options.origins, isReady }),
+    get obstacle() {
+      return isReady() ? undefined : obstacle;
+    },
+    begin: () => renewal.begin(),
+    stop() {
+      stopHearing?.();
+      renewal.stop();
+    },
+  };
+}
+
+/** Longer than any attempt takes. */
+const othersMs = 300_000;
+
+/** Answers the authority in the name of another server for a while, about the names that this one has as well. */
+function answerForOthers(
+  answer: (challenge: AnsweredChallenge) => () => void,
+  challenge: AnsweredChallenge,
+  { hosts }: Pick<AcmeOptions, 'hosts'>,
+): void {
+  if (hosts.includes(challenge.host)) setTimeout(answer(challenge), othersMs).unref();
+}

@@ -1,0 +1,191 @@
+/** The two APIs as Express applications, each with exactly what its operations need. */
+import type { RequestListener } from 'node:http';
+import { businessOperations } from '../../api/business/index.ts';
+import { createApi } from '../../api/http/api.ts';
+import { loadDocument } from '../../api/http/document.ts';
+import { createAuthenticator } from '../../api/identity/index.ts';
+import { hashNewPassword } from '../../api/identity/password.ts';
+import { platformOperations } from '../../api/platform/index.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { Gateways } from '../../gateway/process/gateways.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { TrustedProxies } from '../../lib/source-address.ts';
+import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { createReadinessCheck } from '../../store/engine/readiness.ts';
+import type { Audit } from '../audit/index.ts';
+import type { Acme } from '../certificates/index.ts';
+import type { Config } from '../config/index.ts';
+import { refusalOfFile } from '../config/secret-files.ts';
+import type { Downloads } from '../downloads/index.ts';
+import { checkCluster } from './drivers.ts';
+import type { Fronts } from './fronts.ts';
+import { createInstallationView, type InstallationParts } from './installation-state.ts';
+import type { TokenIssuer } from './issuer.ts';
+import type { AllGateways } from './peers/gateways.ts';
+import type { Peers } from './peers/peers.ts';
+import { closedByOperator } from './peers/sessions.ts';
+
+export interface ApiParts {
+  config: Config;
+  store: Store;
+  proxies: TrustedProxies;
+  issuer: TokenIssuer;
+  hostKey: SshKeySet;
+  clientKey: SshKeySet;
+  /** This server's own. */
+  gateway: Gateways;
+  gateways: AllGateways;
+  audit: Audit;
+  acme: Acme | undefined;
+  fronts: Pick<Fronts, 'isStopping'>;
+  peers: Pick<Peers, 'clockFault'>;
+  log: Logger;
+  tracer: Tracer | undefined;
+  sync: InstallationParts['sync'];
+  downloads: Downloads;
+  now(): number;
+}
+
+type Authenticate = ReturnType<typeof createAuthenticator>;
+
+export interface Apis {
+  business: RequestListener;
+  platform: RequestListener;
+  authenticate: Authenticate;
+}
+
+export function createApis(parts: ApiParts): Apis {
+  const { config, store, issuer, now } = parts;
+  const authenticate = createAuthenticator({
+    store,
+    rules: {
+      issuer: issuer.url,
+      audiences: config.identity.audiences,
+      type: issuer.tokenType,
+      serviceAccountClaim: config.identity.serviceAccountClaim,
+    },
+    keys: issuer.keys,
+    userinfo: issuer.userinfo,
+    isSignInOver: issuer.isSignInOver,
+    markIdentity: parts.audit.markIdentity,
+    now,
+  });
+  // Once for both: they share the row that readiness writes.
+  const common = commonOptions(parts);
+  return {
+    business: createBusinessApi(parts, common, authenticate),
+    platform: createPlatformApi(parts, common, authenticate),
+    authenticate,
+  };
+}
+
+function createBusinessApi(
+  parts: ApiParts,
+  common: CommonOptions,
+  authenticate: Authenticate,
+): RequestListener {
+  const { config, store, hostKey, clientKey, gateway, gateways, audit, now } = parts;
+  return createApi({
+    ...common,
+    name: 'business',
+    document: loadDocument('business'),
+    url: config.business.url,
+    sibling: { title: 'Platform API', url: config.platform.url },
+    operations: businessOperations,
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKeys: heldKeys(hostKey).map(({ publicKey }) => publicKey),
+        publicKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
+        sessions: () => gateways.sessions(),
+        close: (id, text) => gateway.close({ id }, closedByOperator, text) > 0,
+      },
+      installation: createInstallationView(parts),
+      audit,
+      hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
+      checkCluster: (cluster) => checkCluster(cluster, { store, now }),
+      hostRules: {
+        refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
+        allowLocal: config.clusters.allowLocal,
+        // Without root, `unsafeSimulatedLogins` is the host's word.
+        allowSimulated: config.demo || config.clusters.allowSimulated || process.getuid?.() !== 0,
+      },
+    },
+    authenticate: (authorization) => authenticate(authorization, 'unauthorized'),
+  });
+}
+
+function createPlatformApi(
+  parts: ApiParts,
+  common: CommonOptions,
+  authenticate: Authenticate,
+): RequestListener {
+  const { config, store, issuer, hostKey, gateway, downloads } = parts;
+  return createApi({
+    ...common,
+    name: 'platform',
+    document: loadDocument('platform'),
+    url: config.platform.url,
+    sibling: { title: 'Business API', url: config.business.url },
+    // People know this address: they sign in with it.
+    beside: { owns: downloads.owns, handle: downloads.at(config.platform.url) },
+    operations: platformOperations,
+    deps: {
+      store,
+      gateway: {
+        hostname: config.gateway.hostname,
+        port: config.gateway.port,
+        hostKey: hostKey.publicKey,
+        fingerprint: hostKey.fingerprint,
+        nextHostKey: hostKey.next?.publicKey,
+        get fault() {
+          return gateway.fault;
+        },
+      },
+      signIn: {
+        platformUrl: config.platform.url,
+        businessUrl: config.business.url,
+        issuer: issuer.url,
+        audiences: config.identity.audiences,
+        cliClientId: config.identity.cliClientId,
+        scopes: issuer.scopes,
+      },
+      kubernetesLogin: config.identity.kubernetes,
+    },
+    authenticate: (authorization) => authenticate(authorization, 'forbidden'),
+  });
+}
+
+type CommonOptions = ReturnType<typeof commonOptions>;
+
+function commonOptions(parts: ApiParts) {
+  const { config, store, proxies, issuer, gateway, acme, fronts, peers, log, tracer, now } = parts;
+  const checkStore = createReadinessCheck(store);
+  return {
+    async checkReady() {
+      if (fronts.isStopping) throw new DomainError('service_unavailable', 'This server is stopping.');
+      const { fault } = gateway;
+      if (fault !== undefined) {
+        throw new DomainError('service_unavailable', `The SSH gateway does not serve: ${fault}.`);
+      }
+      const { clockFault } = peers;
+      if (clockFault !== undefined) throw new DomainError('service_unavailable', clockFault);
+      if (acme?.obstacle !== undefined) throw new DomainError('service_unavailable', acme.obstacle);
+      await checkStore();
+    },
+    signIn: {
+      issuer: issuer.url,
+      clientId: issuer.docsClientId,
+      scopes: issuer.scopes,
+      audiences: config.identity.audiences,
+    },
+    proxies,
+    log,
+    tracer,
+    now,
+  };
+}

@@ -1,0 +1,47 @@
+/** A part of the composition root: what the gateway asks at each login, and again for as long as a session lives. */
+import { decideAccess } from '../../domain/access/decision.ts';
+import { parseLoginName } from '../../domain/access/login-name.ts';
+import type { Attempt, Authorize, Decision } from '../../gateway/ssh/decision.ts';
+import { findLogin, findPersonOnCluster } from '../../store/access/access-facts.ts';
+import type { Store } from '../../store/engine/index.ts';
+
+const unknown: Decision = {
+  allowed: false,
+  reason: 'unknown',
+  message: 'Permission denied.',
+  disclose: false,
+};
+
+export interface AuthorizeDeps {
+  store: Store;
+  /** How long after a cluster's last report access still counts as confirmed for an open session. */
+  graceMs: number;
+}
+
+/** Decides about a login name and a proven key. Only the owner of a registered key learns the reason of a refusal. */
+export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
+  return async function authorizeLogin({ loginName, fingerprint }: Attempt, openOn) {
+    const parsed = parseLoginName(loginName);
+    const login = parsed && (await findLogin(store.read, { ...parsed, fingerprint }));
+    const person = login && (await findPersonOnCluster(store, parsed.clusterId, login.userId));
+    if (!person) return unknown;
+    const { clusterId, username } = parsed;
+    const subject = { clusterId, ...login };
+    const open = openOn && { loginNode: openOn, graceMs };
+    const decision = decideAccess(person.facts, { fingerprint, open });
+    if (!decision.allowed) {
+      const { obstacle, message } = decision;
+      return {
+        allowed: false,
+        reason: obstacle,
+        message,
+        disclose: true,
+        subject,
+      };
+    }
+    return {
+      allowed: true,
+      route: { ...subject, username, shell: person.shell, loginNode: decision.loginNode },
+    };
+  };
+}

@@ -1,0 +1,17 @@
+/** A part of the composition root: what `andromeda version` says of the native code that the server runs on. */
+import { fastCiphersLoad } from '../../gateway/ssh/transport/fast-ciphers.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import { files } from '../../store/engine/engine.ts';
+
+/** Both are loaded to be asked, so that what is said is so. */
+export async function components(): Promise<Record<string, string>> {
+  return { sqlite: sqlite(), 'fast SSH ciphers': fastCiphersLoad() ? 'loaded' : 'not loaded' };
+}
+
+function sqlite(): string {
+  try {
+    return files.version();
+  } catch (error) {
+    return `not loaded: ${messageOf(error)}`;
+  }
+}

@@ -1,0 +1,65 @@
+/** A part of the composition root: the web console, with the two APIs and the issuer as it needs them. */
+import { fetchWithin } from '../../api/http/fetch-within.ts';
+import { type Console, createConsole } from '../../console/server/index.ts';
+import { createKeptFiles } from '../../console/server/kept-files.ts';
+import type { Logger } from '../../lib/log.ts';
+import { consoleFiles } from '../../lib/packaging.ts';
+import type { TrustedProxies } from '../../lib/source-address.ts';
+import type { Store } from '../../store/engine/index.ts';
+import type { Config } from '../config/index.ts';
+import type { Downloads } from '../downloads/index.ts';
+import type { Apis } from './apis.ts';
+import type { TokenIssuer } from './issuer.ts';
+import type { Peers } from './peers/peers.ts';
+
+export function startConsole(parts: {
+  config: Config;
+  store: Store;
+  peers: Pick<Peers, 'forOthers'>;
+  apis: Apis;
+  issuer: TokenIssuer;
+  proxies: TrustedProxies;
+  downloads: Downloads;
+  consoleSecret: Buffer | undefined;
+  log: Logger;
+  now(): number;
+  uptime(): number;
+}): Console {
+  const { config, store, peers, apis, issuer, proxies, downloads, log, now, uptime } = parts;
+  if (!config.console || !issuer.console) throw new Error('the console has no client at the issuer');
+  let files: ReturnType<typeof consoleFiles> | undefined;
+  return createConsole({
+    url: config.console.url,
+    store,
+    apis,
+    issuer: {
+      issuer: issuer.url,
+      clientId: issuer.console.clientId,
+      clientSecret: issuer.console.secret,
+      scopes: scopesOf(config, issuer),
+      // The embedded issuer's address may be one that only people can reach.
+      fetch: issuer.handle ? fetchWithin(issuer.handle) : fetch,
+    },
+    authenticate: (authorization) => apis.authenticate(authorization, 'unauthorized'),
+    files() {
+      files ??= consoleFiles().catch((error: unknown) => {
+        files = undefined;
+        throw error;
+      });
+      return files;
+    },
+    keptFiles: peers.forOthers(() => createKeptFiles({ store, log, uptime })),
+    downloads: { owns: downloads.owns, handle: downloads.at(config.console.url) },
+    proxies,
+    consoleSecret: parts.consoleSecret,
+    log,
+    now,
+    uptime,
+  });
+}
+
+/** As any client asks for (contract, "Authentication" 4), and to stay signed in. */
+function scopesOf({ identity }: Config, { scopes }: TokenIssuer): readonly string[] {
+  const audiences = identity.audiences.map((one) => `urn:zitadel:iam:org:project:id:${one}:aud`);
+  return scopes ?? ['openid', 'profile', 'email', 'offline_access', ...audiences];
+}

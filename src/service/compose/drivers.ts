@@ -1,0 +1,218 @@
+/** A part of the composition root: the drivers of clusters. */
+import { join } from 'node:path';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { DomainError } from '../../domain/error.ts';
+import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
+import { knownHostsName } from '../../domain/service-secret.ts';
+import { findHostOwners } from '../../lib/host-ids.ts';
+import type { Logger } from '../../lib/log.ts';
+import { findKubernetesAccess } from '../../store/access/kubernetes-access.ts';
+import { findCluster } from '../../store/clusters/clusters.ts';
+import { findObservation } from '../../store/clusters/observations.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { findOrganization } from '../../store/organizations/organizations.ts';
+import type { Lease } from '../../store/servers/leases.ts';
+import type { Secrets } from '../../store/servers/secrets.ts';
+import type { KubernetesDriver, SlurmDriver } from '../../sync/index.ts';
+import type { SharedKnownHosts } from '../../sync/slurm/shell.ts';
+import type { Config } from '../config/index.ts';
+import type { Peers } from './peers/peers.ts';
+
+/** Where people sign in, and the name that the API servers take from their tokens. */
+function usernameRule({ identity }: Config) {
+  return {
+    claim: identity.kubernetes?.usernameClaim ?? 'email',
+    issuer: identity.issuer ?? identity.embedded.url,
+  };
+}
+
+interface DriverDeps {
+  config: Config;
+  store: Store;
+  peers: Pick<Peers, 'forOthers'>;
+  gatewayKeys: readonly string[];
+  /** Of a shared database; undefined where there is none. */
+  secrets: Secrets | undefined;
+  endSessions(loginNode: string): void;
+  log: Logger;
+}
+
+/** The issuer by whose subjects API servers know people; undefined where it is by something else. */
+export function subjectIssuer(config: Config): string | undefined {
+  const { claim, issuer } = usernameRule(config);
+  return claim === 'sub' ? issuer : undefined;
+}
+
+/** The driver of a cluster's Kubernetes side; `wake` is called when something there changed by itself. */
+export async function createKubernetesSide(
+  cluster: Cluster,
+  wake: () => void,
+  { config, store, confirm, log }: Pick<DriverDeps, 'config' | 'store' | 'log'> & Pick<Lease, 'confirm'>,
+): Promise<KubernetesDriver> {
+  const { kubernetes: settings } = cluster.driver;
+  if (!settings) {
+    const { createSimulatedKubernetesDriver } = await import('../../sync/simulated/kubernetes.ts');
+    const scheduler = cluster.scheduler === 'sunk' ? null : cluster.scheduler;
+    return createSimulatedKubernetesDriver({
+      name: cluster.name,
+      scheduler,
+      ...simulatedOptions(cluster, config, store),
+    });
+  }
+  const { createKubernetesDriver } = await import('../../sync/kubernetes/index.ts');
+  const rule = usernameRule(config);
+  return createKubernetesDriver({
+    clusterId: cluster.id,
+    name: cluster.name,
+    settings,
+    rule,
+    wake,
+    confirm,
+    log,
+  });
+}
+
+/** The driver of a cluster's Slurm side. */
+export async function createSlurmSide(
+  cluster: Cluster,
+  lease: Lease,
+  deps: DriverDeps,
+): Promise<SlurmDriver> {
+  const { config, store, peers, secrets, endSessions, log } = deps;
+  const { slurm: settings } = cluster.driver;
+  if (!settings) return simulatedSlurm(cluster, deps);
+  const { createSlurmDriver, openHostRecord } = await import('../../sync/slurm/index.ts');
+  const organization = await findOrganization(store.read, cluster.organizationId);
+  if (!organization) throw new Error(`the organization of cluster ${cluster.name} is gone from the database`);
+  return createSlurmDriver({
+    name: cluster.name,
+    clusterId: cluster.id,
+    organization: organization.slug,
+    settings,
+    dataDir: join(config.dataDir, 'clusters', cluster.id),
+    last: (await findObservation(store.read, cluster.id, 'slurm'))?.report,
+    knownHosts: secrets && sharedKnownHosts(secrets, cluster.id),
+    fence: lease.token,
+    requireTime: lease.requireTime,
+    // Every server must know which hosts have something of ours.
+    record: await peers.forOthers(() => openHostRecord(lease.store, cluster.id)),
+    endSessions,
+    log,
+  });
+}
+
+/** The keys of a cluster's hosts: public, but kept among the secrets so that write access to the database cannot replace them. */
+function sharedKnownHosts(secrets: Secrets, clusterId: string): SharedKnownHosts {
+  const name = knownHostsName(clusterId);
+  return {
+    read: async () => (await secrets.find(name)) ?? '',
+    async add(alias, lines) {
+      await secrets.change(name, (text = '') => (isKnown(text, alias) ? undefined : text + lines));
+    },
+  };
+}
+
+function isKnown(text: string, alias: string): boolean {
+  return text.split('\n').some((line) => line.startsWith(`${alias} `));
+}
+
+/** Where a simulated cluster's settings and state are. */
+function simulatedOptions(cluster: Cluster, config: Config, store: Store) {
+  return {
+    async settings() {
+      const { driver } = (await findCluster(store.read, cluster.id)) ?? cluster;
+      const { simulated } = driver;
+      return simulated ?? { computeNodes: 0, gpusPerNode: 0 };
+    },
+    dataDir: join(config.dataDir, 'clusters', cluster.id),
+  };
+}
+
+/** Why there is no login node for a simulated Slurm side, as a message; undefined where there is one. */
+async function refusalOfLoginNode(
+  { name }: Cluster,
+  config: Config,
+  log: Logger,
+): Promise<string | undefined> {
+  if (config.demo) return undefined;
+  const weakness = await weaknessOfLoginNodes();
+  if (weakness === undefined) return undefined;
+  if (config.clusters.unsafeSimulatedLogins) {
+    log.warn('simulated.unsafe', {
+      cluster: name,
+      message: `There is little between this service and a simulated login node: ${weakness}.`,
+    });
+    return undefined;
+  }
+  const refusal = `There is no login node: ${weakness}. Where nobody can do harm with that, set clusters.unsafeSimulatedLogins: true in the configuration; otherwise run the service as root on a machine that gives it namespaces.`;
+  log.warn('simulated.login_node_refused', { cluster: name, message: refusal });
+  return refusal;
+}
+
+/** What sessions can do to the service here, as a clause; undefined where its login nodes are apart from it. */
+async function weaknessOfLoginNodes(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0)
+    return "this service is not root, so its sessions run as the service's own account, which can read the service's keys and database";
+  const { findObstacle } = await import('../../sync/simulated/login-node/sandbox.ts');
+  const obstacle = await findObstacle();
+  return (
+    obstacle &&
+    `this machine gives the service no namespaces (${obstacle}), so its sessions reach whatever listens here`
+  );
+}
+
+async function simulatedSlurm(
+  cluster: Cluster,
+  { config, store, gatewayKeys, endSessions, log }: DriverDeps,
+): Promise<SlurmDriver> {
+  const { createSimulatedSlurmDriver } = await import('../../sync/simulated/index.ts');
+  const loginNodeRefusal = await refusalOfLoginNode(cluster, config, log);
+  return createSimulatedSlurmDriver({
+    name: cluster.name,
+    ...simulatedOptions(cluster, config, store),
+    loginNodeRefusal,
+    // Without root, no account has its number.
+    findOwners: async (accounts) => (process.getuid?.() === 0 ? findHostOwners(accounts) : new Map()),
+    log,
+    async startLoginNode(dataDir, accounts) {
+      const { openLoginNode } = await import('../../sync/simulated/login-node/on-demand.ts');
+      const node = await openLoginNode({
+        dataDir: join(dataDir, 'login'),
+        authorizedKeys: gatewayKeys,
+        accounts,
+        log,
+      });
+      return {
+        host: node.host,
+        port: node.port,
+        hostKey: node.hostKey,
+        get running() {
+          return node.running;
+        },
+        setAccounts: (next) => node.setAccounts(next),
+        stop() {
+          endSessions(`${node.host}:${node.port}`);
+          return node.stop();
+        },
+      };
+    },
+  });
+}
+
+/** Which rights we have at a cluster's API server. Throws `invalid_state` where it has none that we know. */
+export async function checkCluster(
+  cluster: Cluster,
+  { store, now }: { store: Store; now(): number },
+): Promise<KubernetesCheck> {
+  const { kubernetes } = cluster.driver;
+  if (!kubernetes) {
+    throw new DomainError(
+      'invalid_state',
+      `Cluster ${cluster.name} has no kubernetes section to be checked.`,
+    );
+  }
+  const { checkKubernetes } = await import('../../sync/kubernetes/check.ts');
+  const { grants } = await findKubernetesAccess(store, cluster, undefined, now());
+  const roleIds = new Set(grants.flatMap(({ roleId }) => roleId ?? []));
+  return checkKubernetes(kubernetes, [...roleIds].sort());
+}

@@ -1,0 +1,95 @@
+/** A part of the composition root: the SSH gateway with what it asks the store, and what it leaves in the audit trail. */
+import { listenError } from '../../api/http/listen.ts';
+import type { Gateways } from '../../gateway/process/gateways.ts';
+import { openGateways } from '../../gateway/process/index.ts';
+import type { Authorize } from '../../gateway/ssh/decision.ts';
+import { defaultLimits } from '../../gateway/ssh/limits.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
+import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import { closeLostSessions } from '../../store/audit/open-sessions.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { listServers } from '../../store/servers/servers.ts';
+import type { Config } from '../config/index.ts';
+import { createAuthorize } from './authorize-login.ts';
+import { traceLogins } from './metrics/trace-logins.ts';
+import type { Peers } from './peers/peers.ts';
+import { takeOverFrom } from './peers/sessions.ts';
+import type { SessionRecords } from './session-records.ts';
+
+export interface GatewayDeps {
+  store: Store;
+  peers: Pick<Peers, 'forOthers'>;
+  hostKey: SshKeySet;
+  clientKey: SshKeyFile;
+  records: SessionRecords;
+  /** As the store says, when left out. */
+  authorize?: Authorize;
+  log: Logger;
+  tracer?: Tracer | undefined;
+  /** Of the program, where it is not this one's. */
+  build?: string | undefined;
+}
+
+/** Finds the gateway that still runs from before, or begins to start one. It takes no logins before `startGateway`. */
+export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways> {
+  const { store, peers, hostKey, clientKey, records, log } = deps;
+  const { listen, limits, processes, account, proxyProtocol } = config.gateway;
+  const graceMs = limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
+  return openGateways({
+    dataDir: config.dataDir,
+    processes,
+    account,
+    settings: {
+      listen,
+      hostKey: hostKey.privateKey,
+      otherHostKeys: heldKeys(hostKey)
+        .slice(1)
+        .map(({ privateKey }) => privateKey),
+      clientKey: clientKey.privateKey,
+      limits,
+      trustedProxies: config.trustedProxies,
+      proxyProtocol: proxyProtocol ?? 'optional',
+      hasOthers: peers.forOthers(() => true) ?? false,
+      debug: config.log.level === 'debug',
+    },
+    record: records.record,
+    authorize: traceLogins(deps.authorize ?? createAuthorize({ store, graceMs }), deps.tracer),
+    log,
+    build: deps.build,
+  });
+}
+
+/**
+ * Closes the records of sessions that no process has any more, then lets the gateway serve. Throws
+ * `service_unavailable` with a sentence when its address cannot be had.
+ */
+export async function startGateway(
+  gateway: Gateways,
+  {
+    config,
+    store,
+    peers,
+    log,
+    now,
+  }: { config: Config; store: Store; peers: GatewayDeps['peers']; log: Logger; now(): number },
+): Promise<void> {
+  const { listen } = config.gateway;
+  const lost = await closeLostSessions(store, new Date(now()).toISOString(), {
+    spared: gateway.held,
+    before: await peers.forOthers(() => namesBefore(config, store)),
+  });
+  if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
+  await gateway.start().catch((error: NodeJS.ErrnoException) => {
+    throw listenError(error, { name: 'SSH gateway', ...listen });
+  });
+}
+
+/** What this server was called before, where others have sessions that are not its own. */
+async function namesBefore({ dataDir }: Config, store: Store): Promise<string[]> {
+  const live = new Set((await listServers(store)).filter((one) => one.isLive).map(({ id }) => id));
+  const isLive = (id: string) => live.has(id);
+  const before = takeOverFrom(dataDir, { server: store.server.id, isLive });
+  return before === undefined ? [] : [before];
+}

@@ -1,0 +1,337 @@
+/**
+ * The composition root: configuration → store → operations → listeners, and the same backwards to stop. Only this
+ * folder sees every other; what one must know of another is handed over here as a small function.
+ */
+import type { RequestListener } from 'node:http';
+import manifest from '../../../package.json' with { type: 'json' };
+import { Listeners } from '../../api/http/listeners.ts';
+import type { Lab } from '../../domain/clusters/lab.ts';
+import { defaultLimits } from '../../gateway/ssh/limits.ts';
+import { hasNativeCiphers } from '../../gateway/ssh/transport/ssh2.ts';
+import { type Clock, createClock, logClockJumps } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import { listHostIds } from '../../lib/host-ids.ts';
+import type { Logger } from '../../lib/log.ts';
+import { portableClient, programText } from '../../lib/packaging.ts';
+import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
+import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
+import { inSpan, type Tracer } from '../../lib/trace.ts';
+import { raiseNextUid } from '../../store/access/access-lists.ts';
+import { noteKeysInUse } from '../../store/data-dir/keys-in-use.ts';
+import { createInstallation } from '../../store/data-dir/lab.ts';
+import { openStore } from '../../store/data-dir/open-store.ts';
+import { type Store, storeForRequests } from '../../store/engine/index.ts';
+import { noteServerKeys } from '../../store/servers/server-keys.ts';
+import { type SyncLoop, startSyncLoop } from '../../sync/index.ts';
+import { startAudit } from '../audit/index.ts';
+import { startBackups } from '../backup/index.ts';
+import type { Config, HttpConfig } from '../config/index.ts';
+import { createDownloads, type Downloads } from '../downloads/index.ts';
+import { openAcme } from './acme.ts';
+import { type ApiParts, createApis } from './apis.ts';
+import { watchCertificates } from './certificates.ts';
+import { startConsole } from './console.ts';
+import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
+import { type Ending, Fronts, type Served } from './fronts.ts';
+import { openGateway, startGateway } from './gateway.ts';
+import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
+import { warnOfLapses } from './lapses.ts';
+import { type AllGateways, joinGateways } from './peers/gateways.ts';
+import { joinPeers, sharedSettings } from './peers/index.ts';
+import type { Peers } from './peers/peers.ts';
+import { announceEnds } from './permission-ends.ts';
+import { loadServiceKeys, type ServiceKeys, watchIssuerKeys } from './service-keys.ts';
+import { startSessionRecords } from './session-records.ts';
+
+export interface AppOptions {
+  config: Config;
+  log: Logger;
+  /** What an empty database is filled with, and the passwords its people get at the embedded issuer. */
+  installation?: { lab: Lab; source: string; passwords?: ReadonlyMap<string, string> } | undefined;
+  /** The time of day; a test's also counts as the time that passes, unless it gives `uptime`. */
+  now?: () => number;
+  uptime?: () => number;
+  /** What is listened on already; it is whose it is, also where the start fails. */
+  listeners?: Listeners | undefined;
+  /** Resolves when it is to wait no longer for a database that is away. */
+  stopping?: Promise<unknown> | undefined;
+}
+
+export interface App extends AsyncDisposable {
+  store: Store;
+  gatewayFingerprint: string;
+  issuerUrl: string;
+  /** Whether ssh2's native ciphers are loaded; without them the gateway is several times slower. */
+  fastCiphers: boolean;
+  /** How long what is under way may take when it stops: requests, and then open SSH sessions. */
+  stopMs: number;
+  /**
+   * Stops all but the gateway's processes, which go on for the service that follows; with `reload`, its listeners do as well.
+   * Resolves to what ends the processes where none follows.
+   */
+  leave(how: 'restart' | 'reload'): Promise<() => Promise<void>>;
+}
+
+/** What only a sign-in needs is loaded when the start is over. */
+const warmAfterMs = 100;
+
+/** Starts every part; resolves when all of them serve. Throws a `DomainError` with a sentence where one cannot. */
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, listeners = new Listeners() } = options;
+  const clock = createClock(options);
+  const { now } = clock;
+  const { metrics, log } = await watchLog(options, now);
+  const parts = new AsyncDisposableStack();
+  const fronts = new Fronts(config, listeners);
+  let ending: Ending = 'stop';
+  try {
+    parts.defer(watchCertificates(config, log, now));
+    const tracer = await startTracer(parts, config, log);
+    const { store, peers } = await openShared(parts, { ...options, clock, log });
+    parts.defer(logClockJumps(clock, log));
+    parts.defer(warnOfLapses(store, log, peers.leases));
+    const { passwordsSet } = await fillStore(store, options);
+    const sync: ApiParts['sync'] = {};
+    const proxies = createTrustedProxies(config.trustedProxies);
+    const downloads = offerClients(config, proxies, log);
+    const common = { config, store, peers, log, tracer, now, sync, downloads };
+    const asked = { ...common, store: storeForRequests(store) };
+    const keys = await loadServiceKeys(config, common);
+    const acme = await openAcme(config, { ...common, ...keys });
+    parts.defer(() => acme?.stop());
+    const serve = fronts.serveWith({ proxies, acme, log });
+    // First of all: a process of its own needs a moment to start.
+    const records = startSessionRecords(store, log);
+    const gateway = await openGateway(config, { ...common, ...keys, records });
+    fronts.gateway = gateway;
+    const issuer = await startIssuer(config, { ...asked, ...keys, proxies, clock });
+    parts.defer(() => issuer.stop());
+    if (issuer.handle) await serve('embedded issuer', config.identity.embedded, issuer.handle);
+
+    const audit = startAudit(config.audit, { ...config, ...common, key: keys.auditKey });
+    parts.defer(() => audit.stop());
+    parts.defer(() => records.stop());
+    const gatewayStarted = startGateway(gateway, common);
+    gatewayStarted.catch(() => {});
+    const gates = { gateway, gateways: joinGateways(parts, { ...common, gateway }) };
+    const apis = createApis({ ...asked, ...keys, ...gates, proxies, issuer, audit, acme, fronts });
+    const served: [string, Served | undefined, RequestListener | undefined][] = [
+      ['Business API', config.business, apis.business],
+      ['Platform API', config.platform, apis.platform],
+      ['metrics', config.metrics, metrics?.handler(gateway)],
+      ['ACME challenges', config.acme && { listen: config.acme.listen }, acme?.handler],
+    ];
+    for (const [name, at, handler] of served) if (at && handler) await serve(name, at, handler);
+    await addConsole(fronts, serve, { ...asked, ...clock, ...keys, apis, issuer, proxies });
+    acme?.begin();
+    await gatewayStarted;
+    parts.defer(await noteAndFollowKeys(common, keys, issuer));
+    // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
+    // stops, and not that their login node did.
+    sync.loop = await startSync(parts, { ...common, ...keys, ...gates });
+    parts.defer(() => fronts.stop(ending));
+    startLater(parts, { ...common, issuer });
+    await passwordsSet;
+    const started = parts.move();
+    return {
+      store,
+      gatewayFingerprint: keys.hostKey.fingerprint,
+      issuerUrl: issuer.url,
+      fastCiphers: hasNativeCiphers,
+      stopMs: config.server.drainMs + (config.gateway.limits.drainMs ?? defaultLimits.drainMs),
+      async leave(how) {
+        ending = how;
+        await started.disposeAsync();
+        return () => gateway.endLeft();
+      },
+      [Symbol.asyncDispose]: () => started.disposeAsync(),
+    };
+  } catch (error) {
+    // Sessions from before must not end because this start fails.
+    ending = 'failed';
+    await fronts.stop(ending);
+    await parts.disposeAsync();
+    if (!options.listeners) await listeners.stop(0);
+    throw error;
+  }
+}
+
+/** The log as the parts get it: their events are counted for metrics. */
+async function watchLog({ config, log }: AppOptions, now: () => number) {
+  const metrics = config.metrics && (await import('./metrics/metrics.ts')).createMetrics(now, config);
+  return { metrics, log: metrics?.watch(log) ?? log };
+}
+
+/** The database, and what this server does of what one of those that share it does at a time. Last to stop. */
+async function openShared(
+  parts: AsyncDisposableStack,
+  { config, clock, log, stopping }: Pick<AppOptions, 'config' | 'log' | 'stopping'> & { clock: Clock },
+): Promise<{ store: Store; peers: Peers }> {
+  const { database, access } = config;
+  const store = timed(await openStore(config.dataDir, { clock, access, database, log, stopping }), log);
+  parts.defer(() => store.close());
+  const peers = await joinPeers(config, store, log, {
+    settings: sharedSettings(config),
+    now: clock.now,
+  });
+  parts.defer(() => peers.stop());
+  return { store, peers };
+}
+
+/** What people get to work with, without a token. */
+function offerClients({ dataDir, platform }: Config, proxies: TrustedProxies, log: Logger): Downloads {
+  return createDownloads({
+    dataDir,
+    version: manifest.version,
+    platformUrl: platform.url,
+    portable: portableClient,
+    text: programText,
+    proxies,
+    log,
+  });
+}
+
+/** Starts the tracer. It stops after the other parts, to trace what they do when they stop. */
+async function startTracer(
+  parts: AsyncDisposableStack,
+  { tracing }: Config,
+  log: Logger,
+): Promise<Tracer | undefined> {
+  if (!tracing) return undefined;
+  const started = (await import('./metrics/tracing.ts')).startTracing(tracing, log);
+  parts.defer(() => started.stop());
+  return started;
+}
+
+/** Notes which keys this service has taken up, for the commands that put others in their place. */
+async function noteKeys(
+  { config, store, now }: { config: Config; store: Store; now(): number },
+  { hostKey, clientKey }: ServiceKeys,
+  issuer: TokenIssuer,
+): Promise<void> {
+  const ids = ({ fingerprint, next }: SshKeySet) => ({ current: fingerprint, next: next?.fingerprint });
+  const taken = {
+    host: ids(hostKey),
+    client: ids(clientKey),
+    ...(issuer.keyIds && { issuer: issuer.keyIds }),
+  };
+  const inUse = noteKeysInUse(config.dataDir, taken, now());
+  await noteServerKeys(store, inUse);
+}
+
+/** Notes the keys, and takes up those of the issuer that another server, or a command, puts in place. Resolves to how to stop. */
+async function noteAndFollowKeys(
+  common: { config: Config; store: Store; log: Logger; now(): number },
+  keys: ServiceKeys,
+  issuer: TokenIssuer,
+): Promise<() => void> {
+  const { config, store, log } = common;
+  await noteKeys(common, keys, issuer);
+  return watchIssuerKeys(keys, { dataDir: config.dataDir, store, log }, (next) => {
+    issuer.useKeys?.(next);
+    noteKeys(common, keys, issuer).catch((error: unknown) =>
+      log.error('secrets.unreadable', { error: messageOf(error) }),
+    );
+  });
+}
+
+async function startSync(
+  parts: AsyncDisposableStack,
+  deps: {
+    config: Config;
+    store: Store;
+    peers: Peers;
+    clientKey: SshKeySet;
+    secrets: ServiceKeys['secrets'];
+    gateways: AllGateways;
+    log: Logger;
+    now(): number;
+  },
+): Promise<SyncLoop> {
+  const { config, store, peers, clientKey, secrets, gateways, log, now } = deps;
+  const loop = await startSyncLoop({
+    store,
+    leases: peers.leases,
+    drivers: {
+      slurm: (cluster, lease) =>
+        createSlurmSide(cluster, lease, {
+          config,
+          store,
+          peers,
+          gatewayKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
+          secrets,
+          endSessions: (loginNode) => {
+            const text = 'The login node is restarting. Log in again in a moment.';
+            gateways.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
+          },
+          log,
+        }),
+      kubernetes: (cluster, wake, { confirm }) =>
+        createKubernetesSide(cluster, wake, { config, store, confirm, log }),
+    },
+    subjectIssuer: subjectIssuer(config),
+    intervalMs: config.sync.intervalMs,
+    recheckSessions: (clusterId) => gateways.recheck({ clusterId }),
+    log,
+    now,
+  });
+  parts.defer(() => loop.stop());
+  return loop;
+}
+
+/** The web console, where there is one. It stops together with its listener: a page with an open event stream delays the stop. */
+async function addConsole(
+  fronts: Fronts,
+  serve: (name: string, at: HttpConfig, handler: RequestListener) => Promise<void>,
+  parts: Parameters<typeof startConsole>[0],
+): Promise<void> {
+  const at = parts.config.console;
+  if (!at) return;
+  const webConsole = startConsole(parts);
+  fronts.add(webConsole);
+  await serve('web console', at, webConsole.handle);
+}
+
+/** Gives an empty database its installation. Hashing passwords goes on when it resolves: see `passwordsSet`. */
+async function fillStore(store: Store, { config, installation }: AppOptions) {
+  await raiseNextUid(store, config.uids.base, listHostIds());
+  if (installation) await createInstallation(store, installation.lab, installation.source);
+  // Hashing takes a second on other threads: the rest starts meanwhile, before anyone can sign in.
+  const passwordsSet = setPasswords(store, installation?.passwords ?? new Map());
+  passwordsSet.catch(() => {});
+  return { passwordsSet };
+}
+
+/** Parts that the start does not wait for. */
+function startLater(
+  parts: AsyncDisposableStack,
+  deps: { config: Config; store: Store; issuer: TokenIssuer; log: Logger; now(): number },
+): void {
+  const { config, store, issuer, log, now } = deps;
+  parts.defer(announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }));
+  const { backup: settings, dataDir, files } = config;
+  const { version } = manifest;
+  parts.defer(startBackups({ settings, dataDir, version, elsewhere: () => files, log, now }));
+  parts.defer(warmSoon(issuer, log));
+}
+
+/** Loads what sign-ins need after a while. Returns how to cancel that. */
+function warmSoon(issuer: TokenIssuer, log: Logger): () => void {
+  const warming = setTimeout(() => {
+    issuer.warm().catch((error) => log.error('issuer.failed', { error }));
+  }, warmAfterMs);
+  return () => clearTimeout(warming);
+}
+
+/** Logs how long each write took. */
+function timed(store: Store, log: Logger): Store {
+  return {
+    ...store,
+    async write(body, flush) {
+      const started = performance.now();
+      const result = await inSpan('store.write', {}, () => store.write(body, flush));
+      log.debug('store.written', { ms: Math.round((performance.now() - started) * 100) / 100 });
+      return result;
+    },
+  };
+}

@@ -1,0 +1,234 @@
+/** What operators see of the service itself: keys in use, backups, and faults on this host. */
+import { statfsSync } from 'node:fs';
+import type { InstallationView } from '../../api/business/operation.ts';
+import type { BackupState, Problem, ServiceKeys } from '../../domain/installation-state.ts';
+import type { Gateways } from '../../gateway/process/gateways.ts';
+import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
+import type { SshKeySet } from '../../lib/ssh/key-set.ts';
+import { readKeysInUse } from '../../store/data-dir/keys-in-use.ts';
+import {
+  readBackupFailure,
+  readDrill,
+  readKeptBackup,
+  readLastBackup,
+} from '../../store/data-dir/last-backup.ts';
+import type { Store } from '../../store/engine/index.ts';
+import type { SyncLoop } from '../../sync/index.ts';
+import type { Audit, AuditFaults } from '../audit/index.ts';
+import { dueAt } from '../backup/index.ts';
+import { describeStorage } from '../backup/storage.ts';
+import { listCertificates } from '../config/certificates.ts';
+import type { Config } from '../config/index.ts';
+import type { TokenIssuer } from './issuer.ts';
+
+export interface InstallationParts {
+  config: Config;
+  hostKey: SshKeySet;
+  clientKey: SshKeySet;
+  issuer: Pick<TokenIssuer, 'keyIds'>;
+  /** Why the SSH gateway does not listen, and where changes have not reached it. */
+  gateway: Pick<Gateways, 'fault' | 'unreached'>;
+  /** Why a listener has no certificate yet. */
+  acme: { readonly obstacle: string | undefined } | undefined;
+  audit: Pick<Audit, 'faults'>;
+  store: Pick<Store, 'formerPrimaries'>;
+  /** The sync loop, which starts when everything else has. */
+  sync: { loop?: Pick<SyncLoop, 'passesOf'> };
+  now(): number;
+}
+
+export function createInstallationView(parts: InstallationParts): InstallationView {
+  const { config, sync, now } = parts;
+  return {
+    keys: () => listKeys(parts),
+    backup: () => backupState(config, now()),
+    problems: () => [
+      ...problemsOfListeners(parts),
+      // Of a database that servers share, others make dumps, and none is seen here.
+      ...(config.database === undefined ? problemsOfBackups(backupState(config, now()), now()) : []),
+      ...problemsOfDisk(config.dataDir),
+      ...problemsOfAudit(parts.audit.faults()),
+      ...parts.store.formerPrimaries().map(problemOfPrimary),
+    ],
+    passesOf: (clusterId, side) => sync.loop?.passesOf(clusterId, side),
+  };
+}
+
+function listKeys({ config, hostKey, clientKey, issuer }: InstallationParts): ServiceKeys[] {
+  const inUse = readKeysInUse(config.dataDir);
+  const ssh = (kind: 'host' | 'client', { next, previous, ...current }: SshKeySet): ServiceKeys => {
+    const known = inUse[kind];
+    const at = (id: string) => [known?.current, known?.next].find((one) => one?.id === id)?.since;
+    const key = ({ fingerprint: id, publicKey: line }: SshKeyFile) => ({ id, line, since: at(id) });
+    return { kind, current: key(current), next: next && key(next), previous: previous && key(previous) };
+  };
+  const { current, next } = issuer.keyIds ?? {};
+  const known = inUse.issuer;
+  return [
+    ssh('host', hostKey),
+    ssh('client', clientKey),
+    ...(current === undefined
+      ? []
+      : [
+          {
+            kind: 'issuer' as const,
+            current: { id: current, since: known?.current.id === current ? known.current.since : undefined },
+            next: next === undefined ? undefined : { id: next, since: known?.next?.since },
+          },
+        ]),
+  ];
+}
+
+function backupState({ backup, dataDir }: Config, now: number): BackupState {
+  const [kept, failure] = [readKeptBackup(dataDir), readBackupFailure(dataDir)];
+  return {
+    schedule: backup && {
+      to: describeStorage(backup.to),
+      everyMs: backup.everyMs,
+      isEncrypted: backup.encryptTo.length > 0,
+      dueAt: new Date(Math.max(now, dueAt(backup, { kept, failure }, now))).toISOString(),
+    },
+    last: readLastBackup(dataDir),
+    kept,
+    failure,
+    drill: readDrill(dataDir),
+  };
+}
+
+function problemOfPrimary(message: string): Problem {
+  return {
+    area: 'server',
+    about: 'PostgreSQL',
+    urgency: 'now',
+    message: `A primary that is not served from takes writes. ${message}`,
+    action: 'Stop it, and make it a standby of the one that took over (docs/scale.md).',
+  };
+}
+
+const dayMs = 86_400_000;
+
+function problemsOfBackups({ schedule, last, failure }: BackupState, now: number): Problem[] {
+  const about = { area: 'backup', about: 'Backups' } as const;
+  if (failure)
+    return [
+      {
+        ...about,
+        urgency: 'now',
+        since: failure.at,
+        message: `No backup could be made, ${failure.failures === 1 ? 'once' : `${failure.failures} times`} in a row: ${failure.message}`,
+        action: 'Mend what it says; `andromeda backup` tries at once.',
+        nextTryAt: schedule?.dueAt,
+      },
+    ];
+  const limitMs = schedule ? 2 * schedule.everyMs : 2 * dayMs;
+  if (last && now - Date.parse(last.at) <= limitMs) return [];
+  // One that begins with its first backup is no problem yet.
+  if (!last && schedule) return [];
+  return [
+    {
+      ...about,
+      urgency: 'soon',
+      since: last?.at,
+      message: last ? 'The last backup is older than it should be.' : 'No backup is known.',
+      action: schedule
+        ? 'See whether the service has been running: `andromeda doctor`.'
+        : 'Set `backup` in the configuration for one each day, or run `andromeda backup FILE`.',
+    },
+  ];
+}
+
+function problemsOfListeners({ config, gateway, acme, now }: InstallationParts): Problem[] {
+  const problems: Problem[] = [];
+  if (gateway.fault !== undefined)
+    problems.push({
+      area: 'gateway',
+      about: 'SSH gateway',
+      urgency: 'now',
+      message: `It does not serve: ${gateway.fault}.`,
+      action: 'Read the log, and `andromeda check`; it is tried again by itself.',
+    });
+  for (const { pid, since, sessions } of gateway.unreached)
+    problems.push({
+      area: 'gateway',
+      about: `Gateway process ${pid}`,
+      urgency: 'now',
+      since: new Date(since).toISOString(),
+      message: `It does not answer, or has not confirmed a revocation or another change. It has ${sessions} open sessions.`,
+      action: `It is tried again by itself, and the process ends sessions that it cannot confirm. One that stands still ends with: kill -9 ${pid}`,
+    });
+  if (acme?.obstacle !== undefined)
+    problems.push({
+      area: 'certificate',
+      about: 'ACME',
+      urgency: 'now',
+      message: acme.obstacle,
+      action: 'See that the address for challenges can be reached from outside.',
+    });
+  const warnMs = 14 * dayMs;
+  for (const { setting, fault, endsAt, isRenewed } of listCertificates(config)) {
+    const isLate = endsAt - now() < warnMs;
+    if (fault === undefined && !isLate) continue;
+    problems.push({
+      area: 'certificate',
+      about: setting,
+      urgency: fault !== undefined || endsAt <= now() ? 'now' : 'soon',
+      message: fault ?? `The certificate ends at ${new Date(endsAt).toISOString()}.`,
+      action: isRenewed
+        ? 'It should have been renewed by itself: read the log for `acme`.'
+        : 'Put a new certificate into its files, and reload the service.',
+    });
+  }
+  return problems;
+}
+
+function problemsOfAudit({ signing, destinations }: AuditFaults): Problem[] {
+  const toTime = (at: number) => new Date(at).toISOString();
+  const problems = destinations.map(({ name, since, nextAt, message, refused }): Problem => {
+    const isFile = name.startsWith('file:');
+    return {
+      area: 'audit',
+      about: `copy to ${name}`,
+      urgency: 'now',
+      since: toTime(since),
+      message:
+        refused === undefined
+          ? `It does not get what it should: ${message}`
+          : `It refuses number ${refused}, and nothing behind it is sent: ${message}`,
+      action:
+        refused === undefined
+          ? `See that ${isFile ? 'the service may write there, and that its disk has room' : 'it is up, and that this host reaches it'}. What waits is then sent by itself.`
+          : `Have it accept that; or add ${refused} to \`audit.webhook.skip\`, and reload the service.`,
+      nextTryAt: toTime(nextAt),
+    };
+  });
+  if (!signing) return problems;
+  return [
+    ...problems,
+    {
+      area: 'audit',
+      about: 'signed heads',
+      urgency: 'now',
+      since: toTime(signing.since),
+      message: `No head is signed: ${signing.message}`,
+      action: 'Ask the trail itself: `andromeda admin audit verify`.',
+    },
+  ];
+}
+
+const mebibyte = 2 ** 20;
+
+/** As `andromeda doctor` says it. */
+function problemsOfDisk(dataDir: string): Problem[] {
+  const { bavail, bsize, blocks } = statfsSync(dataDir);
+  const free = bavail * bsize;
+  if (free >= 1024 * mebibyte || bavail >= blocks / 10) return [];
+  return [
+    {
+      area: 'disk',
+      about: dataDir,
+      urgency: free < 64 * mebibyte ? 'now' : 'soon',
+      message: `${Math.floor(free / mebibyte)} MiB are free on its disk. Nothing can be written when it is full.`,
+      action: 'Make room there.',
+    },
+  ];
+}

@@ -1,0 +1,126 @@
+/** A part of the composition root: the issuer of tokens, external or embedded. */
+import type { RequestListener } from 'node:http';
+import { createLocalJWKSet, type JWTPayload, type JWTVerifyGetKey } from 'jose';
+import type { IssuerKeys } from '../../api/identity/issuer/keys.ts';
+import { hashNewPassword } from '../../api/identity/password.ts';
+import { createRemoteIssuer } from '../../api/identity/remote-issuer.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { TrustedProxies } from '../../lib/source-address.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { findPassword, setPassword } from '../../store/people/identities.ts';
+import { findPersonByEmail } from '../../store/people/people.ts';
+import { createSharedLimits } from '../../store/servers/limit-counts.ts';
+import type { Config } from '../config/index.ts';
+import type { Peers } from './peers/peers.ts';
+
+/** Gives people the passwords they have none of yet, at the embedded issuer. */
+export async function setPasswords(store: Store, passwords: ReadonlyMap<string, string>): Promise<void> {
+  const given = [...passwords].map(async ([email, password]) => {
+    const user = await findPersonByEmail(store.read, email);
+    // Setting a password again would end the sessions that it opened.
+    if (!user || (await findPassword(store.read, email))) return;
+    const hash = await hashNewPassword(password, { email });
+    await store.write((tx) => setPassword(tx, { userId: user.id, hash }));
+  });
+  await Promise.all(given);
+}
+
+/** What the rest needs to know of the issuer. */
+export interface TokenIssuer {
+  url: string;
+  keys: JWTVerifyGetKey;
+  /** The key that the embedded one signs with, and the one that is to sign next. */
+  readonly keyIds?: { current: string; next?: string | undefined };
+  /** Has the embedded one sign with other keys. */
+  useKeys?(keys: IssuerKeys): void;
+  userinfo(token: string): Promise<Record<string, unknown>>;
+  /** The `typ` in the header of an access token; undefined where issuers differ. */
+  tokenType: string | undefined;
+  scopes: readonly string[] | undefined;
+  /** Whether a new password has ended a sign-in. Undefined where another issuer knows passwords. */
+  isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
+  /** The client that the /docs pages sign people in as. */
+  docsClientId: string;
+  /** The client that the web console is; undefined where there is no console. */
+  console: { clientId: string; secret: string } | undefined;
+  /** Its own pages and endpoints; undefined for an external issuer. */
+  handle: RequestListener | undefined;
+  /** Loads ahead what the first sign-in needs. */
+  warm(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Where tokens come from: the external issuer, or the embedded one. */
+export async function startIssuer(
+  config: Config,
+  deps: {
+    store: Store;
+    peers: Pick<Peers, 'forOthers'>;
+    proxies: TrustedProxies;
+    log: Logger;
+    clock: Clock;
+    /** Of the embedded one; made and kept in the data directory, where they are left out. */
+    issuerKeys?: IssuerKeys | undefined;
+  },
+): Promise<TokenIssuer> {
+  const { store, peers, proxies, log, clock } = deps;
+  const { identity } = config;
+  if (identity.issuer !== undefined) {
+    return {
+      url: identity.issuer,
+      scopes: identity.scopes,
+      docsClientId: identity.cliClientId,
+      handle: undefined,
+      console: identity.console && {
+        clientId: identity.console.clientId,
+        secret: identity.console.clientSecret,
+      },
+      isSignInOver: undefined,
+      tokenType: undefined,
+      warm: async () => {},
+      stop: async () => {},
+      ...createRemoteIssuer(identity.issuer),
+    };
+  }
+  const { url } = identity.embedded;
+  // Loaded only where it is used: an installation with an issuer of its own never pays for it.
+  const { createIssuer, docsClientId } = await import('../../api/identity/issuer/index.ts');
+  const issuer = await createIssuer({
+    url,
+    store,
+    dataDir: config.dataDir,
+    keys: deps.issuerKeys,
+    audience: identity.audiences[0] ?? 'andromeda',
+    cliClientId: identity.cliClientId,
+    ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
+    ...(config.console ? { consoleUrl: config.console.url } : {}),
+    resources: [config.platform.url, config.business.url],
+    pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
+    proxies,
+    limits: peers.forOthers(() => createSharedLimits(store)),
+    log,
+    clock,
+  });
+  let verifying = createLocalJWKSet(issuer.jwks);
+  return {
+    handle: issuer.handle,
+    console: config.console && issuer.console,
+    stop: () => issuer.stop(),
+    url,
+    keys: (...asked) => verifying(...asked),
+    get keyIds() {
+      return issuer.keyIds;
+    },
+    useKeys(keys) {
+      issuer.useKeys(keys);
+      verifying = createLocalJWKSet(issuer.jwks);
+    },
+    tokenType: 'at+jwt',
+    isSignInOver: issuer.isSignInOver,
+    userinfo: async () => ({}),
+    scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
+    docsClientId,
+    warm: () => issuer.warm(),
+  };
+}

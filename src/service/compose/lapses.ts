@@ -1,0 +1,87 @@
+/** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. One server says it. */
+import { dayMs, daysText, warningMs } from '../../domain/access/lapse.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { toTime } from '../../store/engine/time.ts';
+import { findRegisteredBetween, findSignedInBetween } from '../../store/people/people.ts';
+import { allLeases, type Leases } from '../../store/servers/leases.ts';
+
+const hourMs = 3_600_000;
+
+/** Returns how to stop. */
+export function warnOfLapses(
+  store: Store,
+  log: Logger,
+  leases: Leases = allLeases(store),
+): () => Promise<void> {
+  let stop = () => {};
+  return leases.want('lapses', {
+    begin() {
+      stop = startWarning(store, log);
+    },
+    async end() {
+      stop();
+    },
+  });
+}
+
+function startWarning(store: Store, log: Logger): () => void {
+  const { policy, now } = store.lapses;
+  let nextAt = 0;
+  const report = async () => {
+    if (now() < nextAt) return;
+    nextAt = now() + dayMs;
+    await sayLapses(store, log, {
+      what: 'access',
+      days: policy.maxDaysWithoutSignIn,
+      find: findSignedInBetween,
+      advice: 'It comes back when they sign in.',
+    });
+    await sayLapses(store, log, {
+      what: 'keys',
+      days: policy.keyMaxDays,
+      find: findRegisteredBetween,
+      advice: 'They have to register other ones.',
+    });
+  };
+  if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return () => {};
+  const check = () => void report().catch((error) => log.error('access.check.failed', { error }));
+  check();
+  const timer = setInterval(check, hourMs).unref();
+  return () => clearInterval(timer);
+}
+
+async function sayLapses(
+  { read, lapses }: Store,
+  log: Logger,
+  {
+    what,
+    days,
+    find,
+    advice,
+  }: {
+    what: 'access' | 'keys';
+    days: number | undefined;
+    find: typeof findSignedInBetween;
+    advice: string;
+  },
+): Promise<void> {
+  if (days === undefined) return;
+  const limit = lapses.now() - days * dayMs;
+  const lapsed = await find(read, '', toTime(limit));
+  const lapsing = await find(read, toTime(limit), toTime(limit + warningMs(days)));
+  const nameOf = what === 'access' ? 'the access' : 'SSH keys';
+  const rule = what === 'access' ? `without a sign-in for ${daysText(days)}` : `after ${daysText(days)}`;
+  if (lapsed.people > 0) {
+    const message = `${what === 'access' ? 'Access' : 'SSH keys'} of ${peopleText(lapsed.people)} lapsed, ${rule}. ${advice}`;
+    log.warn('access.lapsed', { what, ...lapsed, message });
+  }
+  if (lapsing.people > 0) {
+    const message = `Soon ${nameOf} of ${peopleText(lapsing.people)} will lapse, ${rule}. ${advice}`;
+    log.warn('access.lapsing', { what, ...lapsing, message });
+  }
+}
+
+function peopleText(people: number): string {
+  return people === 1 ? '1 person' : `${people} people`;
+}

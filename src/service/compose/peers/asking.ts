@@ -1,0 +1,111 @@
+/**
+ * What this server asks of the others that share its database. A question goes to all of them at once, and is answered when
+ * every one that is live has answered, or when its time is up.
+ */
+import { newUuid } from '../../../domain/id.ts';
+import { messageOf } from '../../../lib/error-message.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { Questions } from '../../../lib/questions.ts';
+import type { Store } from '../../../store/engine/index.ts';
+import { listServers } from '../../../store/servers/servers.ts';
+import type { Answers, Peers } from './peers.ts';
+
+interface Asked {
+  /** Servers whose last part has not come. */
+  awaited: Set<string> | undefined;
+  /** Those that answered before it was known who is live. */
+  done: Set<string>;
+  parts: unknown[];
+}
+
+/** Most questions answered at once. A server that works correctly never asks more. */
+const mostAnswering = 256;
+
+export function createAsking(store: Store, log: Logger): Pick<Peers, 'ask' | 'answer'> & { stop(): void } {
+  const { messages, server } = store;
+  const questions = new Questions<string, void>();
+  const asked = new Map<string, Asked>();
+  const stops: (() => void)[] = [];
+  let answering = 0;
+  const failed = (topic: string) => (error: unknown) =>
+    log.warn('servers.message.failed', { topic, error: messageOf(error) });
+
+  stops.push(
+    messages.on('answer', (body, from) => {
+      const {
+        id = '',
+        parts = [],
+        isLast = false,
+      } = body as Partial<{ id: string; parts: unknown[]; isLast: boolean }>;
+      const question = asked.get(id);
+      if (!question || !Array.isArray(parts)) return;
+      question.parts.push(...parts);
+      if (!isLast) return;
+      question.done.add(from);
+      question.awaited?.delete(from);
+      if (question.awaited?.size === 0) questions.settle(id);
+    }),
+  );
+
+  async function send(topic: string, id: string, body: object): Promise<void> {
+    const others = (await listServers(store)).filter((one) => one.isLive && one.id !== server.id);
+    const question = asked.get(id);
+    if (!question || others.length === 0) return questions.settle(id);
+    question.awaited = new Set(others.map((one) => one.id)).difference(question.done);
+    await messages.send(`ask ${topic}`, { id, ...body });
+  }
+
+  return {
+    async ask(topic, body, timeoutMs) {
+      const id = newUuid();
+      const question: Asked = { awaited: undefined, done: new Set(), parts: [] };
+      asked.set(id, question);
+      // If it cannot be sent, this still waits until the timeout: no server has answered.
+      const start = () => void send(topic, id, body).catch(failed(topic));
+      await questions.ask(id, start, timeoutMs).catch(() => {});
+      asked.delete(id);
+      return question.parts;
+    },
+    answer(topic, answerTo) {
+      const reply = async (body: unknown) => {
+        const { id } = body as { id: string };
+        const all = inMessages(await answerTo(body));
+        for (const [index, parts] of all.entries())
+          await messages.send('answer', { id, parts, isLast: index === all.length - 1 });
+      };
+      stops.push(
+        messages.on(`ask ${topic}`, (body) => {
+          if (answering >= mostAnswering) return;
+          answering += 1;
+          reply(body)
+            .catch(failed(topic))
+            .finally(() => {
+              answering -= 1;
+            });
+        }),
+      );
+    },
+    stop() {
+      for (const stop of stops.splice(0)) stop();
+      questions.failAll(new Error('this server stops'));
+    },
+  };
+}
+
+/** With what stands around them they fit into a message. */
+const mostBytes = 3_500;
+
+function inMessages(answer: Answers): object[][] {
+  const messages: object[][] = [[]];
+  let bytes = 0;
+  for (const part of answer) {
+    const size = Buffer.byteLength(JSON.stringify(part)) + 1;
+    if (bytes + size > mostBytes && messages.at(-1)?.length) {
+      messages.push([]);
+      bytes = 0;
+    }
+    messages.at(-1)?.push(part);
+    bytes += size;
+  }
+  return messages;
+}

@@ -1,0 +1,157 @@
+/**
+ * The gateways of all servers, asked as one server asks its gateway processes. What a question
+ * concerns is found by each server in its own gateway; none tells another whom to let in.
+ */
+import type { SshSession } from '../../../domain/access/ssh-session.ts';
+import type { Gateways } from '../../../gateway/process/gateways.ts';
+import { defaultLimits } from '../../../gateway/ssh/limits.ts';
+import type { SessionFilter } from '../../../gateway/ssh/session-filter.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { listSessionsElsewhere } from '../../../store/audit/open-sessions.ts';
+import { type Heard, hears, type Store } from '../../../store/engine/index.ts';
+import type { Config } from '../../config/index.ts';
+import type { Peers } from './peers.ts';
+import { watchSessionsOfServers } from './sessions.ts';
+
+export type AllGateways = Pick<Gateways, 'recheck' | 'sessions'> & {
+  /** Closes sessions on every server. */
+  close(filter: SessionFilter, reason: string, text: string): void;
+};
+
+/** Longest wait for other servers to check sessions again: as long as for a gateway process. */
+const usualRecheckMs = 1_000;
+/** How much passed through a session is of no use later. */
+const countMs = 500;
+/** Calls within this time share one answer: pages ask whenever a session opens or ends. */
+const countedMs = 1_000;
+
+/** How much went through a session. */
+type Passed = Pick<SshSession, 'id' | 'channels' | 'bytesUp' | 'bytesDown'>;
+
+export interface AllGatewaysDeps {
+  config: Pick<Config, 'gateway'>;
+  store: Store;
+  peers: Pick<Peers, 'ask' | 'answer' | 'forOthers'>;
+  /** This server's own. */
+  gateway: Gateways;
+  log: Logger;
+  now(): number;
+  /** How long the others are waited for. */
+  recheckMs?: number;
+}
+
+/** Joins this server's gateway with those of the others. Its own sessions are checked again after every change from now on. */
+export function joinGateways(parts: AsyncDisposableStack, deps: AllGatewaysDeps): AllGateways {
+  const { config, store, peers, gateway: own, log, now } = deps;
+  parts.defer(recheckOnChange(store, own, log));
+  const graceMs = config.gateway.limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
+  const all = peers.forOthers(() => {
+    parts.defer(watchSessionsOfServers({ store, gateway: own, graceMs, log, now }));
+    return withOthers(own, deps);
+  });
+  return all ?? own;
+}
+
+function withOthers(
+  own: Gateways,
+  { store, peers, recheckMs = usualRecheckMs }: AllGatewaysDeps,
+): AllGateways {
+  answerOthers(own, peers);
+  const count = onceAWhile(async () => {
+    const passed = (await peers.ask('count', {}, countMs)).flatMap((part) => readPassed(part) ?? []);
+    return new Map(passed.map((one) => [one.id, one]));
+  });
+  return {
+    async recheck(filter = {}) {
+      await Promise.all([own.recheck(filter), peers.ask('recheck', { filter }, recheckMs)]);
+    },
+    close(filter, reason, text) {
+      own.close(filter, reason, text);
+      void peers.ask('close', { filter, reason, text }, recheckMs);
+    },
+    async sessions() {
+      const [here, recorded] = await Promise.all([
+        own.sessions(),
+        listSessionsElsewhere(store.read, store.server.id),
+      ]);
+      // One that this server has taken over may still be the other's in the table.
+      const ids = new Set(here.map(({ id }) => id));
+      const elsewhere = recorded.filter(({ id }) => !ids.has(id));
+      if (elsewhere.length === 0) return here;
+      const passed = await count();
+      return [...here, ...elsewhere.map((session) => ({ ...session, ...passed.get(session.id) }))];
+    },
+  };
+}
+
+/** What others ask is done for this server's own gateway. */
+function answerOthers(own: Gateways, peers: AllGatewaysDeps['peers']): void {
+  peers.answer('recheck', async (body) => {
+    // Rather too many of them than one too few.
+    await own.recheck(readFilter((body as { filter?: unknown }).filter) ?? {});
+    return [];
+  });
+  peers.answer('close', async (body) => {
+    const { filter: received, reason, text } = body as Record<'filter' | 'reason' | 'text', unknown>;
+    const filter = readFilter(received);
+    // Those that this version cannot tell from others stay.
+    if (!filter || Object.keys(filter).length === 0)
+      throw new Error('it is not clear which sessions to close');
+    own.close(filter, String(reason), String(text));
+    return [];
+  });
+  peers.answer('count', async () =>
+    (await own.sessions()).map(
+      ({ id, channels, bytesUp, bytesDown }): Passed => ({ id, channels, bytesUp, bytesDown }),
+    ),
+  );
+}
+
+const filterFields = ['id', 'clusterId', 'userId', 'keyId', 'loginNode'] as const;
+
+/** Undefined where it cannot be read, or names something that this version knows nothing of. */
+function readFilter(received: unknown): SessionFilter | undefined {
+  if (typeof received !== 'object' || received === null || Array.isArray(received)) return undefined;
+  const isKnown = ([field, value]: [string, unknown]) =>
+    filterFields.some((one) => one === field) && typeof value === 'string';
+  return Object.entries(received).every(isKnown) ? received : undefined;
+}
+
+function readPassed(received: unknown): Passed | undefined {
+  const { id, ...counts } = Object(received) as Record<keyof Passed, unknown>;
+  const [channels, bytesUp, bytesDown] = [counts.channels, counts.bytesUp, counts.bytesDown].map((count) =>
+    Number.isSafeInteger(count) ? Number(count) : 0,
+  );
+  if (typeof id !== 'string') return undefined;
+  return { id, channels: channels ?? 0, bytesUp: bytesUp ?? 0, bytesDown: bytesDown ?? 0 };
+}
+
+/** Calls within `countedMs` share one answer of `ask`. */
+function onceAWhile<T>(ask: () => Promise<T>): () => Promise<T> {
+  let last: { until: number; answer: Promise<T> } | undefined;
+  return () => {
+    if (last && performance.now() < last.until) return last.answer;
+    last = { until: performance.now() + countedMs, answer: ask() };
+    return last.answer;
+  };
+}
+
+const mostFilters = 50;
+
+/** Sessions are checked again after every commit that could end one. */
+function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
+  return store.onChange(hears.gateway, (changes) => {
+    // One look at everybody costs less than one for each of thousands, as after a lab file.
+    const filters = changes.length > mostFilters ? [{}] : changes.map(sessionsOf);
+    for (const filter of filters) {
+      gateway.recheck(filter).catch((error) => log.error('gateway.recheck.failed', { error }));
+    }
+  });
+}
+
+/** Whose sessions a change can end: narrowly, since a busy gateway has many. An organization's, and everything, are all of them. */
+function sessionsOf(change: Heard<'gateway'>): SessionFilter {
+  if (change.kind === 'person') return { userId: change.userId };
+  if (change.kind === 'cluster' || change.kind === 'report') return { clusterId: change.clusterId };
+  return {};
+}

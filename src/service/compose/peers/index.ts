@@ -1,0 +1,71 @@
+/** How this server joins the others on the same database, or finds that there can be none. */
+import manifest from '../../../../package.json' with { type: 'json' };
+import type { ServerSettings } from '../../../domain/server.ts';
+import { defaultLimits } from '../../../gateway/ssh/limits.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { dataDirId } from '../../../store/data-dir/lock.ts';
+import type { Store } from '../../../store/engine/index.ts';
+import { allLeases } from '../../../store/servers/leases.ts';
+import { type Entrant, enterAlone } from '../../../store/servers/servers.ts';
+import type { Config } from '../../config/index.ts';
+import type { Peers } from './peers.ts';
+import { joinShared, type Times } from './shared.ts';
+
+export interface JoinOptions extends Partial<Times> {
+  /** What has to be the same on all servers. */
+  settings?: ServerSettings | undefined;
+  /** The time of day. */
+  now?: () => number;
+}
+
+/** Writes this server down. Throws `invalid_state` where it may not serve next to the others. */
+export async function joinPeers(
+  { dataDir, server: { name } }: Pick<Config, 'dataDir'> & { server: Pick<Config['server'], 'name'> },
+  store: Store,
+  log: Logger,
+  { settings, now = Date.now, ...times }: JoinOptions = {},
+): Promise<Peers> {
+  const entrant: Entrant = { name, version: manifest.version, directory: dataDirId(dataDir), settings };
+  if (!store.server.isAlone) return joinShared({ store, entrant, log, now, times });
+  await store.write((tx) => enterAlone(tx, entrant), { flush: false });
+  return alone(store);
+}
+
+function alone(store: Store): Peers {
+  return {
+    leases: allLeases(store),
+    clockFault: undefined,
+    send: async () => {},
+    on: () => () => {},
+    ask: async () => [],
+    answer() {},
+    forOthers: () => undefined,
+    async stop() {},
+  };
+}
+
+/** What has to be the same in the configuration of all servers, by the names of the settings: whom and what they trust, what they tell people, and when things end. No secret is in it. */
+export function sharedSettings({ platform, business, console, ...config }: Config): ServerSettings {
+  const { identity, gateway, access, retention, uids } = config;
+  const { kubernetes, serviceAccountClaim } = identity;
+  const graceMs = gateway.limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
+  const settings: Record<string, string | number | undefined> = {
+    'platform.url': platform.url,
+    'business.url': business.url,
+    'console.url': console?.url,
+    'identity.issuer': identity.issuer ?? identity.embedded.url,
+    'identity.audiences': identity.audiences.join(' '),
+    'identity.cliClientId': identity.cliClientId,
+    'identity.kubernetes.clientId': kubernetes?.clientId,
+    'identity.kubernetes.usernameClaim': kubernetes?.usernameClaim,
+    'identity.serviceAccountClaim': serviceAccountClaim && JSON.stringify(serviceAccountClaim),
+    'gateway.hostname': gateway.hostname,
+    'gateway.port': gateway.port,
+    'gateway.confirmGraceSeconds': graceMs / 1000,
+    'access.maxDaysWithoutSignIn': access.maxDaysWithoutSignIn,
+    'access.keyMaxDays': access.keyMaxDays,
+    'uids.base': uids.base,
+    retention: JSON.stringify(retention),
+  };
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value ?? '')]));
+}

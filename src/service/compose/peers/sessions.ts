@@ -1,0 +1,160 @@
+/**
+ * Sessions in the record of several servers. This server closes what others ask it to close, closes in the record what a
+ * server had that is gone, and takes back what was presumed of its own.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { serverLifeMs } from '../../../domain/server.ts';
+import type { Gateways } from '../../../gateway/process/gateways.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { writeWhole } from '../../../lib/whole-file.ts';
+import {
+  forgetPresumed,
+  listClosings,
+  listServersWithSessions,
+  presumeSessionsClosed,
+  reopenSessions,
+} from '../../../store/audit/open-sessions.ts';
+import { hears, type Store } from '../../../store/engine/index.ts';
+import { listServers } from '../../../store/servers/servers.ts';
+
+/** The reason in the record of a session that was ended through the API, by whichever server. */
+export const closedByOperator = 'closed by an operator';
+
+export interface ServerSessionsOptions {
+  store: Store;
+  gateway: Pick<Gateways, 'close' | 'sessions'>;
+  /** How long sessions go on while their access is not confirmed: after that a server that is gone has none. */
+  graceMs: number;
+  log: Logger;
+  now(): number;
+  /** How often it looks. */
+  everyMs?: number;
+}
+
+/** Returns how to stop. */
+export function watchSessionsOfServers(options: ServerSessionsOptions): () => void {
+  const { store, gateway, log, everyMs = 5_000 } = options;
+  const failed = (error: unknown) => log.error('gateway.sessions.failed', { error });
+  const close = oneAtATime(() => closeAsAsked(store, gateway), failed);
+  const presume = presumption(options);
+  const watch = oneAtATime(presume, failed);
+  const stopListening = store.onChange(hears.closings, (changes, { from }) => {
+    if (from === 'here') return;
+    close();
+    if (changes.some((change) => change.kind === 'everything')) watch();
+  });
+  close();
+  const timer = setInterval(() => {
+    // The net under the notice that a session is to be closed.
+    close();
+    watch();
+  }, everyMs).unref();
+  return () => {
+    stopListening();
+    clearInterval(timer);
+  };
+}
+
+async function closeAsAsked(store: Store, gateway: ServerSessionsOptions['gateway']): Promise<void> {
+  for (const { id, text } of await listClosings(store.read, store.server.id))
+    gateway.close({ id }, closedByOperator, text);
+}
+
+/** What is so long after a server was last seen that none of its sessions can be open: the grace, and the last checks. */
+const slackMs = 10_000;
+
+function presumption({ store, gateway, graceMs, log, now }: ServerSessionsOptions): () => Promise<void> {
+  /** Since when this server has seen, without a break, that others are gone; by the monotonic clock. */
+  const goneSince = new Map<string, number>();
+  const limitMs = graceMs + slackMs;
+  let ranAt = performance.now();
+
+  async function run(): Promise<void> {
+    // A process that stood still has not seen what the others did meanwhile.
+    if (performance.now() - ranAt > serverLifeMs) goneSince.clear();
+    ranAt = performance.now();
+    const live = new Set((await listServers(store)).filter((one) => one.isLive).map(({ id }) => id));
+    const gone = (await listServersWithSessions(store.read)).filter(
+      (id) => id !== store.server.id && !live.has(id),
+    );
+    for (const id of goneSince.keys()) if (!gone.includes(id)) goneSince.delete(id);
+    for (const id of gone) {
+      const since = goneSince.get(id) ?? performance.now();
+      goneSince.set(id, since);
+      if (performance.now() - since < limitMs) continue;
+      const reason = `its server was not seen for ${Math.round((serverLifeMs + limitMs) / 1000)} s`;
+      const sessions = await presumeSessionsClosed(store, id, reason);
+      if (sessions > 0) log.warn('gateway.sessions.presumed', { server: id, sessions });
+    }
+    const open = new Set((await gateway.sessions()).map(({ id }) => id));
+    const reopened = await reopenSessions(store, open);
+    if (reopened > 0) log.warn('gateway.sessions.reopened', { sessions: reopened });
+    await forgetPresumed(store, now());
+  }
+
+  return async () => {
+    try {
+      await run();
+    } catch (error) {
+      // A server that was not seen because the database was away is not gone.
+      goneSince.clear();
+      throw error;
+    }
+  };
+}
+
+/** Runs `work`; what is asked for meanwhile runs once more. */
+function oneAtATime(work: () => Promise<void>, onFault: (error: unknown) => void): () => void {
+  let isDue = false;
+  let isRunning = false;
+  const run = async () => {
+    isDue = true;
+    if (isRunning) return;
+    isRunning = true;
+    while (isDue) {
+      isDue = false;
+      await work().catch(onFault);
+    }
+    isRunning = false;
+  };
+  return () => void run();
+}
+
+/** What a server is called, in its data directory, with what tells that from a copy: the server that it was copied from may live. */
+interface Noted {
+  server: string;
+  /** Which data directory it was, and since which start of the host. */
+  directory: string;
+  boot: string;
+}
+
+/** The previous name, if it was used in this directory and no other server can have it. Writes `server` down in its place. */
+export function takeOverFrom(
+  dataDir: string,
+  { server, isLive }: { server: string; isLive(id: string): boolean },
+): string | undefined {
+  const file = join(dataDir, 'server.json');
+  const present: Noted = { server, ...directoryAndBoot(dataDir) };
+  const noted = read(file);
+  writeWhole(file, `${JSON.stringify(present)}\n`);
+  if (!noted || noted.directory !== present.directory) return undefined;
+  return noted.boot === present.boot || !isLive(noted.server) ? noted.server : undefined;
+}
+
+function directoryAndBoot(dataDir: string): Omit<Noted, 'server'> {
+  const { dev, ino } = statSync(dataDir, { bigint: true });
+  const bootFile = '/proc/sys/kernel/random/boot_id';
+  const boot = existsSync(bootFile) ? readFileSync(bootFile, 'utf8').trim() : '';
+  return { directory: `${dev}:${ino}`, boot };
+}
+
+function read(file: string): Noted | undefined {
+  try {
+    const { server, directory, boot } = JSON.parse(readFileSync(file, 'utf8')) as Partial<Noted>;
+    return server && directory ? { server, directory, boot: boot ?? '' } : undefined;
+  } catch {
+    // There is none, or half of one: then its sessions are those of a server that is gone.
+    return undefined;
+  }
+}

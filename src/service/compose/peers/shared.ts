@@ -1,0 +1,341 @@
+/**
+ * This server among those that share the database. It writes a heartbeat every few seconds, takes leases that no live server
+ * holds, and gives up its own when it cannot write the heartbeat for a while.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DomainError } from '../../../domain/error.ts';
+import { clockLimitMs, giveUpMs, heartbeatMs, type Server, serverLifeMs } from '../../../domain/server.ts';
+import { clockFault, clockText, differenceOf } from '../../../domain/server-problems.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { hears, type Store } from '../../../store/engine/index.ts';
+import { freeLeases, listFreeLeases, renewLeases, takeLeases } from '../../../store/servers/leases.ts';
+import {
+  type Entrant,
+  enterServer,
+  leaveServers,
+  listServers,
+  measureClock,
+} from '../../../store/servers/servers.ts';
+import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
+import { createAsking } from './asking.ts';
+import { HeldLeases } from './held-leases.ts';
+import type { Peers } from './peers.ts';
+
+/**
+ * How often a server says that it is there, after how long without it gives up, how often it looks for leases to take, and how long
+ * it has watched the others before it says of one that it is gone.
+ */
+const usual = { heartbeatMs, giveUpMs, pollMs: 1_000, lifeMs: serverLifeMs };
+export type Times = typeof usual;
+const topic = 'leases';
+/** A database that is away does not hold up the end: the others find out by themselves. */
+const leaveMs = 2_000;
+/** What is found out again, or renewed, in a moment. */
+const unflushed = { flush: false };
+
+/** Writes this server down among the others. Throws `invalid_state` where it may not serve next to them. */
+export async function joinShared(
+  options: Omit<MemberOptions, 'times'> & { times: Partial<Times> },
+): Promise<Peers> {
+  await enterBesides(options.store, options.entrant);
+  const peers = new SharedPeers({ ...options, times: { ...usual, ...options.times } });
+  await peers.start();
+  return peers;
+}
+
+async function enter(store: Store, entrant: Entrant): Promise<void> {
+  await store.write(async (tx) => {
+    await enterServer(tx, entrant);
+    await refuseSimulated(tx);
+  });
+}
+
+/** Where another server is in the way, waits until it is clear whether that one is alive. */
+async function enterBesides(store: Store, entrant: Entrant): Promise<void> {
+  const live = async () => (await listServers(store)).filter(({ isLive }) => isLive);
+  const before = new Map((await live()).map(({ id, seenAt }) => [id, seenAt]));
+  const until = performance.now() + serverLifeMs + heartbeatMs;
+  for (;;) {
+    try {
+      return await enter(store, entrant);
+    } catch (error) {
+      const isRefused = error instanceof DomainError && error.code === 'invalid_state';
+      const isSeenAgain = (await live()).some(({ id, seenAt }) => before.get(id) !== seenAt);
+      if (!isRefused || isSeenAgain || performance.now() > until) throw error;
+      await sleep(usual.pollMs);
+    }
+  }
+}
+
+interface MemberOptions {
+  store: Store;
+  entrant: Entrant;
+  log: Logger;
+  now(): number;
+  times: Times;
+}
+
+class SharedPeers implements Peers {
+  readonly leases: HeldLeases;
+  clockFault: string | undefined;
+  readonly send: Peers['send'];
+  readonly on: Peers['on'];
+  readonly ask: Peers['ask'];
+  readonly answer: Peers['answer'];
+  readonly #store: Store;
+  readonly #entrant: Entrant;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #times: Times;
+  readonly #stopListening: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #renewing: Promise<void> | undefined;
+  #isStopping = false;
+  /** Something came since the round under way began. */
+  #isDue = false;
+  /** When the last write that said that this server is there began, by a clock that only passes. */
+  #renewedAt = performance.now();
+  #hasGivenUp = false;
+  /** What renewing and taking leases failed with last. */
+  readonly #lastFailures = new Map<'renew' | 'round', string>();
+  #isClockWrong = false;
+  readonly #others = new Map<string, Server>();
+  /** When the others were last asked about, and since when that goes on without a pause. */
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #watchingSince = 0;
+  readonly #toFree = new Map<string, () => void>();
+
+  constructor({ store, entrant, log, now, times }: MemberOptions) {
+    this.#store = store;
+    this.#entrant = entrant;
+    this.#log = log;
+    this.#now = now;
+    this.#times = times;
+    this.leases = new HeldLeases({
+      store,
+      log,
+      wake: () => this.#wake(),
+      free: (name) => this.#free(name),
+      isInTime: () => performance.now() - this.#renewedAt <= this.#times.giveUpMs,
+    });
+    this.send = store.messages.send;
+    this.on = store.messages.on;
+    const { ask, answer, stop } = createAsking(store, log);
+    this.ask = ask;
+    this.answer = answer;
+    const stops = [
+      stop,
+      this.on(topic, () => this.#wake()),
+      // Generations come again, and hosts take them only with a higher token.
+      store.onChange(hears.leases, (changes) => {
+        if (changes.some(({ wentBack }) => wentBack)) this.leases.loseAll();
+      }),
+    ];
+    this.#stopListening = () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  forOthers<T>(make: () => T): T {
+    return make();
+  }
+
+  async start(): Promise<void> {
+    // Whether its clock is right is known before it serves.
+    await this.#attempt('renew', () => this.#renew());
+    this.#timer = setInterval(() => this.#tick(), this.#times.pollMs).unref();
+    this.#tick();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    clearInterval(this.#timer);
+    this.#stopListening();
+    for (const done of this.#toFree.values()) done();
+    await Promise.race([this.#leave(), sleep(leaveMs, undefined, { ref: false })]);
+  }
+
+  async #leave(): Promise<void> {
+    await Promise.all([this.#running, this.#renewing]);
+    try {
+      await this.#store.write(leaveServers, unflushed);
+      await this.send(topic, {});
+    } catch {
+      // It is away.
+    }
+  }
+
+  #tick(): void {
+    // Not queued behind the round under way, which may be waiting for the database.
+    if (!this.#hasGivenUp && performance.now() - this.#renewedAt > this.#times.giveUpMs) this.#giveUp();
+    if (this.#isDueToRenew()) void this.#attempt('renew', () => this.#renew());
+    this.#wake();
+  }
+
+  #isDueToRenew(): boolean {
+    const isTime = performance.now() - this.#renewedAt >= this.#times.heartbeatMs;
+    return !this.#isStopping && !this.#renewing && (isTime || this.#hasGivenUp);
+  }
+
+  #giveUp(): void {
+    this.#hasGivenUp = true;
+    const leases = this.leases.held.length;
+    const message = `The database could not be told for ${this.#times.giveUpMs / 1000} seconds that this server is there, so it leaves to others what one server at a time does.`;
+    this.#log.warn('lease.given_up', { leases, message });
+    this.leases.loseAll();
+  }
+
+  #wake(): void {
+    this.#isDue = true;
+    if (this.#isStopping || this.#running) return;
+    this.#running = this.#rounds().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async #rounds(): Promise<void> {
+    // After all calls in the same moment, so that one round serves them together.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.#isDue && !this.#isStopping) {
+      this.#isDue = false;
+      // The next tick is soon enough.
+      if (!(await this.#attempt('round', () => this.#round()))) return;
+    }
+  }
+
+  /** Whether it succeeded. */
+  async #attempt(what: 'renew' | 'round', run: () => Promise<void>): Promise<boolean> {
+    try {
+      await run();
+      this.#lastFailures.delete(what);
+      return true;
+    } catch (error) {
+      const { message } = error as Error;
+      // Once, and not every second.
+      if (![...this.#lastFailures.values()].includes(message)) this.#log.error('servers.failed', { error });
+      this.#lastFailures.set(what, message);
+      return false;
+    }
+  }
+
+  async #round(): Promise<void> {
+    await this.#freeSome();
+    const { wanted } = this.leases;
+    if (wanted.length === 0 || this.#hasGivenUp) return;
+    const free = await listFreeLeases(this.#store, wanted);
+    if (free.length === 0) return;
+    const taken = await this.#store.write((tx) => takeLeases(tx, free));
+    if (taken.size === 0) return this.#renew();
+    // One that gave up while it waited takes them again, with other tokens.
+    if (!this.#hasGivenUp) this.leases.begin(taken);
+  }
+
+  /** Does not wait for the write lock: a server counts as live as long as it can write its heartbeat. */
+  #renew(): Promise<void> {
+    this.#renewing ??= this.#renewNow().finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renewNow(): Promise<void> {
+    const clockMs = await measureClock(this.#store.read, this.#now);
+    const before = this.leases.tokens;
+    const began = performance.now();
+    const tokens = await renewLeases(this.#store, clockMs);
+    if (this.#isStopping) return;
+    if (tokens) {
+      this.#wasRenewed(began);
+      for (const name of this.leases.compare(before, tokens)) void this.#free(name);
+    } else {
+      this.leases.loseAll();
+      await enter(this.#store, this.#entrant);
+      this.#wasRenewed(began);
+    }
+    this.#noteClock(clockMs);
+    await this.#observeOthers(clockMs);
+  }
+
+  /** A clock that was right at the start may not stay so. */
+  #noteClock(differsMs: number): void {
+    this.#log.debug('servers.clock', { differsMs });
+    // One at the limit is not said at every heartbeat.
+    const isWrong = Math.abs(differsMs) >= (this.#isClockWrong ? clockLimitMs / 2 : clockLimitMs);
+    if (isWrong === this.#isClockWrong) return;
+    this.#isClockWrong = isWrong;
+    const message = `The clock of this host is ${clockText(differsMs)}. Check the time synchronization of both (timedatectl).`;
+    if (isWrong) this.#log.warn('servers.clock.wrong', { differsMs, message });
+    else this.#log.info('servers.clock.right', { differsMs });
+  }
+
+  #wasRenewed(began: number): void {
+    this.#renewedAt = began;
+    if (!this.#hasGivenUp) return;
+    this.#hasGivenUp = false;
+    this.#wake();
+  }
+
+  async #observeOthers(clockMs: number): Promise<void> {
+    const { server } = this.#store;
+    const all = (await listServers(this.#store)).filter(({ id }) => id !== server.id);
+    const live = all.filter(({ isLive }) => isLive);
+    this.clockFault = clockFault(
+      clockMs,
+      live.map(({ clockDiffersMs }) => clockDiffersMs),
+    );
+    this.#notePause();
+    for (const one of live) {
+      const { id, name, version } = one;
+      if (!this.#others.has(id)) {
+        this.#log.info('servers.seen', { serverId: id, name, version });
+        const message = differenceOf(this.#entrant.settings ?? {}, one);
+        if (message !== undefined) this.#log.warn('servers.differ', { serverId: id, name, message });
+      }
+      this.#others.set(id, one);
+    }
+    // A server that left is no longer in the list; one without a heartbeat is gone only if this server watched all the time.
+    const isWatched = performance.now() - this.#watchingSince >= this.#times.lifeMs;
+    const ids = new Set((isWatched ? live : all).map(({ id }) => id));
+    for (const [id, { name }] of this.#others) {
+      if (ids.has(id)) continue;
+      this.#others.delete(id);
+      this.#log.info('servers.gone', { serverId: id, name });
+    }
+    this.#log.debug('servers.counted', { servers: live.length + 1, leases: this.leases.held.length });
+  }
+
+  /** After a pause of this server, or of the database for all, missing heartbeats do not mean that the others were gone. */
+  #notePause(): void {
+    const now = performance.now();
+    if (now - this.#askedAt > this.#times.giveUpMs) this.#watchingSince = now;
+    this.#askedAt = now;
+  }
+
+  #free(name: string): Promise<void> {
+    // Leaving frees all.
+    if (this.#isStopping) return Promise.resolve();
+    return new Promise((resolve) => {
+      const late = setTimeout(resolve, leaveMs).unref();
+      this.#toFree.get(name)?.();
+      this.#toFree.set(name, () => {
+        clearTimeout(late);
+        resolve();
+      });
+      this.#wake();
+    });
+  }
+
+  /** All that came in a moment together, such as at the end. */
+  async #freeSome(): Promise<void> {
+    if (this.#toFree.size === 0) return;
+    const some = new Map(this.#toFree);
+    this.#toFree.clear();
+    try {
+      await this.#store.write((tx) => freeLeases(tx, [...some.keys()]), unflushed);
+      await this.send(topic, {});
+    } finally {
+      for (const done of some.values()) done();
+    }
+  }
+}

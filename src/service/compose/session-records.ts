@@ -1,0 +1,127 @@
+/** A part of the composition root: what the gateway tells of sessions goes to the audit trail, in order and later. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SessionEntry } from '../../domain/audit/audit.ts';
+import type { GatewayEvent } from '../../gateway/ssh/events.ts';
+import { entryOf, repeatedEntry } from '../../gateway/ssh/records.ts';
+import type { Logger } from '../../lib/log.ts';
+import {
+  appendSessionEntries,
+  listSessionEntryKeys,
+  sessionEntryKey,
+} from '../../store/audit/open-sessions.ts';
+import type { Store } from '../../store/engine/index.ts';
+
+export interface SessionRecords {
+  /** Resolves when it is written, or lost because too many wait. It never fails. `mayBeWritten`: by the service before this one. */
+  record(event: GatewayEvent, mayBeWritten?: boolean): Promise<void>;
+  /** Writes down what is left. */
+  stop(): Promise<void>;
+}
+
+interface Waiting {
+  entry: SessionEntry;
+  mayBeWritten: boolean;
+  done(): void;
+}
+
+/** Entries of one transaction: few enough to take a millisecond or two. */
+const pageSize = 20;
+/** While the database takes no writes, so many wait; the log has the rest. */
+const maxWaiting = 10_000;
+const retryMs = 1_000;
+/** More entries about sessions than processes have on their way when the service is cut off. */
+const recentEntries = 10_000;
+/** Repeated refusals within this are one entry, with a count. */
+const repeatMs = 60_000;
+const maxRepeats = 1_000;
+
+/** Takes events at once and writes them behind the scenes; what the disk refuses for a while is tried again. */
+export function startSessionRecords(store: Store, log: Logger): SessionRecords {
+  const waiting: Waiting[] = [];
+  const withoutWritten = createWrittenFilter(store);
+  const repeats = new Map<
+    string,
+    { event: GatewayEvent & { kind: 'refused' }; since: number; more: number }
+  >();
+  const sweeper = setInterval(() => sweep(Date.now() - repeatMs), repeatMs / 4).unref();
+  let lost = 0;
+  const stopping = new AbortController();
+  let writing: Promise<void> | undefined;
+
+  async function record(event: GatewayEvent, mayBeWritten = false): Promise<void> {
+    if (event.kind !== 'refused') return push(entryOf(event), mayBeWritten);
+    const { userId, clusterId } = event.subject;
+    const key = JSON.stringify([userId, clusterId, event.reason, event.attempt.remoteAddress]);
+    const known = repeats.get(key);
+    if (known && event.at - known.since < repeatMs) {
+      known.event = event;
+      known.more += 1;
+      return;
+    }
+    if (known?.more) void push(repeatedEntry(known.event, known.more));
+    if (repeats.size >= maxRepeats) sweep(Number.POSITIVE_INFINITY);
+    repeats.set(key, { event, since: event.at, more: 0 });
+    return push(entryOf(event), mayBeWritten);
+  }
+
+  /** Writes down the counts of those that began before. */
+  function sweep(before: number) {
+    for (const [key, { event, since, more }] of repeats) {
+      if (since > before) continue;
+      repeats.delete(key);
+      if (more > 0) void push(repeatedEntry(event, more));
+    }
+  }
+
+  function push(entry: SessionEntry, mayBeWritten = false): Promise<void> {
+    if (waiting.length >= maxWaiting) {
+      lost += 1;
+      return Promise.resolve();
+    }
+    const written = new Promise<void>((done) => waiting.push({ entry, mayBeWritten, done }));
+    writing ??= write().finally(() => {
+      writing = undefined;
+    });
+    return written;
+  }
+
+  async function write() {
+    // Not in the iteration of the event loop that handles a login or a keystroke.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (waiting.length > 0) {
+      const page = waiting.slice(0, pageSize);
+      try {
+        await appendSessionEntries(store, await withoutWritten(page));
+        for (const { done } of waiting.splice(0, page.length)) done();
+      } catch (error) {
+        log.error('gateway.records.failed', { error, waiting: waiting.length, lost });
+        if (stopping.signal.aborted) return;
+        await sleep(retryMs, undefined, { signal: stopping.signal }).catch(() => {});
+      }
+    }
+    if (lost > 0) log.error('gateway.records.lost', { lost });
+    lost = 0;
+  }
+
+  return {
+    record,
+    async stop() {
+      clearInterval(sweeper);
+      sweep(Number.POSITIVE_INFINITY);
+      stopping.abort();
+      await writing;
+    },
+  };
+}
+
+/** Finds what is not in the trail yet. That is read once; a read that fails is tried again, like a write, by who asks. */
+function createWrittenFilter(store: Store): (page: readonly Waiting[]) => Promise<SessionEntry[]> {
+  let written: ReadonlySet<string> | undefined;
+  return async (page) => {
+    if (page.some(({ mayBeWritten }) => mayBeWritten))
+      written ??= await listSessionEntryKeys(store, recentEntries);
+    return page.flatMap(({ entry, mayBeWritten }) =>
+      mayBeWritten && written?.has(sessionEntryKey(entry)) ? [] : [entry],
+    );
+  };
+}

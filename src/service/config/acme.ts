@@ -1,0 +1,109 @@
+/** The part of the configuration that is about certificates which the service obtains by itself (ACME, RFC 8555). */
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { type Address, readAddress } from './addresses.ts';
+import { invalid, type NamedFiles } from './named-files.ts';
+
+export interface AcmeConfig {
+  /** The URL of the authority's directory. */
+  directory: string;
+  email: string | undefined;
+  /** Where the challenge (HTTP-01) is answered. */
+  listen: Address;
+  /** What the certificate is for: the hosts of the listeners' URLs. */
+  hosts: readonly string[];
+  /** Whom to trust as the directory, in PEM, where it is not everybody's. */
+  authority: string | undefined;
+  /** External account binding: an account that the authority has already (RFC 8555, section 7.3.4). */
+  externalAccount: { kid: string; hmacKey: string } | undefined;
+}
+
+export interface RawAcme {
+  directory?: string;
+  email?: string;
+  agreeToTerms: boolean;
+  challenge?: 'http-01';
+  listen?: string;
+  ca?: string;
+  externalAccount?: { kid: string; keyFile: string };
+}
+
+const letsEncrypt = 'https://acme-v02.api.letsencrypt.org/directory';
+const text = { type: 'string', minLength: 1 };
+
+export const acmeSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['agreeToTerms'],
+  properties: {
+    directory: { type: 'string', pattern: '^https://[^/?#]+(/.*)?$' },
+    email: { type: 'string', pattern: '^[^\\s@,]+@[^\\s@,]+$' },
+    agreeToTerms: { type: 'boolean' },
+    challenge: {
+      type: 'string',
+      pattern: '^http-01$',
+      form: 'http-01, the only challenge that the service answers: leave it out, and let the authority reach acme.listen at port 80 of each name',
+    },
+    listen: text,
+    ca: text,
+    externalAccount: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['kid', 'keyFile'],
+      properties: { kid: text, keyFile: text },
+    },
+  },
+};
+
+/** Where the certificate is, with its key in the same file, so that both are replaced at once. */
+export function acmeCertificateFile(dataDir: string): string {
+  return join(dataDir, 'keys', 'acme_certificate.pem');
+}
+
+/** The files that it names. */
+export function listAcmeFiles(raw: RawAcme | undefined): string[] {
+  return [raw?.ca, raw?.externalAccount?.keyFile].filter((path) => path !== undefined);
+}
+
+/** `listeners`: by their settings. Throws `invalid_request` with a sentence. */
+export function readAcme(
+  raw: RawAcme | undefined,
+  listeners: readonly (readonly [setting: string, listener: { url: string; tls: object | undefined }])[],
+  file: string,
+  files: NamedFiles,
+): AcmeConfig | undefined {
+  const fail = (message: string) => invalid(file, message);
+  const urls = listeners.flatMap(([name, { tls, url }]) =>
+    tls && 'acme' in tls ? [[name, url] as const] : [],
+  );
+  const [first] = urls;
+  if (!raw) {
+    if (first) throw fail(`${first[0]}.tls is acme, and there is no section acme that says how.`);
+    return undefined;
+  }
+  if (!first) throw fail('acme: no listener has `tls: acme`.');
+  if (!raw.agreeToTerms)
+    throw fail('acme.agreeToTerms: the authority gives certificates only to those who agree to its terms.');
+  for (const [setting, url] of urls) {
+    const { protocol, hostname } = new URL(url);
+    if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 || protocol !== 'https:')
+      throw fail(
+        `${setting}.url is ${url}; with \`tls: acme\` it is https and has a name, which the certificate is for.`,
+      );
+  }
+  const { ca, externalAccount } = raw;
+  return {
+    directory: raw.directory ?? letsEncrypt,
+    email: raw.email,
+    listen: readAddress(file, 'acme.listen', raw.listen ?? '0.0.0.0:80'),
+    hosts: [...new Set(urls.map(([, url]) => new URL(url).hostname))].sort(),
+    authority: ca === undefined ? undefined : files.read('acme.ca', files.at(ca)).toString('utf8'),
+    externalAccount: externalAccount && {
+      kid: externalAccount.kid,
+      hmacKey: files
+        .readSecret('acme.externalAccount.keyFile', files.at(externalAccount.keyFile))
+        .toString('utf8')
+        .trim(),
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/** The TLS certificates of the listeners: when each ends, and whether it can be used at all. */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { DomainError } from '../../domain/error.ts';
+import { acmeCertificateFile } from './acme.ts';
+import type { Config } from './index.ts';
+import { type HttpConfig, listHttpListeners } from './listeners.ts';
+
+/** The certificate of one listener. */
+export interface ListenerCertificate {
+  /** The setting that names it, such as `platform.tls`. */
+  setting: string;
+  file: string;
+  keyFile: string;
+  /** Why the listener cannot use it, as a sentence that names the file; undefined where it can. */
+  fault: string | undefined;
+  /** When it begins and ends, in milliseconds since 1970. Both are NaN where it cannot be read. */
+  beginsAt: number;
+  endsAt: number;
+  /** The host of the listener's `url` where the certificate is not for it. */
+  otherHost: string | undefined;
+  /** The names it is for, as people read them. */
+  names: string;
+  /** Whether the service renews it by itself. */
+  isRenewed: boolean;
+}
+
+/**
+ * Of every listener that has one, which those with `tls: acme` do not at first. They are read anew from what the configuration
+ * holds, or from the file that the service renews, so that ages are of now.
+ */
+export function listCertificates(config: Config): ListenerCertificate[] {
+  return listHttpListeners(config).flatMap(([name, { tls, url }]) => {
+    if (!tls) return [];
+    if (!('acme' in tls)) return [certificateOf(`${name}.tls`, { ...tls, url }, false)];
+    const pem = readRenewedCertificate(tls.certFile);
+    return pem ? [certificateOf(`${name}.tls`, { ...tls, url, cert: pem, key: pem }, true)] : [];
+  });
+}
+
+/** Why there is none yet where the service obtains it, as a sentence; undefined where there is one, or it obtains none. */
+export function missingCertificate({ acme, dataDir }: Config): string | undefined {
+  if (!acme || readRenewedCertificate(acmeCertificateFile(dataDir))) return undefined;
+  const { host } = new URL(acme.directory);
+  return `There is none yet for ${acme.hosts.join(', ')}. The service obtains it from ${host} when it runs.`;
+}
+
+/** The file with certificate and key that the service obtained; undefined where it holds none that can be used. */
+function readRenewedCertificate(file: string): Buffer | undefined {
+  try {
+    const pem = readFileSync(file);
+    const [certificate, key] = [readCertificate(pem), readKey(pem)];
+    return certificate && key && certificate.checkPrivateKey(key) ? pem : undefined;
+  } catch {
+    // It is obtained anew.
+    return undefined;
+  }
+}
+
+/** Throws `invalid_request` for the first certificate that its listener cannot use. One that is expired can be used. */
+export function requireCertificates(config: Config): void {
+  const [broken] = listCertificates(config).filter(({ fault }) => fault !== undefined);
+  if (broken?.fault !== undefined)
+    throw new DomainError('invalid_request', `${broken.setting}: ${broken.fault}`);
+}
+
+function certificateOf(
+  setting: string,
+  tls: { cert: Buffer; key: Buffer; certFile: string; keyFile: string } & Pick<HttpConfig, 'url'>,
+  isRenewed: boolean,
+): ListenerCertificate {
+  const { cert, key, certFile: file, keyFile, url } = tls;
+  const ages = { beginsAt: NaN, endsAt: NaN };
+  const unknown = { setting, file, keyFile, ...ages, otherHost: undefined, names: '', isRenewed };
+  const certificate = readCertificate(cert);
+  if (!certificate) return { ...unknown, fault: `${file} holds no certificate in PEM.` };
+  const { hostname } = new URL(url);
+  return {
+    setting,
+    file,
+    keyFile,
+    fault: faultOf(certificate, readKey(key), { file, keyFile }),
+    beginsAt: Date.parse(certificate.validFrom),
+    endsAt: Date.parse(certificate.validTo),
+    otherHost: isFor(certificate, hostname.replace(/^\[|\]$/g, '')) ? undefined : hostname,
+    isRenewed,
+    names: (certificate.subjectAltName ?? certificate.subject).replace(/(?:DNS|IP Address):/g, ''),
+  };
+}
+
+function faultOf(
+  certificate: X509Certificate,
+  key: KeyObject | undefined,
+  { file, keyFile }: { file: string; keyFile: string },
+): string | undefined {
+  if (!key) return `${keyFile} holds no private key in PEM that can be read without a passphrase.`;
+  if (certificate.checkPrivateKey(key)) return undefined;
+  return `The key in ${keyFile} is not that of the first certificate in ${file}. The server's own certificate comes first, then the chain.`;
+}
+
+/** The first certificate in a file, which is the server's own. */
+function readCertificate(pem: Buffer): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+function readKey(pem: Buffer): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    // What went wrong may quote the key.
+    return undefined;
+  }
+}
+
+function isFor(certificate: X509Certificate, host: string): boolean {
+  return (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)) !== undefined;
+}

@@ -1,0 +1,24 @@
+/** Reading a lab file (`lab.yaml`), whose shape is the one that the operator API takes. */
+import { dirname, resolve } from 'node:path';
+import { loadDocument } from '../../api/http/document.ts';
+import { checkLab, type Lab, LabError } from '../../domain/clusters/lab.ts';
+import { withLabPaths } from '../../domain/clusters/lab-paths.ts';
+import { planLab } from '../../domain/clusters/lab-plan.ts';
+import { DomainError } from '../../domain/error.ts';
+import { lineOf, readSettings } from './settings-file.ts';
+
+/** The lab a file describes. Throws `invalid_request` with a sentence that names the file, its line and the fault. */
+export function readLab(file: string): Lab {
+  const { components } = loadDocument('business');
+  const written = readSettings<Lab>(file, { ...components?.schemas?.['Lab'], components });
+  const lab = withLabPaths(written, (path) => resolve(dirname(file), path));
+  try {
+    checkLab(lab);
+    planLab({}, lab, { prune: false, now: Date.now() });
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    const at = error instanceof LabError ? error.at : [];
+    throw new DomainError(error.code, `${lineOf(file, at)}: ${error.message}`);
+  }
+  return lab;
+}

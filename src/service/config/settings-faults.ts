@@ -1,0 +1,113 @@
+/** What is wrong with settings by their JSON schema: where, and a sentence that a person can act on. */
+import { Ajv, type ErrorObject, type JSONSchemaType, type Schema, type ValidateFunction } from 'ajv';
+import { type Bounds, durationForm, durationKeyword } from './duration.ts';
+
+export interface Fault {
+  /** Keys and numbers of items, from the outermost. */
+  path: readonly string[];
+  sentence: string;
+}
+
+/** The faults of a value, none where it fits the schema. Durations in it become numbers of their unit. */
+export function listFaults<T>(value: unknown, schema: Schema | JSONSchemaType<T>): Fault[] {
+  const validate = validatorOf(schema);
+  if (validate(value)) return [];
+  return plainErrors(validate.errors ?? []).map((error) => {
+    const path = error.instancePath
+      .split('/')
+      .slice(1)
+      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+    const unknown = error.params['additionalProperty'] as string | undefined;
+    return { path: unknown === undefined ? path : [...path, unknown], sentence: sentenceOf(error, path) };
+  });
+}
+
+/** To compile one takes 50 ms, and settings are read several times. */
+const validators = new WeakMap<object, ValidateFunction>();
+
+function validatorOf(schema: Schema | JSONSchemaType<unknown>): ValidateFunction {
+  const known = typeof schema === 'object' && validators.get(schema);
+  if (known) return known;
+  const validate = new Ajv({
+    allErrors: true,
+    strictSchema: false,
+    allowUnionTypes: true,
+    verbose: true,
+    keywords: [durationKeyword],
+  }).compile(schema);
+  if (typeof schema === 'object') validators.set(schema, validate);
+  return validate;
+}
+
+/** Of alternatives none of which fits, what is wrong with the one that was meant. */
+function plainErrors(errors: ErrorObject[]): ErrorObject[] {
+  const plain = errors.filter(({ keyword }) => keyword !== 'anyOf');
+  return plain.filter(
+    (one) =>
+      one.keyword !== 'type' ||
+      !one.schemaPath.includes('/anyOf/') ||
+      !plain.some((other) => other.keyword !== 'type' && other.instancePath.startsWith(one.instancePath)),
+  );
+}
+
+/** A value as a message may have it: without user, password and query of an address. */
+export function withoutSecrets(value: unknown): string {
+  if (typeof value !== 'string') return JSON.stringify(value);
+  return JSON.stringify(value.replace(/:\/\/.*@/s, '://…@').replace(/(:\/\/[^?#]*)[?#].*/s, '$1?…'));
+}
+
+function sentenceOf(error: ErrorObject, parts: readonly string[]): string {
+  const path = parts
+    .map((part) => (/^\d+$/.test(part) ? `[${part}]` : part))
+    .join('.')
+    .replaceAll('.[', '[');
+  const at = path === '' ? 'the file' : path;
+  const { params, keyword } = error;
+  if (keyword === 'additionalProperties') {
+    const known = Object.keys((error.parentSchema?.['properties'] as object | undefined) ?? {});
+    const prefix = path === '' ? '' : `${path}.`;
+    const given = String(params['additionalProperty']);
+    const meant = closestTo(given, known);
+    const hint = meant === undefined ? `known here: ${known.join(', ')}.` : `did you mean ${meant}?`;
+    return `${prefix}${given} is not a setting; ${hint}`;
+  }
+  if (keyword === 'required') return `${at} lacks ${params['missingProperty']}.`;
+  const secret = /age-(secret-key|plugin-\w+)-|private key/i;
+  if (typeof error.data === 'string' && secret.test(error.data))
+    return `${at} has a private key; give the public one (age1…), and let nobody read this file who could not read the key.`;
+  // In the place of the value, which can be a secret: addresses have passwords and keys in them.
+  const form = (error.parentSchema as { form?: string } | undefined)?.form;
+  if (form !== undefined && (keyword === 'pattern' || keyword === 'type')) return `${at} must be ${form}.`;
+  if (keyword === 'duration') return `${at} must be ${durationForm(error.schema as Bounds)}.`;
+  if (keyword === 'type') return `${at} must be ${article([params['type']].flat().join(' or '))}.`;
+  if (keyword === 'enum') return `${at} must be one of ${(params['allowedValues'] as string[]).join(', ')}.`;
+  if (keyword === 'pattern') return `${at} is ${withoutSecrets(error.data)}, which is not of the right form.`;
+  return `${at} ${error.message}.`;
+}
+
+function article(noun: string): string {
+  return /^[aeiou]/.test(noun) ? `an ${noun}` : `a ${noun}`;
+}
+
+/** The name that one of few letters' difference was meant to be. */
+function closestTo(given: string, known: readonly string[]): string | undefined {
+  const most = Math.min(3, (given.length - 1) / 2);
+  const distances = known.map((name) => ({ name, distance: editDistance(given, name, most) }));
+  const [closest] = distances.sort((a, b) => a.distance - b.distance);
+  return closest && closest.distance <= most ? closest.name : undefined;
+}
+
+/** How many letters are to be changed, added or left out (Levenshtein), case aside; Infinity where it is more than `most`. */
+function editDistance(from: string, to: string, most: number): number {
+  if (Math.abs(from.length - to.length) > most) return Infinity;
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const letter of from.toLowerCase()) {
+    const next = [(row[0] ?? 0) + 1];
+    for (const [index, other] of [...to.toLowerCase()].entries()) {
+      const changed = (row[index] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(changed, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

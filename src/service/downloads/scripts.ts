@@ -1,0 +1,36 @@
+/** The install scripts: texts of the program, with the addresses and the sums of what is offered now. */
+import type { Offer } from './offer.ts';
+
+/** The oldest Node that runs the portable client (scripts/build/client.ts). */
+export const oldestNode = 20;
+
+interface Addresses {
+  /** What the listener that answers is called by. */
+  url: string;
+  platformUrl: string;
+  text(path: string): string;
+}
+
+export function installScript(
+  path: '/install.sh' | '/install.ps1',
+  { portable, executables }: Offer,
+  { url, platformUrl, text }: Addresses,
+): string {
+  const values: Record<string, string> = {
+    URL: url,
+    PLATFORM_URL: platformUrl,
+    MJS_SUM: portable.mjs.sha256,
+    EXECUTABLES: executables.map(({ platform, name, sha256 }) => `${platform} ${name} ${sha256}`).join('\n'),
+    OLDEST_NODE: String(oldestNode),
+  };
+  return text(`service/downloads${path}`).replace(/@([A-Z_]+)@/g, (whole, name: string) => {
+    const value = values[name];
+    return value === undefined ? whole : safe(value);
+  });
+}
+
+/** Addresses come from the configuration; none has a character that ends a text or a line of a script. */
+function safe(value: string): string {
+  if (/['`$"\\\r]/.test(value)) throw new Error('an address cannot be put into a script');
+  return value;
+}

@@ -1,0 +1,120 @@
+/**
+ * `andromeda check`: whether the service could start from a configuration, and serve. It changes nothing, and works
+ * while a service runs.
+ */
+import { constants } from 'node:fs';
+import { join } from 'node:path';
+import { clusterPaths } from '../../../domain/clusters/lab-paths.ts';
+import { DomainError } from '../../../domain/error.ts';
+import { isDatabaseFile, isFilledOtherwise, listNamedFiles } from '../../../store/data-dir/inspect.ts';
+import { type Config, readConfig } from '../../config/index.ts';
+import { readLab } from '../../config/lab-file.ts';
+import { lineOf, lineOfSentence } from '../../config/settings-file.ts';
+import { checkCertificates } from '../certificates.ts';
+import {
+  checkAuditPaths,
+  checkConfigFiles,
+  checkDatabase,
+  checkDataDir,
+  checkNamedFile,
+  isAllowed,
+} from '../files.ts';
+import { findConfig } from '../installation.ts';
+import { checkMissingKeys } from '../missing-keys.ts';
+import { checkPorts } from '../ports.ts';
+import { becomeOwnerOf } from '../unit/account.ts';
+import { checkBackupSettings } from './backup-findings.ts';
+import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
+import { checkSharedSettings, sharedConfig } from './shared-findings.ts';
+
+export interface CheckOptions {
+  config?: string;
+  /** Only what is not well is printed. */
+  quiet: boolean;
+}
+
+/** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
+export function check(options: CheckOptions): Promise<number> {
+  return printFindings(findings(options), options.quiet);
+}
+
+async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
+  try {
+    const file = findConfig(options.config);
+    const config = readConfig(file);
+    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
+    const ports = await checkPorts(config);
+    becomeOwnerOf(config.dataDir);
+    readConfig(file);
+    yield* checkConfig(file, config, ports);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    for (const fault of error.message.split('\n')) yield wrong('settings', fault);
+  }
+}
+
+/** Findings about a configuration that was read from `file`. Throws a sentence for a fault after which no check makes sense. */
+export async function* checkConfig(
+  file: string,
+  config: Config,
+  ports: readonly Finding[],
+): AsyncGenerator<Finding> {
+  for await (const finding of findingsOf(file, config, ports)) {
+    const { verdict, about } = finding;
+    const text = about === 'data' ? `dataDir: ${finding.text}` : finding.text;
+    const line = verdict === 'ok' ? undefined : lineOfSentence(file, text);
+    yield line === undefined ? finding : { ...finding, text: `${line}: ${text}` };
+  }
+}
+
+async function* findingsOf(file: string, config: Config, ports: readonly Finding[]): AsyncGenerator<Finding> {
+  yield ok('settings', `${file} can be read, and every setting is one.`);
+  yield* checkConfigFiles(file, config);
+  yield* checkDataDir(config.dataDir);
+  const shared = sharedConfig(config);
+  if (shared) yield* checkSharedSettings(shared);
+  else {
+    yield* checkDatabase(config.dataDir);
+    yield* checkMissingKeys(config.dataDir, { ...config, unchanged: true });
+  }
+  yield* checkCertificates(config);
+  yield* ports;
+  yield* checkAuditPaths(config);
+  yield* checkBackupSettings(config);
+  yield* checkSeed(config);
+  if (!shared) yield* checkClusterFiles(config.dataDir);
+}
+
+function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Finding> {
+  if (seed === undefined) return;
+  const { clusters = [] } = readLab(seed);
+  yield ok('seed', `${seed} describes what an installation can be.`);
+  const database = shared === undefined ? databaseOf(dataDir) : undefined;
+  if (database !== undefined && isFilledOtherwise(database))
+    yield warn(
+      'seed',
+      `${seed} is ignored: it is for an empty database, and this one has people or organizations already. Sign in, and take \`andromeda admin apply -f ${seed}\`.`,
+    );
+  for (const [index, cluster] of clusters.entries())
+    for (const { setting, path } of clusterPaths(cluster)) {
+      const found = checkNamedFile(`${cluster.name}, ${setting}`, path);
+      const line = lineOf(seed, ['clusters', index, ...setting.split('.')]);
+      yield found.verdict === 'ok' ? found : { ...found, text: `${line}: ${found.text}` };
+    }
+}
+
+/** What clusters of the installation name: keys, kubeconfigs, tokens. */
+function* checkClusterFiles(dataDir: string): Generator<Finding> {
+  const file = databaseOf(dataDir);
+  if (file === undefined) return;
+  const named = listNamedFiles(file);
+  if (!named)
+    return yield warn('cluster file', `What clusters name is in ${file}, which could not be read for it.`);
+  for (const { cluster, setting, path } of named) yield checkNamedFile(`${cluster}, ${setting}`, path);
+}
+
+/** The database, where there is one that can be read. */
+function databaseOf(dataDir: string): string | undefined {
+  const file = join(dataDir, 'andromeda.db');
+  return isAllowed(file, constants.R_OK) && isDatabaseFile(file) ? file : undefined;
+}

@@ -1,0 +1,236 @@
+/**
+ * `andromeda doctor`: whether an installation is well. It looks through the database in many short readings, so that a
+ * service that runs goes on, and changes nothing.
+ */
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, statfsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DomainError } from '../../../domain/error.ts';
+import { formatBytes } from '../../../domain/units.ts';
+import { loadSshKey } from '../../../lib/ssh/key-file.ts';
+import { type AuditFindings, type Inspection, inspectDatabase } from '../../../store/data-dir/inspect.ts';
+import { isHeld } from '../../../store/data-dir/lock.ts';
+import { faultMessage } from '../../../store/engine/engine.ts';
+import { missingCertificate } from '../../config/certificates.ts';
+import { type Config, readConfig } from '../../config/index.ts';
+import { checkCertificates } from '../certificates.ts';
+import { checkConfigFiles, checkDatabase, checkDataDir } from '../files.ts';
+import { findConfig } from '../installation.ts';
+import { checkMissingKeys, type KeyConfig } from '../missing-keys.ts';
+import { checkPorts } from '../ports.ts';
+import { askReadiness } from '../readiness.ts';
+import { becomeOwnerOf } from '../unit/account.ts';
+import { checkBackups } from './backup-findings.ts';
+import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
+import { checkSharedDatabase, sharedConfig } from './shared-findings.ts';
+import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surroundings.ts';
+
+export interface DoctorOptions {
+  config?: string;
+  /** Only what is not well is printed. */
+  quiet: boolean;
+  json?: boolean;
+}
+
+const mebibyte = 2 ** 20;
+/** Clocks of a machine are that well together, or something is wrong. */
+const clockToleranceMs = 60_000;
+/** A service that starts is waited for. */
+const startMs = 5_000;
+
+/** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
+export function doctor(options: DoctorOptions): Promise<number> {
+  return printFindings(findings(options), options.quiet, options.json);
+}
+
+async function* findings(options: DoctorOptions): AsyncGenerator<Finding> {
+  try {
+    const file = findConfig(options.config);
+    const config = readConfig(file);
+    const { dataDir } = config;
+    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
+    const ports = await checkPorts(config);
+    becomeOwnerOf(dataDir);
+    yield ok('settings', `${file} can be read, and every setting is one.`);
+    yield* checkConfigFiles(file, config);
+    yield* checkDataDir(dataDir);
+    yield await checkService(config);
+    const isRunning = isHeld(dataDir);
+    yield* judgePorts(ports, isRunning);
+    yield* checkIssuer(config);
+    yield* checkKeys(dataDir, config);
+    yield* checkCertificates(config);
+    yield* checkSpace(dataDir);
+    const shared = sharedConfig(config);
+    if (!shared) yield* checkBackups(config);
+    yield* checkClients(dataDir);
+    yield* checkSynchronized();
+    if (shared) return yield* checkSharedDatabase(shared);
+    for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
+    if (existsSync(join(dataDir, 'andromeda.db'))) {
+      yield* examine(join(dataDir, 'andromeda.db'));
+      yield* checkClusters(join(dataDir, 'andromeda.db'), isRunning);
+    } else yield warn('database', `There is none in ${dataDir} yet.`);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    for (const fault of error.message.split('\n')) yield wrong('installation', fault);
+  }
+}
+
+/** What the clusters said last, from the database. */
+function* checkClusters(file: string, isRunning: boolean): Generator<Finding> {
+  using database = inspectDatabase(file);
+  try {
+    if (database.isOfThisVersion()) yield* judgeClusters(database.clusterSides(), isRunning);
+  } catch (error) {
+    if (faultMessage(error) === undefined) throw error;
+    // It is damaged, which was said.
+  }
+}
+
+/** The service, where one runs: it answers, and from this data directory. */
+async function checkService(config: Config): Promise<Finding> {
+  const about = 'service';
+  const { dataDir, platform } = config;
+  const waits = platform.tls !== undefined && missingCertificate(config) !== undefined;
+  const at = `${platform.listen.host} port ${platform.listen.port}`;
+  const deadline = performance.now() + startMs;
+  let answer = await askReadiness(platform);
+  while (!answer && !waits && isHeld(dataDir) && performance.now() < deadline) {
+    await sleep(500);
+    answer = await askReadiness(platform);
+  }
+  if (answer?.obstacle !== undefined)
+    return wrong(about, `The one at ${at} is not ready: ${answer.obstacle}`);
+  if (waits && isHeld(dataDir))
+    return wrong(about, `It runs, and nobody can connect to it at ${at} until it has its certificate.`);
+  if (isHeld(dataDir))
+    return answer
+      ? ok(about, `It is ready, at ${at}.`)
+      : wrong(
+          about,
+          `One holds ${dataDir}, and does not answer at ${at}. It starts or ends, or hangs: look at its log, and restart it.`,
+        );
+  return answer
+    ? wrong(
+        about,
+        `The one at ${at} does not use ${dataDir} as it is now. Was that moved or removed? Stop the service, and bring its files back or restore a backup (\`andromeda restore\`).`,
+      )
+    : ok(about, `None runs from ${dataDir}.`);
+}
+
+/** Whether the keys of a data directory that were used are there, and can be used. */
+export function* checkKeys(dataDir: string, { identity, database }: KeyConfig = {}): Generator<Finding> {
+  if (database === undefined) yield* checkMissingKeys(dataDir, { identity, unchanged: false });
+  for (const name of ['gateway_host_ed25519', 'gateway_client_ed25519']) {
+    const file = join(dataDir, 'keys', name);
+    if (!existsSync(file)) continue;
+    try {
+      yield ok('key', `${file}: ${loadSshKey(file).fingerprint}.`);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      yield wrong('key', error.message);
+    }
+  }
+}
+
+function* checkSpace(dataDir: string): Generator<Finding> {
+  if (!existsSync(dataDir)) return;
+  const { bavail, bsize, blocks } = statfsSync(dataDir);
+  const free = bavail * bsize;
+  const text = `${formatBytes(free)} are free on the disk of ${dataDir}`;
+  if (free < 64 * mebibyte)
+    yield wrong('disk', `${text}. Without space nothing can be written, and nobody revoked.`);
+  else if (free < 1024 * mebibyte && bavail < blocks / 10) yield warn('disk', `${text}. Make room.`);
+  else yield ok('disk', `${text}.`);
+  const wal = statSync(join(dataDir, 'andromeda.db-wal'), { throwIfNoEntry: false })?.size ?? 0;
+  const log = `The database's log (WAL) has ${formatBytes(wal)}`;
+  if (wal > 256 * mebibyte)
+    yield warn(
+      'disk',
+      `${log}. Something reads the database without an end; \`fuser ${dataDir}/andromeda.db\` says what.`,
+    );
+  else yield ok('disk', `${log}.`);
+}
+
+/** Whether this machine's clock follows others, where systemd knows. */
+function* checkSynchronized(): Generator<Finding> {
+  try {
+    const args = ['show', '--property=NTPSynchronized', '--value'];
+    const answer = execFileSync('timedatectl', args, {
+      encoding: 'utf8',
+      timeout: 5_000,
+      stdio: 'pipe',
+    }).trim();
+    if (answer === 'yes') yield ok('clock', 'It follows a time server.');
+    if (answer === 'no')
+      yield warn(
+        'clock',
+        'It follows no time server (`timedatectl`). Tokens are refused where clocks differ.',
+      );
+  } catch {
+    // There is no systemd to ask.
+  }
+}
+
+/** Looks through a database: pages, references, audit trail. */
+export async function* examine(file: string): AsyncGenerator<Finding> {
+  using database = inspectDatabase(file);
+  if (!database.isOfThisVersion())
+    return yield wrong(
+      'database',
+      `${file} was written by a newer version of Andromeda. Look with that one.`,
+    );
+  yield* checkPages(file, database);
+  try {
+    yield* judgeTrail(await database.auditTrail());
+  } catch (error) {
+    const fault = faultMessage(error);
+    if (fault === undefined) throw error;
+    yield wrong('audit trail', `It cannot be read: ${fault}.`);
+  }
+}
+
+async function* checkPages(file: string, database: Inspection): AsyncGenerator<Finding> {
+  let faults = 0;
+  for await (const fault of database.faults()) {
+    faults += 1;
+    yield wrong('database', `${fault}.`);
+  }
+  if (faults === 0) yield ok('database', `${file}: every page, index and reference is as it should be.`);
+  else
+    yield wrong(
+      'database',
+      `${file} is damaged. Restore a backup (\`andromeda restore\`), and look at the disk.`,
+    );
+}
+
+function* judgeTrail({
+  first,
+  entries,
+  lastAt,
+  signed,
+  accepted,
+  keys,
+  fault,
+}: AuditFindings): Generator<Finding> {
+  const about = 'audit trail';
+  const some =
+    first === 1 ? `All ${entries} entries` : `Entries ${first} to ${entries}, behind a checkpoint,`;
+  const all = accepted === 0 ? some : `${some} (accepted breaks: ${accepted})`;
+  if (fault !== undefined) yield wrong(about, fault);
+  else if (keys.length > 1)
+    yield warn(
+      about,
+      `${all} fit, and heads are signed with ${keys.length} keys: ${keys.join(', ')}. Are all of them yours?`,
+    );
+  else yield ok(about, `${all} fit, and are signed up to entry ${signed}.`);
+  const ahead = lastAt === undefined ? 0 : Date.parse(lastAt) - Date.now();
+  if (ahead > clockToleranceMs)
+    yield wrong(
+      'clock',
+      `The last entry of the audit trail is of ${lastAt}, which is to come. Set the clock of this machine.`,
+    );
+}

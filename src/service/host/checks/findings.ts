@@ -1,0 +1,38 @@
+/** What `check` and `doctor` find, one line each. */
+import { escapeControls } from '../../../domain/visible-text.ts';
+
+export interface Finding {
+  /** `warn`: it works today. `wrong`: it does not, or not as it should. */
+  verdict: 'ok' | 'warn' | 'wrong';
+  about: string;
+  /** One sentence or two: what is so and, unless that is well, what to do. */
+  text: string;
+}
+
+export const ok = (about: string, text: string): Finding => ({ verdict: 'ok', about, text });
+export const warn = (about: string, text: string): Finding => ({ verdict: 'warn', about, text });
+export const wrong = (about: string, text: string): Finding => ({ verdict: 'wrong', about, text });
+
+/**
+ * Prints each finding as it comes, or all of them as JSON; with `quiet`, only what is not well. Resolves to the exit status: 1
+ * where something is wrong.
+ */
+export async function printFindings(
+  findings: AsyncIterable<Finding>,
+  quiet: boolean,
+  json = false,
+): Promise<number> {
+  let status = 0;
+  const all: Finding[] = [];
+  for await (const finding of findings) {
+    const { verdict, about, text } = finding;
+    if (verdict === 'wrong') status = 1;
+    if (quiet && verdict === 'ok') continue;
+    all.push(finding);
+    if (json) continue;
+    const line = `${verdict.padEnd(5)}  ${about.padEnd(14)}  ${text.replaceAll('\n', ' ')}`;
+    process.stdout.write(`${escapeControls(line)}\n`);
+  }
+  if (json) process.stdout.write(`${escapeControls(JSON.stringify({ findings: all }, null, 2))}\n`);
+  return status;
+}

@@ -1,0 +1,122 @@
+/** What `check` and `doctor` say of a database that servers share, and of the secrets in it. Nothing is changed there. */
+import { DomainError } from '../../../domain/error.ts';
+import type { SecretsKeys } from '../../../lib/secrets-key.ts';
+import { refuseForeignFile, refuseOther, timelineNote } from '../../../store/data-dir/first-start.ts';
+import { inspectShared } from '../../../store/data-dir/inspect.ts';
+import { type ServerView, viewPostgres } from '../../../store/engine/engine.ts';
+import {
+  listGoneSecrets,
+  listSecrets,
+  missingSecretsKey,
+  readSecrets,
+} from '../../../store/servers/secrets.ts';
+import type { Config } from '../../config/index.ts';
+import { type Finding, ok, warn, wrong } from './findings.ts';
+
+type SharedConfig = Pick<Config, 'dataDir' | 'secrets'> & { database: string };
+
+/** The configuration, where servers share a database. */
+export function sharedConfig(config: Config): SharedConfig | undefined {
+  const { database } = config;
+  return database === undefined ? undefined : { ...config, database };
+}
+
+/** For `check`: whether a server could start with it. One that is away is waited for. */
+export async function* checkSharedSettings(config: SharedConfig): AsyncGenerator<Finding> {
+  yield* checkShared(config, (message) => warn('database', `${message} A server that starts waits for it.`));
+}
+
+/** For `doctor`: whether it answers, has what it should, and its secrets can be read. */
+export async function* checkSharedDatabase(config: SharedConfig): AsyncGenerator<Finding> {
+  yield* checkShared(config, (message) => wrong('database', message));
+  yield ok('backup', 'Dumps by pg_dump are not seen here. Keep the secrets key apart from them.');
+}
+
+async function* checkShared(
+  config: SharedConfig,
+  away: (message: string) => Finding,
+): AsyncGenerator<Finding> {
+  let view: ServerView | undefined;
+  try {
+    view = await viewPostgres(config.database, timelineNote(config.dataDir, false));
+    yield ok('database', `${view.name} answers.`);
+    yield* checkLock(view);
+    const { isNew } = yield* checkSchema(view);
+    if (!isNew) await refuseForeignFile(view.reader, view.name, config.dataDir);
+    await refuseOther(isNew ? undefined : view.reader, view.name, config.dataDir);
+    if (isNew) yield* checkNoSecrets(config);
+    else yield* checkSecrets(config, view);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    yield error.code === 'service_unavailable' ? away(error.message) : wrong('database', error.message);
+  } finally {
+    await view?.close();
+  }
+}
+
+/** What holds a lock that others wait for, by name: `/readyz`, which is public, says only that there is such a lock. */
+async function* checkLock({ findObstacle }: ServerView): AsyncGenerator<Finding> {
+  const { reason, detail } = await findObstacle();
+  if (detail !== undefined) yield wrong('database', `Something waits: ${reason}. ${detail}.`);
+}
+
+/** Resolves to whether there is nothing in it yet. */
+async function* checkSchema(view: ServerView): AsyncGenerator<Finding, { isNew: boolean }> {
+  const about = 'database';
+  const { state, missing, foreign, isMovedAway } = await inspectShared(view);
+  if (isMovedAway)
+    yield wrong(about, 'It takes no writes any more: `andromeda migrate` copied the installation out of it.');
+  if (missing.length > 0)
+    yield wrong(
+      about,
+      `It lacks ${some(missing)}: dropped, or a restore was cut short. Stop every server, and restore a dump of it into a new database (docs/operations.md).`,
+    );
+  if (foreign.length > 0)
+    yield warn(
+      about,
+      `It has tables that are not Andromeda's: ${some(foreign)}. Give each a database, or a schema, of its own.`,
+    );
+  if (state === 'new') yield ok(about, 'There is nothing in it yet; the first start fills it.');
+  if (state === 'older')
+    yield warn(about, 'It is of an older version; the first server of this one brings it up to date.');
+  if (state === 'newer')
+    yield warn(about, 'It is of a newer version. Look with that one at whether its tables are all there.');
+  if (state === 'known' && missing.length === 0)
+    yield ok(about, 'Every table, column, index and trigger is there.');
+  return { isNew: state === 'new' };
+}
+
+const named = 5;
+
+function some(names: readonly string[]): string {
+  const more = names.length > named ? ` and ${names.length - named} more` : '';
+  return `${names.slice(0, named).join(', ')}${more}`;
+}
+
+function* checkNoSecrets({ secrets }: SharedConfig): Generator<Finding> {
+  if (secrets) yield ok('secrets', `${secrets.source} has the key that those to be made are encrypted with.`);
+  else yield wrong('secrets', missingSecretsKey([]).message);
+}
+
+async function* checkSecrets({ secrets }: SharedConfig, view: ServerView): AsyncGenerator<Finding> {
+  try {
+    yield await judgeSecrets(secrets, view);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    yield wrong('secrets', error.message);
+  }
+}
+
+async function judgeSecrets(secrets: SecretsKeys | undefined, { reader }: ServerView): Promise<Finding> {
+  const all = await listSecrets(reader);
+  if (!secrets) throw missingSecretsKey(all);
+  const gone = await listGoneSecrets(reader);
+  if (gone.length > 0)
+    return wrong(
+      'secrets',
+      `${some(gone)} ${gone.length === 1 ? 'is' : 'are'} gone from the database. Restore the table \`secrets\` from a dump.`,
+    );
+  const { size } = await readSecrets(reader, secrets);
+  if (size === 0) return ok('secrets', `There is none in the database yet; ${secrets.source} has a key.`);
+  return ok('secrets', `All ${size} in the database can be read with the key of ${secrets.source}.`);
+}

@@ -1,0 +1,105 @@
+/** What `doctor` says of what an installation depends on: its addresses, its issuer, its clusters, and what people are offered. */
+import manifest from '../../../../package.json' with { type: 'json' };
+import { DomainError } from '../../../domain/error.ts';
+import { messageOf } from '../../../lib/error-message.ts';
+import type { ClusterSideState } from '../../../store/data-dir/inspect.ts';
+import type { Config } from '../../config/index.ts';
+import { readRelease } from '../../downloads/store.ts';
+import { type Finding, ok, warn, wrong } from './findings.ts';
+
+const issuerMs = 10_000;
+const mostAnswer = 1_048_576;
+/** Tokens are refused where clocks differ by more. */
+const clockToleranceMs = 60_000;
+/** As long as the APIs take what a cluster reported for the present. */
+const freshMs = 120_000;
+
+/** What was found of the ports, where a service runs: it should hold all of them. */
+export function* judgePorts(found: readonly Finding[], isRunning: boolean): Generator<Finding> {
+  for (const finding of found) {
+    const [, address, state] = /^(.*): (free\.$|in use by another program)/.exec(finding.text) ?? [];
+    if (!isRunning || address === undefined) yield finding;
+    else if (state === 'free.')
+      yield wrong(
+        'port',
+        `${address}: nothing listens there, and a service runs. Did the settings change since it started? Reload it, and look at its log.`,
+      );
+    else yield wrong('port', `${address}: what listens there does not answer as Andromeda does.`);
+  }
+}
+
+/** Whether an external issuer answers as the service needs it, with a clock that agrees with ours. */
+export async function* checkIssuer({ identity }: Config): AsyncGenerator<Finding> {
+  const about = 'issuer';
+  const { issuer } = identity;
+  if (issuer === undefined) return yield ok(about, 'The built-in one, which is a part of the service.');
+  const url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(issuerMs) });
+    const text = await readWithin(answer);
+    if (!answer.ok) return yield wrong(about, `${url} answers ${answer.status}. Nobody can sign in.`);
+    const metadata = JSON.parse(text);
+    if (metadata.issuer !== issuer)
+      return yield wrong(
+        about,
+        `${url} is about ${JSON.stringify(metadata.issuer)?.slice(0, 200)}, and identity.issuer is ${issuer}. They have to be the same, to the letter.`,
+      );
+    if (typeof metadata.jwks_uri !== 'string') return yield wrong(about, `${url} names no keys (jwks_uri).`);
+    yield ok(about, `${issuer} answers.`);
+    const theirs = Date.parse(answer.headers.get('date') ?? '');
+    const apart = Math.abs(Date.now() - theirs);
+    if (apart > clockToleranceMs)
+      yield wrong(
+        'clock',
+        `The clocks of this machine and of ${issuer} are ${Math.round(apart / 1000)} seconds apart. Tokens are refused.`,
+      );
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    yield wrong(about, `${url} cannot be read: ${messageOf(cause)}. Nobody can sign in.`);
+  }
+}
+
+async function readWithin(answer: Response): Promise<string> {
+  let text = '';
+  for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part;
+    if (text.length > mostAnswer) throw new Error('the answer is too long');
+  }
+  return text;
+}
+
+/** What each side of a cluster reported last. `isRunning`: whether a service is there that asks them. */
+export function* judgeClusters(sides: readonly ClusterSideState[], isRunning: boolean): Generator<Finding> {
+  const about = 'cluster';
+  for (const { name, side, observedAt, failure } of sides) {
+    const what = `${name}, ${side}`;
+    if (failure !== null)
+      yield wrong(about, `${what}: ${failure} \`andromeda admin cluster check ${name}\` says more.`);
+    else if (observedAt === null) yield warn(about, `${what}: it has not reported yet.`);
+    else if (isRunning && Date.now() - Date.parse(observedAt) > freshMs)
+      yield wrong(
+        about,
+        `${what}: its last report is of ${observedAt}. Nobody is let in on a report that old.`,
+      );
+    else yield ok(about, `${what}: its last report is of ${observedAt}.`);
+  }
+}
+
+/** The executables that people are offered: of this version, or they differ from the service. */
+export function* checkClients(dataDir: string): Generator<Finding> {
+  const about = 'clients';
+  try {
+    const release = readRelease(dataDir);
+    if (!release) return;
+    const text = `${release.files.length} executables of ${release.version} are offered`;
+    if (release.version === manifest.version) yield ok(about, `${text}.`);
+    else
+      yield warn(
+        about,
+        `${text}, and the service is ${manifest.version}. Unpack those of its own release there.`,
+      );
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    yield warn(about, error.message);
+  }
+}

@@ -1,0 +1,109 @@
+/** `andromeda restore --drill`: whether the newest backup could be restored, tried in a temporary directory. */
+import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
+import { formatBytes } from '../../domain/units.ts';
+import { listNamedFiles } from '../../store/data-dir/inspect.ts';
+import { noteDrill } from '../../store/data-dir/last-backup.ts';
+import { openStore } from '../../store/data-dir/open-store.ts';
+import { restoreBackup } from '../../store/data-dir/restore.ts';
+import { obtainBackup } from '../backup/obtain.ts';
+import type { BackupSettings } from '../config/backup.ts';
+import { auditKeyOf, judgeSeal } from './backup-seal.ts';
+import { checkKeys, examine } from './checks/doctor.ts';
+import { type Finding, ok, printFindings, warn, wrong } from './checks/findings.ts';
+
+export interface DrillOptions {
+  source: string;
+  identity: string | undefined;
+  dataDir: string;
+  settings: BackupSettings | undefined;
+  signal: AbortSignal;
+}
+
+const prefix = 'andromeda-drill-';
+
+/** Prints what it finds. Resolves to the exit status: 0 where the backup is as good as the installation that it is of. */
+export function drill(options: DrillOptions): Promise<number> {
+  return printFindings(noted(options), false);
+}
+
+/** What it finds, and a note of how it went, for those who ask the service. */
+async function* noted(options: DrillOptions): AsyncGenerator<Finding> {
+  const outcome: Outcome = { file: undefined };
+  let isGood = true;
+  for await (const finding of findings(options, outcome)) {
+    isGood &&= finding.verdict !== 'wrong';
+    yield finding;
+  }
+  const { file } = outcome;
+  // What could not be had says nothing of a backup.
+  if (file !== undefined) noteDrill(options.dataDir, { at: new Date().toISOString(), file, isGood });
+}
+
+interface Outcome {
+  /** What was restored. */
+  file: string | undefined;
+}
+
+async function* findings(options: DrillOptions, outcome: Outcome): AsyncGenerator<Finding> {
+  removeAbandoned();
+  const scratch = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  try {
+    yield* rehearse(options, scratch, outcome);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    yield wrong('backup', error.message);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  yield ok('scratch', `${scratch} is removed again.`);
+}
+
+async function* rehearse(
+  { source, identity, dataDir, settings, signal }: DrillOptions,
+  scratch: string,
+  outcome: Outcome,
+): AsyncGenerator<Finding> {
+  const started = performance.now();
+  const { file, name, bytes } = await obtainBackup(source, {
+    to: settings?.to,
+    identity,
+    dataDir,
+    workDir: scratch,
+    signal,
+  });
+  outcome.file = name;
+  const restored = join(scratch, 'data');
+  const { madeAt, version, elsewhere, seal } = restoreBackup(file, restored, new Date().toISOString(), name);
+  const seconds = Math.ceil((performance.now() - started) / 1000);
+  const text = `${name}, ${formatBytes(bytes)}, is of ${madeAt}, by Andromeda ${version}. It was back in ${seconds} s.`;
+  const ageMs = Date.now() - Date.parse(madeAt);
+  if (settings && source === 'newest' && ageMs > 2 * settings.everyMs)
+    yield warn('backup', `${text} That is older than it should be.`);
+  else yield ok('backup', text);
+  yield judgeSeal('it', seal, auditKeyOf(dataDir));
+  yield* checkKeys(restored);
+  const database = join(restored, 'andromeda.db');
+  // As a start would: one of an older version is brought to this one.
+  await (await openStore(restored)).close();
+  yield* examine(database);
+  const clusters = new Set(listNamedFiles(database)?.map(({ cluster }) => cluster)).size;
+  yield ok(
+    'files',
+    `${elsewhere.length} files that belong elsewhere are in it and are not here as they were; ${clusters} clusters name files.`,
+  );
+  signal.throwIfAborted();
+}
+
+/** What drills that were killed have left is large, and secret. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir()).filter((one) => one.startsWith(prefix))) {
+    const pid = Number(name.slice(prefix.length).split('-')[0]);
+    const path = join(tmpdir(), name);
+    // In a directory that everybody writes to, a name proves nothing.
+    const isOurs = lstatSync(path, { throwIfNoEntry: false })?.uid === process.getuid?.();
+    if (isOurs && !existsSync(`/proc/${pid}`)) rmSync(path, { recursive: true, force: true });
+  }
+}

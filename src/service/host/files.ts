@@ -1,0 +1,147 @@
+/** Whether the files of an installation are where they should be, and whom their modes let in. */
+import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { formatBytes } from '../../domain/units.ts';
+import { isDatabaseFile } from '../../store/data-dir/inspect.ts';
+import { listCertificates } from '../config/certificates.ts';
+import { type Config, listConfigFiles } from '../config/index.ts';
+import { type Finding, ok, warn, wrong } from './checks/findings.ts';
+import { accountName } from './unit/account.ts';
+
+/** The configuration and the files it names: other accounts of the host must not be able to change them, or read keys. */
+export function* checkConfigFiles(file: string, config: Config): Generator<Finding> {
+  const keys = new Set(listCertificates(config).map(({ keyFile }) => keyFile));
+  for (const path of new Set(listConfigFiles(file))) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (!stats) {
+      yield wrong('file', `${path} is not there.`);
+      continue;
+    }
+    const { mode, uid } = stats;
+    if (mode & 0o002) yield wrong('file', `${path} can be written by everybody. chmod o-w ${path}`);
+    else if ((mode & 0o004) !== 0 && keys.has(path))
+      yield wrong('file', `${path} is a key that everybody can read. chmod o-r ${path}`);
+    else if (uid !== 0 && uid !== process.getuid?.())
+      yield warn('file', `${path} belongs to ${accountName(uid)}, who can change it.`);
+    else yield ok('file', `${path}, mode ${modeText(mode)}, of ${accountName(uid)}.`);
+  }
+}
+
+/** The data directory, which is its account's alone. */
+export function* checkDataDir(dataDir: string): Generator<Finding> {
+  const about = 'data';
+  const stats = statSync(dataDir, { throwIfNoEntry: false });
+  if (!stats) {
+    const parent = dirname(dataDir);
+    if (isAllowed(parent, constants.W_OK))
+      yield ok(about, `${dataDir} is not there yet; the first start makes it.`);
+    else
+      yield wrong(
+        about,
+        `${dataDir} is not there, and cannot be made: ${parent} is missing, or not this account's to write.`,
+      );
+    return;
+  }
+  if (!stats.isDirectory()) return yield wrong(about, `${dataDir} is no directory.`);
+  if (stats.uid !== process.getuid?.())
+    return yield wrong(
+      about,
+      `${dataDir} belongs to ${accountName(stats.uid)}. Run this as root, or as that account.`,
+    );
+  if (stats.mode & 0o022) yield wrong(about, `${dataDir} can be written by others. chmod go-w ${dataDir}`);
+  else if (!isAllowed(dataDir, constants.W_OK | constants.X_OK))
+    yield wrong(
+      about,
+      `${dataDir} cannot be written: ${isReadOnly(dataDir) ? 'its file system is read-only' : 'its mode does not let its owner'}.`,
+    );
+  else yield ok(about, `${dataDir}, mode ${modeText(stats.mode)}, of ${accountName(stats.uid)}.`);
+  for (const name of ['keys', 'issuer-keys.json', 'andromeda.db']) {
+    const path = join(dataDir, name);
+    const secret = statSync(path, { throwIfNoEntry: false });
+    if (secret && secret.mode & 0o077) yield wrong(about, `${path} can be read by others. chmod go= ${path}`);
+  }
+}
+
+/** The database's file. What is in it, is `doctor`'s. */
+export function* checkDatabase(dataDir: string): Generator<Finding> {
+  const about = 'database';
+  const file = join(dataDir, 'andromeda.db');
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (!stats || stats.size === 0) {
+    const state = stats ? 'is empty' : 'is not there';
+    if (existsSync(join(dataDir, 'keys')))
+      return yield wrong(
+        about,
+        `${file} ${state}, and there are keys of an installation beside it. Bring it back, or restore a backup (\`andromeda restore\`).`,
+      );
+    return yield ok(about, `${file} ${state} yet; the first start makes it.`);
+  }
+  if (!isAllowed(file, constants.R_OK | constants.W_OK))
+    return yield wrong(about, `${file} cannot be written: ${whyNot(file, stats)}.`);
+  if (!isDatabaseFile(file))
+    return yield wrong(about, `${file} is no database of SQLite. Restore a backup (\`andromeda restore\`).`);
+  yield ok(about, `${file}, ${formatBytes(stats.size)}. \`andromeda doctor\` looks into it.`);
+}
+
+/** Where copies and old entries of the audit trail are written. */
+export function* checkAuditPaths({ audit, retention }: Config): Generator<Finding> {
+  const about = 'audit';
+  const { file } = audit;
+  if (file !== undefined) {
+    const stats = statSync(file, { throwIfNoEntry: false });
+    const directory = dirname(file);
+    if (stats && !stats.isFile()) yield wrong(about, `audit.file: ${file} is no regular file.`);
+    else if (stats && !isAllowed(file, constants.R_OK | constants.W_OK))
+      yield wrong(about, `audit.file: ${file} cannot be written: ${whyNot(file, stats)}.`);
+    else if (!stats && !isAllowed(directory, constants.W_OK | constants.X_OK))
+      yield wrong(
+        about,
+        `audit.file: ${file} cannot be made: ${directory} is missing, or not this account's to write.`,
+      );
+    else yield ok(about, `A copy of the trail to ${file}.`);
+  }
+  const { exportTo } = retention;
+  const stats = exportTo === undefined ? undefined : statSync(exportTo, { throwIfNoEntry: false });
+  if (exportTo !== undefined && stats && !isAllowed(exportTo, constants.W_OK | constants.X_OK))
+    yield wrong(about, `retention.exportTo: ${exportTo} cannot be written: ${whyNot(exportTo, stats)}.`);
+}
+
+/** A file that a cluster names. */
+export function checkNamedFile(what: string, path: string): Finding {
+  const about = 'cluster file';
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats) return wrong(about, `${what}: ${path} is not there, or out of this account's reach.`);
+  if (!isAllowed(path, constants.R_OK))
+    return wrong(about, `${what}: ${path} cannot be read: ${whyNot(path, stats)}.`);
+  if (stats.mode & 0o007) return wrong(about, `${what}: ${path} can be read by everybody. chmod o= ${path}`);
+  return ok(about, `${what}: ${path}.`);
+}
+
+/** Whether this account may do that. `mode`: of `fs.constants`. */
+export function isAllowed(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isReadOnly(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EROFS';
+  }
+}
+
+/** Why it may not. */
+export function whyNot(path: string, { mode, uid }: Stats): string {
+  if (isReadOnly(path)) return 'its file system is read-only';
+  return `it belongs to ${accountName(uid)}, with mode ${modeText(mode)}`;
+}
+
+function modeText(mode: number): string {
+  return (mode & 0o7777).toString(8).padStart(4, '0');
+}

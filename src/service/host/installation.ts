@@ -1,0 +1,27 @@
+/** Which installation on this host a command is about, where it is not said. */
+import { accessSync, constants, existsSync } from 'node:fs';
+import { DomainError } from '../../domain/error.ts';
+
+/** Where a configuration is looked for when none is given: here, and where `service install` puts it. */
+const usualConfigs = ['andromeda.yaml', '/etc/andromeda/andromeda.yaml'];
+
+/** The configuration file: the one given, else the first that exists. Throws `invalid_request` where there is none. */
+export function findConfig(given: string | undefined, otherwise = ''): string {
+  const file = given ?? usualConfigs.find((path) => existsSync(path));
+  if (file !== undefined) return file;
+  throw new DomainError(
+    'invalid_request',
+    `Neither ${usualConfigs.join(' nor ')} exists; say which installation it is with --config FILE${otherwise}.`,
+  );
+}
+
+/** Whether one is found, where none is given, that is the caller's to read: people use their clients on the service's host as well. */
+export function hasInstallation(): boolean {
+  const file = usualConfigs.find((path) => existsSync(path));
+  try {
+    if (file !== undefined) accessSync(file, constants.R_OK);
+    return file !== undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,45 @@
+/** Messages of `serve` about itself, on stderr: plain text in the demonstration, else lines of the log and nothing else. */
+import type { DomainError } from '../../domain/error.ts';
+import type { Logger } from '../../lib/log.ts';
+
+export interface Messages {
+  stopping(signal: string): void;
+  /** Some parts did not stop in time. */
+  leaving(): void;
+  stopped(message?: string): void;
+  reloading(): void;
+  /** It goes on as it is. */
+  notReloaded(why: string): void;
+  /** It could not start. */
+  failed(error: DomainError, status: number): void;
+}
+
+export const plainMessages: Messages = {
+  stopping: (signal) => void process.stderr.write(`\nStopping (${signal})…\n`),
+  leaving: () => void process.stderr.write('Some parts did not stop in time; left them.\n'),
+  stopped: (message = 'Stopped.') => void process.stderr.write(`${message}\n`),
+  reloading: () => void process.stderr.write('Taking up the settings…\n'),
+  notReloaded: (why) => void process.stderr.write(`andromeda: ${why}\n`),
+  failed: ({ message }) => void process.stderr.write(`andromeda: ${message}\n`),
+};
+
+export function loggedMessages(log: Logger): Messages {
+  return {
+    stopping: (signal) => log.info('serve.stopping', { signal, message: `Stopping (${signal})…` }),
+    leaving: () => log.error('serve.left', { message: 'Some parts did not stop in time; left them.' }),
+    stopped: (message = 'Stopped.') => log.info('serve.stopped', { message }),
+    reloading: () => log.info('serve.reloading', { message: 'Taking up the settings that are on disk…' }),
+    notReloaded: (why) => log.error('serve.reload.refused', { message: `Not reloaded: ${why}` }),
+    failed: ({ message }, status) => log.error('serve.failed', { message, status }),
+  };
+}
+
+/** Logs what Node would otherwise write to stderr by itself: its warnings, and uncaught exceptions. */
+export function logNodeMessages(log: Logger): void {
+  for (const event of ['warning', 'uncaughtException']) process.removeAllListeners(event);
+  process.on('warning', ({ name, message }) => log.warn('process.warning', { name, message }));
+  process.on('uncaughtException', (error) => {
+    log.error('process.failed', { error });
+    process.exit(1);
+  });
+}

@@ -1,0 +1,150 @@
+/**
+ * `systemctl reload`: the settings and certificates that are on disk take the place of those that the service has. Before
+ * anything ends, all is looked at that `check` looks at, and what is to be listened on is listened on.
+ */
+import { openSync, rmSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Endpoint } from '../../api/http/listen.ts';
+import type { Listeners } from '../../api/http/listeners.ts';
+import { DomainError } from '../../domain/error.ts';
+import { timelineNote } from '../../store/data-dir/first-start.ts';
+import { inspectShared } from '../../store/data-dir/inspect.ts';
+import { viewPostgres } from '../../store/engine/engine.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { listSecrets, missingSecretsKey, readSecrets } from '../../store/servers/secrets.ts';
+import { findServer } from '../../store/servers/servers.ts';
+import { type Address, type Config, readConfig } from '../config/index.ts';
+import { listHttpListeners } from '../config/listeners.ts';
+import { checkConfig } from './checks/check.ts';
+import { checkPorts } from './ports.ts';
+
+/** A message has no more of them. */
+const mostFaults = 5;
+const socketName = 'reload.sock';
+
+/** The service as it is. */
+export interface Present {
+  config: Config;
+  server: Store['server'];
+  listeners: Listeners;
+}
+
+/** What the service can go on with. Throws in words where it cannot, and then nothing has changed. */
+export async function nextConfig(
+  file: string,
+  { config: present, server, listeners }: Present,
+): Promise<Config> {
+  const config = readConfig(file);
+  if (config.dataDir !== present.dataDir)
+    throw refusal(
+      `dataDir is ${config.dataDir} now, and the service has ${present.dataDir}. Another one takes a restart.`,
+    );
+  await requireDatabase(config, present, server);
+  const { gateway } = present;
+  const isHeld = ({ host, port }: Address) =>
+    listeners.has({ host, port }) || (host === gateway.listen.host && port === gateway.listen.port);
+  const faults: string[] = [];
+  for await (const { verdict, text } of checkConfig(file, config, await checkPorts(config, isHeld)))
+    if (verdict === 'wrong') faults.push(text);
+  if (faults.length > 0) throw refusal(faults.slice(0, mostFaults).join(' '));
+  await listeners.add(httpEndpoints(config));
+  return config;
+}
+
+function httpEndpoints(config: Config): Endpoint[] {
+  const endpoints = listHttpListeners(config).map(([name, { listen, tls }]) => ({
+    name: `${name} listener`,
+    ...listen,
+    isTls: tls !== undefined,
+  }));
+  const challenges = config.acme?.listen;
+  return challenges ? [...endpoints, { name: 'acme listener', ...challenges, isTls: false }] : endpoints;
+}
+
+/** Throws in words where the database is away, or is not the one of before, or has secrets that cannot be read. */
+async function requireDatabase(
+  { database, dataDir, secrets }: Config,
+  present: Config,
+  server: Store['server'],
+): Promise<void> {
+  if (database === undefined) {
+    if (present.database === undefined) return;
+    throw refusal('The settings name no database any more (`database`), and this server has a shared one.');
+  }
+  const view = await viewPostgres(database, timelineNote(dataDir, false));
+  try {
+    const { state, missing, isMovedAway } = await inspectShared(view);
+    if (isMovedAway) throw refusal(`${view.name} was copied to another database, and takes no writes.`);
+    const [first] = missing;
+    if (first !== undefined)
+      throw refusal(`${view.name} lacks what the service needs there, such as ${first}.`);
+    const known = state === 'new' ? undefined : await findServer(view.reader, server.id);
+    if (!known)
+      throw refusal(
+        `${view.name} is another database than the one that this server has: it does not know this server. If it is to have that one, stop it and start it again.`,
+      );
+    if (!secrets) throw missingSecretsKey(await listSecrets(view.reader));
+    await readSecrets(view.reader, secrets);
+  } finally {
+    await view.close();
+  }
+}
+
+/** Those who wait for the outcome of a reload, at a socket in the data directory that only root and the service's account can open. */
+export interface Askers {
+  /** Takes who asked so far. Returns how to answer them, once: with why nothing was reloaded, or undefined where it was. */
+  take(): (refusal: string | undefined) => void;
+}
+
+/** Calls `ask` when there is one. `onFault`: why there can be none. */
+export function listenForAskers(dataDir: string, ask: () => void, onFault: (reason: string) => void): Askers {
+  let waiting: Socket[] = [];
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    waiting.push(socket);
+    ask();
+  });
+  server.on('error', ({ message }) => onFault(message));
+  rmSync(join(dataDir, socketName), { force: true });
+  const mask = process.umask(0o177);
+  server.listen(socketOf(dataDir));
+  process.umask(mask);
+  server.unref();
+  return {
+    take() {
+      const taken = waiting;
+      waiting = [];
+      return (refusal) => {
+        for (const socket of taken.splice(0)) socket.end(`${JSON.stringify({ refusal })}\n`);
+      };
+    },
+  };
+}
+
+/** Has the service of a data directory reload. Resolves to why it did not; undefined where it did. Throws where there is none. */
+export async function askForReload(dataDir: string): Promise<string | undefined> {
+  let answer = '';
+  try {
+    for await (const part of connect(socketOf(dataDir)).setEncoding('utf8')) answer += part;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const reason = code === 'EACCES' ? 'this account may not ask it' : 'none runs';
+    throw new DomainError(
+      'service_unavailable',
+      `The service of ${dataDir} cannot be asked: ${reason}. Run this as root, or as its account; a service with another dataDir takes a restart.`,
+    );
+  }
+  if (answer === '')
+    throw new DomainError('service_unavailable', 'The service ended meanwhile. Its log says why.');
+  return (JSON.parse(answer) as { refusal?: string }).refusal;
+}
+
+/** A path that is short, wherever the data directory is: a socket's has at most 107 bytes. */
+function socketOf(dataDir: string): string {
+  return `/proc/self/fd/${openSync(dataDir, 'r')}/${socketName}`;
+}
+
+function refusal(message: string): DomainError {
+  return new DomainError('invalid_state', message);
+}

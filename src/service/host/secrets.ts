@@ -1,0 +1,172 @@
+/** `andromeda admin secrets`: the secrets in a database that servers share, and the key that they are encrypted with. */
+import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
+import { secretsTopic } from '../../domain/service-secret.ts';
+import { ownAccount } from '../../lib/own-account.ts';
+import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../lib/secrets-key.ts';
+import { appendAuditEntry } from '../../store/audit/audit.ts';
+import { openStore } from '../../store/data-dir/open-store.ts';
+import type { Store } from '../../store/engine/index.ts';
+import { systemUserId } from '../../store/people/people.ts';
+import { listSecrets, reencryptSecrets, type SecretSummary } from '../../store/servers/secrets.ts';
+import { type Config, readConfig } from '../config/index.ts';
+import { findConfig } from './installation.ts';
+import { runCommand } from './run-command.ts';
+import { becomeOwnerOf } from './unit/account.ts';
+
+export interface SecretsOptions {
+  config?: string;
+}
+
+export interface RotateOptions extends SecretsOptions {
+  from: string;
+  to: string;
+}
+
+/** Makes a key in a file that must not be there. Resolves to the exit status. */
+export function newSecretsKey(path: string): Promise<number> {
+  return runCommand(() => {
+    const file = resolve(path);
+    writeNewFile(file, makeSecretsKey());
+    const { keys } = readKeyFile(file);
+    return `${file} holds a new key, ${keys[0].id}, of mode 0600.
+
+Next:
+
+  1. Copy it to every server, and somewhere that is not a server: without it, a dump of the database is worth nothing.
+  2. Have it belong to the service's account there (chown), and name it in the configuration: secretsKeyFile: ${file}
+`;
+  });
+}
+
+/** Half of it, as on a full disk, is taken away again. */
+function writeNewFile(file: string, text: string): void {
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, 'wx', 0o600);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EEXIST') throw error;
+    throw new DomainError(
+      'invalid_state',
+      `${file} is there already, and is not replaced. Name another file.`,
+    );
+  }
+  try {
+    writeFileSync(descriptor, text, { flush: true });
+  } catch (error) {
+    rmSync(file, { force: true });
+    const message = `${file} cannot be written: ${(error as Error).message}. Nothing is left of it; repeat this when that is mended.`;
+    throw new DomainError('invalid_state', message, { cause: error });
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Prints names, versions and ages. Resolves to the exit status. */
+export function printSecrets(options: SecretsOptions): Promise<number> {
+  return runCommand(async () => {
+    await using opened = await open(options);
+    const all = await listSecrets(opened.store.read);
+    if (all.length === 0) return 'There is none yet; the first start makes them.\n';
+    return table(all);
+  });
+}
+
+/** Encrypts every secret with another key, all or none of them. It can be repeated. Resolves to the exit status. */
+export function rotateSecrets({ from, to, ...options }: RotateOptions): Promise<number> {
+  return runCommand(async () => {
+    const [before, after] = [readKeyFile(resolve(from)), readKeyFile(resolve(to))];
+    const [key] = after.keys;
+    if (before.keys[0].id === key.id)
+      throw new DomainError(
+        'invalid_request',
+        `${from} and ${to} hold the same key. Make another: andromeda admin secrets new-key FILE`,
+      );
+    await using opened = await open(options);
+    const { store } = opened;
+    const { changed, all } = await store.write(async (tx) => {
+      const result = await reencryptSecrets(tx, before, after);
+      if (result.changed > 0)
+        await appendAuditEntry(tx, {
+          actorUserId: systemUserId,
+          operation: 'rotateSecretsKey',
+          target: key.id,
+          reason: `On the host itself, as ${ownAccount()}`,
+          result: 'done',
+          details: `before: ${before.keys.map(({ id }) => id).join(', ')}; ${result.changed} secrets`,
+        });
+      return result;
+    });
+    await store.messages.send(secretsTopic, {});
+    return rotated(key.id, to, { changed, all });
+  });
+}
+
+/** The key of an installation whose database is shared. Throws `invalid_state` with a sentence where there is none. */
+export function requireSecretsKey({ secrets }: Pick<Config, 'secrets'>): SecretsKeys {
+  if (secrets) return secrets;
+  throw new DomainError(
+    'invalid_state',
+    'The keys of the service are in the database, encrypted. Name the key as secretsKeyFile in the configuration, or set ANDROMEDA_SECRETS_KEY as for the service.',
+  );
+}
+
+async function open({ config: file }: SecretsOptions): Promise<{ store: Store } & AsyncDisposable> {
+  const { dataDir, database } = readConfig(findConfig(file));
+  if (database === undefined)
+    throw new DomainError(
+      'invalid_state',
+      `The keys of this installation are files in ${dataDir}, and nothing of them is in its database: see \`andromeda admin key list\`.`,
+    );
+  becomeOwnerOf(dataDir);
+  const store = await openStore(dataDir, { beside: true, unchanged: true, database });
+  return { store, [Symbol.asyncDispose]: () => store.close() };
+}
+
+/** Throws `invalid_request` with a sentence, which quotes nothing of the file. */
+function readKeyFile(file: string): SecretsKeys {
+  const text = readFileSync(file, 'latin1');
+  if ((statSync(file).mode & 0o077) !== 0)
+    throw new DomainError('invalid_request', `${file} can be read or written by others. chmod 600 ${file}`);
+  const reread = (): SecretsKeys => parseSecretsKeys(text, file, reread);
+  return reread();
+}
+
+function table(all: readonly SecretSummary[]): string {
+  const head = ['NAME', 'VERSION', 'KEY', 'MADE', 'CHANGED'];
+  const rows = all.map(({ name, version, keyId, createdAt, updatedAt }) => [
+    name,
+    `${version}`,
+    keyId,
+    createdAt,
+    updatedAt,
+  ]);
+  const widths = head.map((_, at) => Math.max(...[head, ...rows].map((row) => row[at]?.length ?? 0)));
+  return [head, ...rows]
+    .map((row) =>
+      row
+        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+function rotated(keyId: string, file: string, { changed, all }: { changed: number; all: number }): string {
+  const done =
+    changed === 0
+      ? `All ${all} secrets were encrypted with the key ${keyId} before.`
+      : `${changed} of ${all} secrets were encrypted anew; all of them have the key ${keyId} now.`;
+  return `${done}
+
+Next, on every server:
+
+  1. Put ${file} in the place of its secretsKeyFile. One that has both keys in it, or that runs, goes on meanwhile.
+  2. systemctl reload andromeda
+
+Keep the key from before for as long as you keep dumps from before.
+`;
+}

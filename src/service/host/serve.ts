@@ -1,0 +1,175 @@
+/** `andromeda serve`: starts the service from a file or as the demonstration; stops or reloads it on a signal. */
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Listeners } from '../../api/http/listeners.ts';
+import { DomainError, StoppedError } from '../../domain/error.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import { createLogger, type Logger } from '../../lib/log.ts';
+import { type App, startApp } from '../compose/index.ts';
+import { type Config, demoConfig, readConfig } from '../config/index.ts';
+import { readLab } from '../config/lab-file.ts';
+import { statusOf } from './exit-status.ts';
+import { loggedMessages, logNodeMessages, type Messages, plainMessages } from './messages.ts';
+import { type Askers, listenForAskers, nextConfig } from './reload.ts';
+import { listenForSignals, type Signals } from './signals.ts';
+import { type Supervision, startSupervision } from './unit/supervision.ts';
+
+export interface ServeOptions {
+  config?: string;
+  demo: boolean;
+  data?: string;
+}
+
+/** Added to the time that open SSH sessions and requests are given. */
+const stopLimitMs = 1_600;
+/** At a reload, added to that time as well: what a part still holds could not be taken up again. */
+const leaveLimitMs = 30_000;
+
+/** What serves, and where its messages go. */
+interface Served {
+  app: App;
+  config: Config;
+  log: Logger;
+  messages: Messages;
+}
+
+/** What lives as long as the process. */
+interface Host {
+  /** The configuration. */
+  file: string;
+  signals: Signals;
+  listeners: Listeners;
+}
+
+/** Serves until SIGINT, SIGTERM or SIGUSR2. Resolves to the exit status: 0 when stopped, else one of `exit-status.ts`. */
+export async function serve(options: ServeOptions, signals = listenForSignals()): Promise<number> {
+  let messages = options.demo ? plainMessages : loggedMessages(createLogger('info'));
+  try {
+    if (options.demo) {
+      const served = await serveDemo(options.data ?? './data');
+      await stop(served, await signals.next());
+      return 0;
+    }
+    const host = { file: options.config ?? '', signals, listeners: new Listeners() };
+    const config = readConfig(host.file);
+    const first = await start(config, host);
+    messages = first.messages;
+    await serveOn(first, host);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    const isStopped =
+      error instanceof StoppedError || (signals.stop !== undefined && error.code === 'service_unavailable');
+    const status = isStopped ? 0 : statusOf(error);
+    if (isStopped) messages.stopped(error.message);
+    else messages.failed(error, status);
+    // Output may be on its way into a pipe without a reader.
+    setTimeout(() => process.exit(status), stopLimitMs).unref();
+    return status;
+  }
+}
+
+/** Goes on, with other settings after each reload, until it is asked to stop. */
+async function serveOn(first: Served, host: Host): Promise<void> {
+  const { signals } = host;
+  let served: Served | undefined = first;
+  const supervision = startSupervision(() => served?.app.store, first.log);
+  const askers = listenForAskers(first.config.dataDir, signals.reload, first.messages.notReloaded);
+  for (;;) {
+    const name = await signals.next();
+    if (signals.stop) return stop(served, name, supervision);
+    const before = served;
+    const answer = askers.take();
+    served = undefined;
+    served = await reload(before, host, answer);
+  }
+}
+
+async function stop(
+  { app, messages }: Served,
+  signal: NodeJS.Signals,
+  supervision?: Supervision,
+): Promise<void> {
+  messages.stopping(signal);
+  supervision?.stopping();
+  // Everything on disk is whole at any instant, so a part that hangs is left behind rather than waited for.
+  const late = setTimeout(() => {
+    messages.leaving();
+    process.exit(1);
+  }, stopLimitMs + app.stopMs).unref();
+  if (signal === 'SIGUSR2') await app.leave('restart');
+  else await app[Symbol.asyncDispose]();
+  clearTimeout(late);
+  messages.stopped();
+  setTimeout(() => process.exit(0), stopLimitMs).unref();
+}
+
+/**
+ * Takes up the settings that are on disk; where that cannot be, all goes on as before, and `answer` says why. Resolves to what
+ * serves then.
+ */
+async function reload(before: Served, host: Host, answer: ReturnType<Askers['take']>): Promise<Served> {
+  const { signals, listeners } = host;
+  const { app, config, messages } = before;
+  let next: Config | undefined;
+  try {
+    // What hangs must not hold up a stop.
+    next = await Promise.race([
+      nextConfig(host.file, { config, server: app.store.server, listeners }),
+      signals.stopping.then(() => undefined),
+    ]);
+  } catch (error) {
+    messages.notReloaded(messageOf(error));
+    answer(messageOf(error));
+  }
+  if (!next || signals.stop) return before;
+  messages.reloading();
+  const endGateways = await Promise.race([app.leave('reload'), sleep(leaveLimitMs + app.stopMs)]);
+  if (!endGateways) {
+    messages.leaving();
+    process.exit(1);
+  }
+  try {
+    const after = await start(next, host).catch(async (error: unknown) => {
+      messages.notReloaded(messageOf(error));
+      answer(messageOf(error));
+      return start(config, host);
+    });
+    answer(undefined);
+    return after;
+  } catch (error) {
+    if (signals.stop && signals.stop !== 'SIGUSR2') await endGateways();
+    throw error;
+  } finally {
+    await listeners.closeUnused();
+  }
+}
+
+async function start(config: Config, { signals, listeners }: Host): Promise<Served> {
+  const log = createLogger(config.log.level);
+  logNodeMessages(log);
+  const installation =
+    config.seed === undefined ? undefined : { lab: readLab(config.seed), source: config.seed };
+  const app = await startApp({ config, log, installation, listeners, stopping: signals.stopping });
+  log.info('serve.ready', {
+    platform: config.platform.url,
+    business: config.business.url,
+    issuer: app.issuerUrl,
+    gateway: `${config.gateway.listen.host}:${config.gateway.listen.port}`,
+    hostKey: app.gatewayFingerprint,
+    fastCiphers: app.fastCiphers,
+    node: process.version,
+  });
+  return { app, config, log, messages: loggedMessages(log) };
+}
+
+async function serveDemo(data: string): Promise<Served> {
+  const { demoInstallation, demoPage } = await import('./demo.ts');
+  const config = demoConfig(resolve(data));
+  const installation = demoInstallation(config.dataDir);
+  // Warnings only: the page is what people came for, and it must not scroll away.
+  const log = createLogger('warn');
+  const app = await startApp({ config, log, installation });
+  process.stdout.write(await demoPage(app, config, installation.passwords));
+  return { app, config, log, messages: plainMessages };
+}

@@ -1,0 +1,53 @@
+/**
+ * What signals ask of the service: SIGINT and SIGTERM that it stops; SIGUSR2 that it stops for another to follow, to which the
+ * gateway's processes are left; SIGHUP that it takes up the settings that are on disk.
+ */
+
+export interface Signals {
+  /** Resolves as soon as it is asked to stop or to reload, to the name of the signal. */
+  next(): Promise<NodeJS.Signals>;
+  /** Asks for a reload, as SIGHUP does. */
+  reload(): void;
+  /** The signal that asked it to stop. */
+  readonly stop: NodeJS.Signals | undefined;
+  /** Resolves when it is asked to stop. */
+  readonly stopping: Promise<void>;
+}
+
+/** Listens from now on: what comes while the service starts counts as well. */
+export function listenForSignals(): Signals {
+  let stop: NodeJS.Signals | undefined;
+  let isReload = false;
+  let wake = () => {};
+  const stopping = Promise.withResolvers<void>();
+  const reload = () => {
+    isReload = true;
+    wake();
+  };
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGUSR2', 'SIGHUP'] as const) {
+    process.on(name, () => {
+      // The terminal that it was started in is closed: that ends it, as it ends other programs.
+      if (name === 'SIGHUP' && !process.stderr.isTTY) return reload();
+      // The same signal twice: stop without waiting for anything.
+      if (stop === name) process.exit(1);
+      stop = name;
+      stopping.resolve();
+      wake();
+    });
+  }
+  return {
+    get stop() {
+      return stop;
+    },
+    stopping: stopping.promise,
+    reload,
+    async next() {
+      while (stop === undefined && !isReload)
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      isReload = false;
+      return stop ?? 'SIGHUP';
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * The process that looks at the database, or replaces it by a copy, for `service upgrade` and `service rollback`:
+ * `andromeda schema-process`, an internal command that they start. They run as root, but the database belongs to the
+ * service's account: so this switches to that account first.
+ */
+import { spawnSync } from 'node:child_process';
+import { DomainError } from '../../../domain/error.ts';
+import { programFile } from '../../../lib/packaging.ts';
+import {
+  copyOf,
+  findSchema,
+  hasCopy,
+  listWrittenSince,
+  requireSpaceForCopies,
+  type WrittenSince,
+} from '../../../store/data-dir/before-upgrade.ts';
+import { timelineNote } from '../../../store/data-dir/first-start.ts';
+import { restoreBackup } from '../../../store/data-dir/restore.ts';
+import { viewPostgres } from '../../../store/engine/engine.ts';
+import { findSupport, listSteps } from '../../../store/engine/migrate.ts';
+import { type Config, readConfig } from '../../config/index.ts';
+import { becomeOwnerOf } from './account.ts';
+
+/** The schema of the database. */
+export interface SchemaState {
+  /** Its last step; undefined: there is no database yet. */
+  schema?: string | undefined;
+  /** Where servers share it: the last step of the oldest program that works with it. */
+  oldestServed?: string | undefined;
+  isShared: boolean;
+  /** What was written since the copy of the database with the schema that was named, which can be used; undefined: it has that schema, or there is none. */
+  written?: WrittenSince | undefined;
+}
+
+interface Answers {
+  inspect: SchemaState;
+  compare: WrittenSince;
+  restore: object;
+}
+
+/** Has such a process of this program inspect the database, or compare or restore the copy of a schema. Throws what it refuses. */
+export function askSchema<Task extends keyof Answers>(
+  config: string,
+  task: Task,
+  schema = '',
+): Answers[Task] {
+  const { status, stdout, stderr, error } = spawnSync(
+    programFile,
+    ['schema-process', config, task, schema],
+    // The directory that this was typed in may be closed to that account.
+    { encoding: 'utf8', cwd: '/' },
+  );
+  if (status !== 0) throw error ?? new Error(`the process that looks at the database ended: ${stderr}`);
+  const { answer, refusal } = JSON.parse(stdout) as { answer?: Answers[Task]; refusal?: string };
+  if (answer === undefined) throw new DomainError('invalid_state', refusal ?? '');
+  return answer;
+}
+
+/** Does what it is asked, and prints the answer as JSON. */
+export async function runSchemaProcess([file = '', task, schema = '']: string[]): Promise<void> {
+  try {
+    const config = readConfig(file);
+    becomeOwnerOf(config.dataDir);
+    process.stdout.write(JSON.stringify({ answer: await perform(config, task, schema) }));
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    process.stdout.write(JSON.stringify({ refusal: error.message }));
+  }
+}
+
+async function perform(config: Config, task: string | undefined, schema: string): Promise<object> {
+  const { dataDir, database } = config;
+  if (task === 'compare') return listWrittenSince(dataDir, schema);
+  if (task === 'restore') return restoreBackup(copyOf(dataDir, schema), dataDir, new Date().toISOString());
+  if (database !== undefined) return inspectSharedSchema(database, dataDir);
+  const present = findSchema(dataDir);
+  const needsCopy = schema !== '' && schema !== present && hasCopy(dataDir, schema);
+  return { schema: present, isShared: false, written: needsCopy ? inspectCopy(dataDir, schema) : undefined };
+}
+
+/** While the service runs: what is wrong with the copy, or with the room for it, is said before it is stopped. */
+function inspectCopy(dataDir: string, schema: string): WrittenSince {
+  try {
+    requireSpaceForCopies(dataDir, 1);
+    return listWrittenSince(dataDir, schema);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    throw new DomainError(error.code, `${error.message} Nothing was changed.`, { cause: error });
+  }
+}
+
+async function inspectSharedSchema(database: string, dataDir: string): Promise<SchemaState> {
+  const view = await viewPostgres(database, timelineNote(dataDir, false));
+  const state = { isShared: true };
+  try {
+    const { tables } = await view.listObjects();
+    if (!tables.has('kysely_migration') || !tables.has('schema_support')) return state;
+    const schema = (await listSteps(view.reader)).sort().at(-1);
+    return { ...state, schema, oldestServed: await findSupport(view.reader) };
+  } finally {
+    await view.close();
+  }
+}

@@ -1,0 +1,153 @@
+/** The systemd unit of the service, and the configuration it begins with. */
+import { exitStatus } from '../exit-status.ts';
+import { gatewaySocketText, gatewayUnitText, launcherSocket } from './gateway-units.ts';
+
+export interface UnitOptions {
+  /** The program, as a path that the service can reach. */
+  program: string;
+  /** The configuration file. */
+  config: string;
+  /** The account it runs as. */
+  user: string;
+  /** What it writes to besides what systemd makes for it. */
+  writable: readonly string[];
+  /** What open SSH sessions get when it stops, in milliseconds. */
+  drainMs: number;
+}
+
+export const unitDirectory = '/etc/systemd/system';
+/** Where systemd makes the data directory (StateDirectory), and one for logs (LogsDirectory). */
+export const stateDirectory = '/var/lib/andromeda';
+export const logsDirectory = '/var/log/andromeda';
+
+/** What keeps the service from all that is not its work. */
+const sandbox = `# Ports below 1024, and no other right of root.
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+NoNewPrivileges=yes
+
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+DevicePolicy=closed
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+RemoveIPC=yes
+KeyringMode=private
+LockPersonality=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
+# Not MemoryDenyWriteExecute: JavaScript is compiled while it runs.
+`;
+
+/** The names of the units' files. */
+export const unitNames = [
+  'andromeda.service',
+  'andromeda-gateway.socket',
+  'andromeda-gateway@.service',
+] as const;
+
+/** The units by the names of their files, for systemd 245 and newer: the service's first. */
+export function unitFiles(options: UnitOptions): [name: string, text: string][] {
+  return [
+    [unitNames[0], unitText(options)],
+    [unitNames[1], gatewaySocketText(options.user)],
+    [unitNames[2], gatewayUnitText(quoted(options.program), sandbox)],
+  ];
+}
+
+/** The service's unit. */
+export function unitText({ program, config, user, writable, drainMs }: UnitOptions): string {
+  return `# Made by \`andromeda service install\`. Yours to change by a drop-in: systemctl edit andromeda
+[Unit]
+Description=Andromeda, access to GPU clusters
+After=network-online.target andromeda-gateway.socket
+Wants=network-online.target andromeda-gateway.socket
+# What fails again and again is left alone after some minutes, for a person to see to.
+StartLimitIntervalSec=300
+StartLimitBurst=30
+
+[Service]
+Type=notify
+# It is systemd-notify that sends, a process beside the main one.
+NotifyAccess=all
+TimeoutStartSec=600
+# For the log only: what keeps the service from starting ends the service itself, with an exit status.
+ExecStartPre=-${quoted(program)} check --quiet --config ${quoted(config)}
+ExecStart=${quoted(program)} serve --config ${quoted(config)}
+# Waits until the service has its settings, or has refused them and goes on as it was.
+ExecReload=${quoted(program)} service reload --config ${quoted(config)}
+User=${user}
+# By way of it systemd starts the processes of the SSH gateway (andromeda-gateway@.service).
+Environment=ANDROMEDA_GATEWAY_LAUNCHER=${launcherSocket}
+Restart=on-failure
+RestartSec=5
+# A restart does not mend a configuration that is wrong, or a port that is taken.
+RestartPreventExitStatus=${Object.values(exitStatus).join(' ')}
+# Without a sign of life of event loop and database for so long, systemd kills and restarts it.
+WatchdogSec=90
+# The service ends its own processes when it stops. Those that hold SSH sessions outlive its crash, and a restart, of which another
+# signal tells it.
+KillMode=process
+RestartKillSignal=SIGUSR2
+OOMPolicy=continue
+TimeoutStopSec=${Math.ceil(drainMs / 1000) + 30}
+LimitNOFILE=65536
+# A core would hold keys.
+LimitCORE=0
+UMask=0077
+
+# The data directory, where the program unpacks its native code, and where a copy of the audit trail may go.
+StateDirectory=andromeda
+StateDirectoryMode=0711
+CacheDirectory=andromeda
+CacheDirectoryMode=0700
+LogsDirectory=andromeda
+LogsDirectoryMode=0750
+# Where the processes of the SSH gateway find the service. It stays through a restart; when the unit has stopped it is removed,
+# and then they end as well, also those that a service left behind that had to be killed.
+RuntimeDirectory=andromeda
+RuntimeDirectoryMode=0700
+RuntimeDirectoryPreserve=restart
+WorkingDirectory=${stateDirectory}
+${writable.map((path) => `ReadWritePaths=${quoted(path)}\n`).join('')}
+${sandbox}
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** The configuration file at first: everything on loopback. */
+export const firstConfig = `# Andromeda's configuration. A key that is left out has its default.
+dataDir: ${stateDirectory}
+
+# Where the two APIs listen, and what people call them by. Off loopback they need
+# \`tls: { cert: …, key: … }\`, or \`behindProxy: true\` where a proxy in front does TLS.
+platform: { listen: "127.0.0.1:8080", url: "http://127.0.0.1:8080" }
+business: { listen: "127.0.0.1:8081", url: "http://127.0.0.1:8081" }
+
+# The SSH address: where it listens, and the name and port that people log in to.
+gateway: { listen: "127.0.0.1:2222", hostname: "127.0.0.1", port: 2222 }
+
+identity:
+  # issuer: "https://login.example.org"      # left out: the built-in sign-in, below
+  embedded: { listen: "127.0.0.1:8082", url: "http://127.0.0.1:8082" }
+`;
+
+/** A path as systemd.syntax(7) and systemd.unit(5) read it. */
+function quoted(path: string): string {
+  const plain = path.replaceAll('%', '%%').replaceAll('$', '$$$$');
+  return /^[\w./%$@+-]+$/.test(plain) ? plain : `"${plain.replace(/[\\"]/g, '\\$&')}"`;
+}

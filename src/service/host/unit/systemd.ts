@@ -1,0 +1,49 @@
+/** The service as systemd has it, for commands that root types. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { DomainError } from '../../../domain/error.ts';
+import type { InstalledService } from './service.ts';
+import { unitDirectory } from './service-unit.ts';
+
+export const unit = 'andromeda.service';
+/** The unit has its own limits for a start and a stop, which are shorter by default. */
+const limitMs = 1_800_000;
+
+/** Throws `invalid_state` where systemd has no service that `service install` made. */
+export function installedService(): InstalledService {
+  const [, program = '', config] =
+    /path=(.+?) ; argv\[\]=.+? serve --config (.+?) ;/.exec(show('ExecStart')) ?? [];
+  if (config === undefined || !existsSync(program))
+    throw refusal('systemd has no service of ours here. `andromeda service install` makes one.');
+  const file = show('FragmentPath');
+  if (file !== join(unitDirectory, unit))
+    throw refusal(
+      `${file} is of a package of the system. Upgrade the package, or install the one of before.`,
+    );
+  return { program, config, user: show('User') };
+}
+
+/** Whether it runs, or is tried to be started again and again. */
+export function isStarted(): boolean {
+  return ['active', 'activating', 'reloading'].includes(show('ActiveState'));
+}
+
+/** Does what it is asked, and waits for it. Throws `invalid_state` with what systemd said. */
+export function systemctl(...args: string[]): string {
+  const { status, stdout, stderr, error } = spawnSync('systemctl', args, {
+    encoding: 'utf8',
+    timeout: limitMs,
+  });
+  if (status === 0) return stdout.trim();
+  const [reason] = stderr.trim().split('\n');
+  throw refusal(`\`systemctl ${args.join(' ')}\` did not work: ${error?.message ?? reason}`);
+}
+
+function show(property: string): string {
+  return systemctl('show', '--property', property, '--value', unit);
+}
+
+function refusal(message: string): DomainError {
+  return new DomainError('invalid_state', message);
+}

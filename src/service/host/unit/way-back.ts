@@ -1,0 +1,45 @@
+/** What is done with the database on the way back to the version before, and what is said of it. */
+import { DomainError } from '../../../domain/error.ts';
+import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
+import type { BeforeNote } from './program-before.ts';
+import type { SchemaState } from './schema-process.ts';
+
+/** Whether the version before takes the database as it is, or the copy. Throws `invalid_state` where it can take neither. */
+export function wayBack({ version, schema }: BeforeNote, present: SchemaState): 'as it is' | 'copy' {
+  if (present.schema === schema) return 'as it is';
+  if (present.isShared) {
+    const { oldestServed } = present;
+    if (schema !== undefined && oldestServed !== undefined && oldestServed <= schema) return 'as it is';
+    throw refusal(
+      `The shared database has a schema that ${version} does not work with, and there is no copy of it here. To go back all the same, stop every server, restore a dump of before (pg_restore) into a new database, and install ${version} by hand. Nothing was changed.`,
+    );
+  }
+  if (present.written) return 'copy';
+  const copy =
+    schema === undefined ? 'there was no database before' : 'the copy of before is gone from before-upgrade/';
+  throw refusal(
+    `The database has a schema that ${version} does not work with, and ${copy}. Nothing was changed.`,
+  );
+}
+
+/** Throws `invalid_state` where people have done something that the copy does not have. */
+export function requireNothingDone({ done }: WrittenSince): void {
+  if (done > 0)
+    throw refusal(
+      'The audit trail has entries of what people did since the database was changed. `andromeda service rollback` goes back, and loses them.',
+    );
+}
+
+/** What is lost by the copy, said before it takes the database's place. */
+export function lossText({ madeAt, entries }: WrittenSince): string {
+  const rows = entries.map(({ operation, count }) => `  ${count} ${operation}\n`);
+  const trail =
+    rows.length === 0
+      ? 'The audit trail has nothing since; people who signed in since do so again.\n'
+      : `What was written since is lost, of the audit trail:\n\n${rows.join('')}\nRevoke again the keys, and remove again the people, that must not get in.\n`;
+  return `The upgrade changed the database's schema, so the copy of ${madeAt} takes its place. ${trail}`;
+}
+
+function refusal(message: string): DomainError {
+  return new DomainError('invalid_state', message);
+}

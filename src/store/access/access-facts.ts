@@ -1,0 +1,231 @@
+/**
+ * What the access decision rests on (`domain/access-decision.ts`), read in one statement: several are of several moments on
+ * PostgreSQL.
+ */
+import { sql } from 'kysely';
+import type { AccessFacts } from '../../domain/access/decision.ts';
+import {
+  type LoginMode,
+  loginModeOf,
+  loginNodesFor,
+  type WaitingHost,
+} from '../../domain/access/manifest.ts';
+import { heldUntil } from '../../domain/access/permission-end.ts';
+import { type KeptSlurmReport, waitingFor } from '../../domain/clusters/observation.ts';
+import { parseReport } from '../clusters/observations.ts';
+import type { Reader, Store } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+
+/** One person on one cluster: the facts of the decision, and what else `ssh-access` shows. */
+export interface PersonOnCluster {
+  organizationId: string;
+  facts: AccessFacts;
+  /** The shell that the person asked for. */
+  shell: string;
+  loginMode: LoginMode;
+  /** The newest access list and the one that Platform accepted; 0 where there is none. */
+  generation: number;
+  acceptedGeneration: number;
+  /** Hosts that have not confirmed what was last changed of this person. */
+  waiting: readonly WaitingHost[];
+  observed: {
+    at: string | undefined;
+    /** 0 when unknown. */
+    manifestGeneration: number;
+    keySetGeneration: number;
+    keyFingerprints: readonly string[];
+    /** Empty when unknown. */
+    shell: string;
+  };
+}
+
+/** A login name and a key, found to be of one person. */
+export interface Login {
+  userId: string;
+  keyId: string;
+}
+
+/** Whose login name and key these are; undefined unless that name is, or was, a member's and the key is, or was, theirs. */
+export async function findLogin(
+  db: Reader,
+  login: { clusterId: string; username: string; fingerprint: string },
+): Promise<Login | undefined> {
+  const [row] = await loginOf(db, login.clusterId, login.username, login.fingerprint);
+  return row;
+}
+
+const loginOf = prepared((db, clusterId: string, username: string, fingerprint: string) =>
+  db
+    .selectFrom('clusters as c')
+    .innerJoin('organization_usernames as n', 'n.org_id', 'c.organization_id')
+    .innerJoin('ssh_keys as k', 'k.user_id', 'n.user_id')
+    .select(['n.user_id as userId', 'k.id as keyId'])
+    .where('c.id', '=', clusterId)
+    .where('n.username', '=', username)
+    .where('k.fingerprint', '=', fingerprint),
+);
+
+/** A person on a cluster; undefined where there is no such cluster or person. */
+export async function findPersonOnCluster(
+  { read: db, observationAges, lapses }: Pick<Store, 'read' | 'observationAges' | 'lapses'>,
+  clusterId: string,
+  userId: string,
+): Promise<PersonOnCluster | undefined> {
+  const [row] = await personOf(db, clusterId, userId);
+  return row && personOn(clusterId, row, { observationAges, lapses });
+}
+
+function personOn(
+  clusterId: string,
+  row: Awaited<ReturnType<typeof personOf>>[number],
+  { observationAges, lapses }: Pick<Store, 'observationAges' | 'lapses'>,
+): PersonOnCluster {
+  const report =
+    row.report === null || row.scheduler !== 'sunk' ? undefined : parseReport<KeptSlurmReport>(row.report);
+  const keyFingerprints = JSON.parse(row.key_fingerprints ?? '[]') as string[];
+  const [activeKeys, lapsedKeys] = partition(pairsIn(row.keys), lapses.registeredAfter());
+  const role = row.role ?? 'member';
+  const granted = pairsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
+  const endedBy = lapses.endedBy();
+  const ended = granted.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= endedBy);
+  const held = granted.filter((one) => !ended.includes(one));
+  const nodes = report && row.username !== null ? loginNodesFor(report, row.username) : [];
+  return {
+    organizationId: row.organization_id,
+    facts: {
+      clusterState: row.state,
+      takesAccessList: row.scheduler === 'sunk',
+      username: row.username ?? undefined,
+      isMember:
+        row.membership_state === 'active' &&
+        row.user_state === 'active' &&
+        row.organization_state === 'active',
+      role,
+      permissions: held.map(({ key }) => key),
+      accessEndsAt: heldUntil(role, held).endOf('clusters.ssh'),
+      ended,
+      activeKeys,
+      lapsedKeys,
+      signInLapsed: row.signed_in_at <= lapses.signedInAfter(),
+      policy: lapses.policy,
+      isListed: row.uid !== null && row.listed_user_id !== null && row.withdrawn === 0,
+      confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
+      loginNodes: nodes.map(({ host, port, hostKey, up }) => ({ host, port, hostKey, up })),
+      observedMsAgo:
+        row.observed_at === null
+          ? undefined
+          : observationAges.msSince(
+              clusterId,
+              row.scheduler === 'sunk' ? 'slurm' : 'kubernetes',
+              row.observed_at,
+            ),
+      failure: row.failure,
+    },
+    shell: row.login_shell,
+    loginMode: report ? loginModeOf(report) : 'Shared',
+    generation: row.generation ?? 0,
+    acceptedGeneration: row.accepted_generation ?? 0,
+    waiting: waitingFor(row.listed_since ?? 0, report ?? {}),
+    observed: {
+      at: row.observed_at ?? undefined,
+      manifestGeneration: row.manifest_generation ?? 0,
+      keySetGeneration: row.ssh_key_set_generation ?? 0,
+      keyFingerprints,
+      shell: row.shell ?? '',
+    },
+  };
+}
+
+/** The fingerprints of the keys that were registered after a time, and those of the others. */
+function partition(keys: readonly [fingerprint: string, createdAt: string][], after: string) {
+  const good = keys.filter(([, createdAt]) => createdAt > after);
+  const others = keys.filter(([, createdAt]) => createdAt <= after);
+  return [good.map(([fingerprint]) => fingerprint), others.map(([fingerprint]) => fingerprint)] as const;
+}
+
+/** All rows in one text: keys, fingerprints and times have no blank and no comma. */
+const granted = sql<string | null>`(
+  select string_agg(h.permission || ' ' || coalesce(h.expires_at, ''), ',' order by h.permission)
+  from member_permissions h where h.org_id = c.organization_id and h.user_id = u.id)`;
+const keys = sql<string | null>`(
+  select string_agg(k.fingerprint || ' ' || k.created_at, ',' order by k.fingerprint)
+  from ssh_keys k where k.user_id = u.id and k.lifecycle_state = 'active')`;
+
+const personOf = prepared((db, clusterId: string, userId: string) =>
+  db
+    .selectFrom('clusters as c')
+    .innerJoin('organizations as g', 'g.id', 'c.organization_id')
+    .innerJoin('users as u', (join) => join.on('u.id', '=', userId))
+    .leftJoin('memberships as m', (join) =>
+      join.onRef('m.org_id', '=', 'c.organization_id').onRef('m.user_id', '=', 'u.id'),
+    )
+    .leftJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'c.organization_id').onRef('n.user_id', '=', 'u.id'),
+    )
+    .leftJoin('access_lists as w', 'w.cluster_id', 'c.id')
+    .leftJoin('access_list_users as p', (join) =>
+      join
+        .onRef('p.org_id', '=', 'c.organization_id')
+        .onRef('p.user_id', '=', 'u.id')
+        .on('p.until_version', 'is', null),
+    )
+    .leftJoin('observations as o', (join) =>
+      join
+        .onRef('o.cluster_id', '=', 'c.id')
+        // Where there is no Slurm side, how lately the other one was looked at is shown.
+        .on((on) =>
+          on.or([on('o.side', '=', 'slurm'), on('c.scheduler', 'is', null), on('c.scheduler', '!=', 'sunk')]),
+        ),
+    )
+    .leftJoin('observed_accounts as a', (join) =>
+      join.onRef('a.cluster_id', '=', 'c.id').onRef('a.user_id', '=', 'u.id'),
+    )
+    // The entry that the person had in the list version that the cluster has.
+    .leftJoin('access_list_users as l', (join) =>
+      join
+        .onRef('l.org_id', '=', 'c.organization_id')
+        .onRef('l.user_id', '=', 'u.id')
+        .onRef('l.since_version', '<=', 'o.list_version')
+        .on((on) =>
+          on.or([on('l.until_version', 'is', null), on('l.until_version', '>', on.ref('o.list_version'))]),
+        ),
+    )
+    .select([
+      'c.organization_id',
+      'c.state',
+      'c.scheduler',
+      'g.lifecycle_state as organization_state',
+      'u.lifecycle_state as user_state',
+      'u.login_shell',
+      (eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at').as('signed_in_at'),
+      'm.lifecycle_state as membership_state',
+      'm.role',
+      'n.username',
+      'n.uid',
+      'w.generation',
+      'w.accepted_generation',
+      'w.withdrawn',
+      'p.user_id as listed_user_id',
+      'p.since_version as listed_since',
+      'o.observed_at',
+      'o.manifest_generation',
+      'o.report',
+      'o.failure',
+      // What the cluster says of this person by name goes before what its list version says.
+      (eb) =>
+        eb.fn.coalesce('a.ssh_key_set_generation', 'l.ssh_key_set_generation').as('ssh_key_set_generation'),
+      (eb) => eb.fn.coalesce('a.key_fingerprints', 'l.key_fingerprints').as('key_fingerprints'),
+      (eb) => eb.fn.coalesce('a.login_state', 'l.desired_login_state').as('login_state'),
+      (eb) => eb.fn.coalesce('a.shell', 'l.shell').as('shell'),
+      granted.as('granted'),
+      keys.as('keys'),
+    ])
+    .where('c.id', '=', clusterId),
+);
+
+function pairsIn(text: string | null): [string, string][] {
+  return (text?.split(',') ?? []).map((pair) => {
+    const [first = '', second = ''] = pair.split(' ');
+    return [first, second];
+  });
+}

@@ -1,0 +1,248 @@
+/**
+ * The access lists of Slurm clusters: Business makes and raises them (`access-list-users.ts` says whom they name),
+ * Platform accepts them here, and what it accepted is the manifest that a driver applies. Both are read whole from the database
+ * whenever they are needed, and never kept (docs/decisions/0073-lists-are-read-whole.md).
+ */
+import type { Selectable } from 'kysely';
+import { type AccessList, type AccessListUser, isAccepted } from '../../domain/access/list.ts';
+import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { homeOf } from '../../domain/people/username.ts';
+import { findSchedulerState } from '../clusters/slurm-configurations.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { AccessListTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+
+/** A list's user as stored, with what was allocated once a list with them in it was accepted. */
+export interface StoredListUser extends AccessListUser {
+  uid: number | null;
+}
+
+/** The newest list of a cluster; undefined before the first. */
+export async function findAccessList(db: Reader, clusterId: string): Promise<AccessList | undefined> {
+  const [row] = await listOf(db, clusterId);
+  return row && accessListOf(row);
+}
+
+function accessListOf(row: Selectable<AccessListTable>): AccessList {
+  return {
+    clusterId: row.cluster_id,
+    generation: row.generation,
+    acceptedGeneration: row.accepted_generation,
+    desiredGeneration: row.desired_generation,
+    rejection: row.rejection,
+    isWithdrawn: row.withdrawn === 1,
+    updatedAt: row.updated_at,
+  };
+}
+
+const listOf = prepared((db, clusterId: string) =>
+  db.selectFrom('access_lists').selectAll().where('cluster_id', '=', clusterId),
+);
+
+/** The users of a cluster's newest list, by ID. */
+async function listAccessListUsers(db: Reader, clusterId: string): Promise<StoredListUser[]> {
+  const rows = await usersOf(db, clusterId);
+  return rows.map(({ key_fingerprints, ...row }) => ({
+    ...row,
+    keyFingerprints: JSON.parse(key_fingerprints) as string[],
+  }));
+}
+
+const usersOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('access_lists as l')
+    .innerJoin('clusters as c', 'c.id', 'l.cluster_id')
+    .innerJoin('access_list_users as u', 'u.org_id', 'c.organization_id')
+    .leftJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'u.org_id').onRef('n.user_id', '=', 'u.user_id'),
+    )
+    .select([
+      'u.user_id as userId',
+      'u.username',
+      'u.access_mode as accessMode',
+      'u.desired_login_state as desiredLoginState',
+      'u.ssh_key_set_generation as keySetGeneration',
+      'u.key_fingerprints',
+      'u.shell',
+      'n.uid',
+    ])
+    .where('l.cluster_id', '=', clusterId)
+    .where('l.withdrawn', '=', 0)
+    .where('u.until_version', 'is', null)
+    .orderBy('u.user_id'),
+);
+
+/** The newest list of a cluster with its users by ID, both of the same moment; undefined before the first. */
+export async function readAccessList(
+  store: Store,
+  clusterId: string,
+): Promise<{ list: AccessList; users: StoredListUser[] } | undefined> {
+  return store.readSnapshot(async (db) => {
+    const list = await findAccessList(db, clusterId);
+    return list && { list, users: await listAccessListUsers(db, clusterId) };
+  });
+}
+
+/** Makes the first list of a cluster, of whom its organization's lists name now. May run again. */
+export async function createAccessList(
+  store: Store,
+  cluster: Pick<Cluster, 'id' | 'organizationId' | 'desiredGeneration'>,
+): Promise<void> {
+  await store.write(async (tx) => {
+    await tx.db
+      .insertInto('organization_access_lists')
+      .values({ org_id: cluster.organizationId, version: 1 })
+      .onConflict((conflict) => conflict.column('org_id').doNothing())
+      .execute();
+    await tx.db
+      .insertInto('access_lists')
+      .values({
+        cluster_id: cluster.id,
+        generation: 1,
+        accepted_generation: 0,
+        desired_generation: cluster.desiredGeneration,
+        rejection: null,
+        withdrawn: 0,
+        updated_at: toTime(tx.now),
+      })
+      .onConflict((conflict) => conflict.column('cluster_id').doNothing())
+      .execute();
+  });
+}
+
+/** Keeps the version of the cluster's configuration that its list goes with, which is no change of the list. */
+export async function updateDesiredGeneration(
+  store: Store,
+  cluster: Pick<Cluster, 'id' | 'desiredGeneration'>,
+): Promise<void> {
+  await store.write(async ({ db }) => {
+    await db
+      .updateTable('access_lists')
+      .set({ desired_generation: cluster.desiredGeneration })
+      .where('cluster_id', '=', cluster.id)
+      .execute();
+  });
+}
+
+/**
+ * Accepts the newest lists of an organization's clusters: freezes the names on them, and gives each name without one
+ * a number (uid and gid alike) from a counter that never goes back.
+ */
+export async function acceptAccessLists(store: Store, organizationId: string): Promise<void> {
+  if (!(await isAnyPending(store.read, organizationId))) return;
+  await store.write(async (tx) => {
+    await allocate(tx, organizationId);
+    await tx.db
+      .updateTable('access_lists')
+      .set((eb) => ({ accepted_generation: eb.ref('generation') }))
+      .where('withdrawn', '=', 0)
+      .where('cluster_id', 'in', (eb) =>
+        eb.selectFrom('clusters').select('id').where('organization_id', '=', organizationId),
+      )
+      .execute();
+  });
+}
+
+/** Numbers that are kept free ahead of the counter: as many people as come until the service is started again. */
+const uidsAhead = 1000;
+
+/** Moves the counter of numbers up to `base`, and past those of `taken` that people would soon get. Never back. */
+export async function raiseNextUid(store: Store, base: number, taken: readonly number[]): Promise<void> {
+  await store.write(async (tx) => {
+    const counter = tx.db.selectFrom('counters').select('value').where('name', '=', 'uid');
+    const { value } = await counter.executeTakeFirstOrThrow();
+    let next = Math.max(value, base);
+    for (const id of taken.toSorted((a, b) => a - b)) if (id >= next && id < next + uidsAhead) next = id + 1;
+    if (next === value) return;
+    await tx.db.updateTable('counters').set({ value: next }).where('name', '=', 'uid').execute();
+  });
+}
+
+async function isAnyPending(db: Reader, organizationId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('clusters as c')
+    .innerJoin('access_lists as l', 'l.cluster_id', 'c.id')
+    .select('l.cluster_id')
+    .where('c.organization_id', '=', organizationId)
+    .where('l.withdrawn', '=', 0)
+    .whereRef('l.accepted_generation', '<', 'l.generation')
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Gives a number to the names on the list that have none. */
+async function allocate(tx: Tx, organizationId: string): Promise<void> {
+  const counter = await tx.db
+    .selectFrom('counters')
+    .select('value')
+    .where('name', '=', 'uid')
+    .executeTakeFirstOrThrow();
+  const { numUpdatedRows } = await tx.db
+    .updateTable('organization_usernames')
+    .from((from) =>
+      from
+        .selectFrom('organization_usernames as n')
+        .innerJoin('access_list_users as u', (join) =>
+          join.onRef('u.org_id', '=', 'n.org_id').onRef('u.user_id', '=', 'n.user_id'),
+        )
+        .where('n.org_id', '=', organizationId)
+        .where('n.uid', 'is', null)
+        .where('u.until_version', 'is', null)
+        .select((eb) => [
+          'n.id as name_id',
+          eb.fn
+            .agg<number>('row_number')
+            .over((over) => over.orderBy('n.id'))
+            .as('place'),
+        ])
+        .as('next'),
+    )
+    .whereRef('organization_usernames.id', '=', 'next.name_id')
+    .set((eb) => ({
+      uid: eb('next.place', '+', counter.value - 1),
+      lifecycle_state: 'frozen' as const,
+      frozen_at: toTime(tx.now),
+    }))
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows === 0n) return;
+  await tx.db
+    .updateTable('counters')
+    .set({ value: counter.value + Number(numUpdatedRows) })
+    .where('name', '=', 'uid')
+    .execute();
+}
+
+/** The accepted list as a driver applies it, all of one moment; undefined while the newest one is not accepted. */
+export async function findManifest(store: Store, clusterId: string): Promise<Manifest | undefined> {
+  return store.readSnapshot(async (db) => {
+    const list = await findAccessList(db, clusterId);
+    if (!list || !isAccepted(list)) return undefined;
+    const { version } = await db
+      .selectFrom('clusters as c')
+      .innerJoin('organization_access_lists as o', 'o.org_id', 'c.organization_id')
+      .select('o.version')
+      .where('c.id', '=', clusterId)
+      .executeTakeFirstOrThrow();
+    const users = await listAccessListUsers(db, clusterId);
+    // A name gets its number when a list with it is accepted.
+    if (users.some(({ uid }) => uid === null)) return undefined;
+    return {
+      clusterId,
+      generation: list.generation,
+      desiredGeneration: list.desiredGeneration,
+      ...(await findSchedulerState(db, clusterId)),
+      listVersion: version,
+      accounts: users.map(accountOf),
+    };
+  });
+}
+
+function accountOf({ uid, desiredLoginState: loginState, ...user }: StoredListUser): ManifestAccount {
+  const { userId, username, shell, keySetGeneration, keyFingerprints } = user;
+  const number = uid ?? 0;
+  const account = { userId, username, uid: number, gid: number, home: homeOf(username), shell };
+  return { ...account, loginState, keySetGeneration, keyFingerprints };
+}

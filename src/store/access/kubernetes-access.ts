@@ -1,0 +1,180 @@
+/** What people hold on a Kubernetes cluster at this moment: by permission in its organization, and by grant. */
+import { keysIncluding } from '../../domain/access/permission.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import type { KubernetesAccessFacts } from '../../domain/kubernetes/access-state.ts';
+import type { KubernetesAccess } from '../../domain/kubernetes/bindings.ts';
+import { findBound } from '../clusters/cluster-sides.ts';
+import type { Reader, Store } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+import { listEverGranted, liveGrants } from '../organizations/grants.ts';
+import { isLive, livePermissions } from '../organizations/memberships.ts';
+
+type Source = Pick<Store, 'read' | 'readSnapshot' | 'lapses'>;
+
+const keys = keysIncluding('clusters.kubernetes');
+
+/** With the subjects that people have at `issuer`, where one is given; without those whose access has lapsed. */
+export async function findKubernetesAccess(
+  { readSnapshot, lapses }: Source,
+  cluster: Pick<Cluster, 'id' | 'organizationId'>,
+  issuer: string | undefined,
+  now: number,
+): Promise<KubernetesAccess> {
+  return readSnapshot((db) => accessIn(db, lapses.signedInAfter(), { cluster, issuer, at: toTime(now) }));
+}
+
+interface Asked {
+  cluster: Pick<Cluster, 'id' | 'organizationId'>;
+  issuer?: string | undefined;
+  at: string;
+}
+
+/** `db` is a moment. */
+async function accessIn(
+  db: Reader,
+  signedInAfter: string,
+  { cluster, issuer, at }: Asked,
+): Promise<KubernetesAccess> {
+  const members = await listMembers(db, cluster.organizationId, signedInAfter, at);
+  const grants = await grantsOf(db, cluster.id, at, signedInAfter);
+  const subjects = issuer === undefined ? new Map<string, string[]>() : await subjectsAt(db, issuer);
+  const person = (row: { user_id: string; primary_email: string; preferred_username: string | null }) => ({
+    userId: row.user_id,
+    email: row.primary_email,
+    preferredUsername: row.preferred_username,
+    subjects: subjects.get(row.user_id) ?? [],
+  });
+  return {
+    members: members.map(({ role, permissions, ...row }) => ({ ...person(row), role, permissions })),
+    grants: grants.map(({ id, relation, scope, role_id: roleId, ...row }) => ({
+      ...person(row),
+      grantId: id,
+      relation,
+      scope,
+      roleId,
+    })),
+  };
+}
+
+/** What is known of one cluster at one moment, for as many people as are asked about. */
+export interface KubernetesLookup {
+  /** What one of them should have there, and what is known to be in force. */
+  of(userId: string): Promise<KubernetesAccessFacts>;
+}
+
+export async function findKubernetesLookup(
+  source: Source,
+  cluster: Pick<Cluster, 'id' | 'organizationId'>,
+  now: number,
+): Promise<KubernetesLookup> {
+  const { read: db, readSnapshot, lapses } = source;
+  const [{ members, grants }, known] = await readSnapshot(async (moment) => [
+    await accessIn(moment, lapses.signedInAfter(), { cluster, at: toTime(now) }),
+    await findBound(moment, cluster.id),
+  ]);
+  return {
+    async of(userId) {
+      const isTheirs = (one: { userId: string }) => one.userId === userId;
+      const access = { members: members.filter(isTheirs), grants: grants.filter(isTheirs) };
+      return { access, userId, ...known, everGranted: await listEverGranted(db, cluster.id, userId) };
+    },
+  };
+}
+
+/** The same for one person. */
+export async function findKubernetesAccessOf(
+  source: Source,
+  cluster: Pick<Cluster, 'id' | 'organizationId'>,
+  userId: string,
+  now: number,
+): Promise<KubernetesAccessFacts> {
+  return (await findKubernetesLookup(source, cluster, now)).of(userId);
+}
+
+/** When the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */
+export async function findNextExpiry(
+  db: Reader,
+  clusterId: string,
+  now: number,
+): Promise<number | undefined> {
+  const [row] = await expiriesOf(db, clusterId, toTime(now));
+  return row?.expires_at == null ? undefined : fromTime(row.expires_at);
+}
+
+const grantsOf = prepared((db, clusterId: string, at: string, signedInAfter: string) =>
+  grantsOn(db, clusterId, at)
+    .innerJoin('users as u', 'u.id', 'g.user_id')
+    .where('u.lifecycle_state', '=', 'active')
+    .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
+    .select(['g.id', 'g.user_id', 'u.primary_email', 'u.preferred_username'])
+    .select(['g.relation', 'g.scope', 'g.role_id'])
+    .orderBy('g.id'),
+);
+
+const expiriesOf = prepared((db, clusterId: string, at: string) =>
+  grantsOn(db, clusterId, at)
+    .select('g.expires_at')
+    .where('g.expires_at', 'is not', null)
+    .orderBy('g.expires_at')
+    .limit(1),
+);
+
+function grantsOn(db: Reader, clusterId: string, at: string) {
+  return liveGrants(db, at).where('g.resource_id', '=', clusterId);
+}
+
+/** The members who may use Kubernetes by role or by key. */
+async function listMembers(db: Reader, organizationId: string, signedInAfter: string, at: string) {
+  const members = await membersOf(db, organizationId, signedInAfter, at);
+  const granted = await permissionsIn(db, organizationId, at);
+  const permissions = Map.groupBy(granted, (row) => row.user_id);
+  return members.map((member) => ({
+    ...member,
+    permissions: (permissions.get(member.user_id) ?? []).map((row) => row.permission),
+  }));
+}
+
+const membersOf = prepared((db, organizationId: string, signedInAfter: string, at: string) =>
+  db
+    .selectFrom('memberships as m')
+    .innerJoin('users as u', 'u.id', 'm.user_id')
+    .select(['m.user_id', 'm.role', 'u.primary_email', 'u.preferred_username'])
+    .where('m.org_id', '=', organizationId)
+    .where('m.lifecycle_state', '=', 'active')
+    .where('u.lifecycle_state', '=', 'active')
+    .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
+    .where((eb) =>
+      eb.or([
+        eb('m.role', '!=', 'member'),
+        eb.exists(
+          eb
+            .selectFrom('member_permissions as p')
+            .select('p.user_id')
+            .where('p.org_id', '=', organizationId)
+            .whereRef('p.user_id', '=', 'm.user_id')
+            .where('p.permission', 'in', keys)
+            .where(isLive(at)),
+        ),
+      ]),
+    )
+    .orderBy('m.user_id'),
+);
+
+const permissionsIn = prepared((db, organizationId: string, at: string) =>
+  livePermissions(db, at)
+    .select(['p.user_id', 'p.permission'])
+    .where('p.org_id', '=', organizationId)
+    .where('p.permission', 'in', keys),
+);
+
+async function subjectsAt(db: Reader, issuer: string): Promise<Map<string, string[]>> {
+  const rows = await db
+    .selectFrom('identities')
+    .select(['user_id', 'subject'])
+    .where('issuer', '=', issuer)
+    .execute();
+  const subjects = new Map<string, string[]>();
+  for (const { user_id, subject } of rows) subjects.set(user_id, [...(subjects.get(user_id) ?? []), subject]);
+  return subjects;
+}

@@ -1,0 +1,223 @@
+/** The audit trail and its signed heads. Append-only: the database itself refuses to change or drop an entry. */
+import type { Selectable } from 'kysely';
+import { type AuditEntry, auditHash, type ChainedEntry, type Redaction } from '../../domain/audit/audit.ts';
+import type { AuditCheckpoint, SignedHead } from '../../domain/audit/head.ts';
+import type { AuditRecord } from '../../domain/audit/text.ts';
+import { isId, isUuid } from '../../domain/id.ts';
+import { shortText, storedTextsIn } from '../../domain/stored-text.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { AuditEntryTable } from '../engine/service-tables.ts';
+import { toTime } from '../engine/time.ts';
+
+/** Each head covers all that the ones before it cover, so the oldest can go. */
+const mostHeads = 1000;
+
+/** The newest head; undefined while there is none. */
+export async function findLastHead(db: Reader): Promise<SignedHead | undefined> {
+  return db.selectFrom('audit_heads').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst();
+}
+
+/** Where the trail begins; undefined while nothing of it was ever deleted. */
+export async function findCheckpoint(db: Reader): Promise<AuditCheckpoint | undefined> {
+  return db.selectFrom('audit_checkpoints').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst();
+}
+
+/** Heads behind an entry, oldest first. */
+export async function listHeads(db: Reader, page: { after: number; limit: number }): Promise<SignedHead[]> {
+  const heads = db.selectFrom('audit_heads').selectAll().where('seq', '>', page.after);
+  return heads.orderBy('seq').limit(page.limit).execute();
+}
+
+/** Keeps a head, in the place of one of the same entry (with another key), and drops the oldest beyond a thousand. */
+export async function addHead(store: Store, head: SignedHead): Promise<void> {
+  await store.write(async ({ db }) => {
+    await db.deleteFrom('audit_heads').where('seq', '=', head.seq).execute();
+    await db.insertInto('audit_heads').values(head).execute();
+    const newest = db
+      .selectFrom('audit_heads')
+      .select('seq')
+      .orderBy('seq', 'desc')
+      .offset(mostHeads)
+      .limit(1);
+    await db
+      .deleteFrom('audit_heads')
+      .where('seq', '<=', (eb) => eb.fn.coalesce(newest, eb.val(0)))
+      .execute();
+  });
+}
+
+/** How far a destination has got: the numbers of the last entry and of the last head that it has. */
+export interface AuditPosition {
+  entry: number;
+  /** Of that entry; '' where it is not known. */
+  hash: string;
+  head: number;
+}
+
+/** The position of a destination; the beginning for one that is new. */
+export async function findPosition(db: Reader, destination: string): Promise<AuditPosition> {
+  const row = await db
+    .selectFrom('audit_positions')
+    .select(['entry_seq', 'entry_hash', 'head_seq'])
+    .where('destination', '=', destination)
+    .executeTakeFirst();
+  return { entry: row?.entry_seq ?? 0, hash: row?.entry_hash ?? '', head: row?.head_seq ?? 0 };
+}
+
+/** Sets the position of a destination. It does not wait for the disk. */
+export async function setPosition(store: Store, destination: string, position: AuditPosition): Promise<void> {
+  const { entry, hash, head } = position;
+  const values = { entry_seq: entry, entry_hash: hash, head_seq: head };
+  await store.write(
+    async ({ db }) => {
+      await db
+        .insertInto('audit_positions')
+        .values({ destination, ...values })
+        .onConflict((conflict) => conflict.column('destination').doUpdateSet(values))
+        .execute();
+    },
+    { flush: false },
+  );
+}
+
+const longestTarget = 200;
+const longestText = 2000;
+
+/**
+ * Adds to the trail, in the transaction of what the entry tells of. Who asks can name things as they like, so that IDs
+ * which cannot be ours are left out, and long texts are cut. The hash is over each text as it is read back, or the chain
+ * would break. Returns its number.
+ */
+export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<number> {
+  const last = await readTrailEnd(tx);
+  const { organizationId, clusterId, subjectUserId } = entry;
+  const record: AuditRecord = storedTextsIn({
+    seq: (last?.seq ?? 0) + 1,
+    at: entry.at ?? toTime(tx.now),
+    actor_user_id: entry.actorUserId,
+    command_id: entry.commandId ?? null,
+    operation: entry.operation,
+    target: shortText(entry.target, longestTarget),
+    organization_id: organizationId && isId('org', organizationId) ? organizationId : null,
+    cluster_id: clusterId && isUuid(clusterId) ? clusterId : null,
+    subject_user_id: subjectUserId && isId('user', subjectUserId) ? subjectUserId : null,
+    reason: shortText(entry.reason, longestText),
+    source_address: shortText(entry.sourceAddress ?? '', longestTarget),
+    result: shortText(entry.result, longestTarget),
+    details: shortText(entry.details ?? '', longestText),
+  });
+  const hash = auditHash(last?.hash ?? '', record);
+  trailEnds.set(tx.db, Promise.resolve({ seq: record.seq, hash }));
+  await insertEntry(tx.db, { ...record, hash, redaction: null });
+  return record.seq;
+}
+
+/** By open transaction. No other transaction writes meanwhile, and a rollback of an entry rolls back all entries after it. */
+const trailEnds = new WeakMap<Tx['db'], Promise<TrailEnd>>();
+
+type TrailEnd = { seq: number; hash: string } | undefined;
+
+/** Reads the end of the trail, once in a transaction: ahead, with what is asked anyway, it costs no wait of its own. */
+export function readTrailEnd({ db }: Pick<Tx, 'db'>): Promise<TrailEnd> {
+  const known = trailEnds.get(db);
+  if (known) return known;
+  const end = lastEntry(db).then(([last]) => last);
+  trailEnds.set(db, end);
+  return end;
+}
+
+const lastEntry = prepared((db) =>
+  db.selectFrom('audit_entries').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1),
+);
+
+const insertEntry = prepared((db, entry: AuditEntryTable) => db.insertInto('audit_entries').values(entry));
+
+export interface AuditFilter {
+  /** Who did it, or to whom it was done. */
+  userId?: string | undefined;
+  clusterId?: string | undefined;
+  /** An operation, or with `*` at the end all that begin so. */
+  operation?: string | undefined;
+  /** RFC 3339 in UTC; `from` included, `to` not. */
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+/** An entry as it is shown: with the email of who did it. */
+export type AuditListing = ChainedEntry & { redaction: Redaction | null; actor_email: string };
+
+/** A row, its redaction read. */
+export function withRedaction<Row extends Pick<Selectable<AuditEntryTable>, 'redaction'>>(row: Row) {
+  const { redaction } = row;
+  return { ...row, redaction: redaction === null ? null : (JSON.parse(redaction) as Redaction) };
+}
+
+/** The hash of an entry; undefined where there is none of that number. */
+export async function findAuditHash(db: Reader, seq: number): Promise<string | undefined> {
+  const row = await db.selectFrom('audit_entries').select('hash').where('seq', '=', seq).executeTakeFirst();
+  return row?.hash;
+}
+
+/** The number of the last entry; 0 while there is none. */
+export async function findLastSeq(db: Reader): Promise<number> {
+  const [last] = await lastEntry(db);
+  return last?.seq ?? 0;
+}
+
+/** A page of the trail, beginning behind `after` in its order; 0: at its begin. Left out, the oldest come first. */
+export async function listAuditEntries(
+  db: Reader,
+  filter: AuditFilter,
+  { after, limit, order = 'oldest' }: { after: number; limit: number; order?: 'oldest' | 'newest' },
+): Promise<AuditListing[]> {
+  const isNewest = order === 'newest';
+  let query = db
+    .selectFrom('audit_entries as e')
+    .innerJoin('users as u', 'u.id', 'e.actor_user_id')
+    .selectAll('e')
+    .select('u.primary_email as actor_email');
+  if (after > 0 || !isNewest) query = query.where('e.seq', isNewest ? '<' : '>', after);
+  const { userId, clusterId, operation, from, to } = filter;
+  if (userId !== undefined) {
+    query = query.where((eb) =>
+      eb.or([eb('e.actor_user_id', '=', userId), eb('e.subject_user_id', '=', userId)]),
+    );
+  }
+  if (clusterId !== undefined) query = query.where('e.cluster_id', '=', clusterId);
+  if (operation?.endsWith('*')) {
+    const begin = operation.slice(0, -1);
+    query = query.where('e.operation', '>=', begin).where('e.operation', '<', `${begin}\uffff`);
+  } else if (operation !== undefined) query = query.where('e.operation', '=', operation);
+  if (from !== undefined) query = query.where('e.at', '>=', from);
+  if (to !== undefined) query = query.where('e.at', '<', to);
+  const rows = await query
+    .orderBy('e.seq', isNewest ? 'desc' : 'asc')
+    .limit(limit)
+    .execute();
+  return rows.map(withRedaction);
+}
+
+/** Logins of a person that the gateway refused, newest first. */
+export async function listRefusedLogins(
+  db: Reader,
+  userId: string,
+  limit: number,
+): Promise<
+  { at: string; clusterId: string | null; keyId: string; sourceAddress: string; message: string }[]
+> {
+  return db
+    .selectFrom('audit_entries')
+    .select([
+      'at',
+      'cluster_id as clusterId',
+      'target as keyId',
+      'source_address as sourceAddress',
+      'reason as message',
+    ])
+    .where('subject_user_id', '=', userId)
+    .where('operation', '=', 'ssh.login.refused')
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,295 @@
+/**
+ * Business writes. Each is one command: permission, idempotency, the change, its audit entry and its stored result
+ * in one transaction (contract, "Limits" and "Errors"). Two identical requests at the same instant make one change,
+ * because writes are serial and the second finds the first's result. Platform's replacements of a document need no key and are
+ * audited alike.
+ */
+import { createHash } from 'node:crypto';
+import type { AuditEntry } from '../../domain/audit/audit.ts';
+import { DomainError, type ErrorCode } from '../../domain/error.ts';
+import { newId } from '../../domain/id.ts';
+import type { Caller, CommandHeaders, CommandReply, Request, WriteHeaders } from '../../domain/operation.ts';
+import { cutText } from '../../domain/stored-text.ts';
+import { activeSpan, inSpan } from '../../lib/trace.ts';
+import type { Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { CommandTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+import { appendAuditEntry, readTrailEnd } from './audit.ts';
+
+/** What a change is made on, as the audit trail says it. */
+export type About = Pick<AuditEntry, 'target' | 'organizationId' | 'clusterId' | 'subjectUserId' | 'details'>;
+
+/** What the trail says of an attempt, besides what became of it. */
+interface Attempt {
+  operation: string;
+  headers: Pick<CommandHeaders, 'auditReason'>;
+  caller: Caller;
+  about: About;
+  now: number;
+}
+
+/** The entry of an attempt. */
+function entryOf({ operation, headers, caller, about, now }: Attempt, result: string): AuditEntry {
+  return {
+    ...about,
+    at: toTime(now),
+    actorUserId: caller.userId,
+    operation,
+    reason: headers.auditReason,
+    sourceAddress: caller.sourceAddress,
+    result,
+  };
+}
+
+/** Refusals that say something of what a person tried; the others are faults of ours. */
+const audited: ReadonlySet<ErrorCode> = new Set([
+  'invalid_request',
+  'forbidden',
+  'not_found',
+  'invalid_state',
+  'idempotency_mismatch',
+  'precondition_failed',
+]);
+
+/** Each server counts for itself, by design: the bound is against a flood, and a second server at most doubles it. */
+const refusals = new WeakMap<Store, Map<string, Recent>>();
+/** A trail that anyone signed in could fill by asking again and again would be no help to anyone. */
+const mostRefusals = 60;
+const refusalWindowMs = 60_000;
+const mostKinds = 20;
+
+/** A person's refusals within a minute: how many have an entry, and what the others were. */
+interface Recent {
+  count: number;
+  since: number;
+  further: Map<string, number>;
+}
+
+/**
+ * Writes down that an attempt was refused. Each has its entry, up to a bound a person and minute; what comes on top is
+ * summed up in one more. Never throws.
+ */
+async function recordRefusal(store: Store, attempt: Attempt, error: unknown): Promise<void> {
+  if (!(error instanceof DomainError) || !audited.has(error.code)) return;
+  const people = refusals.get(store) ?? new Map<string, Recent>();
+  refusals.set(store, people);
+  const { userId } = attempt.caller;
+  let recent = people.get(userId);
+  if (recent && attempt.now - recent.since >= refusalWindowMs) {
+    await sumUp(store, attempt, recent);
+    recent = undefined;
+  }
+  recent ??= { count: 0, since: attempt.now, further: new Map() };
+  people.set(userId, recent);
+  recent.count += 1;
+  const result = `refused: ${error.code}`;
+  if (recent.count <= mostRefusals) {
+    await append(store, { ...entryOf(attempt, result), details: error.message });
+    return;
+  }
+  const { further } = recent;
+  if (further.size === 0) setTimeout(() => void sumUp(store, attempt, recent), refusalWindowMs).unref();
+  const kind = `${attempt.operation} on ${cutText(attempt.about.target, 80)}`;
+  const known = further.size < mostKinds || further.has(kind) ? kind : 'others';
+  further.set(known, (further.get(known) ?? 0) + 1);
+}
+
+/** One entry for what had none of its own; nothing when there was nothing, or it was summed up before. */
+async function sumUp(store: Store, attempt: Attempt, { further }: Recent): Promise<void> {
+  if (further.size === 0) return;
+  const details = [...further].map(([kind, count]) => `${count} × ${kind}`).join('; ');
+  further.clear();
+  await append(store, {
+    at: toTime(attempt.now),
+    actorUserId: attempt.caller.userId,
+    operation: 'furtherRefusals',
+    target: attempt.caller.userId,
+    reason: '',
+    sourceAddress: attempt.caller.sourceAddress,
+    result: 'refused',
+    details,
+  });
+}
+
+/** The refusal stands whether or not it can be written down. */
+async function append(store: Store, entry: AuditEntry): Promise<void> {
+  await store.write((tx) => appendAuditEntry(tx, entry)).catch(() => {});
+}
+
+/** A Business write: what it is, who may do it, and the change. */
+export interface Command<T, Found = void> {
+  operation: string;
+  /** Path parameters and body, in a settled order: a replay has the same. */
+  meaning: readonly unknown[];
+  /** What it is aimed at, as far as the request tells. */
+  about: About;
+  /** Throws if the caller may not do this; called again on every replay. */
+  authorize?(tx: Tx, caller: Caller): Promise<void>;
+  /** What `apply` has to know: asked with the questions that come before it, it is no wait of its own for all other writes. */
+  read?(tx: Tx): Promise<Found>;
+  /** Makes the change; `about` is what only now is known of what it was made on. */
+  apply(tx: Tx, commandId: string, found: Found): Promise<{ result: T; about?: LateAbout }>;
+}
+
+/** What is known of a change once it was made; a `reason` takes the place of the one that was given. */
+export type LateAbout = Partial<About & { reason: string }>;
+
+/** Who asks, with which headers, and when (milliseconds since 1970). */
+export type CommandRequest = Pick<Request, 'caller' | 'command' | 'now'>;
+
+/**
+ * Runs a command once, or answers with what it did the first time. A refused command changes nothing, and leaves its
+ * entry in the audit trail. Throws `idempotency_mismatch` when the caller used the key for something else.
+ */
+export async function runCommand<T, Found = void>(
+  store: Store,
+  request: CommandRequest,
+  command: Command<T, Found>,
+): Promise<CommandReply<T>> {
+  const { caller, now } = request;
+  const { operation, about } = command;
+  const attempt = { operation, headers: request.command, caller, about, now };
+  try {
+    const about = { 'andromeda.operation': operation };
+    return await inSpan('command', about, async () => {
+      const reply = await run(store, attempt, request.command.idempotencyKey, command);
+      noteCommand(reply.commandId);
+      return reply;
+    });
+  } catch (error) {
+    await recordRefusal(store, attempt, error);
+    throw error;
+  }
+}
+
+/** What follows from it, in other parts of its trace, names it as well. */
+function noteCommand(commandId: string): void {
+  const span = activeSpan();
+  if (!span) return;
+  span.set({ 'andromeda.command_id': commandId });
+  span.shared.commandId = commandId;
+}
+
+async function run<T, Found>(
+  store: Store,
+  attempt: Attempt,
+  idempotencyKey: string,
+  { operation, meaning, authorize, read, apply }: Command<T, Found>,
+): Promise<CommandReply<T>> {
+  const { caller, now } = attempt;
+  const requestHash = createHash('sha256').update(JSON.stringify(meaning)).digest('hex');
+  return store.write(async (opened) => {
+    // One time for all of a command: the one at which it was asked for.
+    const tx = { ...opened, now };
+    const [[earlier], found] = await Promise.all([
+      commandOf(tx.db, caller.userId, idempotencyKey),
+      read?.(tx),
+      authorize?.(tx, caller),
+      readTrailEnd(tx),
+    ]);
+    if (earlier) {
+      if (earlier.operation !== operation || earlier.request_hash !== requestHash) {
+        throw new DomainError(
+          'idempotency_mismatch',
+          'This Idempotency-Key was used before for a different request. Use a new key for a new request.',
+        );
+      }
+      return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
+    }
+    const commandId = newId('command', now);
+    const { result, about } = await apply(tx, commandId, found as Found);
+    await insertCommand(tx.db, {
+      id: commandId,
+      actor_user_id: caller.userId,
+      idempotency_key: idempotencyKey,
+      operation,
+      request_hash: requestHash,
+      result: JSON.stringify(result),
+      created_at: toTime(now),
+    });
+    await appendAuditEntry(tx, { ...entryOf(attempt, 'done'), ...about, commandId });
+    return { commandId, replayed: false, result };
+  });
+}
+
+const commandOf = prepared((db, userId: string, idempotencyKey: string) =>
+  db
+    .selectFrom('commands')
+    .select(['id', 'operation', 'request_hash', 'result'])
+    .where('actor_user_id', '=', userId)
+    .where('idempotency_key', '=', idempotencyKey),
+);
+
+const insertCommand = prepared((db, command: CommandTable) => db.insertInto('commands').values(command));
+
+/** A replacement as it was asked for. */
+interface ReplacementRequest {
+  operation: string;
+  caller: Caller;
+  about: About;
+  /** Left out: as if none of them was sent. */
+  headers?: Pick<WriteHeaders, 'idempotencyKey' | 'auditReason'>;
+  /** Path parameters and body: what is sent again under the same key has the same. */
+  meaning?: readonly unknown[];
+  now: number;
+}
+
+type Apply<T> = (tx: Tx) => Promise<{ result: T; changed: readonly string[] }>;
+
+/**
+ * Runs a replacement in one transaction. `authorize` throws if the caller may not make it. `apply` says in `changed` what it
+ * changed, for people; nothing where the document stands as it did, and then there is nothing to record. With an idempotency
+ * key it is done once, and what `apply` returned is kept as the result.
+ */
+export async function runReplacement<T>(
+  store: Store,
+  request: ReplacementRequest,
+  { authorize, apply }: { authorize(tx: Tx): Promise<void>; apply: Apply<T> },
+): Promise<T> {
+  const { operation, caller, about, meaning = [], now, headers } = request;
+  const { idempotencyKey, auditReason = '' } = headers ?? {};
+  if (idempotencyKey !== undefined) {
+    const command = { idempotencyKey, auditReason };
+    const done = await runCommand<T>(
+      store,
+      { caller, command, now },
+      {
+        operation,
+        meaning,
+        about,
+        authorize,
+        async apply(tx) {
+          const { result, changed } = await apply(tx);
+          return { result, about: { details: detailsOf(changed) } };
+        },
+      },
+    );
+    return done.result;
+  }
+  try {
+    return await store.write(async (tx) => {
+      await authorize(tx);
+      const { result, changed } = await apply(tx);
+      if (changed.length > 0) {
+        await appendAuditEntry(tx, {
+          ...about,
+          actorUserId: caller.userId,
+          operation,
+          reason: auditReason,
+          sourceAddress: caller.sourceAddress,
+          result: 'done',
+          details: detailsOf(changed),
+        });
+      }
+      return result;
+    });
+  } catch (error) {
+    await recordRefusal(store, { ...request, headers: { auditReason } }, error);
+    throw error;
+  }
+}
+
+function detailsOf(changed: readonly string[]): string {
+  return changed.length === 0 ? 'Nothing changed' : `Changed: ${changed.join(', ')}`;
+}

@@ -1,0 +1,290 @@
+/**
+ * SSH sessions in the audit trail, as the gateway reports them, and those that are open, of all servers of the database: who has
+ * which, what is to be closed by whom, and what became of those whose server is gone.
+ */
+import type { SshSession } from '../../domain/access/ssh-session.ts';
+import type { SessionEntry } from '../../domain/audit/audit.ts';
+import type { AuditRecord } from '../../domain/audit/text.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { toTime } from '../engine/time.ts';
+import { appendAuditEntry } from './audit.ts';
+import { addPastSession, deletePastSession } from './past-sessions.ts';
+
+/** Rows of one transaction: few enough to take a millisecond or two. */
+const partSize = 50;
+/** What another server presumed of a session is kept for so long, should that one come back after all. */
+const presumedMs = 86_400_000;
+
+/** Those of the other servers, as they were when they opened. */
+export async function listSessionsElsewhere(db: Reader, serverId: string): Promise<SshSession[]> {
+  const rows = await db
+    .selectFrom('open_sessions')
+    .select('entry')
+    .where('server_id', '!=', serverId)
+    .where('presumed_seq', 'is', null)
+    .execute();
+  return rows.flatMap(({ entry }) => (JSON.parse(entry) as Opened).session ?? []);
+}
+
+/** A session that is to be closed, and the word to the person. */
+export interface Closing {
+  id: string;
+  text: string;
+}
+
+/** Has the server that has the session close it, where that is another one. */
+export async function requestClosing(tx: Tx, { id, text }: Closing): Promise<void> {
+  await tx.db.updateTable('open_sessions').set({ closing: text }).where('id', '=', id).execute();
+  tx.changed({ kind: 'closing', sessionId: id });
+}
+
+/** The sessions of a server that are to be closed. */
+export async function listClosings(db: Reader, serverId: string): Promise<Closing[]> {
+  const rows = await db
+    .selectFrom('open_sessions')
+    .select(['id', 'closing'])
+    .where('server_id', '=', serverId)
+    .where('closing', 'is not', null)
+    .execute();
+  return rows.map(({ id, closing }) => ({ id, text: closing ?? '' }));
+}
+
+/** The servers that have sessions in the record. */
+export async function listServersWithSessions(db: Reader): Promise<string[]> {
+  const rows = await db
+    .selectFrom('open_sessions')
+    .select('server_id')
+    .distinct()
+    .where('presumed_seq', 'is', null)
+    .execute();
+  return rows.flatMap(({ server_id: id }) => id ?? []);
+}
+
+/**
+ * Closes in the trail the sessions of a server that is gone. Where it comes back with them, `reopenSessions` takes that
+ * back, and what it says of their end goes before this. Returns how many there were.
+ */
+export async function presumeSessionsClosed(store: Store, serverId: string, reason: string): Promise<number> {
+  for (let closed = 0; ; ) {
+    const part = await store.write(async (tx) => {
+      const at = toTime(tx.now);
+      const rows = await tx.db
+        .selectFrom('open_sessions')
+        .select(['id', 'entry'])
+        .where('server_id', '=', serverId)
+        .where('presumed_seq', 'is', null)
+        .limit(partSize)
+        .execute();
+      for (const { id, entry: opening } of rows) {
+        const entry = endOf(opening, at, reason);
+        const { seq, organizationId } = await appendEntry(tx, entry);
+        await addPastSession(tx, { seq, entry, organizationId });
+        if (entry.subjectUserId) tx.changed({ kind: 'sessions', userId: entry.subjectUserId });
+        await tx.db
+          .updateTable('open_sessions')
+          .set({ presumed_seq: seq, presumed_at: at })
+          .where('id', '=', id)
+          .execute();
+      }
+      return rows.length;
+    });
+    closed += part;
+    if (part < partSize) return closed;
+  }
+}
+
+/** Takes back that sessions of this server were presumed to be closed: those that it still has. Returns how many. */
+export async function reopenSessions(store: Store, open: ReadonlySet<string>): Promise<number> {
+  const { id: serverId } = store.server;
+  const presumed = (db: Reader) =>
+    db
+      .selectFrom('open_sessions')
+      .select(['id', 'entry', 'presumed_seq'])
+      .where('server_id', '=', serverId)
+      .where('presumed_seq', 'is not', null);
+  const rows = await presumed(store.read).execute();
+  if (!rows.some(({ id }) => open.has(id))) return 0;
+  return store.write(async (tx) => {
+    const back = (await presumed(tx.db).execute()).filter(({ id }) => open.has(id));
+    for (const { id, entry, presumed_seq: seq } of back) {
+      const { details, ...closed } = endOf(entry, toTime(tx.now), 'its server is back and has it');
+      await appendEntry(tx, { ...closed, operation: 'ssh.session.opened' });
+      if (closed.subjectUserId) tx.changed({ kind: 'sessions', userId: closed.subjectUserId });
+      if (seq !== null) await deletePastSession(tx, seq);
+      await tx.db
+        .updateTable('open_sessions')
+        .set({ presumed_seq: null, presumed_at: null })
+        .where('id', '=', id)
+        .execute();
+    }
+    return back.length;
+  });
+}
+
+/** Forgets what was presumed long ago. */
+export async function forgetPresumed(store: Store, now: number): Promise<void> {
+  const old = toTime(now - presumedMs);
+  const found = await store.read
+    .selectFrom('open_sessions')
+    .select('id')
+    .where('presumed_at', '<', old)
+    .limit(partSize)
+    .execute();
+  if (found.length === 0) return;
+  const ids = found.map(({ id }) => id);
+  await store.write(({ db }) => db.deleteFrom('open_sessions').where('id', 'in', ids).execute(), {
+    flush: false,
+  });
+}
+
+/** What is kept of an entry while its session is open, as JSON. */
+type Opened = Pick<
+  AuditRecord,
+  'at' | 'actor_user_id' | 'target' | 'subject_user_id' | 'source_address' | 'details'
+> & {
+  cluster_id: string;
+  /** Left out by versions that kept no columns. */
+  session?: SshSession;
+};
+
+/**
+ * Adds entries to the trail, all or none, each with the organization of its cluster. It does not wait for the disk,
+ * which would hold up everyone's keystrokes: a crash takes nothing back, and a power cut only the last few.
+ */
+export async function appendSessionEntries(store: Store, entries: readonly SessionEntry[]): Promise<void> {
+  await store.write(
+    async (tx) => {
+      for (const entry of entries) await append(tx, entry);
+    },
+    { flush: false },
+  );
+}
+
+/**
+ * Closes in the trail, at `at` (RFC 3339), what was open when the service was cut off, but for the sessions that are
+ * `spared`, by ID, which are this server's from now on; returns how many. To be called before there are new ones. `before`:
+ * what this server was called then, where others have sessions too.
+ */
+export async function closeLostSessions(
+  store: Store,
+  at: string,
+  { spared, before }: { spared: ReadonlySet<string>; before?: readonly string[] | undefined },
+): Promise<number> {
+  return store.write(async (tx) => {
+    const open = await tx.db
+      .selectFrom('open_sessions')
+      .select(['id', 'entry', 'server_id', 'presumed_seq'])
+      .orderBy('id')
+      .execute();
+    const isOwn = (id: string | null) => !before || id === null || before.includes(id);
+    const lost = open.filter(
+      (row) => row.presumed_seq === null && isOwn(row.server_id) && !spared.has(row.id),
+    );
+    for (const { entry } of lost) await append(tx, endOf(entry, at, 'the service was cut off'));
+    for (const { id } of open.filter((row) => spared.has(row.id)))
+      await tx.db
+        .updateTable('open_sessions')
+        .set({ server_id: tx.server.id })
+        .where('id', '=', id)
+        .execute();
+    return lost.length;
+  });
+}
+
+/** The closing entry of a session of which only the opening one is known. */
+function endOf(opening: string, at: string, reason: string): SessionEntry {
+  const opened = JSON.parse(opening) as Opened;
+  return {
+    at,
+    actorUserId: opened.actor_user_id,
+    operation: 'ssh.session.closed',
+    target: opened.target,
+    clusterId: opened.cluster_id,
+    subjectUserId: opened.subject_user_id,
+    reason,
+    sourceAddress: opened.source_address,
+    result: 'done',
+    details: `${opened.details}; opened ${opened.at}, ended before ${at}`,
+    ...(opened.session && { session: opened.session }),
+  };
+}
+
+/** How many sessions are open on a cluster, as far as the trail knows. */
+export async function countOpenSessions(db: Reader, clusterId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('open_sessions')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('entry', 'like', `%"cluster_id":"${clusterId}"%`)
+    .where('presumed_seq', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** Keys (`sessionEntryKey`) of the last `most` entries of the trail that tell of sessions. */
+export async function listSessionEntryKeys(store: Store, most: number): Promise<Set<string>> {
+  const last = await store.read
+    .selectFrom('audit_entries')
+    .select(['operation', 'target', 'at'])
+    .where('operation', 'like', 'ssh.%')
+    .orderBy('seq', 'desc')
+    .limit(most)
+    .execute();
+  return new Set(last.map(sessionEntryKey));
+}
+
+/** What tells an entry about a session from every other. */
+export function sessionEntryKey({
+  operation,
+  target,
+  at,
+}: Pick<SessionEntry, 'operation' | 'target' | 'at'>) {
+  return JSON.stringify([operation, target, at]);
+}
+
+async function append(tx: Tx, entry: SessionEntry): Promise<void> {
+  const { organizationId, seq } = await appendEntry(tx, entry);
+  if (!entry.operation.startsWith('ssh.session.')) return;
+  if (entry.subjectUserId) tx.changed({ kind: 'sessions', userId: entry.subjectUserId });
+  if (entry.operation === 'ssh.session.opened') {
+    const opened: Opened = {
+      at: entry.at,
+      actor_user_id: entry.actorUserId,
+      target: entry.target,
+      cluster_id: entry.clusterId,
+      subject_user_id: entry.subjectUserId ?? null,
+      source_address: entry.sourceAddress ?? '',
+      details: entry.details ?? '',
+      ...(entry.session && { session: entry.session }),
+    };
+    const row = { id: entry.target, entry: JSON.stringify(opened), server_id: tx.server.id };
+    // One entry too many must not keep all that follow from being written.
+    await tx.db
+      .insertInto('open_sessions')
+      .values(row)
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .execute();
+  } else {
+    await addPastSession(tx, { seq, entry, organizationId });
+    const [row] = await tx.db
+      .deleteFrom('open_sessions')
+      .where('id', '=', entry.target)
+      .returning('presumed_seq')
+      .execute();
+    // What its own server says goes before what another one presumed.
+    if (row && row.presumed_seq !== null) await deletePastSession(tx, row.presumed_seq);
+  }
+}
+
+/** The entry in the trail, with the organization of its cluster. */
+async function appendEntry(
+  tx: Tx,
+  entry: SessionEntry,
+): Promise<{ seq: number; organizationId: string | undefined }> {
+  const cluster = await tx.db
+    .selectFrom('clusters')
+    .select('organization_id')
+    .where('id', '=', entry.clusterId)
+    .executeTakeFirst();
+  const organizationId = cluster?.organization_id;
+  return { seq: await appendAuditEntry(tx, { ...entry, organizationId }), organizationId };
+}

@@ -1,0 +1,187 @@
+/**
+ * SSH sessions that are over: what the audit trail says of each in a sentence, in columns. They go when retention replaces
+ * or deletes that entry, and with the erasure of their person, which takes that person's names out of others' as well.
+ */
+import type { Selectable } from 'kysely';
+import type { PastSession } from '../../domain/access/ssh-session.ts';
+import type { SessionEntry } from '../../domain/audit/audit.ts';
+import { eraseFromJson, eraseFromText, type PersonNames } from '../../domain/people/erasure.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { PastSessionTable } from '../engine/service-tables.ts';
+import { toTime } from '../engine/time.ts';
+
+/** Rows of one transaction: few enough to take a millisecond or two. */
+const partSize = 50;
+
+/** Keeps a session whose closing entry is `entry`, with the number `seq`. */
+export async function addPastSession(
+  tx: Tx,
+  about: { seq: number; entry: SessionEntry; organizationId: string | undefined },
+): Promise<void> {
+  const { seq, entry, organizationId } = about;
+  const { session, uses, at, reason } = entry;
+  if (!session) return;
+  await insertSession(tx.db, {
+    seq,
+    id: session.id,
+    cluster_id: session.clusterId,
+    organization_id: organizationId ?? null,
+    user_id: session.userId,
+    username: session.username,
+    key_id: session.keyId,
+    fingerprint: session.fingerprint,
+    remote_address: session.remoteAddress,
+    login_node: session.loginNode,
+    opened_at: session.openedAt,
+    closed_at: at,
+    end_reason: reason,
+    bytes_up: uses ? session.bytesUp : null,
+    bytes_down: uses ? session.bytesDown : null,
+    shells: uses?.shells ?? null,
+    file_transfers: uses?.files ?? null,
+    command_count: uses?.commandCount ?? null,
+    commands: JSON.stringify(uses?.commands ?? []),
+    forward_count: uses?.forwardCount ?? null,
+    forwards: JSON.stringify(uses?.forwards ?? []),
+  });
+}
+
+/** Takes back that a session was over. */
+export async function deletePastSession({ db }: Tx, seq: number): Promise<void> {
+  await db.deleteFrom('ssh_sessions').where('seq', '=', seq).execute();
+}
+
+const insertSession = prepared((db, row: PastSessionTable) => db.insertInto('ssh_sessions').values(row));
+
+export interface PastSessionFilter {
+  userId?: string | undefined;
+  clusterId?: string | undefined;
+  /** Where people came from, exactly. */
+  address?: string | undefined;
+  /** A fingerprint, or the ID of a key. */
+  key?: string | undefined;
+  /** RFC 3339 in UTC: sessions that were open at some time between these. */
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+/** A page, the last that ended first, beginning below `before` where that is given. */
+export async function listPastSessions(
+  db: Reader,
+  filter: PastSessionFilter,
+  { before, limit }: { before?: number | undefined; limit: number },
+): Promise<PastSession[]> {
+  const { userId, clusterId, address, key, from, to } = filter;
+  let query = db.selectFrom('ssh_sessions').selectAll();
+  if (before !== undefined) query = query.where('seq', '<', before);
+  if (userId !== undefined) query = query.where('user_id', '=', userId);
+  if (clusterId !== undefined) query = query.where('cluster_id', '=', clusterId);
+  if (address !== undefined) query = query.where('remote_address', '=', address);
+  if (key !== undefined) query = query.where(key.startsWith('SHA256:') ? 'fingerprint' : 'key_id', '=', key);
+  if (from !== undefined) query = query.where('closed_at', '>=', from);
+  if (to !== undefined) query = query.where('opened_at', '<', to);
+  return (await query.orderBy('seq', 'desc').limit(limit).execute()).map(sessionOf);
+}
+
+function sessionOf(row: Selectable<PastSessionTable>): PastSession {
+  const { bytes_up: bytesUp, bytes_down: bytesDown } = row;
+  return {
+    seq: row.seq,
+    id: row.id,
+    clusterId: row.cluster_id,
+    userId: row.user_id,
+    username: row.username,
+    keyId: row.key_id,
+    fingerprint: row.fingerprint,
+    remoteAddress: row.remote_address,
+    loginNode: row.login_node,
+    openedAt: row.opened_at,
+    closedAt: row.closed_at,
+    reason: row.end_reason,
+    known:
+      bytesUp === null || bytesDown === null
+        ? undefined
+        : {
+            bytesUp,
+            bytesDown,
+            shells: row.shells ?? 0,
+            files: row.file_transfers ?? 0,
+            commandCount: row.command_count ?? 0,
+            commands: JSON.parse(row.commands) as string[],
+            forwardCount: row.forward_count ?? 0,
+            forwards: JSON.parse(row.forwards) as string[],
+          },
+  };
+}
+
+/** Forgets sessions that ended before a time (ms since 1970), at most a part of them; whether there may be more. */
+export async function deleteOldSessions(store: Store, before: number): Promise<boolean> {
+  const oldest = await store.read
+    .selectFrom('ssh_sessions')
+    .select(['seq', 'closed_at'])
+    .orderBy('seq')
+    .limit(partSize)
+    .execute();
+  const old = oldest.filter(({ closed_at: at }) => at < toTime(before)).map(({ seq }) => seq);
+  return deleteSessions(store, old);
+}
+
+/** Forgets sessions of a person, at most a part of them; whether there may be more. */
+export async function deleteSessionsOf(store: Store, userId: string): Promise<boolean> {
+  const rows = await store.read
+    .selectFrom('ssh_sessions')
+    .select('seq')
+    .where('user_id', '=', userId)
+    .limit(partSize)
+    .execute();
+  return deleteSessions(
+    store,
+    rows.map(({ seq }) => seq),
+  );
+}
+
+/**
+ * Takes a person out of a part of others' sessions: what was typed there, and why an operator ended it. Returns the last one
+ * looked at; undefined at the end.
+ */
+export async function eraseFromSessions(
+  store: Store,
+  names: PersonNames,
+  after: number,
+): Promise<number | undefined> {
+  const rows = await store.read
+    .selectFrom('ssh_sessions')
+    .select(['seq', 'end_reason', 'commands', 'forwards'])
+    .where('seq', '>', after)
+    .orderBy('seq')
+    .limit(partSize)
+    .execute();
+  const changes = rows.flatMap((row) => {
+    const texts = {
+      end_reason: eraseFromText(row.end_reason, names),
+      commands: eraseFromJson(row.commands, names),
+      forwards: eraseFromJson(row.forwards, names),
+    };
+    const isSame =
+      texts.end_reason === row.end_reason &&
+      texts.commands === row.commands &&
+      texts.forwards === row.forwards;
+    return isSame ? [] : [{ seq: row.seq, texts }];
+  });
+  if (changes.length > 0) {
+    await store.write(async ({ db }) => {
+      for (const { seq, texts } of changes)
+        await db.updateTable('ssh_sessions').set(texts).where('seq', '=', seq).execute();
+    });
+  }
+  return rows.at(-1)?.seq;
+}
+
+async function deleteSessions(store: Store, seqs: readonly number[]): Promise<boolean> {
+  if (seqs.length === 0) return false;
+  await store.write(({ db }) => db.deleteFrom('ssh_sessions').where('seq', 'in', seqs).execute(), {
+    flush: false,
+  });
+  return seqs.length === partSize;
+}

@@ -1,0 +1,184 @@
+/**
+ * What is kept for a while only: stored results of commands, entries of the audit trail, and texts in them. Each function
+ * is a small part of the work, and may run again.
+ */
+import { type AuditEntry, auditHash, findBreak, type Redaction } from '../../domain/audit/audit.ts';
+import type { AuditCheckpoint } from '../../domain/audit/head.ts';
+import { DomainError } from '../../domain/error.ts';
+import { storedTextsIn } from '../../domain/stored-text.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+import { type AuditListing, appendAuditEntry, findCheckpoint, withRedaction } from './audit.ts';
+
+/** Rows of one transaction: few enough to take a millisecond or two. */
+const partSize = 50;
+
+/** Forgets commands that were run, or access requests that were made, before a time, at most a part of them; whether there may be more. */
+export async function deleteOld(
+  store: Store,
+  table: 'commands' | 'access_requests',
+  before: number,
+): Promise<boolean> {
+  // IDs begin with their time, so that the oldest are found without looking at the others.
+  const oldest = await store.read
+    .selectFrom(table)
+    .select(['id', 'created_at'])
+    .orderBy('id')
+    .limit(partSize)
+    .execute();
+  const old = oldest.filter(({ created_at: at }) => at < toTime(before)).map(({ id }) => id);
+  if (old.length === 0) return false;
+  await store.write(({ db }) => db.deleteFrom(table).where('id', 'in', old).execute(), { flush: false });
+  return old.length === partSize;
+}
+
+/**
+ * Lets the trail begin behind a checkpoint, and says so in it. It is on disk when this resolves; the entries before are
+ * deleted by `deleteBeforeCheckpoint`.
+ */
+export async function setCheckpoint(
+  store: Store,
+  checkpoint: AuditCheckpoint,
+  entry: AuditEntry,
+): Promise<void> {
+  await store.write(async (tx) => {
+    await tx.db.insertInto('audit_checkpoints').values(checkpoint).execute();
+    await tx.db.deleteFrom('audit_checkpoints').where('seq', '<', checkpoint.seq).execute();
+    await appendAuditEntry(tx, entry);
+  });
+}
+
+/** Deletes entries up to the checkpoint, at most a part of them; whether there may be more. */
+export async function deleteBeforeCheckpoint(store: Store, checkpointSeq: number): Promise<boolean> {
+  const rows = await store.read
+    .selectFrom('audit_entries')
+    .select('seq')
+    .where('seq', '<=', checkpointSeq)
+    .orderBy('seq')
+    .limit(partSize)
+    .execute();
+  const last = rows.at(-1)?.seq;
+  if (last === undefined) return false;
+  await store.write(
+    async ({ db }) => {
+      await db.deleteFrom('audit_entries').where('seq', '<=', last).execute();
+      await db.deleteFrom('ssh_sessions').where('seq', '<=', last).execute();
+    },
+    { flush: false },
+  );
+  return rows.length === partSize;
+}
+
+/** When the last entry from before a time was written, in ms since 1970; undefined where there is none. */
+export async function findLastTimeBefore(db: Reader, time: number): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('audit_entries')
+    .select('at')
+    .where('at', '<', toTime(time))
+    .orderBy('seq', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row && fromTime(row.at);
+}
+
+/** The texts of an entry, which may be replaced. */
+export type EntryTexts = Pick<AuditListing, 'target' | 'reason' | 'source_address' | 'details'>;
+
+export interface RedactionOptions {
+  /** Behind which entry to begin, and how far to go. */
+  after: number;
+  until: number;
+  /** The new texts of an entry; undefined where it stays as it is. */
+  redact(entry: AuditListing): EntryTexts | undefined;
+  /** Signs an entry as it is now, behind an entry with the hash `previous`. */
+  sign(previous: string, entry: AuditListing): Redaction;
+}
+
+/** Looks through a part of the trail and replaces texts; returns the last entry looked at, undefined at the end. Throws `invalid_state` for an entry that does not fit. */
+export async function redactEntries(store: Store, options: RedactionOptions): Promise<number | undefined> {
+  const { after, until, redact, sign } = options;
+  const rows = await entriesBetween(store.read, after, until);
+  const last = rows.at(-1);
+  if (!last) return undefined;
+  const changes = rows.flatMap((row) => {
+    const replaced = redact(row);
+    // It is stored without NUL, and has to be signed so.
+    const texts = replaced && storedTextsIn(replaced);
+    return texts && !isSame(row, texts) ? { seq: row.seq, texts } : [];
+  });
+  if (changes.length > 0) {
+    await store.write(async ({ db }) => {
+      for (const { seq, texts } of changes) {
+        // Read again: another part may have changed it, and retention may have deleted it.
+        const [row] = await entriesBetween(db, seq - 1, seq);
+        const before = await entryBefore(db, seq);
+        if (!row || !before) continue;
+        // An entry that another program changed is not signed.
+        if (findBreak(before, [row])) {
+          const message = `Entry ${seq} of the audit trail does not fit; nothing of it is replaced.`;
+          throw new DomainError('invalid_state', message);
+        }
+        const entry = { ...row, ...texts };
+        await db
+          .updateTable('audit_entries')
+          .set({ ...texts, redaction: JSON.stringify(sign(before.hash, entry)) })
+          .where('seq', '=', seq)
+          .execute();
+      }
+    });
+  }
+  return last.seq;
+}
+
+function isSame(entry: AuditListing, texts: EntryTexts): boolean {
+  return auditHash('', { ...entry, ...texts }) === auditHash('', entry);
+}
+
+async function entriesBetween(db: Reader, after: number, until: number): Promise<AuditListing[]> {
+  const rows = await db
+    .selectFrom('audit_entries as e')
+    .innerJoin('users as u', 'u.id', 'e.actor_user_id')
+    .selectAll('e')
+    .select('u.primary_email as actor_email')
+    .where('e.seq', '>', after)
+    .where('e.seq', '<=', until)
+    .orderBy('e.seq')
+    .limit(partSize)
+    .execute();
+  return rows.map(withRedaction);
+}
+
+/** What stands before an entry; undefined where the entry is before the checkpoint, and about to be deleted. */
+async function entryBefore(db: Reader, seq: number): Promise<{ seq: number; hash: string } | undefined> {
+  const begin = (await findCheckpoint(db)) ?? { seq: 0, hash: '' };
+  if (seq <= begin.seq) return undefined;
+  const entries = db.selectFrom('audit_entries').select(['seq', 'hash']).where('seq', '<', seq);
+  const before = await entries.orderBy('seq', 'desc').limit(1).executeTakeFirst();
+  return before && before.seq > begin.seq ? before : begin;
+}
+
+/**
+ * Has the trail go on behind an entry at which the chain broke: the installation's key signs the entry as it is, behind what stands
+ * before it now, and marks it for good. Throws `not_found`, and `invalid_state` where nothing is broken there.
+ */
+export async function acceptBreak(
+  { db }: Tx,
+  seq: number,
+  sign: RedactionOptions['sign'],
+): Promise<AuditListing> {
+  const [entry] = await entriesBetween(db, seq - 1, seq);
+  const before = await entryBefore(db, seq);
+  if (!entry || !before) throw new DomainError('not_found', `The audit trail has no entry ${seq}.`);
+  const redaction = sign(before.hash, entry);
+  if (!findBreak(before, [entry], (key) => key === redaction.key))
+    throw new DomainError(
+      'invalid_state',
+      `Entry ${seq} follows from the one before, so that nothing is to be accepted there. \`andromeda admin audit verify\` names the first that does not.`,
+    );
+  await db
+    .updateTable('audit_entries')
+    .set({ redaction: JSON.stringify(redaction) })
+    .where('seq', '=', seq)
+    .execute();
+  return entry;
+}

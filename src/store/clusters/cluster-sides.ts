@@ -1,0 +1,154 @@
+/** What went wrong on the sides of clusters when they were last observed or changed. */
+import type { Selectable } from 'kysely';
+import { leftBehind } from '../../domain/access/left-behind.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { type Side, sidesOf } from '../../domain/clusters/side.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { ClusterSideTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+import { completeRelease } from './clusters.ts';
+
+type ClusterSide = Selectable<ClusterSideTable>;
+
+/** Of the sides of a cluster, those on which something went wrong once. */
+export const listSideRows = prepared((db, clusterId: string) =>
+  db.selectFrom('cluster_sides').selectAll().where('cluster_id', '=', clusterId),
+);
+
+/** Why a side could not be observed last, and why it is not as it should be; undefined where nothing is wrong. */
+export async function findSideFailures(
+  db: Reader,
+  clusterId: string,
+  side: Side,
+): Promise<{ observe: string | undefined; apply: string | undefined }> {
+  const [row] = await sideRow(db, clusterId, side);
+  return { observe: row?.look_failure ?? undefined, apply: row?.apply_failure ?? undefined };
+}
+
+/** Records why a side could not be observed; the last report stays as it was. */
+export async function recordObserveFailure(
+  store: Store,
+  clusterId: string,
+  side: Side,
+  message: string,
+): Promise<void> {
+  const [row] = await sideRow(store.read, clusterId, side);
+  if (row?.look_failure === message) return;
+  await store.write(async (tx) => {
+    const since = row?.look_failed_since ?? toTime(tx.now);
+    await updateSide(tx, clusterId, side, { look_failure: message, look_failed_since: since });
+    tx.changed({ kind: 'report', clusterId });
+  });
+}
+
+/** Clears what `recordObserveFailure` recorded, where it did. */
+export async function clearObserveFailure(tx: Tx, clusterId: string, side: Side): Promise<void> {
+  const [row] = await sideRow(tx.db, clusterId, side);
+  if (row?.look_failure == null) return;
+  await updateSide(tx, clusterId, side, { look_failure: null, look_failed_since: null });
+  tx.changed({ kind: 'report', clusterId });
+}
+
+/**
+ * Records why a side is not as it should be (null: it is), and the IDs of the Kubernetes permissions
+ * that are in force; left out where they are not known anew.
+ */
+export async function recordApplyFailure(
+  store: Store,
+  clusterId: string,
+  side: Side,
+  message: string | null,
+  permissions?: readonly string[],
+): Promise<void> {
+  const [row] = await sideRow(store.read, clusterId, side);
+  const bound = permissions ? JSON.stringify([...permissions].sort()) : (row?.bound ?? null);
+  if ((row?.apply_failure ?? null) === message && (row?.bound ?? null) === bound) return;
+  await store.write(async (tx) => {
+    await updateSide(tx, clusterId, side, { apply_failure: message, bound });
+    tx.changed({ kind: 'report', clusterId });
+  });
+}
+
+/**
+ * Records how far the release of a side has come: `done`, or the obstacle as a sentence. Returns the same of the whole
+ * cluster.
+ */
+export async function recordCleanup(
+  tx: Tx,
+  cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
+  side: Side,
+  cleanup: string,
+): Promise<string> {
+  await updateSide(tx, cluster.id, side, { cleanup });
+  const rows = new Map((await listSideRows(tx.db, cluster.id)).map((row) => [row.side, row.cleanup]));
+  const states = sidesOf(cluster).map((one) => rows.get(one) ?? 'pending');
+  const left = states.filter((state) => state !== 'done' && state !== 'pending');
+  if (left.length > 0) return left.join(' ');
+  return states.includes('pending') ? 'pending' : 'done';
+}
+
+/** Ends the release of a cluster that cannot be cleaned any more, and keeps what is left on it, in words. */
+export async function abandonRelease(tx: Tx, cluster: Cluster): Promise<void> {
+  const rows = new Map((await listSideRows(tx.db, cluster.id)).map((row) => [row.side, row.cleanup]));
+  const names = await tx.db
+    .selectFrom('organization_usernames')
+    .select('username')
+    .where('org_id', '=', cluster.organizationId)
+    .where('uid', 'is not', null)
+    .orderBy('username')
+    .execute();
+  const usernames = names.map(({ username }) => username);
+  const left = sidesOf(cluster)
+    .filter((side) => rows.get(side) !== 'done')
+    .map((side) => leftBehind(cluster, side, usernames));
+  const cleanup = left.length === 0 ? 'done' : `abandoned; left behind: ${left.join('; ')}`;
+  await completeRelease(tx, cluster.id, cleanup);
+}
+
+/** Whether nothing of ours is left on a side. */
+export async function isCleanedUp(db: Reader, clusterId: string, side: Side): Promise<boolean> {
+  const [row] = await sideRow(db, clusterId, side);
+  return row?.cleanup === 'done';
+}
+
+/** What is known of people's permissions on the Kubernetes side of a cluster. */
+export async function findBound(
+  db: Reader,
+  clusterId: string,
+): Promise<{ bound: string[] | undefined; isReachable: boolean; failure: string | undefined }> {
+  const [row] = await sideRow(db, clusterId, 'kubernetes');
+  return {
+    bound: row?.bound == null ? undefined : (JSON.parse(row.bound) as string[]),
+    isReachable: row?.look_failure == null,
+    failure: row?.look_failure ?? row?.apply_failure ?? undefined,
+  };
+}
+
+const sideRow = prepared((db, clusterId: string, side: string) =>
+  db
+    .selectFrom('cluster_sides')
+    .selectAll()
+    .where('cluster_id', '=', clusterId)
+    .where('side', '=', side as Side),
+);
+
+async function updateSide(
+  tx: Tx,
+  clusterId: string,
+  side: Side,
+  change: Partial<Omit<ClusterSide, 'cluster_id' | 'side'>>,
+): Promise<void> {
+  const fresh = {
+    look_failure: null,
+    look_failed_since: null,
+    apply_failure: null,
+    cleanup: null,
+    bound: null,
+  };
+  await tx.db
+    .insertInto('cluster_sides')
+    .values({ cluster_id: clusterId, side, ...fresh, ...change })
+    .onConflict((conflict) => conflict.columns(['cluster_id', 'side']).doUpdateSet(change))
+    .execute();
+}

@@ -1,0 +1,379 @@
+/** Clusters: one row for both APIs, with one ID. */
+import { type Selectable, sql } from 'kysely';
+import type { Cluster, DriverSettings } from '../../domain/clusters/cluster.ts';
+import type { LabCluster } from '../../domain/clusters/lab.ts';
+import { DomainError } from '../../domain/error.ts';
+import { newId, newUuid } from '../../domain/id.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { ClusterTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+import { listClustersOfGrants, revokeClusterGrants } from '../organizations/grants.ts';
+import { requireActiveOrganization } from '../organizations/organizations.ts';
+import { retireMachines } from './machines.ts';
+import { copyDefaultSlurmConfiguration } from './slurm-configurations.ts';
+
+export async function findCluster(db: Reader, clusterId: string): Promise<Cluster | undefined> {
+  const [row] = await clusterById(db, clusterId);
+  return row && clusterOf(row);
+}
+
+const clusterById = prepared((db, clusterId: string) => clusters(db).where('c.id', '=', clusterId));
+
+/** The cluster of this name that is, or was last, in service. */
+export async function findClusterByName(db: Reader, name: string): Promise<Cluster | undefined> {
+  const row = await clusters(db).where('c.name', '=', name).executeTakeFirst();
+  return row && clusterOf(row);
+}
+
+/** Every cluster there ever was, in order of creation. */
+export async function listAllClusters(db: Reader): Promise<Cluster[]> {
+  const rows = await clusters(db).orderBy('c.created_at').orderBy('c.id').execute();
+  return rows.map(clusterOf);
+}
+
+/** An organization's clusters in order of creation. */
+export async function listOrganizationClusters(db: Reader, organizationId: string): Promise<Cluster[]> {
+  const rows = await clusters(db)
+    .where('c.organization_id', '=', organizationId)
+    .orderBy('c.created_at')
+    .orderBy('c.id')
+    .execute();
+  return rows.map(clusterOf);
+}
+
+/** What a page tells of each cluster: a page of 200 takes twice the time when it reads the rest as well. */
+const pageColumns = [
+  'id',
+  'organization_id',
+  'name',
+  'site_id',
+  'site_name',
+  'state',
+  'kubernetes_version',
+  'version_generation',
+  'desired_generation',
+  'scheduler_generation',
+  'lifecycle_version',
+  'kubelet_version',
+  'created_at',
+  'updated_at',
+] as const;
+
+type PageRow = Pick<Selectable<ClusterTable>, (typeof pageColumns)[number]>;
+
+export type ClusterOfPage = ReturnType<typeof clusterOfPage>;
+
+function clusterOfPage(row: PageRow) {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    name: row.name,
+    siteId: row.site_id,
+    siteName: row.site_name,
+    state: row.state,
+    kubernetesVersion: row.kubernetes_version,
+    versionGeneration: row.version_generation,
+    desiredGeneration: row.desired_generation,
+    schedulerGeneration: row.scheduler_generation,
+    lifecycleVersion: row.lifecycle_version,
+    kubeletVersion: row.kubelet_version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  } satisfies Partial<Cluster>;
+}
+
+function clusters(db: Reader) {
+  return db.selectFrom('clusters as c').selectAll('c');
+}
+
+function clusterOf(row: Selectable<ClusterTable>): Cluster {
+  return {
+    ...clusterOfPage(row),
+    scheduler: row.scheduler,
+    driver: JSON.parse(row.driver) as DriverSettings,
+    reasonCode: row.reason_code,
+    expectedNodeCount: row.expected_node_count,
+    assignedNodeCount: row.assigned_node_count,
+    reservationId: row.reservation_id,
+    infrastructureReadyAt: row.infrastructure_ready_at,
+    teardownCompletedAt: row.teardown_completed_at,
+    cleanupState: row.cleanup_state,
+    endCommandId: row.end_command_id,
+    version: row.version,
+  };
+}
+
+/** A page of an organization's clusters by ID, beginning behind `after`; of those in `among` where it is given. */
+export async function listClusterPage(
+  db: Reader,
+  page: {
+    organizationId: string;
+    limit: number;
+    after?: string | undefined;
+    among?: readonly string[] | undefined;
+  },
+): Promise<ClusterOfPage[]> {
+  const { organizationId, limit, after = '', among } = page;
+  const rows =
+    among === undefined
+      ? await pageOfAll(db, organizationId, after, limit)
+      : await pageBehind(db, organizationId, after).where('id', 'in', among).limit(limit).execute();
+  return rows.map(clusterOfPage);
+}
+
+const pageOfAll = prepared((db, organizationId: string, after: string, limit: number) =>
+  pageBehind(db, organizationId, after).limit(sql<number>`${limit}`),
+);
+
+function pageBehind(db: Reader, organizationId: string, after: string) {
+  return db
+    .selectFrom('clusters')
+    .select(pageColumns)
+    .where('organization_id', '=', organizationId)
+    .where('id', '>', after)
+    .orderBy('id');
+}
+
+/** Every cluster that the sync loop has something to do with. */
+export async function listDrivenClusters(db: Reader): Promise<Cluster[]> {
+  const rows = await clusters(db).where('c.state', '!=', 'released').orderBy('c.id').execute();
+  return rows.map(clusterOf);
+}
+
+/** The clusters, as long as they are not released, on which a person or an organization can have access. */
+export async function listConcernedClusters(
+  db: Reader,
+  who: { userId: string } | { organizationId: string },
+): Promise<string[]> {
+  const rows =
+    'userId' in who
+      ? [...(await clustersOfPerson(db, who.userId)), ...(await listClustersOfGrants(db, who.userId))]
+      : await clustersOf(db, who.organizationId);
+  return [...new Set(rows.map((row) => row.id))];
+}
+
+const clustersOfPerson = prepared((db, userId: string) =>
+  db
+    .selectFrom('clusters')
+    .select('clusters.id')
+    .innerJoin('memberships', 'memberships.org_id', 'clusters.organization_id')
+    .where('clusters.state', '!=', 'released')
+    .where('memberships.user_id', '=', userId),
+);
+
+const clustersOf = prepared((db, organizationId: string) =>
+  db
+    .selectFrom('clusters')
+    .select('clusters.id')
+    .where('clusters.state', '!=', 'released')
+    .where('clusters.organization_id', '=', organizationId),
+);
+
+/**
+ * A new cluster, in `provisioning`, with its organization's default Slurm configuration; returns its ID. The name of a released one is free again. Throws `invalid_state`
+ * when the name or the ID is another's.
+ */
+export async function createCluster(
+  tx: Tx,
+  cluster: Omit<LabCluster, 'organization'> & { organizationId: string },
+): Promise<string> {
+  const { name, site, simulated, slurm, kubernetes, reservedNodes } = cluster;
+  const id = cluster.id?.toLowerCase() ?? newUuid();
+  await requireActiveOrganization(tx.db, cluster.organizationId);
+  await freeName(tx, name);
+  if (await findCluster(tx.db, id)) {
+    throw new DomainError(
+      'invalid_state',
+      `The ID ${id} is, or was, another cluster's. Leave it out to have one made.`,
+    );
+  }
+  const at = toTime(tx.now);
+  await tx.db
+    .insertInto('clusters')
+    .values({
+      id,
+      organization_id: cluster.organizationId,
+      name,
+      site_id: site?.id ?? 'default',
+      site_name: site?.name ?? 'default',
+      scheduler: cluster.scheduler ?? (slurm ? 'sunk' : null),
+      driver: JSON.stringify({ simulated, slurm, kubernetes }),
+      expected_node_count: reservedNodes || (simulated?.computeNodes ?? null),
+      state: 'provisioning',
+      reason_code: null,
+      assigned_node_count: 0,
+      reservation_id: reservedNodes ? newId('reservation', tx.now) : null,
+      infrastructure_ready_at: null,
+      teardown_completed_at: null,
+      cleanup_state: null,
+      end_command_id: null,
+      version: 1,
+      kubernetes_version: '',
+      version_generation: 0,
+      desired_generation: 1,
+      scheduler_generation: 0,
+      lifecycle_version: 1,
+      kubelet_version: '',
+      created_at: at,
+      updated_at: at,
+    })
+    .execute();
+  const { organizationId } = cluster;
+  await copyDefaultSlurmConfiguration(tx, { clusterId: id, organizationId });
+  tx.changed({ kind: 'cluster', clusterId: id });
+  return id;
+}
+
+async function freeName(tx: Tx, name: string): Promise<void> {
+  const other = await findClusterByName(tx.db, name);
+  if (!other) return;
+  if (other.state !== 'released') {
+    const state = other.state === 'releasing' ? ', which is being released' : '';
+    throw new DomainError('invalid_state', `There is a cluster ${name} already${state}.`);
+  }
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      name: `${name} (released, ${other.id})`,
+      version: eb('version', '+', 1),
+      updated_at: toTime(tx.now),
+    }))
+    .where('id', '=', other.id)
+    .execute();
+}
+
+/** Sets where a cluster stands, how it is driven, and what is reserved of it; what is left out stays. */
+export async function updateClusterSettings(
+  tx: Tx,
+  cluster: Cluster,
+  { site, simulated, slurm, kubernetes, reservedNodes }: Partial<LabCluster>,
+): Promise<void> {
+  const drivers = { simulated, slurm, kubernetes };
+  const given = Object.fromEntries(Object.entries(drivers).filter(([, settings]) => settings !== undefined));
+  const driver = { ...cluster.driver, ...given };
+  const reserved = reservedNodes ?? (cluster.reservationId === null ? 0 : cluster.expectedNodeCount);
+  const isConfigured = site !== undefined || Object.keys(given).length > 0;
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      ...(site ? { site_id: site.id, site_name: site.name } : {}),
+      driver: JSON.stringify(driver),
+      expected_node_count: reserved || (driver.simulated?.computeNodes ?? null),
+      reservation_id: reserved ? (cluster.reservationId ?? newId('reservation', tx.now)) : null,
+      version: eb('version', '+', 1),
+      ...(isConfigured ? { desired_generation: eb('desired_generation', '+', 1) } : {}),
+      updated_at: toTime(tx.now),
+    }))
+    .where('id', '=', cluster.id)
+    .execute();
+  tx.changed({ kind: isConfigured ? 'cluster' : 'report', clusterId: cluster.id });
+}
+
+/** Takes a cluster out of service: `releasing` until what we put there is gone. Whether it was in service. */
+export async function startRelease(
+  tx: Tx,
+  release: { clusterId: string; commandId: string | null },
+): Promise<boolean> {
+  const updated = await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      state: 'releasing' as const,
+      reason_code: 'release_requested',
+      cleanup_state: 'pending',
+      end_command_id: release.commandId,
+      reservation_id: null,
+      version: eb('version', '+', 1),
+      lifecycle_version: eb('lifecycle_version', '+', 1),
+      updated_at: toTime(tx.now),
+    }))
+    .where('id', '=', release.clusterId)
+    .where('state', 'in', ['provisioning', 'active'])
+    .executeTakeFirst();
+  if (updated.numUpdatedRows === 0n) return false;
+  await withdrawAccessList(tx, release.clusterId);
+  await revokeClusterGrants(tx, release.clusterId);
+  tx.changed({ kind: 'cluster', clusterId: release.clusterId });
+  return true;
+}
+
+/** Empties the access list of a cluster that leaves service: its newest generation, and its last. */
+async function withdrawAccessList(tx: Tx, clusterId: string): Promise<void> {
+  await tx.db
+    .updateTable('access_lists')
+    .set((eb) => ({
+      generation: eb('generation', '+', 1),
+      accepted_generation: eb('generation', '+', 1),
+      rejection: null,
+      withdrawn: 1,
+      updated_at: toTime(tx.now),
+    }))
+    .where('cluster_id', '=', clusterId)
+    .where('withdrawn', '=', 0)
+    .execute();
+}
+
+/** Marks a cluster active, once, when its driver first reports a working control plane. */
+export async function activateCluster(tx: Tx, clusterId: string): Promise<boolean> {
+  const at = toTime(tx.now);
+  const updated = await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      state: 'active' as const,
+      infrastructure_ready_at: at,
+      version: eb('version', '+', 1),
+      lifecycle_version: eb('lifecycle_version', '+', 1),
+      updated_at: at,
+    }))
+    .where('id', '=', clusterId)
+    .where('state', '=', 'provisioning')
+    .executeTakeFirst();
+  return updated.numUpdatedRows > 0n;
+}
+
+/** Says that what a cluster is asked to be has changed: raises its configuration version, and announces it. */
+export async function raiseDesiredGeneration(tx: Tx, clusterId: string): Promise<void> {
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      desired_generation: eb('desired_generation', '+', 1),
+      version: eb('version', '+', 1),
+      updated_at: toTime(tx.now),
+    }))
+    .where('id', '=', clusterId)
+    .execute();
+  tx.changed({ kind: 'cluster', clusterId });
+}
+
+/** Says, in words, what stands in the way of a release that is under way. */
+export async function recordCleanupFailure(tx: Tx, clusterId: string, failure: string): Promise<void> {
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({ cleanup_state: failure, version: eb('version', '+', 1), updated_at: toTime(tx.now) }))
+    .where('id', '=', clusterId)
+    .where('state', '=', 'releasing')
+    .where((eb) => eb.or([eb('cleanup_state', 'is', null), eb('cleanup_state', '!=', failure)]))
+    .execute();
+}
+
+/** Marks a cluster released, once, when what we put there is gone. */
+export async function completeRelease(tx: Tx, clusterId: string, cleanup = 'done'): Promise<void> {
+  const at = toTime(tx.now);
+  const updated = await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      state: 'released' as const,
+      cleanup_state: cleanup,
+      assigned_node_count: 0,
+      teardown_completed_at: at,
+      version: eb('version', '+', 1),
+      lifecycle_version: eb('lifecycle_version', '+', 1),
+      updated_at: at,
+    }))
+    .where('id', '=', clusterId)
+    .where('state', '=', 'releasing')
+    .executeTakeFirst();
+  if (updated.numUpdatedRows === 0n) return;
+  await retireMachines(tx, clusterId);
+  tx.changed({ kind: 'cluster', clusterId });
+}

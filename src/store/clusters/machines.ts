@@ -1,0 +1,166 @@
+/**
+ * The machines of clusters. A machine is known by its name on its cluster, keeps the ID it was given when it was first
+ * reported, and is retired while the cluster reports without it.
+ */
+import type { Selectable } from 'kysely';
+import type { MachineReport } from '../../domain/access/manifest.ts';
+import type { Machine } from '../../domain/clusters/machine.ts';
+import { newUuid } from '../../domain/id.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { MachineTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+
+/** The machines of a cluster by ID, retired ones left out; a page of them behind `after` where asked for. */
+export async function listMachines(
+  db: Reader,
+  clusterId: string,
+  page: { limit?: number; after?: string | undefined } = {},
+): Promise<Machine[]> {
+  let query = machines(db).where('cluster_id', '=', clusterId);
+  if (page.after !== undefined) query = query.where('id', '>', page.after);
+  if (page.limit !== undefined) query = query.limit(page.limit);
+  return (await query.orderBy('id').execute()).map(machineOf);
+}
+
+/** A machine that is not retired. */
+export async function findMachine(db: Reader, machineId: string): Promise<Machine | undefined> {
+  const row = await machines(db).where('id', '=', machineId).executeTakeFirst();
+  return row && machineOf(row);
+}
+
+export async function updateMachineState(
+  tx: Tx,
+  machineId: string,
+  state: Exclude<Machine['lifecycleState'], 'registered'>,
+): Promise<void> {
+  await tx.db
+    .updateTable('machines')
+    .set({ lifecycle_state: state, updated_at: toTime(tx.now) })
+    .where('id', '=', machineId)
+    .execute();
+}
+
+/**
+ * Keeps what a side of a cluster reported of its machines, all of them: new ones are registered, those that come back are
+ * who they were, and missing ones are retired, except for `others`, which another side has; where it is not known which
+ * those are, none is retired. A report that says nothing new writes one statement for all machines.
+ */
+export async function recordMachines(
+  tx: Tx,
+  clusterId: string,
+  reports: readonly MachineReport[],
+  others: readonly string[] | 'unknown' = [],
+): Promise<void> {
+  const at = toTime(tx.now);
+  const known = await machinesOf(tx.db, clusterId);
+  const reported = new Map(reports.map((report) => [report.name, JSON.stringify(report)]));
+  const names = [...reported.keys()];
+  const isKnown = others !== 'unknown';
+  if (isKnown) await updateNodeCount(tx, clusterId, reported.size + others.length);
+  for (const { id, name, report, retired_at } of known) {
+    const latest = reported.get(name);
+    reported.delete(name);
+    const isRetired = retired_at !== null;
+    if (latest === undefined && (!isKnown || others.includes(name))) continue;
+    if (latest === undefined ? isRetired : latest === report && !isRetired) continue;
+    if (latest === undefined) await retireMachine(tx.db, at, id);
+    else await updateReport(tx.db, latest, at, id);
+  }
+  const isAll = isKnown && others.length === 0;
+  if (isAll) await updateSeen(tx.db, clusterId, at);
+  else await seen(tx.db, clusterId, at).where('name', 'in', names).execute();
+  for (const [name, report] of reported) {
+    await tx.db
+      .insertInto('machines')
+      .values({
+        id: newUuid(),
+        cluster_id: clusterId,
+        name,
+        lifecycle_state: 'registered',
+        retired_at: null,
+        report,
+        report_generation: 1,
+        observed_at: at,
+        created_at: at,
+        updated_at: at,
+      })
+      .execute();
+  }
+}
+
+const retireMachine = prepared((db, at: string, id: string) =>
+  db.updateTable('machines').set({ retired_at: at, updated_at: at }).where('id', '=', id),
+);
+
+const updateReport = prepared((db, report: string, at: string, id: string) =>
+  db.updateTable('machines').set({ retired_at: null, report, updated_at: at }).where('id', '=', id),
+);
+
+function seen(db: Reader, clusterId: string, at: string) {
+  return db
+    .updateTable('machines')
+    .set((eb) => ({ observed_at: at, report_generation: eb('report_generation', '+', 1) }))
+    .where('cluster_id', '=', clusterId)
+    .where('retired_at', 'is', null);
+}
+
+const updateSeen = prepared(seen);
+
+const machinesOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('machines')
+    .select(['id', 'name', 'report', 'retired_at'])
+    .where('cluster_id', '=', clusterId),
+);
+
+/** Says how many machines a cluster has, where that is news. */
+async function updateNodeCount(tx: Tx, clusterId: string, nodes: number): Promise<void> {
+  const [cluster] = await nodeCountOf(tx.db, clusterId);
+  if (!cluster || cluster.assigned_node_count === nodes) return;
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      assigned_node_count: nodes,
+      version: eb('version', '+', 1),
+      updated_at: toTime(tx.now),
+    }))
+    .where('id', '=', clusterId)
+    .execute();
+}
+
+const nodeCountOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('clusters')
+    .select('assigned_node_count')
+    .where('id', '=', clusterId)
+    .where('state', '!=', 'released'),
+);
+
+/** Retires every machine of a cluster, as when they are released from it. */
+export async function retireMachines(tx: Tx, clusterId: string): Promise<void> {
+  await tx.db
+    .updateTable('machines')
+    .set({ retired_at: toTime(tx.now), updated_at: toTime(tx.now) })
+    .where('cluster_id', '=', clusterId)
+    .where('retired_at', 'is', null)
+    .execute();
+}
+
+function machines(db: Reader) {
+  return db.selectFrom('machines').selectAll().where('retired_at', 'is', null);
+}
+
+function machineOf(row: Selectable<MachineTable>): Machine {
+  return {
+    id: row.id,
+    clusterId: row.cluster_id,
+    name: row.name,
+    lifecycleState: row.lifecycle_state,
+    report: row.report === null ? undefined : (JSON.parse(row.report) as MachineReport),
+    reportGeneration: row.report_generation,
+    observedAt: row.observed_at,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,312 @@
+/**
+ * What the sides of clusters report; the latest report of each is kept. What a cluster confirmed of a person follows from
+ * the list version that it has, so that a report costs a row and not one a person; only what it says of people by name is
+ * kept by name.
+ */
+import type { Selectable } from 'kysely';
+import { isRecent } from '../../domain/access/list.ts';
+import type {
+  KubernetesReport,
+  MachineReport,
+  SideReport,
+  SlurmReport,
+  StorageReport,
+} from '../../domain/access/manifest.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { withTransitionTimes } from '../../domain/clusters/condition.ts';
+import {
+  type ClusterReport,
+  mergeMachines,
+  mergeSides,
+  type SideState,
+} from '../../domain/clusters/merged-report.ts';
+import { type Observation, type Silence, withSilence } from '../../domain/clusters/observation.ts';
+import { allSides, type Side, sidesOf } from '../../domain/clusters/side.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { ObservationTable, ObservedAccountTable } from '../engine/schema.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+import { noteAllDropped, noteDrops } from '../people/ssh-keys.ts';
+import { clearObserveFailure, listSideRows } from './cluster-sides.ts';
+import { findCluster } from './clusters.ts';
+import { recordMachines } from './machines.ts';
+
+/** Keeps the versions that a cluster reports, where they are news. What it does not say stands as it did. */
+async function updateKubernetesVersions(
+  tx: Tx,
+  clusterId: string,
+  { version, kubeletVersion }: Pick<KubernetesReport, 'version' | 'kubeletVersion'>,
+): Promise<void> {
+  const [cluster] = await versionsOf(tx.db, clusterId);
+  if (!cluster) return;
+  const isNewTarget = version !== undefined && version !== cluster.kubernetes_version;
+  const isNewKubelet = kubeletVersion !== undefined && kubeletVersion !== cluster.kubelet_version;
+  if (!isNewTarget && !isNewKubelet) return;
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      ...(isNewTarget
+        ? { kubernetes_version: version, version_generation: eb('version_generation', '+', 1) }
+        : {}),
+      ...(isNewKubelet ? { kubelet_version: kubeletVersion } : {}),
+      version: eb('version', '+', 1),
+      updated_at: toTime(tx.now),
+    }))
+    .where('id', '=', clusterId)
+    .execute();
+}
+
+const versionsOf = prepared((db, clusterId: string) =>
+  db.selectFrom('clusters').select(['kubernetes_version', 'kubelet_version']).where('id', '=', clusterId),
+);
+
+type ObservationRow = Selectable<ObservationTable>;
+
+/** The latest report of a side; undefined before the first. */
+export async function findObservation<S extends Side>(
+  db: Reader,
+  clusterId: string,
+  side: S,
+): Promise<Observation<S> | undefined> {
+  const [row] = await rowOf(db, clusterId, side);
+  if (!row) return undefined;
+  const report = parseReport<Observation<S>['report'] & Silence>(row.report);
+  return {
+    observedAt: fromTime(report.controllerHeardAt ?? row.observed_at),
+    manifestGeneration: row.manifest_generation,
+    desiredGeneration: row.desired_generation,
+    listVersion: row.list_version,
+    failure: row.failure,
+    waiting: report.waiting ?? [],
+    report,
+  };
+}
+
+const rowOf = prepared((db, clusterId: string, side: string) =>
+  db
+    .selectFrom('observations')
+    .selectAll()
+    .where('cluster_id', '=', clusterId)
+    .where('side', '=', side as Side),
+);
+
+/** A report as it was kept, of the side that the column is of. */
+export function parseReport<R extends SideReport>(text: string): R {
+  return JSON.parse(text) as R;
+}
+
+/** What is known of a cluster as a whole, from the latest reports of its sides. */
+export async function findClusterReport(
+  db: Reader,
+  cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
+  now: number,
+): Promise<ClusterReport> {
+  return mergeSides(await listSideStates(db, cluster), now);
+}
+
+/** The sides of a cluster as they are on record. */
+export async function listSideStates(
+  db: Reader,
+  cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
+): Promise<SideState[]> {
+  const rows = new Map((await listSideRows(db, cluster.id)).map((row) => [row.side, row]));
+  const states: SideState[] = [];
+  for (const side of sidesOf(cluster)) {
+    const row = rows.get(side);
+    states.push({
+      side,
+      observation: await findObservation(db, cluster.id, side),
+      observeFailure:
+        row?.look_failure == null
+          ? undefined
+          : { since: fromTime(row.look_failed_since ?? ''), message: row.look_failure },
+      applyFailure: row?.apply_failure ?? undefined,
+    });
+  }
+  return states;
+}
+
+/** The storage that the sides of a cluster last reported, however long ago. */
+export async function listReportedStorage(db: Reader, clusterId: string): Promise<StorageReport[]> {
+  const found = await Promise.all(allSides.map((side) => findObservation(db, clusterId, side)));
+  return found.flatMap((observation) => observation?.report.storage ?? []);
+}
+
+/** A report comes again soon, and every cluster's at every interval: none is worth stopping everyone for the disk. */
+const unflushed = { flush: false };
+
+/** Stores a report of the Slurm side, and announces it when it says something new. */
+export async function recordSlurmReport(store: Store, clusterId: string, report: SlurmReport): Promise<void> {
+  const { accounts, ...rest } = report;
+  await store.write(async (tx) => {
+    const columns = {
+      manifest_generation: report.manifestGeneration,
+      list_version: await knownVersion(tx, clusterId, report.listVersion ?? 0),
+    };
+    const isOther = await saveReport(tx, { clusterId, side: 'slurm', columns }, rest);
+    const isNews = await saveAccounts(tx, clusterId, accounts);
+    const hasDropped = await noteDrops(tx, clusterId);
+    if (isNews || isOther || hasDropped) tx.changed({ kind: 'report', clusterId });
+  }, unflushed);
+}
+
+/** Keeps a report of the Kubernetes side, and announces it when it says something new. */
+export async function recordKubernetesReport(
+  store: Store,
+  clusterId: string,
+  report: SideReport,
+): Promise<void> {
+  await store.write(async (tx) => {
+    const columns = { manifest_generation: 0, list_version: 0 };
+    if (await saveReport(tx, { clusterId, side: 'kubernetes', columns }, report)) {
+      tx.changed({ kind: 'report', clusterId });
+    }
+  }, unflushed);
+}
+
+/** Returns whether the report says something else than the one before. */
+async function saveReport(
+  tx: Tx,
+  about: {
+    clusterId: string;
+    side: Side;
+    columns: Pick<ObservationRow, 'manifest_generation' | 'list_version'>;
+  },
+  report: SideReport & Silence,
+): Promise<boolean> {
+  const { clusterId, side, columns } = about;
+  const [before] = await rowOf(tx.db, clusterId, side);
+  const now = toTime(tx.now);
+  const earlier = before && parseReport<SideReport & Silence>(before.report);
+  const dated = withTransitionTimes(report, earlier, now);
+  const text = JSON.stringify(
+    withSilence(dated, earlier && { report: earlier, at: before.observed_at }, now),
+  );
+  const isSilent = before !== undefined && report.silent === 'all';
+  const at = isSilent ? before.observed_at : now;
+  if (!isSilent) tx.observationAges.recorded(clusterId, side, at);
+  await saveObservation(tx.db, {
+    cluster_id: clusterId,
+    side,
+    observed_at: at,
+    ...columns,
+    desired_generation: report.desiredGeneration,
+    failure: report.failure,
+    report: text,
+  });
+  await clearObserveFailure(tx, clusterId, side);
+  // A control plane that does not answer names no machines; that is not the end of them.
+  const { machines } = report;
+  if (machines && (report.controlPlaneReady || machines.length > 0)) {
+    await recordSideMachines(tx, { clusterId, side }, machines);
+  }
+  if (report.kubernetes) await updateKubernetesVersions(tx, clusterId, report.kubernetes);
+  return before?.report !== text;
+}
+
+/** Of a cluster with another side, what that side said lately counts as well; until it spoke, none is retired. */
+async function recordSideMachines(
+  tx: Tx,
+  { clusterId, side }: { clusterId: string; side: Side },
+  machines: readonly MachineReport[],
+): Promise<void> {
+  const cluster = await findCluster(tx.db, clusterId);
+  const otherSide = cluster && sidesOf(cluster).find((one) => one !== side);
+  if (otherSide === undefined) return recordMachines(tx, clusterId, machines);
+  const other = await findObservation(tx.db, clusterId, otherSide);
+  const isKnown = other !== undefined && isRecent(other.observedAt, tx.now);
+  const others = isKnown ? other.report.machines : undefined;
+  const own = new Set(machines.map(({ name }) => name));
+  const merged =
+    side === 'slurm' ? mergeMachines(machines, others ?? []) : mergeMachines(others ?? [], machines);
+  await recordMachines(
+    tx,
+    clusterId,
+    merged.filter(({ name }) => own.has(name)),
+    others ? merged.filter(({ name }) => !own.has(name)).map(({ name }) => name) : 'unknown',
+  );
+}
+
+const saveObservation = prepared((db, row: ObservationRow) =>
+  db
+    .insertInto('observations')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['cluster_id', 'side']).doUpdateSet(row)),
+);
+
+/** Forgets what a cluster confirmed: its accounts are gone. */
+export async function deleteObservedAccounts(store: Store, clusterId: string): Promise<void> {
+  await store.write(async (tx) => {
+    await noteAllDropped(tx, clusterId);
+    await tx.db
+      .updateTable('observations')
+      .set({ list_version: 0 })
+      .where('cluster_id', '=', clusterId)
+      .execute();
+    await tx.db.deleteFrom('observed_accounts').where('cluster_id', '=', clusterId).execute();
+  });
+}
+
+/** The version that a cluster says it has; 0 when there never was such a one, as after a backup was restored. */
+async function knownVersion(tx: Tx, clusterId: string, version: number): Promise<number> {
+  if (version === 0) return 0;
+  const [list] = await listVersionOf(tx.db, clusterId);
+  return version <= (list?.version ?? 0) ? version : 0;
+}
+
+const listVersionOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('organization_access_lists as o')
+    .innerJoin('clusters as c', 'c.organization_id', 'o.org_id')
+    .select('o.version')
+    .where('c.id', '=', clusterId),
+);
+
+type AccountRow = Selectable<ObservedAccountTable>;
+
+/** Makes the accounts that a cluster names exactly these; returns whether that changed anything. */
+async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['accounts']): Promise<boolean> {
+  const unnamed = new Map((await accountsOf(tx.db, clusterId)).map((row) => [row.user_id, row]));
+  let isNews = false;
+  for (const account of accounts) {
+    const row = {
+      cluster_id: clusterId,
+      user_id: account.userId,
+      ssh_key_set_generation: account.keySetGeneration,
+      key_fingerprints: JSON.stringify(account.keyFingerprints),
+      shell: account.shell,
+      login_state: account.loginState,
+    };
+    const before = unnamed.get(account.userId);
+    unnamed.delete(account.userId);
+    if (before && isSame(before, row)) continue;
+    isNews = true;
+    await saveAccount(tx.db, row);
+  }
+  for (const userId of unnamed.keys()) await deleteAccount(tx.db, clusterId, userId);
+  return isNews || unnamed.size > 0;
+}
+
+const accountsOf = prepared((db, clusterId: string) =>
+  db.selectFrom('observed_accounts').selectAll().where('cluster_id', '=', clusterId),
+);
+
+const saveAccount = prepared((db, row: AccountRow) =>
+  db
+    .insertInto('observed_accounts')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['cluster_id', 'user_id']).doUpdateSet(row)),
+);
+
+const deleteAccount = prepared((db, clusterId: string, userId: string) =>
+  db.deleteFrom('observed_accounts').where('cluster_id', '=', clusterId).where('user_id', '=', userId),
+);
+
+function isSame(a: AccountRow, b: AccountRow): boolean {
+  return (
+    a.ssh_key_set_generation === b.ssh_key_set_generation &&
+    a.key_fingerprints === b.key_fingerprints &&
+    a.shell === b.shell &&
+    a.login_state === b.login_state
+  );
+}

@@ -1,0 +1,312 @@
+/** Slurm configurations: each cluster's, with the versions it was given before, and the one that an
+ * organization's new clusters start with. */
+import type { Manifest } from '../../domain/access/manifest.ts';
+import {
+  type ConfigurationChange,
+  type ConfigurationChanges,
+  changedFields,
+  configurationChanges,
+  type SlurmConfiguration,
+} from '../../domain/slurm/configuration.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import { toTime } from '../engine/time.ts';
+
+/** The newest stays, however large. */
+const mostVersions = 100;
+const mostBytes = 16 * 2 ** 20;
+
+/** A configuration that a cluster was given, without its text. */
+interface SlurmVersion {
+  generation: number;
+  /** RFC 3339. */
+  createdAt: string;
+  userId: string;
+  email: string;
+  /** Null where the audit trail has none of it. */
+  reason: string | null;
+  /** The first of them, and how many there are in all. */
+  changes: ConfigurationChange[];
+  changeCount: number;
+  bytes: number;
+}
+
+/**
+ * Keeps what a cluster has from now on as a version of its own, and forgets the oldest. `auditSeq`: the audit
+ * trail's entry of this change; null: it has none.
+ */
+async function keepSlurmVersion(
+  tx: Tx,
+  {
+    clusterId,
+    userId,
+    changes,
+    auditSeq,
+  }: { clusterId: string; userId: string; changes: ConfigurationChanges; auditSeq: number | null },
+): Promise<void> {
+  const current = await tx.db
+    .selectFrom('clusters as c')
+    .innerJoin('scheduler_configurations as s', 's.cluster_id', 'c.id')
+    .select(['c.scheduler_generation', 'c.desired_generation', 's.configuration'])
+    .where('c.id', '=', clusterId)
+    .executeTakeFirstOrThrow();
+  await tx.db
+    .insertInto('slurm_configuration_versions')
+    .values({
+      cluster_id: clusterId,
+      generation: current.scheduler_generation,
+      desired_generation: current.desired_generation,
+      configuration: current.configuration,
+      bytes: Buffer.byteLength(current.configuration),
+      changes: JSON.stringify(changes),
+      user_id: userId,
+      audit_seq: auditSeq,
+      created_at: toTime(tx.now),
+    })
+    .execute();
+  await forgetOld(tx, clusterId);
+}
+
+async function forgetOld(tx: Tx, clusterId: string): Promise<void> {
+  const rows = await tx.db
+    .selectFrom('slurm_configuration_versions')
+    .select(['generation', 'bytes'])
+    .where('cluster_id', '=', clusterId)
+    .orderBy('generation', 'desc')
+    .execute();
+  let bytes = 0;
+  const first = rows.findIndex((row, index) => {
+    bytes += row.bytes;
+    return index > 0 && (index >= mostVersions || bytes > mostBytes);
+  });
+  const oldest = rows[first];
+  if (!oldest) return;
+  await tx.db
+    .deleteFrom('slurm_configuration_versions')
+    .where('cluster_id', '=', clusterId)
+    .where('generation', '<=', oldest.generation)
+    .execute();
+}
+
+/** Newest first. */
+export async function listSlurmVersions(db: Reader, clusterId: string): Promise<SlurmVersion[]> {
+  const rows = await db
+    .selectFrom('slurm_configuration_versions as v')
+    .innerJoin('users as u', 'u.id', 'v.user_id')
+    .leftJoin('audit_entries as e', 'e.seq', 'v.audit_seq')
+    .select([
+      'v.generation',
+      'v.created_at as createdAt',
+      'v.user_id as userId',
+      'u.primary_email as email',
+      'e.reason',
+      'v.changes',
+      'v.bytes',
+    ])
+    .where('v.cluster_id', '=', clusterId)
+    .orderBy('v.generation', 'desc')
+    .execute();
+  return rows.map((row) => ({ ...row, ...parseChanges(row.changes) }));
+}
+
+/** Those of earlier releases were kept without their count. */
+function parseChanges(text: string): { changes: ConfigurationChange[]; changeCount: number } {
+  const kept = JSON.parse(text) as ConfigurationChange[] | ConfigurationChanges;
+  if (Array.isArray(kept)) return { changes: kept, changeCount: kept.length };
+  return { changes: kept.changes, changeCount: kept.count };
+}
+
+/** One version; undefined where it is not kept. */
+export async function findSlurmVersion(
+  db: Reader,
+  clusterId: string,
+  generation: number,
+): Promise<SlurmConfiguration | undefined> {
+  const row = await db
+    .selectFrom('slurm_configuration_versions')
+    .select('configuration')
+    .where('cluster_id', '=', clusterId)
+    .where('generation', '=', generation)
+    .executeTakeFirst();
+  return row && (JSON.parse(row.configuration) as SlurmConfiguration);
+}
+
+/** When the newest was set, and since which configuration version of the cluster it is wanted; undefined while there is none. */
+export async function findNewestSlurmVersion(
+  db: Reader,
+  clusterId: string,
+): Promise<{ generation: number; desiredGeneration: number; savedAt: string } | undefined> {
+  return db
+    .selectFrom('slurm_configuration_versions')
+    .select(['generation', 'desired_generation as desiredGeneration', 'created_at as savedAt'])
+    .where('cluster_id', '=', clusterId)
+    .orderBy('generation', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** The newest that a cluster has whose configuration version is this one; 0: none of those that are kept. */
+export async function findSlurmVersionAt(
+  db: Reader,
+  clusterId: string,
+  desiredGeneration: number,
+): Promise<number> {
+  const row = await db
+    .selectFrom('slurm_configuration_versions')
+    .select('generation')
+    .where('cluster_id', '=', clusterId)
+    .where('desired_generation', '<=', desiredGeneration)
+    .orderBy('generation', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.generation ?? 0;
+}
+
+/** A cluster's configuration; empty while it was never written. */
+async function findSlurmConfiguration(db: Reader, clusterId: string): Promise<SlurmConfiguration> {
+  const row = await db
+    .selectFrom('scheduler_configurations')
+    .select('configuration')
+    .where('cluster_id', '=', clusterId)
+    .executeTakeFirst();
+  return parse(row);
+}
+
+/** A cluster's configuration with its generation, as a manifest carries them. */
+export async function findSchedulerState(
+  db: Reader,
+  clusterId: string,
+): Promise<Pick<Manifest, 'schedulerGeneration' | 'slurmConfiguration' | 'configurationPutAt'>> {
+  const [row] = await stateOf(db, clusterId);
+  const configuration = row?.configuration ?? '{}';
+  return {
+    schedulerGeneration: row?.scheduler_generation ?? 0,
+    slurmConfiguration: parse({ configuration }),
+    ...(row?.updated_at && { configurationPutAt: row.updated_at }),
+  };
+}
+
+const stateOf = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('clusters as c')
+    .leftJoin('scheduler_configurations as s', 's.cluster_id', 'c.id')
+    .select(['c.scheduler_generation', 's.configuration', 's.updated_at'])
+    .where('c.id', '=', clusterId),
+);
+
+/** What an organization's new clusters start with; empty when it has no default. */
+export async function findDefaultSlurmConfiguration(
+  db: Reader,
+  organizationId: string,
+): Promise<SlurmConfiguration> {
+  const row = await db
+    .selectFrom('default_scheduler_configurations')
+    .select('configuration')
+    .where('organization_id', '=', organizationId)
+    .executeTakeFirst();
+  return parse(row);
+}
+
+/** A configuration in place of the one that stands. */
+export interface Replacement {
+  configuration: SlurmConfiguration;
+  userId: string;
+}
+
+/**
+ * Replaces a cluster's configuration, raises its generations and keeps it in the history; one that means the same changes
+ * nothing of that, and is tried again where the cluster refused it. Returns the fields that changed.
+ * `auditSeq`: the number that the audit trail's entry of this change will have.
+ */
+export async function updateSlurmConfiguration(
+  tx: Tx,
+  { clusterId, configuration, userId, auditSeq }: Replacement & { clusterId: string; auditSeq: number },
+): Promise<string[]> {
+  const before = await findSlurmConfiguration(tx.db, clusterId);
+  const changed = changedFields(before, configuration);
+  const at = toTime(tx.now);
+  if (changed.length === 0) {
+    await tx.db
+      .updateTable('scheduler_configurations')
+      .set({ updated_at: at })
+      .where('cluster_id', '=', clusterId)
+      .execute();
+    tx.changed({ kind: 'cluster', clusterId });
+    return [];
+  }
+  const row = {
+    cluster_id: clusterId,
+    configuration: JSON.stringify(configuration),
+    updated_by_user_id: userId,
+    updated_at: at,
+  };
+  await tx.db
+    .insertInto('scheduler_configurations')
+    .values(row)
+    .onConflict((conflict) => conflict.column('cluster_id').doUpdateSet(row))
+    .execute();
+  await tx.db
+    .updateTable('clusters')
+    .set((eb) => ({
+      scheduler_generation: eb('scheduler_generation', '+', 1),
+      desired_generation: eb('desired_generation', '+', 1),
+      version: eb('version', '+', 1),
+      updated_at: at,
+    }))
+    .where('id', '=', clusterId)
+    .execute();
+  const changes = configurationChanges(before, configuration);
+  await keepSlurmVersion(tx, { clusterId, userId, changes, auditSeq });
+  tx.changed({ kind: 'cluster', clusterId });
+  return changed;
+}
+
+/** Replaces what an organization's new clusters start with; those that are there keep theirs. As above. */
+export async function updateDefaultSlurmConfiguration(
+  tx: Tx,
+  { organizationId, configuration, userId }: Replacement & { organizationId: string },
+): Promise<string[]> {
+  const changed = changedFields(await findDefaultSlurmConfiguration(tx.db, organizationId), configuration);
+  if (changed.length === 0) return [];
+  const row = {
+    organization_id: organizationId,
+    configuration: JSON.stringify(configuration),
+    updated_by_user_id: userId,
+    updated_at: toTime(tx.now),
+  };
+  await tx.db
+    .insertInto('default_scheduler_configurations')
+    .values(row)
+    .onConflict((conflict) => conflict.column('organization_id').doUpdateSet(row))
+    .execute();
+  return changed;
+}
+
+/** Gives a new cluster its organization's default, where there is one. */
+export async function copyDefaultSlurmConfiguration(
+  tx: Tx,
+  { clusterId, organizationId }: { clusterId: string; organizationId: string },
+): Promise<void> {
+  const standard = await tx.db
+    .selectFrom('default_scheduler_configurations')
+    .select(['configuration', 'updated_by_user_id'])
+    .where('organization_id', '=', organizationId)
+    .executeTakeFirst();
+  if (!standard || standard.configuration === '{}') return;
+  await tx.db
+    .insertInto('scheduler_configurations')
+    .values({ cluster_id: clusterId, ...standard, updated_at: toTime(tx.now) })
+    .execute();
+  await tx.db.updateTable('clusters').set({ scheduler_generation: 1 }).where('id', '=', clusterId).execute();
+  const changes = configurationChanges({}, parse(standard));
+  await keepSlurmVersion(tx, {
+    clusterId,
+    userId: standard.updated_by_user_id,
+    changes,
+    auditSeq: null,
+  });
+}
+
+function parse(row: { configuration: string } | undefined): SlurmConfiguration {
+  return row ? (JSON.parse(row.configuration) as SlurmConfiguration) : {};
+}

@@ -1,0 +1,110 @@
+/** Storage purchases and the quotes they come from. What is active stays so: no query here takes capacity away. */
+import type { Selectable } from 'kysely';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import {
+  quoteLifetimeMs,
+  type StorageOffer,
+  type StoragePurchase,
+  type StorageQuote,
+  type StorageTarget,
+  type StorageType,
+} from '../../domain/clusters/storage-purchase.ts';
+import { newId } from '../../domain/id.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import type { StoragePurchaseTable, StorageQuoteTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+import { listReportedStorage } from './observations.ts';
+
+/** What a cluster's active purchases come to, in bytes, by type. */
+export async function sumActivePurchases(
+  db: Reader,
+  clusterId: string,
+): Promise<Record<StorageType, number>> {
+  const sums = { ceph: 0, nfs: 0 };
+  for (const { state, type, bytes } of await listPurchases(db, { cluster_id: clusterId }))
+    if (state === 'active') sums[type] += bytes;
+  return sums;
+}
+
+/** What counts of a cluster when storage is bought for it. */
+export async function findStorageTarget(db: Reader, { id, state }: Cluster): Promise<StorageTarget> {
+  const { ceph, nfs } = await sumActivePurchases(db, id);
+  const bought = (await listPurchases(db, { cluster_id: id })).filter((one) => one.state !== 'declined');
+  const reported = await listReportedStorage(db, id);
+  const types = (['ceph', 'weka', 'nfs'] as const).filter(
+    (type) => bought.some((one) => one.type === type) || reported.some((storage) => storage[type]),
+  );
+  return { state, activeBytes: ceph + nfs, types };
+}
+
+/** A new quote for one cluster. */
+export async function createQuote(
+  tx: Tx,
+  offer: StorageOffer & { currentBytes: number },
+  userId: string,
+): Promise<StorageQuote> {
+  const id = newId('quote', tx.now);
+  const expires_at = toTime(tx.now + quoteLifetimeMs);
+  const row = { id, ...columnsOf(tx, offer, userId), current_bytes: offer.currentBytes, expires_at };
+  await tx.db.insertInto('storage_quotes').values(row).execute();
+  return quoteOf(row);
+}
+
+/** A quote, and whether a purchase came from it. */
+export async function findQuote(
+  db: Reader,
+  id: string,
+): Promise<(StorageQuote & { used: boolean }) | undefined> {
+  const row = await db.selectFrom('storage_quotes').selectAll().where('id', '=', id).executeTakeFirst();
+  return row && { ...quoteOf(row), used: (await listPurchases(db, { quote_id: id })).length > 0 };
+}
+
+/** A purchase of what was quoted, `requested`. The database has room for one a quote. */
+export async function createPurchase(tx: Tx, quote: StorageQuote, userId: string): Promise<StoragePurchase> {
+  const undecided = { state: 'requested' as const, decided_by_user_id: null, decided_at: null };
+  const id = newId('purchase', tx.now);
+  const row = { id, quote_id: quote.id, ...columnsOf(tx, quote, userId), ...undecided };
+  await tx.db.insertInto('storage_purchases').values(row).execute();
+  tx.changed({ kind: 'report', clusterId: row.cluster_id });
+  return purchaseOf(row);
+}
+
+/** Purchases, oldest first: all of them, or those of one ID, cluster or quote. */
+export async function listPurchases(
+  db: Reader,
+  where: { id?: string; cluster_id?: string; quote_id?: string } = {},
+): Promise<StoragePurchase[]> {
+  const all = db.selectFrom('storage_purchases').selectAll().orderBy('created_at').orderBy('id');
+  return (await all.where((is) => is.and(where)).execute()).map(purchaseOf);
+}
+
+/** Decides a requested purchase, which is then returned. */
+export async function decidePurchase(
+  tx: Tx,
+  purchase: StoragePurchase,
+  { state, userId }: { state: 'active' | 'declined'; userId: string },
+): Promise<StoragePurchase> {
+  const decision = { state, decided_by_user_id: userId, decided_at: toTime(tx.now) };
+  await tx.db.updateTable('storage_purchases').set(decision).where('id', '=', purchase.id).execute();
+  tx.changed({ kind: 'report', clusterId: purchase.clusterId });
+  return { ...purchase, state };
+}
+
+function columnsOf({ now }: Tx, { organizationId, clusterId, type, bytes }: StorageOffer, userId: string) {
+  const offer = { organization_id: organizationId, cluster_id: clusterId, storage_type: type, bytes };
+  return { ...offer, created_by_user_id: userId, created_at: toTime(now) };
+}
+
+function offerOf(row: Selectable<StorageQuoteTable | StoragePurchaseTable>) {
+  const { id, organization_id: organizationId, cluster_id: clusterId, storage_type: type, bytes } = row;
+  return { id, organizationId, clusterId, type, bytes, createdAt: row.created_at };
+}
+
+function quoteOf(row: Selectable<StorageQuoteTable>): StorageQuote {
+  return { ...offerOf(row), currentBytes: row.current_bytes, expiresAt: row.expires_at };
+}
+
+function purchaseOf(row: Selectable<StoragePurchaseTable>): StoragePurchase {
+  const { quote_id: quoteId, created_by_user_id: createdByUserId, state } = row;
+  return { ...offerOf(row), quoteId, createdByUserId, state };
+}

@@ -1,0 +1,187 @@
+/** A backup of a data directory, made while the service runs or not. */
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { open } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+import { type AuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import { DomainError } from '../../domain/error.ts';
+import { serviceSecrets } from '../../domain/service-secret.ts';
+import { type CopyOptions, databaseFault, files } from '../engine/engine.ts';
+import {
+  addFiles,
+  type BackupInfo,
+  checkBackup,
+  isBackup,
+  listClusterFiles,
+  listKeptFiles,
+} from './backup-file.ts';
+import { noteBackup } from './last-backup.ts';
+
+export interface BackupOptions extends BackupInfo, CopyOptions {
+  /** Absolute paths of the installation's files outside the data directory, except those that clusters name. */
+  elsewhere?: readonly string[];
+  /** The file is sent to another place, and counts as a backup only once it is there. */
+  unnoted?: boolean;
+}
+
+export interface Backup {
+  bytes: number;
+  /** Files that belong into it and could not be read. */
+  missing: string[];
+}
+
+/** Keys, certificates and configurations are far smaller. */
+const maxFileBytes = 16 * 1024 * 1024;
+
+/**
+ * Writes a backup of the data directory to `file` (mode 0600), whole or not at all, and checks it. What the service
+ * commits meanwhile is not in it, and waits for nothing: the copy is one long reading. Throws a `DomainError` with a
+ * sentence. A link stays one: what it points to is replaced.
+ */
+export async function writeBackup(dataDir: string, file: string, options: BackupOptions): Promise<Backup> {
+  const source = join(dataDir, 'andromeda.db');
+  if (!existsSync(source)) {
+    throw new DomainError('not_found', `There is no database in ${dataDir}; nothing to back up.`);
+  }
+  const target = existsSync(file) ? realpathSync(file) : file;
+  const temporary = `${target}.${process.pid}.part`;
+  const raw = `${temporary}-raw`;
+  try {
+    requireReplaceable(target, file);
+    removeAbandoned(target);
+    for (const name of [raw, temporary]) closeSync(openSync(name, 'wx', 0o600));
+    await files.copy(source, raw, options);
+    compact(raw, temporary, dataDir);
+    options.signal?.throwIfAborted();
+    const copy = files.openFile(temporary);
+    const missing: string[] = [];
+    try {
+      const elsewhere = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
+      const others = [...new Set(elsewhere)].filter((path) => relative(dataDir, path).startsWith('..'));
+      addFiles(copy, contents(dataDir, others, missing), options, signerOf(dataDir));
+      checkBackup(copy, 'What was just written');
+    } finally {
+      copy.close();
+    }
+    await flush(temporary);
+    renameSync(temporary, target);
+    await flush(dirname(target));
+    const bytes = statSync(file).size;
+    if (!options.unnoted) noteBackup(dataDir, { at: options.madeAt, file: target, bytes });
+    return { bytes, missing };
+  } catch (error) {
+    for (const name of [raw, temporary]) {
+      for (const end of ['', '-journal', '-wal', '-shm']) rmSync(`${name}${end}`, { force: true });
+    }
+    if (error instanceof DomainError || options.signal?.aborted) throw error;
+    if (databaseFault(error) === 'damaged') throw damaged(dataDir);
+    throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
+  }
+}
+
+/** A key that cannot be read must not keep an installation from being backed up: restoring it says that nothing signed it. */
+function signerOf(dataDir: string): AuditKey['signBackup'] | undefined {
+  const file = join(dataDir, serviceSecrets.audit.file);
+  const text = existsSync(file) ? readable(file)?.toString() : undefined;
+  try {
+    return text === undefined ? undefined : parseAuditKey(text, file).signBackup;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Rewrites a copy without what was deleted: freed parts of its pages still have old text, such as the names of erased
+ * people. A page was copied as it is, so what is damaged in the copy is damaged in the database.
+ */
+function compact(raw: string, file: string, dataDir: string): void {
+  const copy = files.openFile(raw);
+  try {
+    if (!copy.isWhole()) throw damaged(dataDir);
+    copy.compactInto(file);
+  } finally {
+    copy.close();
+  }
+  rmSync(raw);
+}
+
+function damaged(dataDir: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `The database in ${dataDir} is damaged, so no backup was written. Restore the last good one (\`andromeda restore\`), and have the disk checked.`,
+  );
+}
+
+/** What backups that were killed have left behind is large, and secret. */
+function removeAbandoned(file: string): void {
+  const directory = dirname(file);
+  const before = `${basename(file)}.`;
+  for (const name of readdirSync(directory).filter((one) => one.startsWith(before))) {
+    const [, pid] = /^(\d+)\.part/.exec(name.slice(before.length)) ?? [];
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0); // signal 0 only asks
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+function reason(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' ? 'the directory it should be in does not exist' : message;
+}
+
+function* contents(
+  dataDir: string,
+  elsewhere: readonly string[],
+  missing: string[],
+): Generator<{ path: string; content: Buffer }> {
+  for (const path of listKeptFiles(dataDir)) yield { path, content: readFileSync(join(dataDir, path)) };
+  for (const path of elsewhere) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    const content = stats?.isFile() && stats.size <= maxFileBytes ? readable(path) : undefined;
+    if (content) yield { path, content };
+    else missing.push(path);
+  }
+}
+
+function readable(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A slip of the pen must not cost a file. */
+function requireReplaceable(file: string, name: string): void {
+  if (!existsSync(file)) return;
+  const refuse = () =>
+    new DomainError('invalid_request', `${name} is there and is not a backup; give another name.`);
+  if (!statSync(file).isFile()) throw refuse();
+  const database = files.openFile(file, { readonly: true });
+  try {
+    if (!isBackup(database)) throw refuse();
+  } finally {
+    database.close();
+  }
+}
+
+async function flush(path: string): Promise<void> {
+  await using handle = await open(path, 'r');
+  await handle.sync();
+}

@@ -1,0 +1,335 @@
+/**
+ * An installation from SQLite's file to a PostgreSQL, or back: the tables, and with them what is in files on one side and in the
+ * database on the other. The target has all of it or nothing; the source is read in one moment and not changed.
+ */
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Kysely, sql, type Transaction } from 'kysely';
+import { findBreak } from '../../domain/audit/audit.ts';
+import { DomainError } from '../../domain/error.ts';
+import { newId } from '../../domain/id.ts';
+import { describePostgres, parsePostgresUrl } from '../../lib/postgres-url.ts';
+import type { SecretsKeys } from '../../lib/secrets-key.ts';
+import { findCheckpoint, findLastSeq, listAuditEntries } from '../audit/audit.ts';
+import {
+  type Connections,
+  endWrites,
+  engineNameOf,
+  listTableShapes,
+  openSqlite,
+  type TableShape,
+  versionOf,
+} from '../engine/engine.ts';
+import type { Tx } from '../engine/index.ts';
+import { migrate } from '../engine/migrate.ts';
+import type { Schema } from '../engine/schema.ts';
+import { listManagedHosts, type ManagedHost, noteManagedHost } from '../servers/managed-hosts.ts';
+import { importSecret, readSecrets } from '../servers/secrets.ts';
+import {
+  type CopyProgress,
+  compareTables,
+  copyError,
+  copyOrder,
+  copyTables,
+  createNulMender,
+  findWrittenTable,
+  notEmpty,
+  refuseLeftLog,
+  requireNoServers,
+  requireThisVersion,
+  type SignRedaction,
+} from './copy-tables.ts';
+import { openDatabaseFile, openDataDir } from './open-data-dir.ts';
+
+/** What is in files of a data directory, and in tables where servers share a database. */
+export interface FilesAndTables {
+  /** By name. */
+  secrets: ReadonlyMap<string, string>;
+  /** Hosts with something of ours, by cluster: as the driver describes each. */
+  managedHosts: ReadonlyMap<string, readonly ManagedHost[]>;
+}
+
+export interface CopyOptions {
+  dataDir: string;
+  /** The URL of the PostgreSQL. */
+  database: string;
+  keys: SecretsKeys;
+  onProgress(progress: CopyProgress): void;
+  signal: AbortSignal;
+}
+
+export interface Copied {
+  from: string;
+  to: string;
+  tables: number;
+  rows: number;
+  auditEntries: number;
+  secrets: number;
+  /** Rows with NUL in them, which PostgreSQL does not store, by table. */
+  mended: ReadonlyMap<string, number>;
+  /** The target had all of it before. */
+  isRepeated?: boolean;
+}
+
+const databaseName = 'andromeda.db';
+const auditPage = 500;
+
+/**
+ * Copies SQLite's file, and `read()`, to the PostgreSQL. `signerOf` has the key that vouches for entries of the audit trail that
+ * cannot stay as they are. Throws a `DomainError` with a sentence.
+ */
+export async function copyToPostgres(
+  options: CopyOptions,
+  read: () => FilesAndTables,
+  signerOf: (secrets: FilesAndTables['secrets']) => SignRedaction | undefined,
+): Promise<Copied> {
+  const { dataDir, database, keys } = options;
+  const file = join(dataDir, databaseName);
+  const to = describePostgres(parsePostgresUrl(database));
+  return withServer(options, async (target) => {
+    if (!existsSync(file)) throw new DomainError('not_found', `There is no database ${file}.`);
+    const source = openDatabaseFile(file);
+    try {
+      await source.migrating((db) => requireThisVersion(db, file));
+      const files = read();
+      const sides = { source, target, options, from: file, to, sign: signerOf(files.secrets) };
+      const found = async (tx: Kysely<Schema>) => (await readSecrets(tx, keys)).size;
+      return await copy(sides, found, async (tx) => {
+        for (const [name, text] of files.secrets)
+          await importSecret({ db: tx, now: Date.now() }, keys, name, text);
+        for (const [clusterId, hosts] of files.managedHosts)
+          for (const { address, host } of hosts)
+            await noteManagedHost({ db: tx } as Tx, clusterId, { address, host });
+        return files.secrets.size;
+      });
+    } finally {
+      await source.close();
+    }
+  });
+}
+
+/** Copies the PostgreSQL to SQLite's file, and gives `write` what goes into files. Throws a `DomainError` with a sentence. */
+export async function copyToSqlite(
+  options: CopyOptions,
+  write: (content: FilesAndTables) => void,
+): Promise<Copied> {
+  const { dataDir, database, keys } = options;
+  const file = join(dataDir, databaseName);
+  const from = describePostgres(parsePostgresUrl(database));
+  return withServer(options, async (source) => {
+    if (existsSync(file)) return requireCopied({ source, keys, from, file });
+    refuseLeftLog(file);
+    // With a wrong key, nothing is copied.
+    await readSecrets(source.reader, keys);
+    const staging = join(dataDir, '.migrate');
+    // Left behind by an interrupted copy: no other process works in this directory.
+    rmSync(staging, { recursive: true, force: true });
+    mkdirSync(staging, { mode: 0o700 });
+    try {
+      const made = join(staging, databaseName);
+      closeSync(openSync(made, 'wx', 0o600));
+      const target = openSqlite(made);
+      let copied: Copied;
+      const seen: { version?: number | undefined } = {};
+      try {
+        await target.migrating((db) => migrate(db, made));
+        const sides = { source, target, options, from, to: file, sign: undefined };
+        copied = await copy(sides, undefined, async (_tx, moment) => {
+          seen.version = await versionOf(moment);
+          return 0;
+        });
+      } finally {
+        await target.close();
+      }
+      const content = await readFilesAndTables(source, keys);
+      // From here on, a server that stood still meanwhile can write nothing that the copy would lack.
+      if (seen.version !== undefined) await endWrites(source, seen.version);
+      write(content);
+      flush(made);
+      renameSync(made, file);
+      flush(dataDir);
+      await requireArrived(file, copied);
+      return { ...copied, secrets: content.secrets.size };
+    } finally {
+      rmSync(staging, { recursive: true, force: true });
+    }
+  });
+}
+
+/** Reads the file again, at its place. */
+async function requireArrived(file: string, { auditEntries }: Copied): Promise<void> {
+  const database = openDatabaseFile(file);
+  try {
+    const seq = await findLastSeq(database.reader);
+    const first = (await findCheckpoint(database.reader))?.seq ?? 0;
+    if (seq - first !== auditEntries)
+      throw new DomainError(
+        'invalid_state',
+        `${file} is not what was copied: its audit trail ends with entry ${seq}. Move it and its -wal away, and repeat this.`,
+      );
+  } finally {
+    await database.close();
+  }
+}
+
+/** Where the file is there already: resolves if it is the copy, of which the command could not tell, and else throws. */
+async function requireCopied({
+  source,
+  keys,
+  from,
+  file,
+}: {
+  source: Connections;
+  keys: SecretsKeys;
+  from: string;
+  file: string;
+}): Promise<Copied> {
+  const moveAway = `mv ${file} ${file}.before${existsSync(`${file}-wal`) ? `, and mv ${file}-wal ${file}.before-wal` : ''}`;
+  if ((await versionOf(source.reader)) !== undefined)
+    throw new DomainError(
+      'invalid_state',
+      `There is a database ${file} already, perhaps from before. Move it away first: ${moveAway}`,
+    );
+  const target = openDatabaseFile(file);
+  try {
+    await target.migrating((db) => requireThisVersion(db, file));
+    const shapes = copyOrder(await shapesOf(target.reader));
+    const rows = await source.readSnapshot((moment) => compareTables(moment, target.reader, shapes));
+    if (rows === undefined)
+      throw new DomainError(
+        'invalid_state',
+        `There is a database ${file} already, and ${from} was copied before: it is that copy, in which a service has written since, or an older one. If it is the copy, start the service with it. To copy once more, move it away first: ${moveAway}`,
+      );
+    const auditEntries = await requireWholeTrail(target.reader, file, async () => {});
+    const secrets = (await readSecrets(source.reader, keys)).size;
+    return {
+      from,
+      to: file,
+      tables: shapes.length,
+      rows,
+      auditEntries,
+      secrets,
+      mended: new Map(),
+      isRepeated: true,
+    };
+  } finally {
+    await target.close();
+  }
+}
+
+/** Holds the data directory, and has the PostgreSQL of this version, which no server uses. */
+async function withServer<T>(
+  { dataDir, database }: CopyOptions,
+  body: (server: Connections) => Promise<T>,
+): Promise<T> {
+  const serverId = newId('server', Date.now());
+  const { connections, unlock } = await openDataDir(dataDir, serverId, { database, isCopying: true });
+  try {
+    await requireNoServers(connections.reader, serverId);
+    return await body(connections);
+  } catch (error) {
+    const server = describePostgres(parsePostgresUrl(database));
+    throw copyError(error, { server, file: join(dataDir, databaseName) });
+  } finally {
+    await connections.close();
+    unlock?.();
+  }
+}
+
+/**
+ * `more`: what goes into the same transaction, and is asked of the same moment; resolves to how many secrets that were. `found`:
+ * how many there are in a target that has everything already.
+ */
+async function copy(
+  sides: {
+    source: Connections;
+    target: Connections;
+    options: CopyOptions;
+    from: string;
+    to: string;
+    sign: SignRedaction | undefined;
+  },
+  found: ((tx: Kysely<Schema>) => Promise<number>) | undefined,
+  more: (tx: Transaction<Schema>, moment: Kysely<Schema>) => Promise<number>,
+): Promise<Copied> {
+  const { source, target, options, from, to, sign } = sides;
+  return await source.readSnapshot((moment) =>
+    target.transact(
+      async (tx) => {
+        const shapes = copyOrder(await shapesOf(moment, tx));
+        const written = await findWrittenTable(tx, shapes);
+        const { mend, counts: mended } = await createNulMender(moment, sign);
+        const done = async (rows: number, secrets: number): Promise<Copied> => {
+          const auditEntries = await requireWholeTrail(tx, to, () => sql`select 1`.execute(moment));
+          return { from, to, tables: shapes.length, rows, auditEntries, secrets, mended };
+        };
+        if (written !== undefined) {
+          const rows = found && (await compareTables(moment, tx, shapes));
+          if (!found || rows === undefined) throw notEmpty(to, written);
+          return { ...(await done(rows, await found(tx))), isRepeated: true };
+        }
+        const counts = await copyTables(moment, tx, {
+          shapes,
+          mend,
+          onProgress(progress) {
+            options.signal.throwIfAborted();
+            options.onProgress(progress);
+          },
+        });
+        const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
+        return done(rows, await more(tx, moment));
+      },
+      { flush: true },
+    ),
+  );
+}
+
+/** Of the side that is SQLite's: both have the same. */
+async function shapesOf(...sides: Kysely<Schema>[]): Promise<TableShape[]> {
+  const side = sides.find((db) => engineNameOf(db) === 'sqlite');
+  if (!side) throw new Error('neither database is a file');
+  return listTableShapes(side);
+}
+
+/**
+ * Reads all of the trail that has arrived. Resolves to how many entries that are. `keepSource`: a PostgreSQL ends a transaction in
+ * which nothing is asked for a while.
+ */
+async function requireWholeTrail(
+  db: Kysely<Schema>,
+  to: string,
+  keepSource: () => Promise<unknown>,
+): Promise<number> {
+  const checkpoint = await findCheckpoint(db);
+  let last = checkpoint ?? { seq: 0, hash: '' };
+  let count = 0;
+  for (;;) {
+    await keepSource();
+    const page = await listAuditEntries(db, {}, { after: last.seq, limit: auditPage });
+    const broken = findBreak(last, page);
+    if (broken)
+      throw new DomainError(
+        'invalid_state',
+        `Entry ${broken.seq} of the audit trail does not follow from the one before, here or as it arrived in ${to}. Nothing was copied; \`andromeda admin audit verify\` says more.`,
+      );
+    count += page.length;
+    const end = page.at(-1);
+    if (!end || page.length < auditPage) return count;
+    last = end;
+  }
+}
+
+async function readFilesAndTables({ reader }: Connections, keys: SecretsKeys): Promise<FilesAndTables> {
+  const managedHosts = new Map<string, ManagedHost[]>();
+  for (const { id } of await reader.selectFrom('clusters').select('id').orderBy('id').execute()) {
+    const hosts = await listManagedHosts(reader, id);
+    if (hosts.length > 0) managedHosts.set(id, hosts);
+  }
+  return { secrets: await readSecrets(reader, keys), managedHosts };
+}
+
+function flush(path: string): void {
+  const descriptor = openSync(path, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}

@@ -1,0 +1,323 @@
+/**
+ * Copies what is in the tables of one database into those of another, whichever engines they are: page by page in the order of
+ * primary keys, so that nothing but a page is in memory, and each table behind those that it refers to. PostgreSQL stores no NUL:
+ * U+FFFD takes its place, and in the audit trail the installation's key vouches for what an entry says then, as for any redaction.
+ */
+
+import { rmSync, statSync } from 'node:fs';
+import { type Kysely, sql, type Transaction } from 'kysely';
+import { type ChainedEntry, findBreak, type Redaction } from '../../domain/audit/audit.ts';
+import { DomainError } from '../../domain/error.ts';
+import { serverLifeMs } from '../../domain/server.ts';
+import { storedTexts, storedTextsIn } from '../../domain/stored-text.ts';
+import { findCheckpoint, withRedaction } from '../audit/audit.ts';
+import {
+  CommitInDoubt,
+  faultMessage,
+  isDatabaseError,
+  isPostgresError,
+  type TableShape,
+} from '../engine/engine.ts';
+import { isMigrated, listSteps } from '../engine/migrate.ts';
+import type { Schema } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+import { migrations } from '../migrations/index.ts';
+import { listServers } from '../servers/servers.ts';
+
+/** What is of one database and its servers, and would be wrong in another. */
+const left = new Set([
+  'console_files',
+  'kysely_migration',
+  'kysely_migration_lock',
+  'leases',
+  'managed_hosts',
+  'schema_support',
+  'secrets',
+  'server_keys',
+  'servers',
+]);
+/** What a new database has rows in, besides the system's own person. */
+const filled = new Set(['counters', 'users']);
+/** Triggers write to it while others are copied. */
+const last = 'member_versions';
+const pageSize = 250;
+
+type Row = Record<string, unknown>;
+type AnyTables = Kysely<Record<string, Row>>;
+
+/** The tables to copy, each behind those that it refers to. */
+export function copyOrder(shapes: readonly TableShape[]): TableShape[] {
+  const waiting = new Map(
+    shapes.filter(({ name }) => !left.has(name) && name !== last).map((shape) => [shape.name, shape]),
+  );
+  const ordered: TableShape[] = [];
+  while (waiting.size > 0) {
+    const ready = [...waiting.values()].filter(
+      ({ references }) => !references.some((one) => waiting.has(one)),
+    );
+    if (ready.length === 0) throw new Error(`tables refer to each other: ${[...waiting.keys()].join(', ')}`);
+    for (const shape of ready) {
+      ordered.push(shape);
+      waiting.delete(shape.name);
+    }
+  }
+  return [...ordered, ...shapes.filter(({ name }) => name === last)];
+}
+
+/** The name of a table that was written to; undefined where the database is as new. */
+export async function findWrittenTable(
+  db: Kysely<Schema>,
+  shapes: readonly TableShape[],
+): Promise<string | undefined> {
+  const tables = db as unknown as AnyTables;
+  const users = await db.selectFrom('users').select('id').where('kind', '!=', 'system').limit(1).execute();
+  if (users.length > 0) return 'users';
+  for (const { name } of shapes) {
+    if (filled.has(name) || (left.has(name) && name !== 'secrets')) continue;
+    if ((await tables.selectFrom(name).select(sql<number>`1`.as('one')).limit(1).execute()).length > 0)
+      return name;
+  }
+  return undefined;
+}
+
+export interface CopyProgress {
+  table: string;
+  /** Rows so far, of all tables together. */
+  rows: number;
+  ofRows: number;
+}
+
+/**
+ * Copies the tables. `to` is as new, and what is there is replaced. Resolves to the number of rows of each. Throws where what
+ * arrived is not what is there.
+ */
+export async function copyTables(
+  from: Kysely<Schema>,
+  to: Transaction<Schema>,
+  {
+    shapes,
+    mend,
+    onProgress,
+  }: {
+    shapes: readonly TableShape[];
+    /** Rows of a table as the target can store them. */
+    mend(table: string, page: readonly Row[]): Row[];
+    onProgress(progress: CopyProgress): void;
+  },
+): Promise<Map<string, number>> {
+  const [source, target] = [from as unknown as AnyTables, to as unknown as AnyTables];
+  const counts = new Map<string, number>();
+  for (const { name } of shapes) counts.set(name, await countRows(source, name));
+  const ofRows = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  let rows = 0;
+  for (const { name } of shapes.toReversed()) await target.deleteFrom(name).execute();
+  for (const shape of shapes) {
+    const { name } = shape;
+    if (name === last) await target.deleteFrom(name).execute();
+    for await (const page of pagesOf(source, shape)) {
+      await target
+        .insertInto(name)
+        .values(mend(name, page))
+        .execute()
+        .catch((error: unknown) => {
+          throw refusedRow(name, error);
+        });
+      rows += page.length;
+      onProgress({ table: name, rows, ofRows });
+    }
+  }
+  for (const [name, count] of counts) {
+    const arrived = await countRows(target, name);
+    if (arrived !== count) throw new Error(`${arrived} of ${count} rows of ${name} arrived`);
+  }
+  return counts;
+}
+
+/** A row that the source has and the target refuses, such as one that refers to nothing. */
+function refusedRow(table: string, error: unknown): unknown {
+  if (!isDatabaseError(error) || faultMessage(error) !== undefined) return error;
+  const message = `A row of ${table} cannot be copied: ${(error as Error).message}. Nothing was copied; \`andromeda doctor\` on the old database may say more.`;
+  return new DomainError('invalid_state', message, { cause: error });
+}
+
+/**
+ * Resolves to the number of rows where the target has exactly what a copy of the source would put there; undefined where
+ * anything differs.
+ */
+export async function compareTables(
+  from: Kysely<Schema>,
+  to: Kysely<Schema>,
+  shapes: readonly TableShape[],
+): Promise<number | undefined> {
+  const [source, target] = [from as unknown as AnyTables, to as unknown as AnyTables];
+  let rows = 0;
+  for (const shape of shapes) {
+    const there = pagesOf(target, shape);
+    for await (const page of pagesOf(source, shape)) {
+      const { value: arrived } = await there.next();
+      if (!arrived || arrived.length !== page.length) return undefined;
+      if (!page.every((row, at) => isCopyOf(arrived[at], row, shape))) return undefined;
+      rows += page.length;
+    }
+    if (!(await there.next()).done) return undefined;
+  }
+  return rows;
+}
+
+/** An entry of the trail that had NUL has a redaction of the time when it was copied. */
+function isCopyOf(arrived: Row | undefined, row: Row, { name, columns }: TableShape): boolean {
+  const values = columns.map((column) => row[column]);
+  const stored = storedTexts(values);
+  const isRedacted = name === 'audit_entries' && stored !== values;
+  return columns.every(
+    (column, at) => arrived?.[column] === stored[at] || (isRedacted && column === 'redaction'),
+  );
+}
+
+async function* pagesOf(source: AnyTables, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
+  const keyRow = sql`(${sql.join(key.map((column) => sql.ref(column)))})`;
+  let after: Row | undefined;
+  for (;;) {
+    let query = source.selectFrom(name).select(columns).where(isCopied(name)).limit(pageSize);
+    for (const column of key) query = query.orderBy(column);
+    if (after) {
+      const values = sql`(${sql.join(key.map((column) => after?.[column]))})`;
+      query = query.where(sql<boolean>`${keyRow} > ${values}`);
+    }
+    const page = await query.execute();
+    after = page.at(-1);
+    if (page.length > 0) yield page;
+    if (page.length < pageSize) return;
+  }
+}
+
+async function countRows(db: AnyTables, name: string): Promise<number> {
+  const query = db.selectFrom(name).select(({ fn }) => fn.countAll<number>().as('count'));
+  return Number((await query.where(isCopied(name)).executeTakeFirstOrThrow()).count);
+}
+
+/** What there was of secrets stays with the secrets. */
+function isCopied(name: string) {
+  return name === 'counters' ? sql<boolean>`name not like 'secret %'` : sql<boolean>`1 = 1`;
+}
+
+/** Throws `invalid_state` where SQLite's file has other steps than this version. */
+export async function requireThisVersion(db: Kysely<Schema>, file: string): Promise<void> {
+  const refuse = (is: string) => new DomainError('invalid_state', `${file} is of ${is}`);
+  if (!(await isMigrated(db)))
+    throw refuse(
+      'an older version of Andromeda. Start this version with it once, without `database`, stop it, and repeat this.',
+    );
+  if ((await listSteps(db)).some((name) => !(name in migrations)))
+    throw refuse('a newer version of Andromeda. Copy it with that version.');
+}
+
+/**
+ * Throws `invalid_state` where there is the log of a database that was moved away without it: SQLite would take what it holds for a
+ * part of the new one.
+ */
+export function refuseLeftLog(file: string): void {
+  const log = `${file}-wal`;
+  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0)
+    throw new DomainError(
+      'invalid_state',
+      `There is no database ${file}, but its log ${log}, with what was written last. It belongs beside that database, wherever that was moved to, under the same name with -wal: mv ${log} ${file}.before-wal. Nothing was copied.`,
+    );
+  for (const one of [log, `${file}-shm`]) rmSync(one, { force: true });
+}
+
+/** Throws `invalid_state` where a server uses the database. */
+export async function requireNoServers(read: Kysely<Schema>, id: string): Promise<void> {
+  const servers = await listServers({ read, server: { id } });
+  const live = servers.filter(({ isLive }) => isLive).map(({ name }) => name);
+  if (live.length === 0) return;
+  throw new DomainError(
+    'invalid_state',
+    `${live.join(', ')} ${live.length === 1 ? 'serves' : 'serve'} from this database. Stop every server first; one that was killed counts as gone after ${serverLifeMs / 1000} s.`,
+  );
+}
+
+export function notEmpty(name: string, table: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `${name} is not empty: there are rows in ${table}. Nothing was copied. Name another, empty database.`,
+  );
+}
+
+/** An error as a sentence where a database is at fault. */
+export function copyError(error: unknown, { server, file }: { server: string; file: string }): unknown {
+  if (error instanceof CommitInDoubt)
+    return new DomainError(
+      'service_unavailable',
+      `${server} was lost at the end, and it is not known whether all was copied. Repeat this: it says whether it was.`,
+      { cause: error },
+    );
+  const fault = faultMessage(error);
+  if (fault === undefined) return error;
+  const isServer = isPostgresError(error instanceof DomainError ? error.cause : error);
+  const side = isServer ? server : file;
+  return new DomainError('service_unavailable', `${side} cannot be used: ${fault}. Nothing was copied.`, {
+    cause: error,
+  });
+}
+
+type AuditRow = Omit<ChainedEntry, 'redaction'> & { redaction: string | null };
+
+/** Vouches for an entry as it is given, behind an entry with the hash `previous`. */
+export type SignRedaction = (previous: string, entry: ChainedEntry, at: string, accepted?: true) => Redaction;
+
+interface NulMender {
+  /** The rows as they can be stored. Pages of a table are given in their order. */
+  mend(table: string, page: readonly Row[]): Row[];
+  /** How many rows of each table had to be changed. */
+  readonly counts: ReadonlyMap<string, number>;
+}
+
+/** `sign` is undefined where there is no key: entries of the trail with NUL are refused then. */
+export async function createNulMender(
+  source: Kysely<Schema>,
+  sign: SignRedaction | undefined,
+): Promise<NulMender> {
+  const counts = new Map<string, number>();
+  let last: { seq: number; hash: string } = (await findCheckpoint(source)) ?? { seq: 0, hash: '' };
+  return {
+    counts,
+    mend(table, page) {
+      return page.map((row) => {
+        const before = last;
+        if (table === 'audit_entries') last = row as unknown as AuditRow;
+        const values = Object.values(row);
+        if (storedTexts(values) === values) return row;
+        counts.set(table, (counts.get(table) ?? 0) + 1);
+        return table === 'audit_entries'
+          ? redacted(before, row as unknown as AuditRow, sign)
+          : storedTextsIn(row);
+      });
+    },
+  };
+}
+
+function redacted(
+  before: { seq: number; hash: string },
+  row: AuditRow,
+  sign: SignRedaction | undefined,
+): Row {
+  const entry = withRedaction(row);
+  // An entry that another program changed is not signed.
+  if (findBreak(before, [entry]))
+    throw refusal(row, 'does not follow from the one before. `andromeda admin audit verify` says more');
+  if (!sign)
+    throw refusal(
+      row,
+      'has a NUL character, which PostgreSQL does not store, and there is no key to sign it without one. Start the service on this file once, which makes keys/audit_ed25519.pem, stop it, and repeat this',
+    );
+  const now = storedTextsIn(entry);
+  return { ...now, redaction: JSON.stringify(sign(before.hash, now, toTime(Date.now()))) };
+}
+
+function refusal({ seq }: AuditRow, what: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `Entry ${seq} of the audit trail (table audit_entries) ${what}. Nothing was copied.`,
+  );
+}

@@ -1,0 +1,283 @@
+/** Inspects a database while services use it: a whole file, in many short reads that delay no write, or a PostgreSQL's schema. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { Selectable } from 'kysely';
+import { findBreak } from '../../domain/audit/audit.ts';
+import {
+  type AuditCheckpoint,
+  isSignedCheckpoint,
+  isSignedHead,
+  type SignedHead,
+} from '../../domain/audit/head.ts';
+import { clusterPaths } from '../../domain/clusters/lab-paths.ts';
+import { DomainError } from '../../domain/error.ts';
+import { withRedaction } from '../audit/audit.ts';
+import {
+  type DatabaseView,
+  faultMessage,
+  files,
+  isDatabaseError,
+  listSchemaObjects,
+  openSqlite,
+  type SchemaObjects,
+  type ServerView,
+  versionOf,
+} from '../engine/engine.ts';
+import { listSteps, migrate } from '../engine/migrate.ts';
+import type { AuditEntryTable } from '../engine/service-tables.ts';
+import { migrations } from '../migrations/index.ts';
+
+interface SharedInspection {
+  /** `new`: the first start fills it. `older`, `newer`: made by another version, so this one cannot check the rest. */
+  state: 'new' | 'older' | 'newer' | 'known';
+  /** Missing parts of the schema, as `table users`, `column users.name` … */
+  missing: string[];
+  /** Tables that are not ours. */
+  foreign: string[];
+  /** `andromeda migrate` has copied the installation out of it. */
+  isMovedAway: boolean;
+}
+
+const steps = 'kysely_migration';
+
+/** Throws a `DomainError` where the database cannot be queried. */
+export async function inspectShared({ reader, listObjects }: ServerView): Promise<SharedInspection> {
+  const found = await listObjects();
+  const expected = await expectedObjects();
+  const foreign = [...found.tables.keys()].filter((name) => !expected.tables.has(name));
+  const known = { foreign, missing: [] as string[], isMovedAway: false };
+  if ([...expected.tables.keys()].every((name) => !found.tables.has(name))) return { ...known, state: 'new' };
+  const done = found.tables.has(steps) ? await listSteps(reader) : undefined;
+  // A step of a newer version can have added anything.
+  if (done?.some((name) => !(name in migrations))) return { ...known, foreign: [], state: 'newer' };
+  if (done && Object.keys(migrations).some((name) => !done.includes(name)))
+    return { ...known, state: 'older' };
+  const missing = missingOf(expected, found);
+  return { state: 'known', missing, foreign, isMovedAway: (await versionOf(reader)) === undefined };
+}
+
+function missingOf(expected: SchemaObjects, found: SchemaObjects): string[] {
+  const missing: string[] = [];
+  for (const [table, columns] of expected.tables) {
+    const there = found.tables.get(table);
+    if (!there) missing.push(`table ${table}`);
+    else for (const one of columns) if (!there.includes(one)) missing.push(`column ${table}.${one}`);
+  }
+  // Those of a table go with it.
+  if (missing.length > 0) return missing;
+  for (const name of expected.indexes) if (!found.indexes.has(name)) missing.push(`index ${name}`);
+  for (const name of expected.triggers) if (!found.triggers.has(name)) missing.push(`trigger ${name}`);
+  return missing;
+}
+
+/** What the same migrations make of an empty file. */
+async function expectedObjects(): Promise<SchemaObjects> {
+  const directory = mkdtempSync(join(tmpdir(), 'andromeda-schema-'));
+  const file = join(directory, 'andromeda.db');
+  try {
+    const connections = openSqlite(file);
+    try {
+      return await connections.migrating(async (db) => {
+        await migrate(db, file);
+        return listSchemaObjects(db);
+      });
+    } finally {
+      await connections.close();
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** A database that is looked through. */
+export interface Inspection extends Disposable {
+  /** Whether this version can read it. */
+  isOfThisVersion(): boolean;
+  /** What is wrong with pages, indexes and references, table by table. */
+  faults(): AsyncGenerator<string>;
+  auditTrail(): Promise<AuditFindings>;
+  /** The sides of the clusters that are in service, by name. */
+  clusterSides(): ClusterSideState[];
+}
+
+export interface ClusterSideState {
+  name: string;
+  side: string;
+  /** Of its last report, RFC 3339; null: it has made none. */
+  observedAt: string | null;
+  /** What went wrong when it was last tried; null: nothing. */
+  failure: string | null;
+}
+
+export interface AuditFindings {
+  /** The first entry that is there. */
+  first: number;
+  /** The last one. */
+  entries: number;
+  /** When the last entry was written, RFC 3339. */
+  lastAt: string | undefined;
+  /** The last entry that a signed head covers; 0: none. */
+  signed: number;
+  /** How many breaks of the chain were accepted. */
+  accepted: number;
+  /** The keys that have signed heads. */
+  keys: string[];
+  /** What does not fit, as a sentence. */
+  fault: string | undefined;
+}
+
+const pageSize = 500;
+
+/** Opens a database to look through. Throws `invalid_state` with a sentence where that cannot be. */
+export function inspectDatabase(file: string): Inspection {
+  let view: DatabaseView | undefined;
+  try {
+    view = files.view(file, { unchanged: false });
+    view?.tables();
+  } catch (error) {
+    view?.close();
+    const message = `${file} cannot be read: ${faultMessage(error) ?? (error as Error).message}.`;
+    throw new DomainError('invalid_state', message, { cause: error });
+  }
+  if (!view) throw new DomainError('invalid_state', `${file} cannot be opened.`);
+  const database = view;
+  return {
+    isOfThisVersion: () =>
+      database
+        .rows<{ name: string }>('select name from kysely_migration')
+        .every(({ name }) => name in migrations),
+    faults: () => faultsOf(database),
+    auditTrail: () => readTrail(database),
+    clusterSides: () => readSides(database),
+    [Symbol.dispose]: () => database.close(),
+  };
+}
+
+function readSides(database: DatabaseView): ClusterSideState[] {
+  return database.rows<ClusterSideState>(
+    `select c.name, t.side, o.observed_at as observedAt, coalesce(s.look_failure, s.apply_failure) as failure
+       from clusters c
+       join (select cluster_id, side from observations union select cluster_id, side from cluster_sides) t
+         on t.cluster_id = c.id
+       left join observations o on o.cluster_id = c.id and o.side = t.side
+       left join cluster_sides s on s.cluster_id = c.id and s.side = t.side
+      where c.state = 'active'
+      order by c.name, t.side limit 1000`,
+  );
+}
+
+async function* faultsOf(database: DatabaseView): AsyncGenerator<string> {
+  for (const table of database.tables()) {
+    for (const fault of database.faultsOf(table)) yield `${table}: ${fault}`;
+    await nextTick();
+  }
+}
+
+/** Reads the trail; again from its beginning where retention moved that meanwhile. */
+async function readTrail(database: DatabaseView): Promise<AuditFindings> {
+  // One that was not served by this version yet has none.
+  const canHaveOne = database.tables().includes('audit_checkpoints');
+  const checkpoint = () =>
+    canHaveOne
+      ? database.rows<AuditCheckpoint>('select * from audit_checkpoints order by seq desc limit 1').at(0)
+      : undefined;
+  for (;;) {
+    const before = checkpoint();
+    const findings = await readFrom(database, before);
+    if (findings.fault === undefined || checkpoint()?.seq === before?.seq) return findings;
+  }
+}
+
+async function readFrom(
+  database: DatabaseView,
+  checkpoint: AuditCheckpoint | undefined,
+): Promise<AuditFindings> {
+  const heads = database.rows<SignedHead>('select * from audit_heads order by seq');
+  const hashes = new Map(heads.map(({ seq, hash }) => [seq, hash]));
+  const keys = new Set([...heads, ...(checkpoint ? [checkpoint] : [])].map(({ key }) => key));
+  const signed = heads.at(-1)?.seq ?? 0;
+  const [newest] = database.rows<{ at: string }>('select at from audit_entries order by seq desc limit 1');
+  let last = { seq: checkpoint?.seq ?? 0, hash: checkpoint?.hash ?? '' };
+  const first = last.seq + 1;
+  let accepted = 0;
+  const found = (fault?: string) => ({
+    first,
+    entries: last.seq,
+    lastAt: newest?.at,
+    signed,
+    accepted,
+    keys: [...keys],
+    fault,
+  });
+  if (checkpoint && !isSignedCheckpoint(checkpoint))
+    return found(`The signature of the checkpoint of entry ${checkpoint.seq} is wrong.`);
+  const forged = heads.find((head) => !isSignedHead(head));
+  if (forged) return found(`The signature of the head of entry ${forged.seq} is wrong.`);
+  for (;;) {
+    const rows = database.rows<Selectable<AuditEntryTable>>(
+      'select * from audit_entries where seq > ? order by seq limit ?',
+      last.seq,
+      pageSize,
+    );
+    const page = rows.map((row) => withRedaction({ ...row, redaction: row.redaction ?? null }));
+    for (const { redaction } of page) if (redaction) keys.add(redaction.key);
+    const broken = findBreak(last, page);
+    if (broken) return found(`Entry ${broken.seq} does not fit: it was changed, or what stood before it.`);
+    const other = page.find(({ seq, hash }) => hashes.has(seq) && hashes.get(seq) !== hash);
+    if (other) return found(`The trail was rewritten: entry ${other.seq} is not the one that was signed.`);
+    accepted += page.filter(({ redaction }) => redaction?.accepted).length;
+    last = page.at(-1) ?? last;
+    if (page.length < pageSize) break;
+    await nextTick();
+  }
+  if (signed <= last.seq) return found();
+  return found(`The trail was cut: it ends at entry ${last.seq}, and entry ${signed} was signed.`);
+}
+
+/** Whether a file is one that the store could open. */
+export function isDatabaseFile(file: string): boolean {
+  return files.isDatabase(file);
+}
+
+/** The files that clusters in a database name; undefined where that cannot be read without changing something. */
+export function listNamedFiles(
+  file: string,
+): { cluster: string; setting: string; path: string }[] | undefined {
+  return queryFile(file, (database) =>
+    database
+      .rows<{ name: string; driver: string }>('select name, driver from clusters')
+      .flatMap(({ name, driver }) =>
+        clusterPaths(JSON.parse(driver)).map((one) => ({ cluster: name, ...one })),
+      ),
+  );
+}
+
+/**
+ * Whether a database was filled without a lab file, so that none is read any more; undefined where that cannot be read
+ * without changing something.
+ */
+export function isFilledOtherwise(file: string): boolean | undefined {
+  return queryFile(file, (database) => {
+    const any = (from: string) => database.rows(`select 1 from ${from} limit 1`).length > 0;
+    const isFilled = any("users where kind = 'person'") || any('organizations');
+    return (
+      isFilled && !any("audit_entries where operation = 'createInstallation'") && !any('audit_checkpoints')
+    );
+  });
+}
+
+function queryFile<T>(file: string, body: (database: DatabaseView) => T): T | undefined {
+  let database: DatabaseView | undefined;
+  try {
+    database = files.view(file, { unchanged: true });
+    return database && body(database);
+  } catch (error) {
+    if (!isDatabaseError(error)) throw error;
+    return undefined;
+  } finally {
+    database?.close();
+  }
+}

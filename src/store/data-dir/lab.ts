@@ -1,0 +1,273 @@
+/** The installation as a lab file, and the steps that bring it to one. */
+import { isSameGrant, isWiderRole } from '../../domain/access/grant.ts';
+import type { PermissionKey } from '../../domain/access/permission.ts';
+import { forGood, type GrantedPermission } from '../../domain/access/permission-end.ts';
+import { isInService } from '../../domain/clusters/cluster.ts';
+import type { Lab, LabMember } from '../../domain/clusters/lab.ts';
+import { type LabStep, planLab } from '../../domain/clusters/lab-plan.ts';
+import { appendAuditEntry } from '../audit/audit.ts';
+import {
+  createCluster,
+  findClusterByName,
+  listAllClusters,
+  startRelease,
+  updateClusterSettings,
+} from '../clusters/clusters.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { toTime } from '../engine/time.ts';
+import { createGrant, listAllLiveGrants, listLiveGrants, revokeGrant } from '../organizations/grants.ts';
+import {
+  createMembership,
+  removeMembership,
+  updateMemberPermissions,
+  updateMemberRole,
+  updateUsername,
+} from '../organizations/membership-changes.ts';
+import {
+  listAllGrantedPermissions,
+  listGrantedPermissions,
+  listMembers,
+} from '../organizations/memberships.ts';
+import {
+  createOrganization,
+  findOrganizationBySlug,
+  listOrganizations,
+  updateAutoJoinDomains,
+  updateOrganizationName,
+} from '../organizations/organizations.ts';
+import {
+  findOrCreatePerson,
+  findPersonByEmail,
+  listPeople,
+  systemUserId,
+  updateDisplayName,
+  updateStaffKeys,
+} from '../people/people.ts';
+import { refuseSimulated } from '../servers/simulated-clusters.ts';
+import { isEmpty } from './first-start.ts';
+
+const pageSize = 500;
+
+/** The installation as a file: what is in service, who belongs where, what is granted at the moment. */
+export async function exportLab(db: Reader, now: number): Promise<Lab> {
+  const organizations = (await listOrganizations(db)).filter(
+    ({ organization }) => organization.lifecycleState === 'active',
+  );
+  const clusters = (await listAllClusters(db)).filter(isInService);
+  const inService = new Set(clusters.map(({ id }) => id));
+  const grants = (await listAllLiveGrants(db, now)).filter((grant) => inService.has(grant.clusterId));
+  const slugs = new Map(organizations.map(({ organization }) => [organization.id, organization.slug]));
+  return {
+    users: await exportUsers(db),
+    organizations: await Promise.all(
+      organizations.map(async ({ organization, domains }) => ({
+        slug: organization.slug,
+        name: organization.displayName,
+        ...(domains.length > 0 ? { autoJoinDomains: domains } : {}),
+        members: await exportMembers(db, organization.id, now),
+      })),
+    ),
+    clusters: clusters.map((cluster) => ({
+      name: cluster.name,
+      id: cluster.id,
+      organization: slugs.get(cluster.organizationId) ?? '',
+      site: { id: cluster.siteId, name: cluster.siteName },
+      ...(cluster.scheduler === null ? {} : { scheduler: cluster.scheduler }),
+      ...(cluster.reservationId === null ? {} : { reservedNodes: cluster.expectedNodeCount ?? 0 }),
+      ...cluster.driver,
+    })),
+    grants: grants.map((grant) => ({
+      user: grant.email,
+      cluster: grant.clusterName,
+      relation: grant.relation,
+      ...(grant.scope === null ? {} : { namespace: grant.scope }),
+      ...(grant.roleId === null ? {} : { roleId: grant.roleId }),
+      ...(isWiderRole({
+        relation: grant.relation,
+        namespace: grant.scope ?? undefined,
+        roleId: grant.roleId ?? undefined,
+      })
+        ? { allowWiderRole: true }
+        : {}),
+      ...(grant.expiresAt === null ? {} : { expiresAt: grant.expiresAt }),
+    })),
+  };
+}
+
+async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
+  const users: NonNullable<Lab['users']> = [];
+  for (let after: string | undefined; ; ) {
+    const page = await listPeople(db, { after, limit: pageSize });
+    for (const { email, displayName, lifecycleState, staffKeys } of page) {
+      if (lifecycleState !== 'active') continue;
+      users.push({
+        email,
+        ...(displayName === email ? {} : { name: displayName }),
+        ...(staffKeys.length > 0 ? { staff: staffKeys } : {}),
+      });
+    }
+    if (page.length < pageSize) return users;
+    after = page.at(-1)?.id;
+  }
+}
+
+/** What ends by itself is no part of a file: it says what holds until another file says otherwise. */
+async function exportMembers(db: Reader, organizationId: string, now: number): Promise<LabMember[]> {
+  const granted = await listAllGrantedPermissions(db, organizationId, now);
+  return (await listMembers(db, organizationId)).map(({ email, role, userId, username }) => {
+    const permissions = role === 'member' ? withoutEnd(granted.get(userId) ?? []) : [];
+    return {
+      email,
+      role,
+      username: username.username,
+      ...(permissions.length > 0 ? { permissions } : {}),
+    };
+  });
+}
+
+function withoutEnd(granted: readonly GrantedPermission[]): PermissionKey[] {
+  return granted.filter(({ expiresAt }) => expiresAt === null).map(({ key }) => key as PermissionKey);
+}
+
+/** Takes the steps of a plan, as `actor`. Throws what the first that cannot be taken throws. */
+export async function takeSteps(
+  tx: Tx,
+  steps: readonly LabStep[],
+  { actor, commandId }: { actor: string; commandId: string | null },
+): Promise<void> {
+  for (const step of steps) {
+    switch (step.kind) {
+      case 'person':
+        await takePersonStep(tx, step);
+        break;
+      case 'organization':
+        await takeOrganizationStep(tx, step, actor);
+        break;
+      case 'member':
+        await takeMemberStep(tx, step);
+        break;
+      case 'cluster':
+        await takeClusterStep(tx, step, commandId);
+        break;
+      case 'grant':
+        await takeGrantStep(tx, step, actor);
+    }
+  }
+}
+
+type StepOf<Kind extends LabStep['kind']> = Extract<LabStep, { kind: Kind }>;
+
+async function takePersonStep(tx: Tx, { action, person }: StepOf<'person'>): Promise<void> {
+  const { email, name, staff } = person;
+  const userId =
+    action === 'create'
+      ? (await findOrCreatePerson(tx, { email, displayName: name })).userId
+      : await requireUserId(tx, email);
+  if (action === 'update' && name !== undefined) await updateDisplayName(tx, { userId, displayName: name });
+  if (staff) await updateStaffKeys(tx, { userId, keys: staff });
+}
+
+async function takeOrganizationStep(
+  tx: Tx,
+  { action, organization }: StepOf<'organization'>,
+  actor: string,
+): Promise<void> {
+  const { slug, name, autoJoinDomains } = organization;
+  if (action === 'create') {
+    const made = {
+      slug,
+      displayName: name ?? slug,
+      autoJoinDomains: autoJoinDomains ?? [],
+      createdBy: actor,
+    };
+    await createOrganization(tx, made);
+    return;
+  }
+  const organizationId = await requireOrganizationId(tx, slug);
+  if (name !== undefined) await updateOrganizationName(tx, { organizationId, displayName: name });
+  if (autoJoinDomains) await updateAutoJoinDomains(tx, { organizationId, domains: autoJoinDomains });
+}
+
+async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
+  const { email, role, username, permissions } = step.member;
+  const organizationId = await requireOrganizationId(tx, step.organization);
+  const userId = await requireUserId(tx, email);
+  const member = { organizationId, userId };
+  if (step.action === 'remove') return removeMembership(tx, member);
+  if (step.action === 'create') {
+    const granted = forGood(permissions ?? []);
+    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
+    return;
+  }
+  if (role !== undefined) await updateMemberRole(tx, { ...member, role });
+  if (username !== undefined) await updateUsername(tx, { ...member, username });
+  if (!permissions) return;
+  const held = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+  const ending = held.filter(
+    ({ key, expiresAt }) => expiresAt !== null && !permissions.includes(key as PermissionKey),
+  );
+  await updateMemberPermissions(tx, { ...member, permissions: [...forGood(permissions), ...ending] });
+}
+
+async function takeClusterStep(
+  tx: Tx,
+  { action, name, cluster }: StepOf<'cluster'>,
+  commandId: string | null,
+): Promise<void> {
+  if (action === 'create') {
+    const { organization = '', ...rest } = cluster;
+    await createCluster(tx, { ...rest, organizationId: await requireOrganizationId(tx, organization) });
+    return refuseSimulated(tx);
+  }
+  const found = await findClusterByName(tx.db, name);
+  if (!found) throw new Error(`cluster ${name} is gone`);
+  if (action === 'remove') await startRelease(tx, { clusterId: found.id, commandId });
+  else await updateClusterSettings(tx, found, cluster);
+}
+
+async function takeGrantStep(tx: Tx, { action, grant }: StepOf<'grant'>, actor: string): Promise<void> {
+  const cluster = await findClusterByName(tx.db, grant.cluster);
+  const wanted = {
+    clusterId: cluster?.id ?? '',
+    userId: await requireUserId(tx, grant.user),
+    relation: grant.relation,
+    scope: grant.namespace ?? null,
+    roleId: grant.roleId ?? null,
+  };
+  if (action !== 'create') {
+    const live = await listLiveGrants(tx.db, wanted.userId, tx.now);
+    for (const one of live) if (isSameGrant(one, wanted)) await revokeGrant(tx, one.id);
+  }
+  if (action === 'remove') return;
+  const expiresAt = grant.expiresAt === undefined ? null : toTime(Date.parse(grant.expiresAt));
+  await createGrant(tx, { ...wanted, expiresAt, grantedBy: actor });
+}
+
+async function requireUserId(tx: Tx, email: string): Promise<string> {
+  const user = await findPersonByEmail(tx.db, email);
+  if (!user) throw new Error('a plan makes people before they are needed');
+  return user.id;
+}
+
+async function requireOrganizationId(tx: Tx, slug: string): Promise<string> {
+  const organization = await findOrganizationBySlug(tx.db, slug);
+  if (!organization) throw new Error('a plan makes organizations before they are needed');
+  return organization.id;
+}
+
+/** Makes all that a lab names, in one transaction, as the installation itself; nothing if anything is there. */
+export async function createInstallation(store: Store, lab: Lab, source: string): Promise<boolean> {
+  return store.write(async (tx) => {
+    if (!(await isEmpty(tx.db))) return false;
+    const steps = planLab({}, lab, { prune: false, now: tx.now });
+    await takeSteps(tx, steps, { actor: systemUserId, commandId: null });
+    await appendAuditEntry(tx, {
+      actorUserId: systemUserId,
+      operation: 'createInstallation',
+      target: source,
+      reason: 'First start on an empty database',
+      result: 'done',
+    });
+    return true;
+  });
+}

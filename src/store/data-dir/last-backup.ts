@@ -1,0 +1,96 @@
+/**
+ * When the last backup of a data directory was made, and whether those that the service makes by itself succeed: files of their
+ * own, for a backup changes nothing in the database.
+ */
+import { chownSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeWhole } from '../../lib/whole-file.ts';
+
+export interface LastBackup {
+  /** RFC 3339. */
+  at: string;
+  file: string;
+  bytes: number;
+}
+
+/** A backup that lies where the configuration says, whole and verified. */
+export interface KeptBackup extends LastBackup {
+  /** Where it is one of several. */
+  storage: string;
+}
+
+/** Attempts that failed since the last backup that did not. */
+export interface BackupFailure {
+  /** Of the last attempt. RFC 3339. */
+  at: string;
+  failures: number;
+  message: string;
+}
+
+/** A rehearsal of a restore. */
+export interface Drill {
+  /** RFC 3339. */
+  at: string;
+  file: string;
+  /** Whether the installation would be as it was. */
+  isGood: boolean;
+}
+
+export function noteDrill(dataDir: string, drill: Drill): void {
+  write(dataDir, 'last-drill', drill);
+}
+
+/** The last one that was made on this host; undefined where none is known. */
+export function readDrill(dataDir: string): Drill | undefined {
+  return read<Drill>(dataDir, 'last-drill');
+}
+
+/** Notes a backup. Where that cannot be written, the backup is as good. */
+export function noteBackup(dataDir: string, { at, file, bytes }: LastBackup): void {
+  write(dataDir, 'last-backup', { at, file, bytes });
+}
+
+/** The last backup, however it was made; undefined where none is known. */
+export function readLastBackup(dataDir: string): LastBackup | undefined {
+  return read<LastBackup>(dataDir, 'last-backup');
+}
+
+/** Notes a backup that is kept, which ends what failed before. */
+export function noteKeptBackup(dataDir: string, backup: KeptBackup): void {
+  noteBackup(dataDir, backup);
+  write(dataDir, 'last-kept-backup', backup);
+  rmSync(join(dataDir, 'backup-failure'), { force: true });
+}
+
+export function readKeptBackup(dataDir: string): KeptBackup | undefined {
+  return read<KeptBackup>(dataDir, 'last-kept-backup');
+}
+
+export function noteBackupFailure(dataDir: string, failure: BackupFailure): void {
+  write(dataDir, 'backup-failure', failure);
+}
+
+export function readBackupFailure(dataDir: string): BackupFailure | undefined {
+  return read<BackupFailure>(dataDir, 'backup-failure');
+}
+
+function write(dataDir: string, name: string, content: object): void {
+  try {
+    const file = join(dataDir, name);
+    writeWhole(file, JSON.stringify(content));
+    // A rehearsal by root is read by the service.
+    const { uid, gid } = statSync(dataDir);
+    if (process.getuid?.() === 0) chownSync(file, uid, gid);
+  } catch {
+    // The last backup then looks older than it is, which monitoring of its age shows.
+  }
+}
+
+function read<Note extends { at: string }>(dataDir: string, name: string): Note | undefined {
+  try {
+    const note = JSON.parse(readFileSync(join(dataDir, name), 'utf8')) as Note;
+    return Number.isNaN(Date.parse(note.at)) ? undefined : note;
+  } catch {
+    return undefined;
+  }
+}

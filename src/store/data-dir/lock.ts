@@ -1,0 +1,91 @@
+/** One server a data directory: two would run two sync loops and two gateways on the same clusters. */
+
+import { createHash, randomUUID } from 'node:crypto';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
+import { files, isDatabaseError } from '../engine/engine.ts';
+
+/**
+ * Holds the directory, making it if it is missing, until released or until this process ends however it ends: the
+ * lock is the operating system's. Undefined when another process holds it.
+ */
+export function lockDataDir(dataDir: string): (() => void) | undefined {
+  makeDataDir(dataDir);
+  return files.lock(makeLockFile(dataDir, 'lock'));
+}
+
+/** Holds what backups of a directory work with, likewise. Undefined when another process makes one. */
+export function lockBackups(dataDir: string): (() => void) | undefined {
+  return files.lock(makeLockFile(dataDir, 'backup-lock'));
+}
+
+/** Whether another process holds it. It is held by this one for an instant where none does. */
+export function isHeld(dataDir: string): boolean {
+  const file = join(dataDir, 'lock');
+  if (!existsSync(file)) return false;
+  try {
+    const unlock = files.lock(file);
+    unlock?.();
+    return unlock === undefined;
+  } catch (error) {
+    if (!isDatabaseError(error)) throw error;
+    return false;
+  }
+}
+
+/**
+ * Makes a data directory where there is none. Not its parents: Node never returns from that on some file systems.
+ * Throws `invalid_state` with a sentence.
+ */
+export function makeDataDir(dataDir: string): void {
+  try {
+    // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
+    mkdirSync(dataDir, { mode: 0o711 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(dataDir, error);
+  }
+}
+
+/** Throws `invalid_state` for anybody but the owner: files made by another user would lock the service out of its data. */
+export function requireOwner(dataDir: string): void {
+  const owner = statSync(dataDir, { throwIfNoEntry: false })?.uid;
+  if (owner === undefined || owner === process.getuid?.()) return;
+  throw new DomainError(
+    'invalid_state',
+    `${dataDir} belongs to the user with the ID ${owner}. Run this as that user, the one that the service runs as.`,
+  );
+}
+
+function makeLockFile(dataDir: string, name: string): string {
+  const file = join(dataDir, name);
+  try {
+    closeSync(openSync(file, 'a', 0o600));
+    chmodSync(file, 0o600);
+    return file;
+  } catch (error) {
+    throw unusable(dataDir, error);
+  }
+}
+
+function unusable(dataDir: string, error: unknown): DomainError {
+  const { code } = error as NodeJS.ErrnoException;
+  const reason = code === 'ENOENT' ? 'the directory it should be in does not exist' : code;
+  const message = `The data directory ${dataDir} cannot be made or written: ${reason}.`;
+  return new DomainError('invalid_state', message, { cause: error });
+}
+
+/**
+ * Two servers have the same ID only if they ran one after the other, under the same kernel in the same directory, whose
+ * lock lets in one at a time. A copy of a directory, or of a machine, has another ID.
+ */
+export function dataDirId(dataDir: string): string {
+  try {
+    const { dev, ino } = statSync(dataDir, { bigint: true });
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return createHash('sha256').update(`${boot} ${dev} ${ino}`).digest('hex').slice(0, 32);
+  } catch {
+    // Then this server waits until the one before counts as gone.
+    return randomUUID();
+  }
+}

@@ -1,0 +1,168 @@
+/** A data directory from a backup. */
+import {
+  accessSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, isAbsolute, join } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
+import { files } from '../engine/engine.ts';
+import { type CheckedBackup, checkBackup, readFiles, removeFiles } from './backup-file.ts';
+import { isHeld, lockDataDir } from './lock.ts';
+
+export interface Restored extends CheckedBackup {
+  /** The directory of the files that were there before; undefined where there were none. */
+  aside: string | undefined;
+  /** Where files from outside the data directory, missing or changed there, were put: paths below the data directory. */
+  elsewhere: string[];
+}
+
+const databaseName = 'andromeda.db';
+/** Nothing outside of the data directory is written to. */
+const elsewhere = 'from-elsewhere';
+
+/**
+ * Replaces the content of the data directory, which is made if it is missing, by that of a backup; the former content is kept
+ * in a subdirectory (`before-restore-…`). At every instant there is a database, the old or the new one, and an interrupted
+ * restore can be repeated. Throws a `DomainError` with a sentence, also when the service runs. `name`: what to call the file.
+ */
+export function restoreBackup(file: string, dataDir: string, now: string, name: string = file): Restored {
+  requireReadable(file);
+  const unlock = lockDataDir(dataDir);
+  if (!unlock) throw served(dataDir);
+  const staging = join(dataDir, '.restore');
+  try {
+    // Left behind by an interrupted restore: the lock keeps other processes out.
+    rmSync(staging, { recursive: true, force: true });
+    mkdirSync(staging, { mode: 0o700 });
+    const { info, names } = unpack(file, staging, name);
+    const aside = join(dataDir, `before-restore-${now.replaceAll(/[-:]|\.\d+/g, '')}`);
+    for (const name of names) keepAside(name, dataDir, aside);
+    for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
+      keepAside(name, dataDir, aside);
+      // It belongs to the old database, and would be taken for a part of the new one.
+      rmSync(join(dataDir, name), { force: true });
+    }
+    for (const name of names) {
+      makeParents(name, dataDir);
+      renameSync(join(staging, name), join(dataDir, name));
+      flush(dirname(join(dataDir, name)));
+    }
+    return {
+      ...info,
+      aside: existsSync(aside) ? aside : undefined,
+      elsewhere: names.filter((name) => name.startsWith(elsewhere)).map((name) => join(dataDir, name)),
+    };
+  } catch (error) {
+    if (error instanceof DomainError) throw error;
+    const message = `${dataDir} cannot be written: ${(error as Error).message}. Mend that, and restore again.`;
+    throw new DomainError('invalid_state', message, { cause: error });
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+    unlock();
+  }
+}
+
+/** Checks a backup where it lies, as a restore does. Throws a `DomainError` with a sentence. */
+export function verifyBackup(file: string): CheckedBackup {
+  requireReadable(file);
+  const database = files.openFile(file, { readonly: true });
+  try {
+    return checkBackup(database, file);
+  } finally {
+    database.close();
+  }
+}
+
+/** Throws `invalid_state` where the service runs, before there is much to do. */
+export function requireStopped(dataDir: string): void {
+  if (isHeld(dataDir)) throw served(dataDir);
+}
+
+function served(dataDir: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `Andromeda serves from ${dataDir}. Stop it first; nothing was changed.`,
+  );
+}
+
+/** So that what is wrong with the file is not taken for a fault of the data directory, and a pipe is not waited for. */
+function requireReadable(file: string): void {
+  try {
+    const stats = statSync(file, { throwIfNoEntry: false });
+    if (!stats) throw new DomainError('not_found', `There is no file ${file}.`);
+    if (!stats.isFile()) throw new DomainError('invalid_request', `${file} is not a backup of Andromeda.`);
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    if (error instanceof DomainError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    throw new DomainError('invalid_state', `${file} cannot be read: ${code}.`, { cause: error });
+  }
+}
+
+/** Checks a copy of the backup, and makes of it the files to put in place, each of mode 0600 and on the disk. */
+function unpack(file: string, staging: string, title: string): { info: CheckedBackup; names: string[] } {
+  const database = join(staging, databaseName);
+  writeFileSync(database, '', { mode: 0o600 });
+  copyFileSync(file, database);
+  const copy = files.openFile(database);
+  try {
+    const info = checkBackup(copy, title);
+    const names: string[] = [];
+    for (const { path, content } of readFiles(copy)) {
+      if (isAbsolute(path) && isThere(path, content)) continue;
+      const name = isAbsolute(path) ? join(elsewhere, path) : path;
+      mkdirSync(dirname(join(staging, name)), { recursive: true, mode: 0o700 });
+      writeFileSync(join(staging, name), content, { mode: 0o600, flush: true });
+      names.push(name);
+    }
+    removeFiles(copy);
+    return { info, names: [databaseName, ...names] };
+  } finally {
+    copy.close();
+  }
+}
+
+function isThere(path: string, content: Buffer): boolean {
+  try {
+    return readFileSync(path).equals(content);
+  } catch {
+    return false;
+  }
+}
+
+function keepAside(name: string, dataDir: string, aside: string): void {
+  if (!existsSync(join(dataDir, name))) return;
+  const kept = join(aside, name);
+  mkdirSync(dirname(kept), { recursive: true, mode: 0o700 });
+  rmSync(kept, { force: true });
+  try {
+    linkSync(join(dataDir, name), kept);
+  } catch {
+    // Not every file system has links.
+    copyFileSync(join(dataDir, name), kept);
+  }
+}
+
+function flush(directory: string): void {
+  const descriptor = openSync(directory, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}
+
+/** Others pass through to the homes of simulated login nodes; keys are for the service alone. */
+function makeParents(name: string, dataDir: string): void {
+  const mode = name.startsWith('clusters/') ? 0o711 : 0o700;
+  mkdirSync(dirname(join(dataDir, name)), { recursive: true, mode });
+}

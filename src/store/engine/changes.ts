@@ -1,0 +1,132 @@
+/** What commits announce: hints that something may have to be done, here and on the other servers of the database. */
+
+/** What a committed write changed. */
+export type Change =
+  /** A person's state; `permissionEnd`: when a permission that was just granted to them ends by itself, RFC 3339. */
+  | { kind: 'person'; userId: string; permissionEnd?: string }
+  | { kind: 'organization'; organizationId: string }
+  /** What is wanted of a cluster. */
+  | { kind: 'cluster'; clusterId: string }
+  /** A cluster reported something new, or what is sold or set aside there changed. */
+  | { kind: 'report'; clusterId: string }
+  /** The person's sign-ins to the console, and nothing else. */
+  | { kind: 'browsers'; userId: string }
+  /** An SSH session of the person's opened or ended. */
+  | { kind: 'sessions'; userId: string }
+  /** The person's access requests in an organization. */
+  | { kind: 'requests'; userId: string; organizationId: string }
+  /** What the service reports of itself, apart from the database. */
+  | { kind: 'service' }
+  /** The server that has this SSH session is to close it. */
+  | { kind: 'closing'; sessionId: string }
+  /**
+   * This server may have missed changes of others, so all that it caches or watches counts as changed; `wentBack`: the database has
+   * lost commits, so that versions and generations come again.
+   */
+  | { kind: 'everything'; wentBack?: true };
+
+type Kind = Change['kind'];
+
+/** Which listeners hear which kinds. */
+export const hears = {
+  /** Tokens that the APIs have verified. */
+  tokens: ['person', 'everything'],
+  /** SSH sessions that are checked again. */
+  gateway: ['person', 'organization', 'cluster', 'report', 'everything'],
+  syncLoop: ['person', 'organization', 'cluster', 'everything'],
+  /** The console's streams: what pages read again. */
+  consoleTopics: [
+    'person',
+    'organization',
+    'cluster',
+    'report',
+    'browsers',
+    'requests',
+    'service',
+    'everything',
+  ],
+  consoleSessions: ['sessions', 'everything'],
+  permissionEnds: ['person', 'everything'],
+  /** SSH sessions that a server closes for another. */
+  closings: ['closing', 'everything'],
+  serviceKeys: ['everything'],
+  leases: ['everything'],
+  caches: ['everything'],
+} as const satisfies Record<string, readonly Kind[]>;
+
+/** The changes that a listener hears. */
+export type Heard<Listener extends keyof typeof hears> = Extract<
+  Change,
+  { kind: (typeof hears)[Listener][number] }
+>;
+
+/** Whether this server wrote it, or another one of the same database. */
+export interface ChangeOrigin {
+  from: 'here' | 'elsewhere';
+}
+
+export type ChangeListener<K extends Kind = Kind> = (
+  changes: readonly Extract<Change, { kind: K }>[],
+  origin: ChangeOrigin,
+) => void;
+
+/** A name between servers, and the field that it stands for; without one, it is `true` in every change of the kind. */
+type WireField = readonly [name: string, field?: string];
+
+/**
+ * A change's fields by their names between servers, which are those of version 0.1. Servers of that version know the kind by
+ * the first one, which is in every change of its kind.
+ */
+const wire: Record<Kind, readonly [WireField, ...WireField[]]> = {
+  person: [
+    ['userId', 'userId'],
+    ['permissionEnd', 'permissionEnd'],
+  ],
+  organization: [['organizationId', 'organizationId']],
+  cluster: [['clusterId', 'clusterId']],
+  report: [['observedClusterId', 'clusterId']],
+  browsers: [['browsersOfUserId', 'userId']],
+  sessions: [['sessionsOfUserId', 'userId']],
+  requests: [
+    ['requestsOfUserId', 'userId'],
+    ['inOrganizationId', 'organizationId'],
+  ],
+  service: [['ofService']],
+  closing: [['closingSessionId', 'sessionId']],
+  everything: [['everything'], ['wentBack', 'wentBack']],
+};
+const optional = new Set(['permissionEnd', 'wentBack']);
+const booleans = new Set(['ofService', 'everything', 'wentBack']);
+
+/** A change as other servers are sent it. */
+export function writeChange(change: Change): object {
+  const values = new Map<string, unknown>(Object.entries(change));
+  const fields = wire[change.kind].map(([name, field]) => [name, field === undefined || values.get(field)]);
+  return { kind: change.kind, ...Object.fromEntries(fields) };
+}
+
+/**
+ * Changes as another server announced them, which may be of another version. A kind that is not known here is about nothing
+ * that is kept here, and left out; what cannot be read counts as everything.
+ */
+export function readChanges(received: unknown): Change[] {
+  if (!Array.isArray(received)) return [{ kind: 'everything' }];
+  return received.flatMap((one) => readChange(one));
+}
+
+function readChange(received: unknown): Change[] {
+  const everything: Change[] = [{ kind: 'everything' }];
+  if (typeof received !== 'object' || received === null || Array.isArray(received)) return everything;
+  const values = new Map<string, unknown>(Object.entries(received));
+  const found = Object.entries(wire).find(([, [[first]]]) => values.has(first));
+  if (!found) return [];
+  const [kind, fields] = found;
+  const change: Record<string, unknown> = { kind };
+  for (const [name, field] of fields) {
+    const value = values.get(name);
+    const type = booleans.has(name) ? 'boolean' : 'string';
+    if (value === undefined ? !optional.has(name) : typeof value !== type) return everything;
+    if (field !== undefined && value !== undefined) change[field] = value;
+  }
+  return [change as Change];
+}

@@ -1,0 +1,224 @@
+/**
+ * The database. Owns the schema, the migrations and every query; knows nothing of HTTP, SSH or OpenID.
+ *
+ * Flow: another folder calls a function of one of the aggregate files (`ssh-keys.ts`, `clusters.ts`, …). Reads use
+ * `store.read`; each write is one `store.write` and so one transaction, whose body awaits nothing but the transaction and
+ * may be run again. After its commit, the changes are announced to listeners (`store.onChange`), here and on the other
+ * servers of the same database: a hint that something may have to be done, never the only way to learn of it.
+ */
+import { EventEmitter } from 'node:events';
+import { type Kysely, sql, type Transaction } from 'kysely';
+import type { AccessPolicy } from '../../domain/access/lapse.ts';
+import { type Clock, createPatientClock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
+import { type Connections, dataVersion, type Obstacle, writeError } from './engine.ts';
+import { createMessages, type Messages } from './messages.ts';
+import {
+  createObservationAges,
+  type ObservationAges,
+  type RecordedObservation,
+  readObservation,
+} from './observation-ages.ts';
+import type { Schema } from './schema.ts';
+import { createLapses, type Lapses } from './time.ts';
+import { createWriter } from './writer.ts';
+
+export { type Change, type Heard, hears } from './changes.ts';
+
+/** A write under way: the transaction, and what to announce once it is committed. */
+export interface Tx {
+  readonly db: Transaction<Schema>;
+  /** When it began, in ms since 1970: the time of everything that it writes. */
+  readonly now: number;
+  readonly observationAges: ObservationAges;
+  /** Who writes. */
+  readonly server: Store['server'];
+  changed(change: Change): void;
+}
+
+/** What a query needs: the reading connection or a transaction. */
+export type Reader = Kysely<Schema>;
+
+export interface Store {
+  /** For single queries: no one waits for another, and each sees what was committed before. */
+  readonly read: Reader;
+  readonly observationAges: ObservationAges;
+  readonly lapses: Lapses;
+  /** Runs a body whose queries all see the same moment. It writes nothing. */
+  readSnapshot<T>(body: (db: Reader) => Promise<T>): Promise<T>;
+  /**
+   * Runs `body` in one transaction; what it returned is on disk when this resolves. Throws `service_unavailable` when
+   * the file is held by another program or the disk is full. With `flush: false`, for what will be found out again
+   * anyway, it does not wait for the disk, and a power cut can take it back.
+   */
+  write<T>(body: (tx: Tx) => Promise<T>, options?: { flush: boolean }): Promise<T>;
+  /**
+   * Runs one statement that changes rows that only this server writes; a power cut can take it back. On PostgreSQL it does not
+   * wait for other writes, however long they take, and has no order among them.
+   */
+  writeOwn<T>(body: (db: Reader) => Promise<T>): Promise<T>;
+  /**
+   * Calls `listener` after each commit with changes of these kinds (`hears`), of this server or of another one of the same database;
+   * returns how to stop listening.
+   */
+  onChange<K extends Change['kind']>(kinds: readonly K[], listener: ChangeListener<K>): () => void;
+  readonly messages: Messages;
+  /** Asks what a write waits for that takes too long; undefined where that can be the disk alone. */
+  findObstacle(): Promise<Obstacle | undefined>;
+  /** Why the database cannot be reached at the moment, as far as that is known; undefined where it can. */
+  failure(): Error | undefined;
+  /** The PostgreSQL primaries that are not served from, as sentences with the reason. */
+  formerPrimaries(): readonly string[];
+  /** This opening of the store, which has an ID of its own each time; `isAlone` where there can be no other server. */
+  readonly server: { readonly id: string; readonly isAlone: boolean };
+  /** What requests read with, apart from what the service does by itself: see `storeForRequests`. */
+  readonly forRequests?: Pick<Store, 'read' | 'readSnapshot'> | undefined;
+  close(): Promise<void>;
+}
+
+export interface CreateStoreOptions {
+  clock: Clock;
+  access: AccessPolicy;
+  log: Logger | undefined;
+  server: Store['server'];
+  /** Called when its connections are closed. */
+  onClosed?: (() => void) | undefined;
+}
+
+/** The store of an open database, whose schema is that of this version. */
+export function createStore(
+  connections: Connections,
+  { clock, access, log, server, onClosed }: CreateStoreOptions,
+): Store {
+  const { others } = connections;
+  const announced = announcements(others, log);
+  const run = createWriter(connections);
+  const observationAges = createObservationAges(clock, others && announced.announceObservation);
+  announced.messages.on(observedTopic, (body) => observationAges.heard(readObservation(body)));
+  const write: Store['write'] = async (body, options = { flush: true }) => {
+    let changes: Change[] = [];
+    const attempt = async (db: Transaction<Schema>) => {
+      changes = [];
+      const changed = (change: Change) => void changes.push(change);
+      const result = await body({ db, now: clock.now(), observationAges, server, changed });
+      if (changes.length > 0) others?.announce(db, changes);
+      return result;
+    };
+    const result = await run(attempt, options).catch((error: unknown) => {
+      throw writeError(error);
+    });
+    if (changes.length > 0) announced.emit(changes, { from: 'here' });
+    return result;
+  };
+  return {
+    read: connections.reader,
+    observationAges,
+    lapses: createLapses(access, createPatientClock(clock), clock.now),
+    server,
+    messages: announced.messages,
+    readSnapshot: connections.readSnapshot,
+    findObstacle: async () => connections.findObstacle?.(),
+    failure: () => connections.failure?.(),
+    formerPrimaries: () => connections.formerPrimaries?.() ?? [],
+    write,
+    writeOwn: (body) => writeOwn(connections, write, body),
+    onChange: announced.onChange,
+    forRequests: connections.forRequests && {
+      read: connections.forRequests.reader,
+      readSnapshot: connections.forRequests.readSnapshot,
+    },
+    async close() {
+      await connections.close();
+      onClosed?.();
+    },
+  };
+}
+
+async function writeOwn<T>(
+  { reader, unordered }: Connections,
+  write: Store['write'],
+  body: (db: Reader) => Promise<T>,
+): Promise<T> {
+  // A database that was copied to another takes no writes, which a write says.
+  if (!unordered || Number.isNaN(await dataVersion(reader)))
+    return write(({ db }) => body(db), { flush: false });
+  return body(unordered);
+}
+
+/** The same store for what people ask for: however long that takes, what the service does by itself does not wait for it. */
+export function storeForRequests(store: Store): Store {
+  return { ...store, ...store.forRequests };
+}
+
+const observedTopic = 'observed';
+
+/** The changes that commits of this and other servers announce, and messages of other servers. */
+function announcements(others: Connections['others'], log: Logger | undefined) {
+  const events = new EventEmitter<{ change: [readonly Change[], ChangeOrigin] }>();
+  events.setMaxListeners(0);
+  const failed = (topic: string, error: unknown) =>
+    log?.warn('servers.message.failed', { topic, error: messageOf(error) });
+  const { received, ...messages } = createMessages(others, failed);
+  others?.listen({
+    onChanges(changes) {
+      for (const listener of events.listeners('change') as ChangeListener[]) {
+        try {
+          listener(changes, { from: 'elsewhere' });
+        } catch (error) {
+          // What another server did must not end this one, nor what the other listeners do.
+          failed('changes', error);
+        }
+      }
+    },
+    onMessage: received,
+  });
+  return {
+    messages,
+    /** A server that misses it measures the report's age by the time of day. */
+    announceObservation: (observation: RecordedObservation) =>
+      void messages.send(observedTopic, observation).catch(() => {}),
+    emit: (changes: readonly Change[], origin: ChangeOrigin) => void events.emit('change', changes, origin),
+    onChange<K extends Change['kind']>(kinds: readonly K[], listener: ChangeListener<K>) {
+      const wanted = new Set<string>(kinds);
+      const isHeard = (change: Change): change is Extract<Change, { kind: K }> => wanted.has(change.kind);
+      const onSome: ChangeListener = (changes, origin) => {
+        const some = changes.filter(isHeard);
+        if (some.length > 0) listener(some, origin);
+      };
+      events.on('change', onSome);
+      return () => void events.off('change', onSome);
+    },
+  };
+}
+
+/** The result that a write would have; nothing of it is stored or announced. */
+export async function tryOut<T>(store: Pick<Store, 'write'>, body: (tx: Tx) => Promise<T>): Promise<T> {
+  const outcome: { value?: T } = {};
+  const takenBack = new Error('taken back');
+  try {
+    await store.write(async (tx) => {
+      outcome.value = await body(tx);
+      throw takenBack;
+    });
+  } catch (error) {
+    if (error !== takenBack) throw error;
+  }
+  return outcome.value as T;
+}
+
+/** Runs part of a write that is tried out; where it throws, its writes are rolled back, and the rest can go on. */
+export async function inPart<T>(tx: Tx, body: () => Promise<T>): Promise<T> {
+  await sql`savepoint part`.execute(tx.db);
+  try {
+    const result = await body();
+    // Fails where a statement in it failed that was not awaited.
+    await sql`release part`.execute(tx.db);
+    return result;
+  } catch (error) {
+    await sql`rollback to part`.execute(tx.db);
+    await sql`release part`.execute(tx.db);
+    throw error;
+  }
+}

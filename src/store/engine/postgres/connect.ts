@@ -1,0 +1,283 @@
+/** One connection to PostgreSQL: TLS as libpq means it, the limits that it is set to, and its statements, prepared once. */
+import { EventEmitter } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
+import pg from 'pg';
+import { storedTexts } from '../../../domain/stored-text.ts';
+import type { PostgresTarget } from '../../../lib/postgres-url.ts';
+import { PostgresError, postgresError } from './fault.ts';
+
+export type Host = PostgresTarget['hosts'][number];
+
+export interface Result {
+  rows: unknown[];
+  rowCount: number | null;
+  command: string;
+}
+
+export interface Warning {
+  message: string;
+  /** Where in PostgreSQL it comes from. */
+  routine: string | undefined;
+}
+
+/** What a host says of itself; no timeline while it is a standby. */
+export interface HostState {
+  /** What initdb gave to it, which standbys share. */
+  system: string;
+  timeline: string | null;
+}
+
+/** What a connection is for. */
+export type Use = keyof typeof settings;
+
+/** A host that answers takes milliseconds; those behind it are to be asked soon. */
+const connectMs = 3_000;
+/** A host that is gone does not confirm the end of the connection. */
+const closeMs = 1_000;
+
+/**
+ * `answerMs`: a host that is gone sends no answer, so a connection that waits longer for one is given up. The others are PostgreSQL's
+ * own limits: what reads waits for locks that other programs took, and for no others; a read for a request takes milliseconds.
+ * A server that stands still while it holds the lock of writes loses it after 5 s; those that wait for that lock give up later.
+ * A commit has no limit there: one that is cancelled while it waits for a standby has been made all the same.
+ */
+const settings = {
+  reading: { answerMs: 35_000, idle_in_transaction_session_timeout: '60s', statement_timeout: '30s' },
+  requests: {
+    ...{ answerMs: 15_000, idle_in_transaction_session_timeout: '60s' },
+    ...{ lock_timeout: '1s', statement_timeout: '10s' },
+  },
+  service: {
+    ...{ answerMs: 35_000, idle_in_transaction_session_timeout: '60s' },
+    ...{ lock_timeout: '2s', statement_timeout: '30s' },
+    // Of what it writes without the lock of writes: that it is there.
+    synchronous_commit: 'off',
+  },
+  writing: {
+    ...{ answerMs: 35_000, idle_in_transaction_session_timeout: '5s' },
+    ...{ lock_timeout: '15s', statement_timeout: '0' },
+  },
+  listening: { answerMs: 5_000, statement_timeout: '5s' },
+  migrating: { answerMs: 0, lock_timeout: '0', statement_timeout: '0' },
+};
+
+const askState = `
+  select system_identifier::text as system,
+    case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline
+  from pg_control_system()`;
+
+/** Connects to a host, whatever it is. Throws a `PostgresError`. */
+export async function connectTo(
+  host: Host,
+  target: PostgresTarget,
+  use: Use,
+): Promise<{ session: Session; state: HostState }> {
+  const { answerMs, ...limits } = settings[use];
+  const session = new Session(await openClient(host, target, answerMs));
+  const late = setTimeout(() => session.destroy(), connectMs);
+  try {
+    const sets = Object.entries({ standard_conforming_strings: 'on', ...limits }).map(
+      ([name, value]) => `set ${name} to ${quote(value)}`,
+    );
+    if (target.schema !== undefined) sets.push(`set search_path to ${quoteName(target.schema)}`);
+    const state = lastRow<HostState>(await session.script([...sets, askState].join('; ')));
+    if (!state) throw new PostgresError('it does not say what it is', { isLost: true });
+    return { session, state };
+  } catch (error) {
+    session.destroy();
+    throw error;
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+/** Every error ends it, except for those that PostgreSQL answers a statement with. */
+export class Session extends EventEmitter<{ notification: [string]; warning: [Warning]; end: [] }> {
+  readonly #client: pg.Client;
+  #isOpen = true;
+
+  /** Takes over a client that is connected. */
+  constructor(client: pg.Client) {
+    super();
+    this.#client = client;
+    const end = () => this.#end();
+    client.on('error', end).on('end', end);
+    client.on('notification', ({ payload = '' }) => void this.emit('notification', payload));
+    client.on('notice', ({ message = '', routine }) => void this.emit('warning', { message, routine }));
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /**
+   * Runs one statement, prepared at its first use. It is sent at once, and done behind those that were sent before. NUL, for
+   * which PostgreSQL refuses a statement, is U+FFFD in it.
+   */
+  query(sql: string, parameters: readonly unknown[] = []): Promise<Result> {
+    const name = nameOf(sql);
+    const values = storedTexts(parameters) as unknown[];
+    return this.#answerTo(() => this.#client.query({ ...(name && { name }), text: sql, values }));
+  }
+
+  /** Runs statements without parameters, at once; what each of them came to. */
+  script(sql: string): Promise<Result[]> {
+    return this.#answerTo(async () => {
+      const results: unknown = await this.#client.query(sql);
+      return (Array.isArray(results) ? results : [results]) as Result[];
+    });
+  }
+
+  /** Fails what runs. */
+  destroy(): void {
+    this.#end();
+    // Its `end` would wait for what runs.
+    streamOf(this.#client).destroy();
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#end();
+    const late = setTimeout(() => this.destroy(), closeMs);
+    await this.#client.end().catch(() => {});
+    clearTimeout(late);
+  }
+
+  #end(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.emit('end');
+  }
+
+  async #answerTo<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      if (!this.#isOpen) throw new PostgresError('the connection has ended', { isLost: true });
+      sendTogether(streamOf(this.#client));
+      return await ask();
+    } catch (error) {
+      const ours = postgresError(error);
+      if (ours.isLost) this.destroy();
+      throw ours;
+    }
+  }
+}
+
+/** The only row of the last of several statements. */
+export function lastRow<Row>(results: readonly Result[]): Row | undefined {
+  return results.at(-1)?.rows[0] as Row | undefined;
+}
+
+/** A text as a literal; every connection is set to take backslashes as they are. */
+export function quote(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** Names of statements, the same on each connection. Their texts are bounded by the code; IN lists of many lengths are not. */
+const names = new Map<string, string>();
+const mostNames = 1000;
+
+function nameOf(sql: string): string | undefined {
+  const known = names.get(sql);
+  if (known !== undefined || names.size >= mostNames) return known;
+  const name = `s${names.size}`;
+  names.set(sql, name);
+  return name;
+}
+
+/** What is asked before anything is waited for goes in one packet. */
+function sendTogether(stream: Duplex): void {
+  if (stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
+}
+
+function streamOf(client: pg.Client): Duplex {
+  return (client as unknown as { connection: { stream: Duplex } }).connection.stream;
+}
+
+async function openClient(host: Host, target: PostgresTarget, answerMs: number): Promise<pg.Client> {
+  const ssl = tlsFor(host.host, target);
+  try {
+    return await open(host, target, { ssl, query_timeout: answerMs });
+  } catch (error) {
+    const isWithoutTls = /does not support SSL/.test((error as Error).message);
+    if (target.sslMode !== 'prefer' || !isWithoutTls) throw postgresError(error);
+    return await open(host, target, { ssl: false, query_timeout: answerMs }).catch((reason: unknown) => {
+      throw postgresError(reason);
+    });
+  }
+}
+
+async function open(
+  { host, port }: Host,
+  { user, password, database }: PostgresTarget,
+  more: pg.ClientConfig,
+): Promise<pg.Client> {
+  const client = new pg.Client({
+    ...{ host, port, user, password, database, ...more },
+    application_name: 'andromeda',
+    // What needs no answer of what goes before is sent at once.
+    pipeline: true,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 5_000,
+    connectionTimeoutMillis: connectMs,
+    types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+  });
+  // Until the session listens for errors; before that, `connect` throws them.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    client.end().catch(() => {});
+    throw error;
+  }
+}
+
+/** Whole numbers as JavaScript has them, `count` and `sum` among them; true and false; texts. */
+function parserOf(oid: number): (text: string) => unknown {
+  if (numbers.has(oid)) return Number;
+  return oid === 16 ? (text) => text === 't' : (text) => text;
+}
+
+/** `int8`, `int2`, `int4`, `oid`, `float4`, `float8` and `numeric`, as `pg_type` numbers them. */
+const numbers = new Set([20, 21, 23, 26, 700, 701, 1700]);
+
+/** https://www.postgresql.org/docs/current/libpq-ssl.html. A Unix socket has no TLS, and the file is to be right all the same. */
+function tlsFor(host: string, { sslMode, sslRootCert }: PostgresTarget): ConnectionOptions | false {
+  if (sslMode === 'disable') return false;
+  const ca = authorities(sslRootCert);
+  if (host.includes('/')) return false;
+  const unchecked = { rejectUnauthorized: false };
+  if (sslMode === 'prefer') return unchecked;
+  // With authorities at hand, libpq asks of `require` what it asks of `verify-ca`.
+  if (sslMode === 'require' && ca === undefined) return unchecked;
+  const isFull = sslMode === 'verify-full';
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(isIP(host) === 0 && { servername: host }),
+    checkServerIdentity: (_name, certificate) =>
+      isFull ? checkServerIdentity(host, certificate) : undefined,
+  };
+}
+
+/** What certificates must be of; undefined: those that everybody trusts. Throws where the file cannot be read. */
+function authorities(file: string | undefined): string | undefined {
+  if (file === 'system') return undefined;
+  const usual = join(homedir(), '.postgresql', 'root.crt');
+  const read = file ?? (existsSync(usual) ? usual : undefined);
+  try {
+    return read && readFileSync(read, 'utf8');
+  } catch (error) {
+    throw new PostgresError(`sslrootcert: ${(error as Error).message}`, { isLost: true, isOfTls: true });
+  }
+}

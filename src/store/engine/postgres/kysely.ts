@@ -1,0 +1,94 @@
+/** Kysely over our own connections: how single queries, transactions and migrations come to one. */
+import {
+  CompiledQuery,
+  type DatabaseIntrospector,
+  HandleEmptyInListsPlugin,
+  Kysely,
+  PostgresAdapter,
+  PostgresDialect,
+  type PostgresPoolClient,
+  replaceWithNoncontingentExpression,
+  type TableMetadata,
+} from 'kysely';
+import type { Queries } from '../queries.ts';
+import type { Result } from './connect.ts';
+
+/** A connection as Kysely has it for a query or a transaction; one without `begin` is for single queries. */
+export interface Taken {
+  /** What all statements go through, but for those that begin and end transactions. */
+  run: Run;
+  begin?(): Promise<void>;
+  commit?(): Promise<void>;
+  rollback?(): Promise<void>;
+  release?(): void;
+}
+
+export type Run = (sql: string, parameters: readonly unknown[]) => Promise<Result>;
+
+/** Of a connection on which nothing is counted: one that only reads. */
+export function queriesOf(run: (...query: Parameters<Run>) => Promise<Pick<Result, 'rows'>>): Queries {
+  return {
+    engine: 'postgres',
+    run: async <Row>(sql: string, parameters: readonly unknown[]) =>
+      (await run(sql, parameters)).rows as Row[],
+    countChanges: () => Number.NaN,
+    dataVersion: () => Number.NaN,
+  };
+}
+
+/** SQLite takes `in ()`, which nothing is in; PostgreSQL takes no such list. */
+const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
+
+export function kyselyOn<Schema>(acquire: () => Promise<Taken>): Kysely<Schema> {
+  const pool = { connect: async () => clientOf(await acquire()), end: async () => {}, options: {} };
+  return new Kysely<Schema>({ dialect: new Dialect({ pool }), plugins: [emptyLists] });
+}
+
+function clientOf(taken: Taken): PostgresPoolClient {
+  async function query(sql: string, parameters: readonly unknown[]): Promise<Result> {
+    if (sql !== 'begin' && sql !== 'commit' && sql !== 'rollback') return taken.run(sql, parameters);
+    const control = taken[sql];
+    if (!control) throw new Error('this connection is for single queries');
+    await control();
+    return { rows: [], rowCount: 0, command: sql.toUpperCase() };
+  }
+  return { query: query as PostgresPoolClient['query'], release: () => taken.release?.() };
+}
+
+class Dialect extends PostgresDialect {
+  override createAdapter(): Adapter {
+    return new Adapter();
+  }
+  override createIntrospector(db: Kysely<unknown>): DatabaseIntrospector {
+    return introspector(db);
+  }
+}
+
+/** Who migrates holds a lock already, which is the schema's own. */
+class Adapter extends PostgresAdapter {
+  override async acquireMigrationLock(): Promise<void> {}
+  override async releaseMigrationLock(): Promise<void> {}
+}
+
+const tables = `
+  select relname as name, nspname as schema from pg_class c join pg_namespace n on n.oid = c.relnamespace
+  where nspname = current_schema() and relkind = 'r'`;
+
+/** The tables of this schema alone, which is all that migrations ask for. */
+function introspector(db: Kysely<unknown>): DatabaseIntrospector {
+  return {
+    getSchemas: async () => [],
+    async getTables() {
+      const { rows } = await db.executeQuery<{ name: string; schema: string }>(CompiledQuery.raw(tables));
+      return rows.map(
+        ({ name, schema }): TableMetadata => ({
+          name,
+          schema,
+          isView: false,
+          isForeign: false,
+          columns: [],
+        }),
+      );
+    },
+  };
+}

@@ -1,0 +1,235 @@
+/**
+ * Writes on PostgreSQL, one after the other across all servers: each begins by locking the one row that is also their version
+ * and their fence. With that lock READ COMMITTED is enough: no other transaction writes meanwhile, and reads see what the
+ * previous write committed.
+ *
+ * All servers wait while one holds the lock, so it waits for few round trips: the begin is sent with the first query, queries
+ * that are started together are sent together, and a statement that returns nothing is sent with the next one. PostgreSQL
+ * rejects everything after a failed statement of a transaction, so the commit fails where one that was not awaited did.
+ */
+import type { Kysely, Transaction } from 'kysely';
+import type { Change } from '../changes.ts';
+import { removeQueries, setQueries } from '../queries.ts';
+import type { Schema } from '../schema.ts';
+import { lastRow, type Result, type Session } from './connect.ts';
+import { type Committing, incarnationOf, isOfStandby, outcomeOf } from './doubt.ts';
+import { CommitInDoubt, failureToBegin, MovedAway, PostgresError, postgresError } from './fault.ts';
+import { kyselyOn } from './kysely.ts';
+import type { Listening } from './listening.ts';
+import type { Primary } from './primary.ts';
+
+/** A commit that takes longer waits for a standby that does not come, or for a host that is gone: it is in doubt then. */
+const commitMs = 10_000;
+/** Once a write has the lock of all writes, whatever else it waits for is locked by another program. */
+const otherLocksMs = 1_000;
+/** So many statements may be under way that nothing waits for. */
+const mostSent = 100;
+
+/** The one connection that writes. */
+interface Writing {
+  readonly session: Session;
+  readonly incarnation: string;
+  /** A standby was waited for in vain: the last commit is on this host alone. */
+  isAlone: boolean;
+}
+
+export class Writes {
+  readonly #primary: Primary;
+  readonly #listening: Listening;
+  #writing: Writing | undefined;
+
+  constructor(primary: Primary, listening: Listening) {
+    this.#primary = primary;
+    this.#listening = listening;
+  }
+
+  /** As `Connections.transact` says. */
+  async transact<T>(body: (db: Transaction<Schema>) => Promise<T>, flush: boolean): Promise<T> {
+    for (let isFirst = true; ; isFirst = false) {
+      const write = new Write(await this.#connect(), flush);
+      try {
+        return await this.#run(write, body);
+      } catch (error) {
+        // Where its connection was lost before there was anything to commit, nothing of it is there.
+        const isTriedAgain = isFirst && !write.isCommitting && !write.session.isOpen;
+        if (error instanceof CommitInDoubt || !isTriedAgain) throw error;
+      }
+    }
+  }
+
+  /** Announces changes to the other servers with the commit of a transaction under way. */
+  announce(db: Transaction<Schema>, changes: readonly Change[]): void {
+    changesOf.get(db)?.push(...changes);
+  }
+
+  async #connect(): Promise<Writing> {
+    if (this.#writing?.session.isOpen) return this.#writing;
+    const session = await this.#primary.connect('writing');
+    const incarnation = await incarnationOf(session).catch((error: unknown) => {
+      session.destroy();
+      throw error;
+    });
+    const writing = { session, incarnation, isAlone: false };
+    session.on('warning', (warning) => {
+      if (isOfStandby(warning)) writing.isAlone = true;
+    });
+    this.#writing = writing;
+    return writing;
+  }
+
+  #run<T>(write: Write, body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
+    const { session } = write;
+    const writer = kyselyOn<Schema>(async () => ({
+      run: (sql, parameters) => write.run(sql, parameters),
+      begin: async () => write.begin(),
+      commit: () => this.#commit(write),
+      rollback: async () => void (await session.script('rollback').catch(() => session.destroy())),
+    }));
+    return writer.transaction().execute(async (db) => {
+      setQueries(db, {
+        engine: 'postgres',
+        run: async <Row>(sql: string, parameters: readonly unknown[]) =>
+          (await write.run(sql, parameters)).rows as Row[],
+        send: (sql, parameters) => write.send(sql, parameters),
+        countChanges: () => (write.failure || !session.isOpen ? Number.NaN : write.changed),
+        dataVersion: async () => {
+          await write.begun;
+          return write.version;
+        },
+      });
+      changesOf.set(db, write.changes);
+      try {
+        return await body(db);
+      } finally {
+        removeQueries(db);
+      }
+    });
+  }
+
+  async #commit(write: Write): Promise<void> {
+    await write.begun;
+    // PostgreSQL would roll it back, and say that it did.
+    if (write.failure) throw write.failure.error;
+    write.isCommitting = true;
+    const cause = await this.#tryCommit(write);
+    const outcome = cause === undefined ? 'committed' : await outcomeOf(write, this.#primary);
+    if (outcome === 'committed') return this.#listening.committed(write.version);
+    if (outcome === undefined) {
+      this.#listening.inDoubt(write.version, write.changes);
+      throw new CommitInDoubt(cause);
+    }
+    write.isCommitting = false;
+    throw cause;
+  }
+
+  /** Throws where it was rolled back. Resolves to why it is in doubt, if it is. */
+  async #tryCommit(write: Write): Promise<PostgresError | undefined> {
+    const { session, writing } = write;
+    writing.isAlone = false;
+    // What took long to write takes long to arrive at a standby.
+    const limitMs = Math.max(commitMs, performance.now() - write.began);
+    const late = setTimeout(() => session.destroy(), limitMs);
+    try {
+      const notifying = this.#listening.notifying(write.version, write.changes);
+      const results = await session.script(`${notifying}; commit`);
+      if (results.at(-1)?.command !== 'COMMIT')
+        throw new PostgresError('the transaction was rolled back', { isLost: false });
+    } catch (error) {
+      if (session.isOpen) throw await write.failureOf(error);
+      return postgresError(error);
+    } finally {
+      clearTimeout(late);
+    }
+    return writing.isAlone ? new PostgresError('no standby has the commit', { isLost: false }) : undefined;
+  }
+}
+
+/** What the transactions under way announce. */
+const changesOf = new WeakMap<Kysely<Schema>, Change[]>();
+
+/** One transaction. */
+class Write implements Committing {
+  readonly writing: Writing;
+  readonly flush: boolean;
+  readonly began = performance.now();
+  readonly changes: Change[] = [];
+  /** Resolves when it has the lock; what was sent meanwhile counts for nothing where it rejects. */
+  begun: Promise<void> = Promise.resolve();
+  xid = '';
+  version = 0;
+  /** How many statements changed something, or may have. */
+  changed = 0;
+  /** Why a statement failed: PostgreSQL takes no other one before the transaction, or a part of it, is rolled back. */
+  failure: { error: unknown } | undefined;
+  isCommitting = false;
+  /** Statements that were sent and not waited for. None of these rejects. */
+  readonly #sent: Promise<void>[] = [];
+
+  constructor(writing: Writing, flush: boolean) {
+    this.writing = writing;
+    this.flush = flush;
+  }
+
+  get session(): Session {
+    return this.writing.session;
+  }
+
+  get incarnation(): string {
+    return this.writing.incarnation;
+  }
+
+  /** Sends what begins it, without waiting for the lock. */
+  begin(): void {
+    this.begun = this.#lock().catch((error: unknown) => {
+      throw failureToBegin(error);
+    });
+    this.begun.catch(() => {});
+  }
+
+  async run(sql: string, parameters: readonly unknown[]): Promise<Result> {
+    try {
+      const [, result] = await Promise.all([this.begun, this.session.query(sql, parameters)]);
+      if (/^(INSERT|UPDATE|DELETE)$/.test(result.command)) this.changed += result.rowCount ?? 0;
+      if (result.command === 'ROLLBACK') this.failure = undefined;
+      return result;
+    } catch (error) {
+      throw await this.failureOf(error);
+    }
+  }
+
+  async send(sql: string, parameters: readonly unknown[]): Promise<void> {
+    this.changed += 1;
+    const answered = this.session.query(sql, parameters).then(
+      () => {},
+      (error: unknown) => {
+        this.failure ??= { error };
+      },
+    );
+    if (this.#sent.push(answered) < mostSent) return;
+    await Promise.all(this.#sent.splice(0));
+    if (this.failure) throw this.failure.error;
+  }
+
+  /** What made a statement fail: that one that was sent before it did, or its own reason. */
+  async failureOf(error: unknown): Promise<unknown> {
+    await Promise.all(this.#sent);
+    this.failure ??= { error };
+    return this.failure.error;
+  }
+
+  async #lock(): Promise<void> {
+    const results = await this.session.script(
+      [
+        'begin isolation level read committed',
+        ...(this.flush ? [] : ['set local synchronous_commit to off']),
+        // What returns is worked out when the row is locked.
+        `update store_version set version = version + 1
+          returning version, pg_current_xact_id()::text as xid, set_config('lock_timeout', '${otherLocksMs}', true)`,
+      ].join('; '),
+    );
+    const row = lastRow<{ version: number; xid: string }>(results);
+    if (!row) throw new MovedAway('service_unavailable');
+    this.version = row.version;
+    this.xid = row.xid;
+  }
+}

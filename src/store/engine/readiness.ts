@@ -1,0 +1,85 @@
+/** Whether the database takes writes, asked of the database itself. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DomainError } from '../../domain/error.ts';
+import { databaseFault, faultMessage } from './engine.ts';
+import type { Store } from './index.ts';
+
+/** The disk is asked at most this often, in ms, however many ask whether the service is ready. */
+const intervalMs = 10_000;
+/** A database that takes longer for one row does not serve anyone. */
+const limitMs = 5_000;
+/** It is asked for no longer why that is. */
+const askMs = 5_000;
+
+/**
+ * A check that writes a row of its own and waits until it is on disk. Rejects with `service_unavailable` and what is
+ * wrong; a success is good for an interval, a failure is tried again each second.
+ */
+export function createReadinessCheck(store: Store): () => Promise<void> {
+  let last: { until: number; result: Promise<void> } | undefined;
+  return () => {
+    // Known at once, and nothing to ask the disk for.
+    const failure = store.failure();
+    if (databaseFault(failure) === 'former') return Promise.reject(unready(failure));
+    const now = performance.now();
+    if (last && now < last.until) return last.result;
+    const check = { until: now + limitMs + askMs, result: withinLimit(store, writeRow(store)) };
+    last = check;
+    check.result.then(
+      () => {
+        check.until = performance.now() + intervalMs;
+      },
+      () => {
+        check.until = performance.now() + 1_000;
+      },
+    );
+    return check.result;
+  };
+}
+
+async function writeRow(store: Store): Promise<void> {
+  try {
+    await store.write(async ({ db }) => {
+      await db
+        .insertInto('counters')
+        .values({ name: 'readiness', value: 1 })
+        .onConflict((conflict) =>
+          conflict.column('name').doUpdateSet((eb) => ({ value: eb('counters.value', '+', 1) })),
+        )
+        .execute();
+    });
+  } catch (error) {
+    throw unready(error);
+  }
+}
+
+/** A fault of the database as a reason not to be ready; any other error itself. */
+function unready(error: unknown): unknown {
+  const message = faultMessage(error);
+  if (message === undefined) return error;
+  return new DomainError('service_unavailable', `The database cannot be written: ${message}.`, {
+    cause: error,
+  });
+}
+
+async function withinLimit(store: Store, write: Promise<void>): Promise<void> {
+  const late = new AbortController();
+  const outcome = write.then(
+    () => 'written' as const,
+    (error: unknown) => ({ error }),
+  );
+  const limit = sleep(limitMs, 'late' as const, { signal: late.signal, ref: false });
+  const first = await Promise.race([outcome, limit]).finally(() => {
+    late.abort();
+    limit.catch(() => {});
+  });
+  if (first === 'written') return;
+  if (first !== 'late') throw first.error;
+  const { reason, detail } = (await store.findObstacle()) ?? {
+    reason: `the disk takes longer than ${limitMs / 1000} s`,
+  };
+  // `reason` is public; `detail` goes into the log alone.
+  throw new DomainError('service_unavailable', `The database cannot be written: ${reason}.`, {
+    ...(detail !== undefined && { cause: new Error(detail) }),
+  });
+}

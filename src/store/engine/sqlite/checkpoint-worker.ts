@@ -1,0 +1,34 @@
+/**
+ * A thread that makes checkpoints, one whenever it is asked, with a connection of its own. It must run in the same library of
+ * SQLite as the other connections of this process, which then share their locks.
+ */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import Database from 'better-sqlite3';
+import type { CheckpointResult } from './checkpoints.ts';
+
+if (parentPort) serve(parentPort, workerData as { file: string });
+
+function serve(port: MessagePort, { file }: { file: string }): void {
+  const database = new Database(file, { fileMustExist: true });
+  // For the log before the database file is written, for the file before the log begins anew, and for its new beginning.
+  database.pragma('synchronous = FULL');
+  // For readings that began long ago; writes wait as long.
+  database.pragma('busy_timeout = 100');
+  port.on('message', (what: 'checkpoint' | 'close') => {
+    if (what === 'checkpoint') return port.postMessage(checkpoint(database));
+    database.close();
+    port.close();
+  });
+}
+
+function checkpoint(database: Database.Database): CheckpointResult {
+  try {
+    const [state] = database.pragma('wal_checkpoint(restart)') as { busy: number }[];
+    // The first commit into a restarted log flushes the log's header: this one does, and changes nothing.
+    if (state?.busy === 0) database.pragma('user_version = 0');
+    return { code: undefined, message: '' };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return { code, message };
+  }
+}

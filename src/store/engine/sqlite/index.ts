@@ -1,0 +1,169 @@
+/**
+ * SQLite: Kysely over better-sqlite3 (`kysely.ts`), with a connection for writing, one for single reads, and one for
+ * snapshots.
+ *
+ * WAL lets reads go on while the other connection writes. Writes begin IMMEDIATE: a transaction that reads first and writes
+ * later would otherwise fail half-way when another writer came between.
+ *
+ * A write is answered when it is on disk, since otherwise a power cut can bring a revoked key back. SQLite would wait for the
+ * disk on this thread (`synchronous=FULL`, as it is until `flushBeside`). The process that serves waits on other threads
+ * (docs/decisions/0030): a commit goes into the log (WAL) and no further, a thread of libuv flushes the log, and reads stay at
+ * the moment before the commit until that is done (`kysely.ts`). A connection on another thread moves the log into the
+ * database file (`checkpoints.ts`).
+ */
+import Database from 'better-sqlite3';
+import type { Kysely, Transaction } from 'kysely';
+import type { Connections } from '../dialect.ts';
+import { type Queries, removeQueries, setQueries } from '../queries.ts';
+import type { Schema } from '../schema.ts';
+import { type Checkpoints, createCheckpoints, createLog, type Log, watchFiles } from './checkpoints.ts';
+import { asDamage } from './fault.ts';
+import {
+  kyselyOver,
+  type StatementCache,
+  sharedMoments,
+  statementCache,
+  transactionMoments,
+} from './kysely.ts';
+
+export interface SqliteConnections extends Connections {
+  readonly writer: Kysely<Schema>;
+  /**
+   * From now on flushes run on another thread; for the one process that serves. When a flush fails, `onFailure` is called,
+   * which ends the process: what was written since cannot be trusted, and no transaction resolves any more.
+   * From now on transactions also fail while the files are not where they were when they were opened.
+   */
+  flushBeside(onFailure: (error: Error) => void): void;
+}
+
+/** Opens the file, creating it if it is missing. */
+export function openSqlite(file: string): SqliteConnections {
+  const database = new Database(file);
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  database.pragma('foreign_keys = ON');
+  database.pragma('busy_timeout = 5000');
+  const reading = sharedMoments(openForReading(file));
+  const repeating = transactionMoments(openForReading(file));
+  const writing = statementCache(database, { begin: 'begin immediate', isForWriting: true });
+  const writer = open(writing, 'transactions');
+  const snapshots = open(repeating, 'transactions');
+  let beside: { log: Log; checkpoints: Checkpoints; requireUnmoved: () => void } | undefined;
+
+  /** Commits, and lets it be read when it is on disk. */
+  async function commitAndFlush<T>(log: Log, body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
+    try {
+      const result = await transaction(writer, writing, body, () => {
+        beside?.requireUnmoved();
+        reading.hold();
+        repeating.hold();
+      });
+      await log.flush();
+      return result;
+    } finally {
+      reading.release();
+      repeating.release();
+    }
+  }
+
+  return {
+    writer,
+    migrating: (body) => body(writer),
+    reader: open(reading, 'single queries'),
+    readSnapshot: (body) => transaction(snapshots, repeating, body),
+    async transact(body, { flush }) {
+      await beside?.checkpoints.done();
+      if (!beside) return flush ? commit(body) : commitUnflushed(body);
+      const result = await (flush ? commitAndFlush(beside.log, body) : commit(body));
+      beside.checkpoints.begin(writing);
+      return result;
+    },
+    flushBeside(onFailure) {
+      database.pragma('wal_autocheckpoint = 0');
+      database.pragma('synchronous = NORMAL');
+      beside = {
+        log: createLog(file, onFailure),
+        checkpoints: createCheckpoints(file, onFailure),
+        requireUnmoved: watchFiles([file, `${file}-wal`]),
+      };
+    },
+    async close() {
+      await beside?.log.close();
+      await beside?.checkpoints.close();
+      for (const connection of [reading, repeating, writing]) connection.close();
+    },
+  };
+
+  function commit<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
+    return transaction(writer, writing, body, reading.end);
+  }
+
+  /** What it wrote outlives this process, and a power cut only once something behind it was flushed. */
+  async function commitUnflushed<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
+    database.pragma('synchronous = NORMAL');
+    try {
+      return await commit(body);
+    } finally {
+      database.pragma('synchronous = FULL');
+    }
+  }
+}
+
+function openForReading(file: string): Database.Database {
+  const database = new Database(file, { readonly: true });
+  database.pragma('busy_timeout = 5000');
+  database.pragma('mmap_size = 268435456');
+  return database;
+}
+
+function open(statements: StatementCache, use: Parameters<typeof kyselyOver>[1]): Kysely<Schema> {
+  const kysely = kyselyOver<Schema>(statements, use);
+  setQueries(kysely, queriesWith(statements));
+  return kysely;
+}
+
+function queriesWith(statements: StatementCache): Queries {
+  function run<Row>(sql: string, parameters: readonly unknown[]): Row[] {
+    try {
+      const statement = statements.prepare(sql);
+      const given = statements.given?.(parameters) ?? parameters;
+      if (statement.reader) return statement.all(given) as Row[];
+      statement.run(given);
+      return [];
+    } catch (error) {
+      throw asDamage(error);
+    }
+  }
+  return {
+    engine: 'sqlite',
+    run,
+    countChanges() {
+      const [row] = run<{ count: number }>('select total_changes() as count', []);
+      // SQLite ends a transaction by itself when the disk is full.
+      return statements.inTransaction && row ? row.count : Number.NaN;
+    },
+    dataVersion() {
+      // SQLite's manual, `PRAGMA data_version`.
+      const [row] = run<{ data_version: number }>('pragma data_version', []);
+      return row?.data_version ?? Number.NaN;
+    },
+  };
+}
+
+function transaction<T>(
+  database: Kysely<Schema>,
+  statements: StatementCache,
+  body: (db: Transaction<Schema>) => Promise<T>,
+  beforeCommit?: () => void,
+): Promise<T> {
+  return database.transaction().execute(async (db) => {
+    setQueries(db, queriesWith(statements));
+    try {
+      const result = await body(db);
+      beforeCommit?.();
+      return result;
+    } finally {
+      removeQueries(db);
+    }
+  });
+}

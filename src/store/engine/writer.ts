@@ -1,0 +1,111 @@
+/**
+ * Writes, one after the other, in the order in which they came. Those that wait when a commit begins share the next
+ * one: the disk is asked once for all of them, and none is answered before it has answered. Each stands or falls by
+ * itself: where one fails half-way, the commit is given up, and each of them tried in one of its own. (A savepoint for
+ * each costs as much as what most of them write.)
+ */
+import type { Transaction } from 'kysely';
+import { type Connections, countChanges, isHeldUp, isOfAll, isOfBegin } from './engine.ts';
+import type { Schema } from './schema.ts';
+
+type Body<T> = (db: Transaction<Schema>) => Promise<T>;
+
+export type Writer = <T>(body: Body<T>, options: { flush: boolean }) => Promise<T>;
+
+interface Waiting {
+  body: Body<unknown>;
+  flush: boolean;
+  /** Called once the outcome is on disk. */
+  settle(outcome: PromiseSettledResult<unknown>): void;
+}
+
+/** A commit has no more of them than this. */
+const most = 64;
+
+/** Makes the writer of a database; its bodies may be run again. */
+export function createWriter({ transact }: Pick<Connections, 'transact'>): Writer {
+  const waiting: Waiting[] = [];
+  let running = false;
+
+  async function run(): Promise<void> {
+    while (waiting.length > 0) await runSome();
+    running = false;
+  }
+
+  /** What waits shares a commit, and what comes before the last of it is done. */
+  async function runSome(): Promise<void> {
+    const joined: Waiting[] = [];
+    const flush = waiting.slice(0, most).some((one) => one.flush);
+    const together = await outcomeOf(
+      transact(
+        async (db) => {
+          // Where it is run again, on another connection, nothing of the first time is there.
+          waiting.unshift(...joined.splice(0));
+          const outcomes: PromiseSettledResult<unknown>[] = [];
+          for (let next = waiting[0]; next && joined.length < most; next = waiting[0]) {
+            // One that came meanwhile and wants more of the disk than this commit gives waits for the next.
+            if (next.flush && !flush) break;
+            joined.push(next);
+            waiting.shift();
+            outcomes.push(await outcomeUnlessHalf(db, next.body));
+          }
+          return outcomes;
+        },
+        { flush },
+      ),
+    );
+    if (together.status === 'rejected') return giveUp({ joined, waiting, failure: together, transact });
+    for (const [index, one] of joined.entries()) {
+      const outcome = together.value[index];
+      if (outcome) one.settle(outcome);
+    }
+  }
+
+  return (body, { flush }) =>
+    new Promise((resolve, reject) => {
+      waiting.push({
+        body,
+        flush,
+        settle: (outcome) =>
+          outcome.status === 'fulfilled' ? resolve(outcome.value as never) : reject(outcome.reason),
+      });
+      if (running) return;
+      running = true;
+      // Behind the requests that have arrived as well: a transaction does not let them in once it has begun.
+      setImmediate(run);
+    });
+}
+
+interface Failed extends Pick<Connections, 'transact'> {
+  joined: Waiting[];
+  waiting: Waiting[];
+  failure: PromiseRejectedResult;
+}
+
+/** After a failed commit, rejects its writes, or tries each of them in a commit of its own. */
+async function giveUp({ joined, waiting, failure, transact }: Failed): Promise<void> {
+  const { reason } = failure;
+  // It did not begin: the writes that wait would only wait for the same again.
+  const isForAll = joined.length === 0 || isOfBegin(reason);
+  const failed = isForAll ? [...joined, ...waiting.splice(0)] : joined;
+  // A lock that one of them waited for does not concern the others. After a fault that concerns all, none is tried again: each
+  // would wait as long, or be made twice.
+  const isTriedAgain = joined.length > 1 && !isForAll && (isHeldUp(reason) || !isOfAll(reason));
+  for (const one of failed) one.settle(isTriedAgain ? await outcomeOf(transact(one.body, one)) : failure);
+}
+
+/** What became of a body that can be committed with others': done, or failed before it wrote. Throws for others. */
+async function outcomeUnlessHalf(
+  db: Transaction<Schema>,
+  body: Body<unknown>,
+): Promise<PromiseSettledResult<unknown>> {
+  const before = countChanges(db);
+  const outcome = await outcomeOf(body(db));
+  if (outcome.status === 'rejected' && countChanges(db) !== before) throw outcome.reason;
+  return outcome;
+}
+
+async function outcomeOf<T>(promise: Promise<T>): Promise<PromiseSettledResult<T>> {
+  const [outcome] = await Promise.allSettled([promise]);
+  return outcome;
+}

@@ -1,0 +1,170 @@
+/**
+ * Kubernetes resource grants. A grant is live until it is revoked or expires, to the second. No other file reads their table, so
+ * that callers get live grants only, and cannot forget that filter.
+ */
+import type { Grant, GrantTerms } from '../../domain/access/grant.ts';
+import { newId } from '../../domain/id.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import { toTime } from '../engine/time.ts';
+
+/** The clusters of an organization on which a person holds a live grant. */
+export async function listGrantedClusters(
+  db: Reader,
+  who: { userId: string; organizationId: string },
+  now: number,
+): Promise<string[]> {
+  const rows = await liveGrants(db, toTime(now))
+    .where('g.user_id', '=', who.userId)
+    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
+    .select('g.resource_id')
+    .where('clusters.organization_id', '=', who.organizationId)
+    .distinct()
+    .execute();
+  return rows.map((row) => row.resource_id);
+}
+
+/** A person's live grants, oldest first. */
+export async function listLiveGrants(db: Reader, userId: string, now: number): Promise<Grant[]> {
+  return (
+    await shownGrants(liveGrants(db, toTime(now)))
+      .where('g.user_id', '=', userId)
+      .execute()
+  ).map(grantOf);
+}
+
+/** Everybody's live grants, oldest first. */
+export async function listAllLiveGrants(db: Reader, now: number): Promise<Grant[]> {
+  return (await shownGrants(liveGrants(db, toTime(now))).execute()).map(grantOf);
+}
+
+/** A grant, live or not. */
+export async function findGrant(db: Reader, grantId: string): Promise<Grant | undefined> {
+  const all = shownGrants(db.selectFrom('resource_grants as g'));
+  const row = await all.where('g.id', '=', grantId).executeTakeFirst();
+  return row && grantOf(row);
+}
+
+function shownGrants(grants: ReturnType<typeof liveGrants>) {
+  return grants
+    .innerJoin('users', 'users.id', 'g.user_id')
+    .innerJoin('clusters', 'clusters.id', 'g.resource_id')
+    .selectAll('g')
+    .select(['users.primary_email', 'clusters.name as cluster_name'])
+    .orderBy('g.id');
+}
+
+type GrantRow = Awaited<ReturnType<ReturnType<typeof shownGrants>['execute']>>[number];
+
+function grantOf(row: GrantRow): Grant {
+  return {
+    id: row.id,
+    clusterId: row.resource_id,
+    clusterName: row.cluster_name,
+    userId: row.user_id,
+    email: row.primary_email,
+    relation: row.relation,
+    scope: row.scope,
+    roleId: row.role_id,
+    expiresAt: row.expires_at,
+    grantedBy: row.granted_by,
+    grantedAt: row.granted_at,
+  };
+}
+
+/** Whether a person holds a live grant on a cluster or a part of it. */
+export async function hasLiveGrant(
+  db: Reader,
+  userId: string,
+  clusterId: string,
+  now: number,
+): Promise<boolean> {
+  const row = await liveGrants(db, toTime(now))
+    .where('g.user_id', '=', userId)
+    .select('g.id')
+    .where('g.resource_id', '=', clusterId)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+export async function createGrant(
+  tx: Tx,
+  grant: GrantTerms & Pick<Grant, 'expiresAt' | 'grantedBy'>,
+): Promise<string> {
+  const id = newId('grant', tx.now);
+  await tx.db
+    .insertInto('resource_grants')
+    .values({
+      id,
+      resource_kind: 'kubernetes_cluster',
+      resource_id: grant.clusterId,
+      user_id: grant.userId,
+      relation: grant.relation,
+      scope: grant.scope,
+      role_id: grant.roleId,
+      expires_at: grant.expiresAt,
+      granted_by: grant.grantedBy,
+      granted_at: toTime(tx.now),
+      revoked_at: null,
+    })
+    .execute();
+  tx.changed({ kind: 'cluster', clusterId: grant.clusterId });
+  return id;
+}
+
+/** Ends a grant from this moment on; whether it had not ended before. */
+export async function revokeGrant(tx: Tx, grantId: string): Promise<boolean> {
+  const row = await tx.db
+    .updateTable('resource_grants')
+    .set({ revoked_at: toTime(tx.now) })
+    .where('id', '=', grantId)
+    .where('revoked_at', 'is', null)
+    .returning('resource_id')
+    .executeTakeFirst();
+  if (row) tx.changed({ kind: 'cluster', clusterId: row.resource_id });
+  return row !== undefined;
+}
+
+/** Ends every grant on a cluster, as when it goes out of service. */
+export async function revokeClusterGrants(tx: Tx, clusterId: string): Promise<void> {
+  await tx.db
+    .updateTable('resource_grants')
+    .set({ revoked_at: toTime(tx.now) })
+    .where('resource_id', '=', clusterId)
+    .where('revoked_at', 'is', null)
+    .execute();
+}
+
+/**
+ * The clusters that a change of a person's account can concern. Grants whose time is up are among them: looking at one
+ * cluster too many does no harm.
+ */
+export const listClustersOfGrants = prepared((db, userId: string) =>
+  db
+    .selectFrom('resource_grants')
+    .innerJoin('clusters', 'clusters.id', 'resource_grants.resource_id')
+    .select('clusters.id')
+    .distinct()
+    .where('clusters.state', '!=', 'released')
+    .where('resource_grants.user_id', '=', userId)
+    .where('resource_grants.revoked_at', 'is', null),
+);
+
+/** The grants (`g`) that are live at a time (RFC 3339): the beginning of every query that reads them. */
+export function liveGrants(db: Reader, at: string) {
+  return db
+    .selectFrom('resource_grants as g')
+    .where('g.revoked_at', 'is', null)
+    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', at)]));
+}
+
+/** The IDs of all grants that a person ever had on a cluster, live or not: only to know by them what should be gone. */
+export async function listEverGranted(db: Reader, clusterId: string, userId: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('resource_grants')
+    .select('id')
+    .where('resource_id', '=', clusterId)
+    .where('user_id', '=', userId)
+    .execute();
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,264 @@
+/** Changes of memberships. An organization always keeps an owner, and a frozen login name its person. */
+import type { Role } from '../../domain/access/permission.ts';
+import { type GrantedPermission, isSameSet } from '../../domain/access/permission-end.ts';
+import { DomainError } from '../../domain/error.ts';
+import { newId } from '../../domain/id.ts';
+import { checkOwners, checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';
+import { usernamesFromEmail } from '../../domain/people/username.ts';
+import type { Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { MemberPermissionTable, MembershipTable, OrganizationUsernameTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+import { deleteAccessRequests } from './access-requests.ts';
+import { listGrantedPermissions } from './memberships.ts';
+import { findOrganization, requireActiveOrganization } from './organizations.ts';
+
+interface MemberId {
+  organizationId: string;
+  userId: string;
+}
+
+/**
+ * Makes a person a member. Their login name is the one they had here, the one given, or one made from their email.
+ * Throws `invalid_state` when they are a member already or the name is another person's, `invalid_request` when it
+ * cannot be a login name.
+ */
+export async function createMembership(
+  tx: Tx,
+  member: MemberId & {
+    email: string;
+    role: Role;
+    username?: string | undefined;
+    permissions?: readonly GrantedPermission[] | undefined;
+  },
+): Promise<void> {
+  const { organizationId, userId, role } = member;
+  const at = toTime(tx.now);
+  await requireActiveOrganization(tx.db, organizationId);
+  const [earlier] = await stateOf(tx.db, organizationId, userId);
+  if (earlier?.lifecycle_state === 'active') {
+    throw new DomainError('invalid_state', `${member.email} is a member already.`);
+  }
+  await saveMembership(tx.db, {
+    org_id: organizationId,
+    user_id: userId,
+    role,
+    lifecycle_state: 'active',
+    created_at: at,
+    updated_at: at,
+  });
+  await insertPermissions(tx, member, member.permissions ?? []);
+  await reserveUsername(tx, member);
+  tx.changed({ kind: 'person', userId });
+}
+
+// Prepared, since a lab file can make thousands of members, and no other write runs meanwhile.
+const stateOf = prepared((db, organizationId: string, userId: string) =>
+  db
+    .selectFrom('memberships')
+    .select('lifecycle_state')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId),
+);
+
+const saveMembership = prepared((db, row: MembershipTable) => {
+  const { org_id: _organization, user_id: _user, ...values } = row;
+  return db
+    .insertInto('memberships')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['org_id', 'user_id']).doUpdateSet(values));
+});
+
+const insertPermission = prepared((db, row: MemberPermissionTable) =>
+  db.insertInto('member_permissions').values(row),
+);
+
+/** Makes what is granted to a member exactly this, a key once; whether that changed anything. */
+export async function updateMemberPermissions(
+  tx: Tx,
+  member: MemberId & { permissions: readonly GrantedPermission[] },
+): Promise<boolean> {
+  const { organizationId, userId, permissions } = member;
+  const granted = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+  if (isSameSet(granted, permissions)) return false;
+  await deletePermissions(tx, member);
+  await insertPermissions(tx, member, permissions);
+  await touch(tx, member, {});
+  return true;
+}
+
+async function insertPermissions(
+  tx: Tx,
+  { organizationId, userId }: MemberId,
+  permissions: readonly GrantedPermission[],
+): Promise<void> {
+  for (const { key, expiresAt } of permissions) {
+    const row = { org_id: organizationId, user_id: userId, permission: key, expires_at: expiresAt };
+    await insertPermission(tx.db, row);
+  }
+  const [permissionEnd] = permissions.flatMap(({ expiresAt }) => expiresAt ?? []).sort();
+  if (permissionEnd !== undefined) tx.changed({ kind: 'person', userId, permissionEnd });
+}
+
+/**
+ * Sets a member's role; whether that changed anything. What an owner or admin was granted before is gone, so that one
+ * who becomes a member again starts with nothing. Throws `invalid_state` when no owner would be left.
+ */
+export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }): Promise<boolean> {
+  const { role } = member;
+  const before = await roleOf(tx, member);
+  if (before === role) return false;
+  if (role !== 'member') {
+    await deletePermissions(tx, member);
+    await deleteAccessRequests(tx, member);
+  }
+  await touch(tx, member, { role });
+  return true;
+}
+
+/**
+ * Ends a membership. The person's grants of permissions end with it, and so does a login name that was never used; a
+ * frozen one stays theirs. Throws `invalid_state` when no owner would be left.
+ */
+export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
+  await deletePermissions(tx, member);
+  await deleteAccessRequests(tx, member);
+  await touch(tx, member, { lifecycle_state: 'removed' });
+  await tx.db
+    .deleteFrom('organization_usernames')
+    .where('org_id', '=', member.organizationId)
+    .where('user_id', '=', member.userId)
+    .where('lifecycle_state', '=', 'reserved')
+    .execute();
+}
+
+/**
+ * Sets a member's login name while it is only reserved; whether that changed anything. Throws `invalid_state` when it
+ * is frozen or the name is another person's, `invalid_request` when it cannot be a login name.
+ */
+export async function updateUsername(tx: Tx, member: MemberId & { username: string }): Promise<boolean> {
+  const { organizationId, userId, username } = member;
+  const own = await findName(tx, member);
+  checkUsername(username, { own, isTaken: await isTaken(tx, organizationId, username) });
+  if (own?.username === username) return false;
+  await tx.db
+    .updateTable('organization_usernames')
+    .set({ username, source: 'operator' })
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .execute();
+  await touch(tx, member, {});
+  return true;
+}
+
+async function reserveUsername(
+  tx: Tx,
+  member: MemberId & { email: string; username?: string | undefined },
+): Promise<void> {
+  const { organizationId, userId, username } = member;
+  const own = await findName(tx, member);
+  if (username !== undefined)
+    checkUsername(username, { own, isTaken: await isTaken(tx, organizationId, username) });
+  if (own) return;
+  await insertUsername(tx.db, {
+    id: newId('org_username', tx.now),
+    org_id: organizationId,
+    user_id: userId,
+    username: username ?? (await freeUsername(tx, organizationId, member.email)),
+    source: username === undefined ? 'email' : 'operator',
+    lifecycle_state: 'reserved',
+    uid: null,
+    created_at: toTime(tx.now),
+    frozen_at: null,
+  });
+}
+
+const insertUsername = prepared((db, row: OrganizationUsernameTable) =>
+  db.insertInto('organization_usernames').values(row),
+);
+
+async function freeUsername(tx: Tx, organizationId: string, email: string): Promise<string> {
+  for (const name of usernamesFromEmail(email)) if (!(await isTaken(tx, organizationId, name))) return name;
+  throw new Error('unreachable: names do not run out');
+}
+
+async function isTaken(tx: Tx, organizationId: string, username: string): Promise<boolean> {
+  return (await holdersOf(tx.db, organizationId, username)).length > 0;
+}
+
+const holdersOf = prepared((db, organizationId: string, username: string) =>
+  db
+    .selectFrom('organization_usernames')
+    .select('id')
+    .where('org_id', '=', organizationId)
+    .where('username', '=', username),
+);
+
+/** The login name that a person has, or had, in an organization. */
+async function findName(tx: Tx, { organizationId, userId }: MemberId): Promise<HeldUsername | undefined> {
+  const [row] = await namesOf(tx.db, organizationId, userId);
+  return row && { username: row.username, isFrozen: row.lifecycle_state === 'frozen' };
+}
+
+const namesOf = prepared((db, organizationId: string, userId: string) =>
+  db
+    .selectFrom('organization_usernames')
+    .select(['username', 'lifecycle_state'])
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId),
+);
+
+/** The role of an active member. Throws `not_found` when there is none. */
+async function roleOf(tx: Tx, { organizationId, userId }: MemberId): Promise<Role> {
+  const row = await tx.db
+    .selectFrom('memberships')
+    .select('role')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'active')
+    .executeTakeFirst();
+  if (!row) throw new DomainError('not_found', 'The organization has no such member.');
+  return row.role;
+}
+
+async function deletePermissions(tx: Tx, { organizationId, userId }: MemberId): Promise<void> {
+  await tx.db
+    .deleteFrom('member_permissions')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .execute();
+}
+
+/**
+ * The only change of an active membership: writes it, says when, and announces it. Throws `not_found` when there is none, and
+ * `invalid_state` when no owner would be left.
+ */
+async function touch(
+  tx: Tx,
+  member: MemberId,
+  values: { role?: Role; lifecycle_state?: 'removed' },
+): Promise<void> {
+  const { organizationId, userId } = member;
+  const before = await roleOf(tx, member);
+  await tx.db
+    .updateTable('memberships')
+    .set({ ...values, updated_at: toTime(tx.now) })
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .execute();
+  if (before === 'owner') await requireOwner(tx, organizationId);
+  tx.changed({ kind: 'person', userId });
+}
+
+async function requireOwner(tx: Tx, organizationId: string): Promise<void> {
+  const owners = await tx.db
+    .selectFrom('memberships')
+    .select('user_id')
+    .where('org_id', '=', organizationId)
+    .where('role', '=', 'owner')
+    .where('lifecycle_state', '=', 'active')
+    .limit(1)
+    .execute();
+  const organization = await findOrganization(tx.db, organizationId);
+  checkOwners({ isRetired: organization?.lifecycleState === 'retired', owners: owners.length });
+}

@@ -1,0 +1,322 @@
+/** Memberships, what members may do, until when, and their login names; `membership-changes.ts` changes them. */
+import type { ExpressionBuilder } from 'kysely';
+import { effectivePermissions, type Role } from '../../domain/access/permission.ts';
+import type { GrantedPermission } from '../../domain/access/permission-end.ts';
+import type { Membership } from '../../domain/organizations/membership.ts';
+import type { Reader } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { MemberPermissionTable, Schema } from '../engine/schema.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+
+/** Whose permissions end after one time and not after another, both in ms since 1970. */
+export async function listEndedBetween(db: Reader, from: number, to: number): Promise<string[]> {
+  if (from >= to) return [];
+  return (await endedBetween(db, toTime(from), toTime(to))).map((row) => row.user_id);
+}
+
+/** When the next permission ends, in ms since 1970; undefined where none will. */
+export async function findNextEnd(db: Reader, now: number): Promise<number | undefined> {
+  const [row] = await nextEnd(db, toTime(now));
+  return row?.expires_at == null ? undefined : fromTime(row.expires_at);
+}
+
+/** What a member was granted and lost at its end, after one time and not after another, both in ms since 1970. */
+export async function listEndedOf(
+  db: Reader,
+  { organizationId, userId }: { organizationId: string; userId: string },
+  from: number,
+  to: number,
+): Promise<GrantedPermission[]> {
+  const rows = await endedOf(db, organizationId, userId, toTime(from), toTime(to));
+  return rows.map((row) => ({ key: row.permission, expiresAt: row.expires_at }));
+}
+
+const endedOf = prepared((db, organizationId: string, userId: string, from: string, to: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select(['permission', 'expires_at'])
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('expires_at', '>', from)
+    .where('expires_at', '<=', to)
+    .orderBy('permission'),
+);
+
+const endedBetween = prepared((db, from: string, to: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select('user_id')
+    .distinct()
+    .where('expires_at', '>', from)
+    .where('expires_at', '<=', to),
+);
+
+const nextEnd = prepared((db, at: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select('expires_at')
+    .where('expires_at', '>', at)
+    .orderBy('expires_at')
+    .limit(1),
+);
+
+/** The active memberships of a person, oldest first. */
+export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
+  return (await membershipsOf(db, userId)).map(membershipOf);
+}
+
+const membershipsOf = prepared((db, userId: string) => memberships(db).where('m.user_id', '=', userId));
+
+/** Rows of a query that others wait for. */
+const pageSize = 500;
+
+/**
+ * An organization's active members, oldest membership first. The event loop goes on between pages, so a list of one moment
+ * needs a transaction or a snapshot.
+ */
+export async function listMembers(db: Reader, organizationId: string): Promise<Membership[]> {
+  const members: Membership[] = [];
+  let after = '';
+  for (;;) {
+    const page = await membersAfter(db, organizationId, after);
+    for (const row of page) members.push(membershipOf(row));
+    const last = page.at(-1);
+    if (!last || page.length < pageSize) return members.sort(byAge);
+    after = last.user_id;
+  }
+}
+
+const membersAfter = prepared((db, organizationId: string, after: string) =>
+  membershipRows(db)
+    .where('m.org_id', '=', organizationId)
+    .where('m.user_id', '>', after)
+    // PostgreSQL would begin a page at the first of all names.
+    .where('n.user_id', '>', after)
+    .orderBy('m.user_id')
+    .limit(pageSize),
+);
+
+function byAge(a: Membership, b: Membership): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt < b.createdAt ? -1 : 1;
+  return a.userId < b.userId ? -1 : 1;
+}
+
+/** Another one whenever something in an organization's lists of members and of what they were granted is other than before. */
+export async function findMembersVersion(db: Reader, organizationId: string): Promise<string> {
+  const [row] = await membersVersionOf(db, organizationId);
+  return String(row?.version ?? 0);
+}
+
+const membersVersionOf = prepared((db, organizationId: string) =>
+  db.selectFrom('member_versions').select('version').where('org_id', '=', organizationId),
+);
+
+/** One active membership. */
+export async function findMember(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<Membership | undefined> {
+  const row = await memberships(db)
+    .where('m.org_id', '=', organizationId)
+    .where('m.user_id', '=', userId)
+    .executeTakeFirst();
+  return row && membershipOf(row);
+}
+
+/**
+ * What was granted to each member of an organization directly and has not ended at `now`, in order of the keys. The event loop
+ * goes on between pages.
+ */
+export async function listAllGrantedPermissions(
+  db: Reader,
+  organizationId: string,
+  now: number,
+): Promise<Map<string, GrantedPermission[]>> {
+  const granted = new Map<string, GrantedPermission[]>();
+  let last = { user_id: '', permission: '' };
+  for (;;) {
+    const page = await grantedAfter(db, organizationId, toTime(now), last);
+    for (const { user_id: userId, permission: key, expires_at: expiresAt } of page) {
+      const keys = granted.get(userId);
+      if (keys) keys.push({ key, expiresAt });
+      else granted.set(userId, [{ key, expiresAt }]);
+    }
+    last = page.at(-1) ?? last;
+    if (page.length < pageSize) return granted;
+  }
+}
+
+function grantedAfter(
+  db: Reader,
+  organizationId: string,
+  at: string,
+  { user_id: userId, permission }: { user_id: string; permission: string },
+) {
+  return livePermissions(db, at)
+    .select(['p.user_id', 'p.permission', 'p.expires_at'])
+    .where('p.org_id', '=', organizationId)
+    .where('p.user_id', '>=', userId)
+    .where((eb) => eb.or([eb('p.user_id', '>', userId), eb('p.permission', '>', permission)]))
+    .orderBy('p.user_id')
+    .orderBy('p.permission')
+    .limit(pageSize)
+    .execute();
+}
+
+/** What was granted to a member directly and has not ended at `now`, in order of the keys. */
+export async function listGrantedPermissions(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+  now: number,
+): Promise<GrantedPermission[]> {
+  const rows = await livePermissions(db, toTime(now))
+    .select(['p.permission', 'p.expires_at'])
+    .where('p.org_id', '=', organizationId)
+    .where('p.user_id', '=', userId)
+    .orderBy('p.permission')
+    .execute();
+  return rows.map((row) => ({ key: row.permission, expiresAt: row.expires_at }));
+}
+
+/** When the last permission of an organization ended by itself; '' where none has. */
+export async function findLastEnd(db: Reader, organizationId: string, now: number): Promise<string> {
+  const [row] = await lastEndOf(db, organizationId, toTime(now));
+  return row?.expires_at ?? '';
+}
+
+const lastEndOf = prepared((db, organizationId: string, at: string) =>
+  db
+    .selectFrom('member_permissions')
+    .select('expires_at')
+    .where('org_id', '=', organizationId)
+    .where('expires_at', '<=', at)
+    .orderBy('expires_at', 'desc')
+    .limit(1),
+);
+
+/** The permissions (`p`) that are held at a time (RFC 3339): the beginning of every query that reads only them. */
+export function livePermissions(db: Reader, at: string) {
+  return db.selectFrom('member_permissions as p').where(isLive(at));
+}
+
+/** Whether a permission (`p`) is held at a time (RFC 3339). */
+export function isLive(at: string) {
+  return (eb: ExpressionBuilder<Schema & { p: MemberPermissionTable }, 'p'>) =>
+    eb.or([eb('p.expires_at', 'is', null), eb('p.expires_at', '>', at)]);
+}
+
+/** What a person holds in an organization at `now`; undefined when they are not an active member. */
+export async function findMembership(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+  now: number,
+): Promise<
+  { role: Role; permissions: ReadonlySet<string>; granted: readonly GrantedPermission[] } | undefined
+> {
+  const rows = await holdings(db, organizationId, userId);
+  const [first] = rows;
+  if (!first) return undefined;
+  const at = toTime(now);
+  const granted = rows.flatMap(({ permission: key, expires_at: expiresAt }) =>
+    key === null || (expiresAt !== null && expiresAt <= at) ? [] : [{ key, expiresAt }],
+  );
+  const keys = granted.map(({ key }) => key);
+  return { role: first.role, permissions: effectivePermissions(first.role, keys), granted };
+}
+
+const holdings = prepared((db, organizationId: string, userId: string) =>
+  db
+    .selectFrom('memberships as m')
+    .leftJoin('member_permissions as p', (join) =>
+      join.onRef('p.org_id', '=', 'm.org_id').onRef('p.user_id', '=', 'm.user_id'),
+    )
+    .select(['m.role', 'p.permission', 'p.expires_at'])
+    .where('m.org_id', '=', organizationId)
+    .where('m.user_id', '=', userId)
+    .where('m.lifecycle_state', '=', 'active'),
+);
+
+/** Whether there is a membership row, active or not: someone who was removed does not join by themselves again. */
+export async function wasEverMember(db: Reader, organizationId: string, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('memberships')
+    .select('role')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** When a person's membership ended; undefined for members, and for people who never were. */
+export async function findPastMembership(
+  db: Reader,
+  organizationId: string,
+  userId: string,
+): Promise<{ endedAt: string } | undefined> {
+  return db
+    .selectFrom('memberships')
+    .select('updated_at as endedAt')
+    .where('org_id', '=', organizationId)
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'removed')
+    .executeTakeFirst();
+}
+
+function memberships(db: Reader) {
+  return membershipRows(db).orderBy('m.created_at').orderBy('m.user_id');
+}
+
+function membershipRows(db: Reader) {
+  return db
+    .selectFrom('memberships as m')
+    .innerJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'm.org_id').onRef('n.user_id', '=', 'm.user_id'),
+    )
+    .where('m.lifecycle_state', '=', 'active')
+    .select((eb) => [
+      'm.org_id',
+      'm.user_id',
+      // For each row by its index: PostgreSQL would read all users for a join with a page of members.
+      eb
+        .selectFrom('users as u')
+        .select('u.primary_email')
+        .whereRef('u.id', '=', 'm.user_id')
+        .$asScalar()
+        .$notNull()
+        .as('primary_email'),
+      'm.role',
+      'm.created_at',
+      'm.updated_at',
+      'n.id as username_id',
+      'n.username',
+      'n.source',
+      'n.lifecycle_state as username_state',
+      'n.created_at as username_created_at',
+      'n.frozen_at',
+    ]);
+}
+
+function membershipOf(
+  row: Awaited<ReturnType<ReturnType<typeof memberships>['execute']>>[number],
+): Membership {
+  return {
+    organizationId: row.org_id,
+    userId: row.user_id,
+    email: row.primary_email,
+    role: row.role,
+    lifecycleState: 'active',
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    username: {
+      id: row.username_id,
+      username: row.username,
+      source: row.source,
+      lifecycleState: row.username_state,
+      createdAt: row.username_created_at,
+      frozenAt: row.frozen_at,
+    },
+  };
+}

@@ -1,0 +1,150 @@
+/** Browsers that are signed in to the web console: who, since when, and their sealed tokens. */
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { ConsoleSessionTable } from '../engine/service-tables.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+
+/** Times are ms since 1970. */
+export interface ConsoleSession {
+  id: string;
+  userId: string;
+  sealed: string;
+  address: string;
+  /** What the browser calls itself. */
+  program: string;
+  createdAt: number;
+  seenAt: number;
+}
+
+/** Of one person; the one that was used least recently goes for a new one. */
+const mostOfPerson = 20;
+
+export async function createConsoleSession(
+  tx: Tx,
+  session: Omit<ConsoleSession, 'createdAt' | 'seenAt'>,
+): Promise<void> {
+  const { id, userId, sealed, address, program } = session;
+  const at = toTime(tx.now);
+  const others = await sessionsOf(tx.db, userId);
+  for (const other of others.slice(mostOfPerson - 1)) await deleteConsoleSession(tx, other.id);
+  await tx.db
+    .insertInto('console_sessions')
+    .values({ id, user_id: userId, sealed, address, program, created_at: at, seen_at: at })
+    .execute();
+  tx.changed({ kind: 'browsers', userId });
+}
+
+/** As it is stored, whether or not it is over. */
+export async function findConsoleSession(db: Reader, id: string): Promise<ConsoleSession | undefined> {
+  const [row] = await sessionWithId(db, id);
+  return row && sessionOf(row);
+}
+
+const sessionWithId = prepared((db, id: string) =>
+  db.selectFrom('console_sessions').selectAll().where('id', '=', id),
+);
+
+/** A person's, the one used last first, whether or not they are over. */
+export async function listConsoleSessions(db: Reader, userId: string): Promise<ConsoleSession[]> {
+  return (await sessionsOf(db, userId)).map(sessionOf);
+}
+
+const sessionsOf = prepared((db, userId: string) =>
+  db
+    .selectFrom('console_sessions')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .orderBy('seen_at', 'desc')
+    .orderBy('id'),
+);
+
+/** Notes that the person uses it. */
+export async function touchConsoleSession(tx: Tx, id: string): Promise<void> {
+  await tx.db
+    .updateTable('console_sessions')
+    .set({ seen_at: toTime(tx.now) })
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Its new tokens; false where it has ended meanwhile. */
+export async function resealConsoleSession(tx: Tx, id: string, sealed: string): Promise<boolean> {
+  const { numUpdatedRows } = await tx.db
+    .updateTable('console_sessions')
+    .set({ sealed, renewing_until: null })
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Has this server renew its tokens, and no other for so long; false where another one does. */
+export async function claimRenewal(tx: Tx, id: string, forMs: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx.db
+    .updateTable('console_sessions')
+    .set({ renewing_until: toTime(tx.now + forMs) })
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('renewing_until', 'is', null), eb('renewing_until', '<=', toTime(tx.now))]))
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Lets another server try. */
+export async function leaveRenewal(tx: Tx, id: string): Promise<void> {
+  await tx.db.updateTable('console_sessions').set({ renewing_until: null }).where('id', '=', id).execute();
+}
+
+/** Ends a session; where `userId` is given, only if it is theirs. Returns whether there was one. */
+export async function deleteConsoleSession(tx: Tx, id: string, userId?: string): Promise<boolean> {
+  const found = await findConsoleSession(tx.db, id);
+  if (!found || (userId !== undefined && found.userId !== userId)) return false;
+  await tx.db.deleteFrom('console_sessions').where('id', '=', id).execute();
+  tx.changed({ kind: 'browsers', userId: found.userId });
+  return true;
+}
+
+/** Ends all of a person's but one; returns how many. */
+export async function deleteOtherConsoleSessions(tx: Tx, userId: string, keep: string): Promise<number> {
+  const { numDeletedRows } = await tx.db
+    .deleteFrom('console_sessions')
+    .where('user_id', '=', userId)
+    .where('id', '!=', keep)
+    .executeTakeFirst();
+  if (numDeletedRows > 0n) tx.changed({ kind: 'browsers', userId });
+  return Number(numDeletedRows);
+}
+
+/** Removes at most `most` that were made or used before these times. Returns how many. */
+export async function deleteOldConsoleSessions(
+  tx: Tx,
+  before: { created: number; seen: number },
+  most: number,
+): Promise<number> {
+  const { numDeletedRows } = await tx.db
+    .deleteFrom('console_sessions')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('console_sessions')
+        .select('id')
+        .where((where) =>
+          where.or([
+            where('created_at', '<=', toTime(before.created)),
+            where('seen_at', '<=', toTime(before.seen)),
+          ]),
+        )
+        .limit(most),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+function sessionOf(row: ConsoleSessionTable): ConsoleSession {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    sealed: row.sealed,
+    address: row.address,
+    program: row.program,
+    createdAt: fromTime(row.created_at),
+    seenAt: fromTime(row.seen_at),
+  };
+}

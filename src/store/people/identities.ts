@@ -1,0 +1,218 @@
+/** Which tokens are whose: the subjects at issuers that people sign in with. An account has at most one at an issuer.
+ * And passwords of the embedded issuer. */
+import { DomainError } from '../../domain/error.ts';
+import { foldEmail } from '../../domain/people/email.ts';
+import type { Person } from '../../domain/people/person.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import { toTime } from '../engine/time.ts';
+
+/** A subject at an issuer; `createdAt` in RFC 3339. */
+export interface Identity {
+  issuer: string;
+  subject: string;
+  createdAt: string;
+}
+
+/** The person whom tokens of this issuer and subject are, and whether the account is active. */
+export async function findIdentity(
+  db: Reader,
+  issuer: string,
+  subject: string,
+): Promise<{ userId: string; state: Person['lifecycleState'] } | undefined> {
+  const [found] = await identityOf(db, issuer, subject);
+  return found;
+}
+
+const identityOf = prepared((db, issuer: string, subject: string) =>
+  db
+    .selectFrom('identities')
+    .innerJoin('users', 'users.id', 'identities.user_id')
+    .select(['user_id as userId', 'users.lifecycle_state as state'])
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject),
+);
+
+/** A person's identities, oldest first. */
+export function listIdentities(db: Reader, userId: string): Promise<Identity[]> {
+  return identitiesIn(db, 'identities', userId);
+}
+
+/** Identities that were taken from a person, oldest first; `createdAt` says when. */
+export async function listUnboundIdentities(db: Reader, userId: string): Promise<Identity[]> {
+  return (await identitiesIn(db, 'unbound_identities', userId)).filter(({ issuer }) => issuer !== erased);
+}
+
+function identitiesIn(
+  db: Reader,
+  table: 'identities' | 'unbound_identities',
+  userId: string,
+): Promise<Identity[]> {
+  return db
+    .selectFrom(table)
+    .select(['issuer', 'subject', 'created_at as createdAt'])
+    .where('user_id', '=', userId)
+    .orderBy('created_at')
+    .orderBy('issuer')
+    .orderBy('subject')
+    .execute();
+}
+
+/** In the place of the issuer, where the subject is what is kept of an identity of a person who was erased. */
+const erased = 'erased';
+
+/** Keeps what tells identities of an erased person from others, by the marks that stand for them. */
+export async function addErasedIdentities(tx: Tx, userId: string, marks: readonly string[]): Promise<void> {
+  for (const subject of marks)
+    await tx.db
+      .insertInto('unbound_identities')
+      .values({ issuer: erased, subject, user_id: userId, created_at: toTime(tx.now) })
+      .onConflict((conflict) => conflict.columns(['issuer', 'subject']).doNothing())
+      .execute();
+}
+
+/** Whether the person who had the identity with this mark was erased. */
+export function isErasedIdentity(db: Reader, mark: string): Promise<boolean> {
+  return isUnbound(db, erased, mark);
+}
+
+/** Whether an operator took this sign-in from an account, so that it is not bound again by its address. */
+export async function isUnbound(db: Reader, issuer: string, subject: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('unbound_identities')
+    .select('user_id')
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Takes an identity from a person, and keeps it from being bound again by its address. Throws `not_found`. */
+export async function unbindIdentity(
+  tx: Tx,
+  { userId, issuer, subject }: { userId: string; issuer: string; subject: string },
+): Promise<void> {
+  const bound = await findIdentity(tx.db, issuer, subject);
+  if (bound?.userId !== userId) throw new DomainError('not_found', 'The person has no such identity.');
+  await tx.db.deleteFrom('identities').where('issuer', '=', issuer).where('subject', '=', subject).execute();
+  const row = { issuer, subject, user_id: userId, created_at: toTime(tx.now) };
+  await tx.db.insertInto('unbound_identities').values(row).execute();
+  tx.changed({ kind: 'person', userId });
+}
+
+/** Whether the person has an identity at this issuer. */
+export async function hasIdentityAt(db: Reader, userId: string, issuer: string): Promise<boolean> {
+  return (await listIdentities(db, userId)).some((identity) => identity.issuer === issuer);
+}
+
+/** Makes tokens of this issuer and subject the person's. The caller has checked that no account has them. */
+export async function createIdentity(
+  tx: Tx,
+  identity: { issuer: string; subject: string; userId: string },
+): Promise<void> {
+  const { issuer, subject, userId } = identity;
+  await tx.db
+    .insertInto('identities')
+    .values({ issuer, subject, user_id: userId, created_at: toTime(tx.now) })
+    .execute();
+}
+
+/**
+ * Takes a person's identity at an issuer away and, where `subject` is given, makes that one theirs instead. Returns the
+ * subjects before. Throws `invalid_state` when the subject is another account's.
+ */
+export async function updateIdentityAt(
+  tx: Tx,
+  { userId, issuer, subject }: { userId: string; issuer: string; subject: string | undefined },
+): Promise<string[]> {
+  const before = (await listIdentities(tx.db, userId)).filter((identity) => identity.issuer === issuer);
+  await tx.db.deleteFrom('identities').where('user_id', '=', userId).where('issuer', '=', issuer).execute();
+  tx.changed({ kind: 'person', userId });
+  await tx.db
+    .deleteFrom('unbound_identities')
+    .where('issuer', '=', issuer)
+    .where((eb) => eb.or([eb('user_id', '=', userId), eb('subject', '=', subject ?? '')]))
+    .execute();
+  if (subject !== undefined) {
+    const other = await findIdentity(tx.db, issuer, subject);
+    if (other) {
+      throw new DomainError(
+        'invalid_state',
+        `${subject} is the identity of ${other.userId}. Rebind that one first.`,
+      );
+    }
+    await createIdentity(tx, { issuer, subject, userId });
+  }
+  return before.map((identity) => identity.subject);
+}
+
+/** A person as the embedded issuer speaks of them. */
+export interface PasswordAccount {
+  userId: string;
+  email: string;
+  displayName: string;
+  preferredUsername: string | undefined;
+  passwordHash: string;
+  /** How often the password was changed. What was signed in to with an earlier one is over. */
+  passwordGeneration: number;
+}
+
+/** Sets or replaces a person's password hash. */
+export async function setPassword(tx: Tx, password: { userId: string; hash: string }): Promise<void> {
+  const row = { hash: password.hash, updated_at: toTime(tx.now) };
+  await tx.db
+    .insertInto('passwords')
+    .values({ user_id: password.userId, generation: 0, ...row })
+    .onConflict((conflict) =>
+      conflict
+        .column('user_id')
+        .doUpdateSet((eb) => ({ ...row, generation: eb('passwords.generation', '+', 1) })),
+    )
+    .execute();
+  tx.changed({ kind: 'person', userId: password.userId });
+}
+
+/** The active person with this primary email, in any case, who has a password; undefined when there is none. */
+export async function findPassword(reader: Reader, email: string): Promise<PasswordAccount | undefined> {
+  return account(
+    await accounts(reader).where('users.primary_email', '=', foldEmail(email.trim())).executeTakeFirst(),
+  );
+}
+
+/** The active person with this ID who has a password; undefined when there is none. */
+export async function findPasswordOfUser(
+  reader: Reader,
+  userId: string,
+): Promise<PasswordAccount | undefined> {
+  return account(await accounts(reader).where('users.id', '=', userId).executeTakeFirst());
+}
+
+type Row = Awaited<ReturnType<ReturnType<typeof accounts>['executeTakeFirst']>>;
+
+function accounts(reader: Reader) {
+  return reader
+    .selectFrom('users')
+    .innerJoin('passwords', 'passwords.user_id', 'users.id')
+    .select([
+      'users.id',
+      'users.primary_email',
+      'users.display_name',
+      'users.preferred_username',
+      'passwords.hash',
+      'passwords.generation',
+    ])
+    .where('users.kind', '=', 'person')
+    .where('users.lifecycle_state', '=', 'active');
+}
+
+function account(row: Row): PasswordAccount | undefined {
+  if (!row) return undefined;
+  return {
+    userId: row.id,
+    email: row.primary_email,
+    displayName: row.display_name,
+    preferredUsername: row.preferred_username ?? undefined,
+    passwordHash: row.hash,
+    passwordGeneration: row.generation,
+  };
+}

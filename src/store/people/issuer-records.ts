@@ -1,0 +1,199 @@
+/**
+ * What the embedded issuer's library keeps: device codes, grants, tokens. Most of these IDs are bearer secrets, so
+ * only their SHA-256 is stored, and the payload is stored without them: the file or a backup of it contains nothing
+ * that the issuer would accept. Times are seconds since 1970, as in the tokens themselves.
+ */
+import { createHash } from 'node:crypto';
+import type { Reader, Tx } from '../engine/index.ts';
+import type { IssuerRecordTable } from '../engine/service-tables.ts';
+
+export type IssuerPayload = Record<string, unknown>;
+
+export interface IssuerRecord {
+  payload: IssuerPayload;
+  consumedAt: number | undefined;
+}
+
+/** Creates or replaces a record; that it was consumed stays so. `expiresAt` left out: kept for good. */
+export async function saveIssuerRecord(
+  tx: Tx,
+  model: string,
+  id: string,
+  payload: IssuerPayload,
+  expiresAt: number | undefined,
+): Promise<void> {
+  const row = {
+    payload: JSON.stringify({ ...payload, jti: undefined, userCode: undefined, uid: undefined }),
+    grant_id: text(payload.grantId),
+    user_code: hashed(payload.userCode),
+    uid: hashed(payload.uid),
+    expires_at: expiresAt ?? null,
+  };
+  await tx.db
+    .insertInto('issuer_records')
+    .values({ model, id: hash(id), consumed_at: null, ...row })
+    .onConflict((conflict) => conflict.columns(['model', 'id']).doUpdateSet(row))
+    .execute();
+}
+
+/** The record, or undefined when there is none or it has expired. */
+export async function findIssuerRecord(
+  reader: Reader,
+  model: string,
+  id: string,
+  now: number,
+): Promise<IssuerRecord | undefined> {
+  const record = live(await findRow(reader, model, 'id', id), now);
+  return record && { ...record, payload: { ...record.payload, jti: id } };
+}
+
+/** The record of a user code, without its ID: that is the device's secret and is not known here. */
+export async function findIssuerRecordByUserCode(
+  reader: Reader,
+  model: string,
+  userCode: string,
+  now: number,
+): Promise<IssuerRecord | undefined> {
+  return live(await findRow(reader, model, 'user_code', userCode), now);
+}
+
+/** The record of a session's uid, without its ID. */
+export async function findIssuerRecordByUid(
+  reader: Reader,
+  model: string,
+  uid: string,
+  now: number,
+): Promise<IssuerRecord | undefined> {
+  return live(await findRow(reader, model, 'uid', uid), now);
+}
+
+/**
+ * Reads the record of a user code and writes what the pure function `decide` makes of it; undefined leaves it as it
+ * is. Returns whether it was written. One transaction, so of two answers to one code only the first counts.
+ */
+export async function updateIssuerRecordByUserCode(
+  tx: Tx,
+  model: string,
+  userCode: string,
+  now: number,
+  decide: (record: IssuerRecord) => IssuerPayload | undefined,
+): Promise<boolean> {
+  const row = await findRow(tx.db, model, 'user_code', userCode);
+  const record = live(row, now);
+  const payload = record && decide(record);
+  if (!row || !payload) return false;
+  await tx.db
+    .updateTable('issuer_records')
+    .set({ payload: JSON.stringify(payload), grant_id: text(payload.grantId) })
+    .where('model', '=', model)
+    .where('id', '=', row.id)
+    .execute();
+  return true;
+}
+
+/** Marks a record as used; false when it already was or is not there, so that a race has one winner. */
+export async function consumeIssuerRecord(tx: Tx, model: string, id: string, now: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx.db
+    .updateTable('issuer_records')
+    .set({ consumed_at: now })
+    .where('model', '=', model)
+    .where('id', '=', hash(id))
+    .where('consumed_at', 'is', null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/**
+ * Whether a used record may answer once more: it was used at most `graceSeconds` ago, and what came of it, its successor,
+ * was not used itself. A clock that was set back does not lengthen the grace.
+ */
+export async function isRepeatable(
+  reader: Reader,
+  model: string,
+  record: { consumedAt: number; successorId: string },
+  { now, graceSeconds }: { now: number; graceSeconds: number },
+): Promise<boolean> {
+  if (Math.abs(now - record.consumedAt) > graceSeconds) return false;
+  const successor = live(await findRow(reader, model, 'id', record.successorId), now);
+  return successor !== undefined && successor.consumedAt === undefined;
+}
+
+/**
+ * Marks the record of `id` as used and saves its successor: both or neither. Within the grace of `isRepeatable` it
+ * changes nothing and is a success too. False when the record is not there, or was used in any other way.
+ */
+export async function replaceIssuerRecord(
+  tx: Tx,
+  model: string,
+  id: string,
+  successor: { id: string; payload: IssuerPayload; expiresAt: number | undefined },
+  times: { now: number; graceSeconds: number },
+): Promise<boolean> {
+  if (await consumeIssuerRecord(tx, model, id, times.now)) {
+    await saveIssuerRecord(tx, model, successor.id, successor.payload, successor.expiresAt);
+    return true;
+  }
+  const used = live(await findRow(tx.db, model, 'id', id), times.now);
+  if (used?.consumedAt === undefined) return false;
+  return isRepeatable(tx.db, model, { consumedAt: used.consumedAt, successorId: successor.id }, times);
+}
+
+export async function deleteIssuerRecord(tx: Tx, model: string, id: string): Promise<void> {
+  await tx.db.deleteFrom('issuer_records').where('model', '=', model).where('id', '=', hash(id)).execute();
+}
+
+/** Removes every record of `model` that came from the grant. */
+export async function deleteIssuerRecordsOfGrant(tx: Tx, model: string, grantId: string): Promise<void> {
+  await tx.db
+    .deleteFrom('issuer_records')
+    .where('grant_id', '=', grantId)
+    .where('model', '=', model)
+    .execute();
+}
+
+/** Removes at most `limit` expired records and returns how many there were. */
+export async function deleteExpiredIssuerRecords(tx: Tx, now: number, limit: number): Promise<number> {
+  const rows = await tx.db
+    .selectFrom('issuer_records')
+    .select(['model', 'id'])
+    .where('expires_at', '<=', now)
+    .limit(limit)
+    .execute();
+  for (const { model, id } of rows) {
+    await tx.db.deleteFrom('issuer_records').where('model', '=', model).where('id', '=', id).execute();
+  }
+  return rows.length;
+}
+
+type Row = Pick<IssuerRecordTable, 'id' | 'payload' | 'expires_at' | 'consumed_at'>;
+
+function findRow(
+  reader: Reader,
+  model: string,
+  column: 'id' | 'user_code' | 'uid',
+  secret: string,
+): Promise<Row | undefined> {
+  return reader
+    .selectFrom('issuer_records')
+    .select(['id', 'payload', 'expires_at', 'consumed_at'])
+    .where(column, '=', hash(secret))
+    .where('model', '=', model)
+    .executeTakeFirst();
+}
+
+function live(row: Row | undefined, now: number): IssuerRecord | undefined {
+  if (!row || (row.expires_at !== null && row.expires_at <= now)) return undefined;
+  return { payload: JSON.parse(row.payload), consumedAt: row.consumed_at ?? undefined };
+}
+
+function hash(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64url');
+}
+
+function hashed(value: unknown): string | null {
+  return typeof value === 'string' ? hash(value) : null;
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}

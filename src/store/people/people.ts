@@ -1,0 +1,315 @@
+/** People: their accounts, and when they last signed in. */
+import type { Selectable } from 'kysely';
+import { lapseOf } from '../../domain/access/lapse.ts';
+import { DomainError } from '../../domain/error.ts';
+import { newId } from '../../domain/id.ts';
+import { foldEmail } from '../../domain/people/email.ts';
+import type { Person } from '../../domain/people/person.ts';
+import { checkOperators, type StaffKey } from '../../domain/people/staff.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { UserTable } from '../engine/schema.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+
+/** A sign-in is noted at most this often: its minute is of no interest where limits are in days. */
+const noteEveryMs = 3_600_000;
+
+/**
+ * Records that a person signed in at this moment; lapsed access comes back. An account that was never signed in to counts from
+ * its creation, and its first sign-in is always recorded.
+ */
+export async function recordSignIn(store: Store, userId: string, at: number): Promise<void> {
+  const row = await store.read
+    .selectFrom('users')
+    .select(['last_sign_in_at', 'created_at'])
+    .where('id', '=', userId)
+    .executeTakeFirst();
+  if (row === undefined) return;
+  const isFirst = row.last_sign_in_at === null;
+  const before = fromTime(row.last_sign_in_at ?? row.created_at);
+  const { lapses } = store;
+  const days = lapses.policy.maxDaysWithoutSignIn;
+  const hasLapsed = lapseOf(before, days, lapses.now())?.state === 'lapsed';
+  if (!isFirst && (at <= before || (at - before < noteEveryMs && !hasLapsed))) return;
+  await store.write(
+    async (tx) => {
+      await tx.db
+        .updateTable('users')
+        // A sign-in at the issuer from before the account was made counts from when it was made.
+        .set({ last_sign_in_at: toTime(Math.max(at, before)) })
+        .where('id', '=', userId)
+        .execute();
+      if (hasLapsed) tx.changed({ kind: 'person', userId });
+    },
+    { flush: false },
+  );
+}
+
+/** Those whose access, or whose keys, began after one time and not after another; in order, some of them, and how many. */
+interface Concerned {
+  people: number;
+  /** The first of them. */
+  userIds: string[];
+}
+
+const mostNamed = 20;
+
+/** Active people who last signed in then. */
+export async function findSignedInBetween(db: Reader, after: string, until: string): Promise<Concerned> {
+  const rows = await db
+    .selectFrom('users')
+    .select('id')
+    .where('kind', '=', 'person')
+    .where('lifecycle_state', '=', 'active')
+    .where((eb) => eb.fn.coalesce('last_sign_in_at', 'created_at'), '>', after)
+    .where((eb) => eb.fn.coalesce('last_sign_in_at', 'created_at'), '<=', until)
+    .orderBy('id')
+    .execute();
+  return concerned(rows.map(({ id }) => id));
+}
+
+/** Active people with an active key that was registered then. */
+export async function findRegisteredBetween(db: Reader, after: string, until: string): Promise<Concerned> {
+  const rows = await db
+    .selectFrom('ssh_keys as k')
+    .innerJoin('users as u', 'u.id', 'k.user_id')
+    .select('u.id')
+    .distinct()
+    .where('u.lifecycle_state', '=', 'active')
+    .where('k.lifecycle_state', '=', 'active')
+    .where('k.created_at', '>', after)
+    .where('k.created_at', '<=', until)
+    .orderBy('u.id')
+    .execute();
+  return concerned(rows.map(({ id }) => id));
+}
+
+function concerned(ids: readonly string[]): Concerned {
+  return { people: ids.length, userIds: ids.slice(0, mostNamed) };
+}
+
+/** The installation itself, owner of what files make. It cannot sign in. */
+export const systemUserId = 'user_00000000000000000000000000';
+const systemEmail = 'installation@andromeda.invalid';
+
+export async function findPerson(db: Reader, userId: string): Promise<Person | undefined> {
+  return personOf(await rowsById(db, userId));
+}
+
+const rowsById = prepared((db, userId: string) => people(db).where('users.id', '=', userId));
+
+/** The person whose primary email (any case) it is. */
+export async function findPersonByEmail(db: Reader, email: string): Promise<Person | undefined> {
+  return personOf(await rowsByEmail(db, foldEmail(email)));
+}
+
+const rowsByEmail = prepared((db, email: string) =>
+  people(db).where('kind', '=', 'person').where('primary_email', '=', email),
+);
+
+/** A row for each of a person's operator permissions; one with null for a person without any. */
+function people(db: Reader) {
+  return db
+    .selectFrom('users')
+    .leftJoin('staff_permissions', 'staff_permissions.user_id', 'users.id')
+    .selectAll('users')
+    .select('staff_permissions.permission')
+    .orderBy('staff_permissions.permission');
+}
+
+function personOf(
+  rows: readonly (Selectable<UserTable> & { permission: StaffKey | null })[],
+): Person | undefined {
+  const [row] = rows;
+  if (!row) return undefined;
+  return {
+    id: row.id,
+    kind: row.kind,
+    email: row.primary_email,
+    displayName: row.display_name,
+    preferredUsername: row.preferred_username,
+    loginShell: row.login_shell,
+    lifecycleState: row.lifecycle_state,
+    staffKeys: rows.flatMap(({ permission }) => permission ?? []),
+    erasedAt: row.erased_at,
+    signedInAt: row.last_sign_in_at,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/**
+ * The person whose primary email (any case) it is, made an account where there is none. Throws `invalid_state` when
+ * the account is deactivated, `invalid_request` for the installation's own address.
+ */
+export async function findOrCreatePerson(
+  tx: Tx,
+  person: { email: string; displayName?: string | undefined },
+): Promise<{ userId: string; created: boolean }> {
+  if (foldEmail(person.email) === systemEmail) {
+    throw new DomainError('invalid_request', `${systemEmail} is the installation itself, which is nobody.`);
+  }
+  const known = await findPersonByEmail(tx.db, person.email);
+  if (known && known.lifecycleState !== 'active') {
+    throw new DomainError('invalid_state', `The account of ${known.email} is deactivated.`);
+  }
+  if (known) return { userId: known.id, created: false };
+  const { email, displayName = email } = person;
+  return { userId: await createPerson(tx, { email, displayName }), created: true };
+}
+
+/** A new account; returns its ID. Emails are kept in lower case. */
+export async function createPerson(
+  tx: Tx,
+  person: { email: string; displayName: string; preferredUsername?: string | undefined },
+): Promise<string> {
+  const id = newId('user', tx.now);
+  const at = toTime(tx.now);
+  await insertUser(tx.db, {
+    id,
+    kind: 'person',
+    primary_email: foldEmail(person.email),
+    display_name: person.displayName,
+    preferred_username: person.preferredUsername ?? null,
+    login_shell: '/bin/bash',
+    lifecycle_state: 'active',
+    created_at: at,
+    updated_at: at,
+    last_sign_in_at: null,
+    erased_at: null,
+  });
+  return id;
+}
+
+const insertUser = prepared((db, row: UserTable) => db.insertInto('users').values(row));
+
+/** The operator permissions a person holds, in order. */
+export async function listStaffKeys(db: Reader, userId: string): Promise<StaffKey[]> {
+  return (await staffKeysOf(db, userId)).map((row) => row.permission);
+}
+
+const staffKeysOf = prepared((db, userId: string) =>
+  db.selectFrom('staff_permissions').select('permission').where('user_id', '=', userId).orderBy('permission'),
+);
+
+/**
+ * Makes a person's operator permissions exactly these; whether that changed anything. Throws `invalid_state` when no person
+ * would be left who can operate the installation.
+ */
+export async function updateStaffKeys(
+  tx: Tx,
+  person: { userId: string; keys: readonly StaffKey[] },
+): Promise<boolean> {
+  const { userId } = person;
+  const keys = [...new Set(person.keys)].sort();
+  const before = await listStaffKeys(tx.db, userId);
+  if (JSON.stringify(before) === JSON.stringify(keys)) return false;
+  await tx.db.deleteFrom('staff_permissions').where('user_id', '=', userId).execute();
+  for (const permission of keys) {
+    await tx.db.insertInto('staff_permissions').values({ user_id: userId, permission }).execute();
+  }
+  checkOperators({ before: before.includes('staff.operate'), after: await hasOperator(tx) });
+  await touch(tx, userId, {});
+  return true;
+}
+
+async function hasOperator(tx: Tx): Promise<boolean> {
+  const row = await tx.db
+    .selectFrom('staff_permissions')
+    .innerJoin('users', 'users.id', 'staff_permissions.user_id')
+    .select('user_id')
+    .where('permission', '=', 'staff.operate')
+    .where('users.lifecycle_state', '=', 'active')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Sets the name that is shown; whether that changed anything. */
+export async function updateDisplayName(
+  tx: Tx,
+  person: { userId: string; displayName: string },
+): Promise<boolean> {
+  const known = await findPerson(tx.db, person.userId);
+  if (known?.displayName === person.displayName) return false;
+  await touch(tx, person.userId, { display_name: person.displayName });
+  return true;
+}
+
+/**
+ * Gives a person another primary email; whether that changed anything. Throws `invalid_state` where it is another account's,
+ * also one that was never signed in to.
+ */
+export async function updateEmail(tx: Tx, person: { userId: string; email: string }): Promise<boolean> {
+  const email = foldEmail(person.email);
+  const holder = await findPersonByEmail(tx.db, email);
+  if (holder?.id === person.userId) return false;
+  if (holder || email === systemEmail) {
+    throw new DomainError('invalid_state', `${email} is the address of another account.`);
+  }
+  await touch(tx, person.userId, { primary_email: email });
+  return true;
+}
+
+/** Lets a person sign in, or no more; whether that changed anything. Throws `invalid_state` as `updateStaffKeys` does. */
+export async function updateLifecycle(
+  tx: Tx,
+  person: { userId: string; state: Person['lifecycleState'] },
+): Promise<boolean> {
+  const known = await findPerson(tx.db, person.userId);
+  if (known?.lifecycleState === person.state) return false;
+  const before = await hasOperator(tx);
+  await touch(tx, person.userId, { lifecycle_state: person.state });
+  checkOperators({ before, after: await hasOperator(tx) });
+  return true;
+}
+
+/** A page of people by ID, beginning behind `after`, with the operator permissions they hold; only `email`, if given. */
+export async function listPeople(
+  db: Reader,
+  page: { after?: string | undefined; limit: number; email?: string | undefined },
+): Promise<Person[]> {
+  let query = db.selectFrom('users').selectAll().where('kind', '=', 'person');
+  if (page.after !== undefined) query = query.where('id', '>', page.after);
+  if (page.email !== undefined) query = query.where('primary_email', '=', foldEmail(page.email));
+  const rows = await query.orderBy('id').limit(page.limit).execute();
+  const staff = await db.selectFrom('staff_permissions').selectAll().orderBy('permission').execute();
+  const staffKeys = Map.groupBy(staff, (row) => row.user_id);
+  return rows.flatMap((row) => {
+    const held = staffKeys.get(row.id) ?? [{ permission: null }];
+    return personOf(held.map(({ permission }) => ({ ...row, permission }))) ?? [];
+  });
+}
+
+/** The addresses of accounts that are deactivated. */
+export async function listDeactivatedEmails(db: Reader): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('users')
+    .select('primary_email')
+    .where('lifecycle_state', '=', 'deactivated')
+    .execute();
+  return new Set(rows.map((row) => row.primary_email));
+}
+
+async function touch(
+  tx: Tx,
+  userId: string,
+  values: Partial<Pick<UserTable, 'display_name' | 'lifecycle_state' | 'primary_email'>>,
+): Promise<void> {
+  await tx.db
+    .updateTable('users')
+    .set({ ...values, updated_at: toTime(tx.now) })
+    .where('id', '=', userId)
+    .execute();
+  tx.changed({ kind: 'person', userId });
+}
+
+/** Sets a person's login shell; changes nothing, and announces nothing, when it is that already. */
+export async function updateLoginShell(tx: Tx, userId: string, shell: string): Promise<void> {
+  const updated = await tx.db
+    .updateTable('users')
+    .set({ login_shell: shell, updated_at: toTime(tx.now) })
+    .where('id', '=', userId)
+    .where('login_shell', '!=', shell)
+    .executeTakeFirst();
+  if (updated.numUpdatedRows > 0n) tx.changed({ kind: 'person', userId });
+}

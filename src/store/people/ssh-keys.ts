@@ -1,0 +1,284 @@
+/** SSH keys, the versions of each person's set of them, and when each cluster dropped a revoked one: its first report without it. */
+import { createHash } from 'node:crypto';
+import type { SshKey, SshKeySet, SshPublicKey } from '../../domain/access/ssh-key.ts';
+import { DomainError } from '../../domain/error.ts';
+import { newId } from '../../domain/id.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import type { SshKeySetTable, SshKeyTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+
+/** From now on waits until the clusters that have a key of the person, or are being given it, have dropped it. */
+async function awaitDrops(
+  tx: Tx,
+  { userId, keyId, fingerprint }: { userId: string; keyId: string; fingerprint: string },
+): Promise<void> {
+  const rows = await tx.db
+    .selectFrom('access_list_users as l')
+    .innerJoin('organization_access_lists as o', 'o.org_id', 'l.org_id')
+    .innerJoin('clusters as c', 'c.organization_id', 'l.org_id')
+    .select(['c.id', 'o.version', 'l.until_version', 'l.key_fingerprints'])
+    .where('l.user_id', '=', userId)
+    .where('c.scheduler', '=', 'sunk')
+    .where('c.state', '!=', 'released')
+    .execute();
+  // The first version that lacks the key; where the present one has it, that is the next.
+  const without = new Map<string, number>();
+  for (const { id, version, until_version: until, key_fingerprints: keys } of rows) {
+    if (!(JSON.parse(keys) as string[]).includes(fingerprint)) continue;
+    without.set(id, Math.max(without.get(id) ?? 0, until ?? version + 1));
+  }
+  for (const [clusterId, version] of without) {
+    await tx.db
+      .insertInto('key_drops')
+      .values({ cluster_id: clusterId, key_id: keyId, user_id: userId, version, dropped_at: null })
+      .execute();
+  }
+}
+
+/** Notes which keys a cluster, by the report that was just kept, has dropped; whether there were any. */
+export async function noteDrops(tx: Tx, clusterId: string): Promise<boolean> {
+  const waiting = await waitingOn(tx.db, clusterId);
+  const gone = waiting.filter(
+    ({ list_version: known, version, fingerprint, key_fingerprints: keys }) =>
+      known >= version && !(JSON.parse(keys ?? '[]') as string[]).includes(fingerprint),
+  );
+  for (const { key_id: keyId } of gone) {
+    await tx.db
+      .updateTable('key_drops')
+      .set({ dropped_at: toTime(tx.now) })
+      .where('cluster_id', '=', clusterId)
+      .where('key_id', '=', keyId)
+      .execute();
+  }
+  return gone.length > 0;
+}
+
+/** With the keys that the cluster has of their person, by name or by its list version. */
+const waitingOn = prepared((db, clusterId: string) =>
+  db
+    .selectFrom('key_drops as d')
+    .innerJoin('ssh_keys as k', 'k.id', 'd.key_id')
+    .innerJoin('clusters as c', 'c.id', 'd.cluster_id')
+    .innerJoin('observations as o', (join) =>
+      join.onRef('o.cluster_id', '=', 'd.cluster_id').on('o.side', '=', 'slurm'),
+    )
+    .leftJoin('observed_accounts as a', (join) =>
+      join.onRef('a.cluster_id', '=', 'd.cluster_id').onRef('a.user_id', '=', 'd.user_id'),
+    )
+    .leftJoin('access_list_users as l', (join) =>
+      join
+        .onRef('l.org_id', '=', 'c.organization_id')
+        .onRef('l.user_id', '=', 'd.user_id')
+        .onRef('l.since_version', '<=', 'o.list_version')
+        .on((on) =>
+          on.or([on('l.until_version', 'is', null), on('l.until_version', '>', on.ref('o.list_version'))]),
+        ),
+    )
+    .select([
+      'd.key_id',
+      'd.version',
+      'k.fingerprint',
+      'o.list_version',
+      (eb) => eb.fn.coalesce('a.key_fingerprints', 'l.key_fingerprints').as('key_fingerprints'),
+    ])
+    .where('d.cluster_id', '=', clusterId)
+    .where('d.dropped_at', 'is', null),
+);
+
+/** Notes that a cluster has no account of ours any more. */
+export async function noteAllDropped(tx: Tx, clusterId: string): Promise<void> {
+  await tx.db
+    .updateTable('key_drops')
+    .set({ dropped_at: toTime(tx.now) })
+    .where('cluster_id', '=', clusterId)
+    .where('dropped_at', 'is', null)
+    .execute();
+}
+
+/** The clusters that had a revoked key of the person, and since when (RFC 3339) each does not; null: it still may. */
+export async function listDrops(
+  db: Reader,
+  userId: string,
+  keyId: string,
+): Promise<{ clusterId: string; clusterName: string; droppedAt: string | null }[]> {
+  return db
+    .selectFrom('key_drops as d')
+    .innerJoin('clusters as c', 'c.id', 'd.cluster_id')
+    .select(['c.id as clusterId', 'c.name as clusterName', 'd.dropped_at as droppedAt'])
+    .where('d.user_id', '=', userId)
+    .where('d.key_id', '=', keyId)
+    .orderBy('c.name')
+    .orderBy('c.id')
+    .execute();
+}
+
+/** A person's keys, oldest first, revoked ones included. */
+export async function listSshKeys(db: Reader, userId: string): Promise<SshKey[]> {
+  return (await keysOf(db, userId)).map(keyOf);
+}
+
+const keysOf = prepared((db, userId: string) =>
+  db.selectFrom('ssh_keys').selectAll().where('user_id', '=', userId).orderBy('id'),
+);
+
+/** The fingerprints of a person's active keys, in order. */
+async function listActiveFingerprints(db: Reader, userId: string): Promise<string[]> {
+  return (await activeKeysOf(db, userId)).map((key) => key.fingerprint);
+}
+
+/** The same, with when each was registered (RFC 3339). */
+export function listActiveKeys(
+  db: Reader,
+  userId: string,
+): Promise<{ fingerprint: string; createdAt: string }[]> {
+  return activeKeysOf(db, userId);
+}
+
+const activeKeysOf = prepared((db, userId: string) =>
+  db
+    .selectFrom('ssh_keys')
+    .select(['fingerprint', 'created_at as createdAt'])
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'active')
+    .orderBy('fingerprint'),
+);
+
+/** A person's key set; undefined before their first key. */
+export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeySet | undefined> {
+  const [row] = await keySetOf(db, userId);
+  return row && keySetFrom(row);
+}
+
+const keySetOf = prepared((db, userId: string) =>
+  db.selectFrom('ssh_key_sets').selectAll().where('user_id', '=', userId),
+);
+
+/** What there is before a key is registered: whether anyone ever registered it, and the person's set and active keys. */
+export async function findBeforeKey(db: Reader, { userId, key }: { userId: string; key: SshPublicKey }) {
+  const [[taken], set, active] = await Promise.all([
+    keyByFingerprint(db, key.fingerprint),
+    findSshKeySet(db, userId),
+    listActiveFingerprints(db, userId),
+  ]);
+  return { taken, set, active };
+}
+
+/** Registers a key. Throws `invalid_state` when anyone ever registered it, whether or not it is revoked. */
+export async function createSshKey(
+  tx: Tx,
+  registration: {
+    userId: string;
+    key: SshPublicKey;
+    commandId: string;
+    before?: Awaited<ReturnType<typeof findBeforeKey>>;
+  },
+): Promise<{ key: SshKey; set: SshKeySet }> {
+  const { userId, key, commandId } = registration;
+  const { taken, set, active } = registration.before ?? (await findBeforeKey(tx.db, registration));
+  if (taken) {
+    throw new DomainError(
+      'invalid_state',
+      'This key is already registered, or was and is revoked. A key can be registered only once; make a new one.',
+    );
+  }
+  const generation = (set?.generation ?? 0) + 1;
+  const row: SshKeyTable = {
+    id: newId('ssh_key', tx.now),
+    user_id: userId,
+    key_type: key.type,
+    public_material: key.material,
+    fingerprint: key.fingerprint,
+    lifecycle_state: 'active',
+    revoked_at: null,
+    created_at: toTime(tx.now),
+    created_by_user_id: userId,
+    created_command_id: commandId,
+    source_revision: generation,
+  };
+  await insertKey(tx.db, row);
+  const all = [...active, key.fingerprint].sort();
+  return { key: keyOf(row), set: await advanceKeySet(tx, { userId, generation, active: all }) };
+}
+
+// Of an erased person's key nothing else is left.
+const keyByFingerprint = prepared((db, fingerprint: string) =>
+  db.selectFrom('ssh_keys').select('user_id').where('fingerprint', '=', fingerprint),
+);
+
+const insertKey = prepared((db, key: SshKeyTable) => db.insertInto('ssh_keys').values(key));
+
+/** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
+export async function revokeSshKey(
+  tx: Tx,
+  revocation: { userId: string; keyId: string },
+): Promise<{ key: SshKey; set: SshKeySet }> {
+  const { userId, keyId } = revocation;
+  const [[row], set, active] = await Promise.all([
+    keyById(tx.db, keyId, userId),
+    findSshKeySet(tx.db, userId),
+    listActiveFingerprints(tx.db, userId),
+  ]);
+  if (!row || !set) throw new DomainError('not_found', 'You have no SSH key with this ID.');
+  if (row.lifecycle_state === 'revoked') return { key: keyOf(row), set };
+  const revoked = { lifecycle_state: 'revoked' as const, revoked_at: toTime(tx.now) };
+  await endKey(tx.db, keyId, revoked.revoked_at);
+  await awaitDrops(tx, { userId, keyId, fingerprint: row.fingerprint });
+  const left = active.filter((fingerprint) => fingerprint !== row.fingerprint);
+  const next = { userId, generation: set.generation + 1, active: left };
+  return { key: keyOf({ ...row, ...revoked }), set: await advanceKeySet(tx, next) };
+}
+
+const keyById = prepared((db, keyId: string, userId: string) =>
+  db.selectFrom('ssh_keys').selectAll().where('id', '=', keyId).where('user_id', '=', userId),
+);
+
+const endKey = prepared((db, keyId: string, at: string) =>
+  db.updateTable('ssh_keys').set({ lifecycle_state: 'revoked', revoked_at: at }).where('id', '=', keyId),
+);
+
+/** `active`: the fingerprints of the active keys, in order. */
+async function advanceKeySet(
+  tx: Tx,
+  { userId, generation, active }: { userId: string; generation: number; active: readonly string[] },
+): Promise<SshKeySet> {
+  const digest = createHash('sha256').update(active.map((fingerprint) => `${fingerprint}\n`).join(''));
+  const row: SshKeySetTable = {
+    user_id: userId,
+    generation,
+    source_hash: `sha256:${digest.digest('hex')}`,
+    created_at: toTime(tx.now),
+  };
+  await saveKeySet(tx.db, row);
+  tx.changed({ kind: 'person', userId });
+  return keySetFrom(row);
+}
+
+const saveKeySet = prepared((db, set: SshKeySetTable) =>
+  db
+    .insertInto('ssh_key_sets')
+    .values(set)
+    .onConflict((conflict) => conflict.column('user_id').doUpdateSet(set)),
+);
+
+function keyOf(row: SshKeyTable): SshKey {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    // Nothing else is registered.
+    type: 'ssh-ed25519',
+    material: row.public_material,
+    fingerprint: row.fingerprint,
+    state: row.lifecycle_state,
+    revokedAt: row.revoked_at,
+    createdAt: row.created_at,
+    createdByUserId: row.created_by_user_id,
+    createdCommandId: row.created_command_id,
+    sourceRevision: row.source_revision,
+  };
+}
+
+function keySetFrom(row: SshKeySetTable): SshKeySet {
+  const { user_id: userId, generation, source_hash: sourceHash, created_at: createdAt } = row;
+  return { userId, generation, sourceHash, createdAt };
+}

@@ -1,0 +1,44 @@
+/** Files of the console's pages, of every version of which a server has sent pages of late. */
+import type { Reader, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
+import { toTime } from '../engine/time.ts';
+
+export interface KeptConsoleFile {
+  path: string;
+  type: string;
+  /** Changes with the content. */
+  tag: string;
+  /** The content, packed with Brotli. */
+  packed: Buffer;
+}
+
+/** Adds those that are missing, notes that pages name all of them now, and removes what none has named for so long. */
+export async function keepConsoleFiles(
+  tx: Tx,
+  files: readonly KeptConsoleFile[],
+  forgetMs: number,
+): Promise<void> {
+  const named_at = toTime(tx.now);
+  const paths = files.map(({ path }) => path);
+  const known = await tx.db.selectFrom('console_files').select('path').where('path', 'in', paths).execute();
+  const knownPaths = new Set(known.map(({ path }) => path));
+  for (const { path, type, tag, packed } of files) {
+    if (knownPaths.has(path)) continue;
+    const row = { path, type, tag, packed: packed.toString('base64'), named_at };
+    await tx.db.insertInto('console_files').values(row).execute();
+  }
+  await tx.db.updateTable('console_files').set({ named_at }).where('path', 'in', paths).execute();
+  await tx.db
+    .deleteFrom('console_files')
+    .where('named_at', '<', toTime(tx.now - forgetMs))
+    .execute();
+}
+
+export async function findConsoleFile(db: Reader, path: string): Promise<KeptConsoleFile | undefined> {
+  const [row] = await fileAt(db, path);
+  return row && { path, type: row.type, tag: row.tag, packed: Buffer.from(row.packed, 'base64') };
+}
+
+const fileAt = prepared((db, path: string) =>
+  db.selectFrom('console_files').select(['type', 'tag', 'packed']).where('path', '=', path),
+);

@@ -1,0 +1,223 @@
+/**
+ * The service's own secrets where several servers share the database: in a table, encrypted with a key that is not in it. What
+ * is read, is read from the database each time: another server may have changed it.
+ */
+import { DomainError } from '../../domain/error.ts';
+import type { SecretsKey, SecretsKeys } from '../../lib/secrets-key.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { toTime } from '../engine/time.ts';
+import { openSecret, type SealedSecret, sealSecret, wrongKey } from './secret-cipher.ts';
+
+export interface Secrets {
+  /** Undefined where there never was one. Throws `invalid_state` where it cannot be read, or is gone. */
+  find(name: string): Promise<string | undefined>;
+  /** The one that is there, or else what `make` made, also where several servers make one at once. */
+  findOrAdd(name: string, make: () => string | Promise<string>): Promise<string>;
+  /** Puts another in its place, made of the one that is there; `undefined` leaves it. Resolves to what is there then. */
+  change(
+    name: string,
+    change: (before: string | undefined) => string | undefined,
+  ): Promise<string | undefined>;
+}
+
+/** A secret without what is secret. */
+export interface SecretSummary {
+  name: string;
+  keyId: string;
+  version: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/**
+ * Opens the secrets of a database. Throws `invalid_state` with a sentence where they cannot be read with these keys, or where there
+ * were some and they are gone: no other system would know new ones in their place.
+ */
+export async function openSecrets(store: Store, given: SecretsKeys): Promise<Secrets> {
+  let keys = given;
+
+  function open(sealed: SealedSecret): string {
+    if (!keys.keys.some(({ id }) => id === sealed.keyId)) keys = keys.reread();
+    return openSecret(keys, sealed);
+  }
+
+  /** The one that the others are encrypted with, so that only a rotation changes it. */
+  async function keyInUse(db: Reader): Promise<SecretsKey> {
+    const used = await listKeyIds(db);
+    if (unknownIds(keys, used).length > 0) keys = keys.reread();
+    requireKnown(keys, used);
+    return keys.keys.find(({ id }) => id === used[0]) ?? keys.keys[0];
+  }
+
+  async function find(db: Reader, name: string): Promise<{ text: string; version: number } | undefined> {
+    const known = await findSealed(db, name);
+    if (!known && (await findLastVersion(db, name)) === undefined) return undefined;
+    // Another server may have added it between the two questions.
+    const sealed = known ?? (await findSealed(db, name));
+    if (sealed) return { text: open(sealed), version: sealed.version };
+    throw new DomainError(
+      'invalid_state',
+      `The secret ${name} is gone from the database. Restore the table \`secrets\` from a backup; nothing was made anew.`,
+    );
+  }
+
+  requireKnown(keys, await listKeyIds(store.read));
+  return {
+    find: async (name) => (await find(store.read, name))?.text,
+    async findOrAdd(name, make) {
+      const known = await find(store.read, name);
+      if (known) return known.text;
+      const made = await make();
+      return store.write(async (tx) => {
+        const other = await find(tx.db, name);
+        if (other) return other.text;
+        await putSecret(tx, await keyInUse(tx.db), name, { text: made, version: 1 });
+        return made;
+      });
+    },
+    change: (name, change) =>
+      store.write(async (tx) => {
+        const before = await find(tx.db, name);
+        const text = change(before?.text);
+        if (text === undefined || text === before?.text) return before?.text;
+        await putSecret(tx, await keyInUse(tx.db), name, { text, version: (before?.version ?? 0) + 1 });
+        return text;
+      }),
+  };
+}
+
+/** The refusal to go on without a key: a new one only where nothing is encrypted with another. */
+export function missingSecretsKey(all: readonly Pick<SecretSummary, 'keyId'>[]): DomainError {
+  const ids = [...new Set(all.map(({ keyId }) => keyId))];
+  const inform = 'name it as secretsKeyFile in the configuration (or set ANDROMEDA_SECRETS_KEY)';
+  return new DomainError(
+    'invalid_state',
+    ids.length > 0
+      ? `The keys of the service are in the database, encrypted with the key ${ids.join(' and ')}, which the other servers have: bring that one, and ${inform}. A new one could not read them.`
+      : `The database is shared, so the keys of the service are in it, encrypted with a key that is not: there is none yet. Make one with \`andromeda admin secrets new-key FILE\`, put the same file on every server, and ${inform}.`,
+  );
+}
+
+/** The names of those that were there once. */
+export async function listGoneSecrets(db: Reader): Promise<string[]> {
+  const counters = await db
+    .selectFrom('counters')
+    .select('name')
+    .where('name', 'like', counterOf('%'))
+    .orderBy('name')
+    .execute();
+  const there = new Set((await listSecrets(db)).map(({ name }) => counterOf(name)));
+  return counters.filter(({ name }) => !there.has(name)).map(({ name }) => name.slice(counterOf('').length));
+}
+
+/** What there is, by name. */
+export async function listSecrets(db: Reader): Promise<SecretSummary[]> {
+  const rows = await db.selectFrom('secrets').selectAll().orderBy('name').execute();
+  return rows.map((row) => ({
+    name: row.name,
+    keyId: row.key_id,
+    version: Number(row.version),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }));
+}
+
+/**
+ * Encrypts every secret with `to` that is not yet, in the transaction that it is given. Resolves to how many that were, and how
+ * many there are.
+ */
+export async function reencryptSecrets(
+  tx: Tx,
+  from: SecretsKeys,
+  to: SecretsKeys,
+): Promise<{ changed: number; all: number }> {
+  const [key] = to.keys;
+  const keys: SecretsKeys = { ...from, keys: [...from.keys, key] };
+  requireKnown(keys, await listKeyIds(tx.db));
+  const summaries = await listSecrets(tx.db);
+  let changed = 0;
+  for (const { name, keyId } of summaries) {
+    const sealed = await findSealed(tx.db, name);
+    if (keyId === key.id || !sealed) continue;
+    await putSecret(tx, key, name, { text: openSecret(keys, sealed), version: sealed.version + 1 });
+    changed += 1;
+  }
+  return { changed, all: summaries.length };
+}
+
+/** Puts a secret into a database that has none of that name, such as one that is being filled from files. */
+export async function importSecret(
+  tx: Pick<Tx, 'db' | 'now'>,
+  keys: SecretsKeys,
+  name: string,
+  text: string,
+): Promise<void> {
+  await putSecret(tx, keys.keys[0], name, { text, version: 1 });
+}
+
+/** All of them, by name. Throws `invalid_state` where one cannot be read. */
+export async function readSecrets(db: Reader, keys: SecretsKeys): Promise<Map<string, string>> {
+  requireKnown(keys, await listKeyIds(db));
+  const secrets = new Map<string, string>();
+  for (const { name } of await listSecrets(db)) {
+    const sealed = await findSealed(db, name);
+    if (sealed) secrets.set(name, openSecret(keys, sealed));
+  }
+  return secrets;
+}
+
+async function listKeyIds(db: Reader): Promise<string[]> {
+  const rows = await db.selectFrom('secrets').select('key_id').distinct().orderBy('key_id').execute();
+  return rows.map((row) => row.key_id);
+}
+
+function unknownIds({ keys }: SecretsKeys, used: readonly string[]): string[] {
+  return used.filter((one) => !keys.some(({ id }) => id === one));
+}
+
+/** Throws `invalid_state` where a secret is encrypted with another key. */
+function requireKnown(keys: SecretsKeys, used: readonly string[]): void {
+  const unknown = unknownIds(keys, used);
+  if (unknown.length > 0) throw new DomainError('invalid_state', wrongKey(keys, unknown));
+}
+
+async function findSealed(db: Reader, name: string): Promise<SealedSecret | undefined> {
+  const row = await db.selectFrom('secrets').selectAll().where('name', '=', name).executeTakeFirst();
+  return row && { name, version: Number(row.version), keyId: row.key_id, ciphertext: row.ciphertext };
+}
+
+/** Of a secret that is or was there. It is kept apart from the table, which a backup may lack. */
+async function findLastVersion(db: Reader, name: string): Promise<number | undefined> {
+  const row = await db
+    .selectFrom('counters')
+    .select('value')
+    .where('name', '=', counterOf(name))
+    .executeTakeFirst();
+  return row && Number(row.value);
+}
+
+async function putSecret(
+  tx: Pick<Tx, 'db' | 'now'>,
+  key: SecretsKey,
+  name: string,
+  { text, version }: { text: string; version: number },
+): Promise<void> {
+  const { keyId: key_id, ciphertext } = sealSecret(key, name, version, text);
+  const now = toTime(tx.now);
+  await tx.db
+    .insertInto('secrets')
+    .values({ name, ciphertext, key_id, version, created_at: now, updated_at: now })
+    .onConflict((conflict) =>
+      conflict.column('name').doUpdateSet({ ciphertext, key_id, version, updated_at: now }),
+    )
+    .execute();
+  await tx.db
+    .insertInto('counters')
+    .values({ name: counterOf(name), value: version })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: version }))
+    .execute();
+}
+
+function counterOf(name: string): string {
+  return `secret ${name}`;
+}

@@ -1,0 +1,184 @@
+/**
+ * The servers that share the database: who is there by the database's own clock, so that hosts with different times agree.
+ */
+import {
+  mostRemembered,
+  rememberedMs,
+  type Server,
+  type ServerSettings,
+  serverLifeMs,
+} from '../../domain/server.ts';
+import { databaseTime } from '../engine/engine.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+
+/** What a server says of itself; `directory` stands for its data directory, which no other process has. */
+export interface Entrant {
+  name: string;
+  version: string;
+  directory: string;
+  /** What has to be the same on all servers. */
+  settings?: ServerSettings | undefined;
+}
+
+/** Writes this server down as the only one. */
+export async function enterAlone(tx: Tx, entrant: Entrant): Promise<void> {
+  await tx.db.deleteFrom('servers').execute();
+  await insert(tx, entrant, await databaseTime(tx.db));
+}
+
+/** Writes this server down. One that had the same directory before is certainly gone, and what it held is free. */
+export async function enterServer(tx: Tx, entrant: Entrant): Promise<void> {
+  const now = await databaseTime(tx.db);
+  await tx.db
+    .deleteFrom('servers')
+    .where((eb) =>
+      eb.or([
+        eb('directory', '=', entrant.directory),
+        eb('id', '=', tx.server.id),
+        eb('seen_at', '<', toTime(now - rememberedMs)),
+      ]),
+    )
+    .execute();
+  await forgetMany(tx, now);
+  await insert(tx, entrant, now);
+}
+
+async function insert({ db, server }: Tx, { settings, ...entrant }: Entrant, now: number): Promise<void> {
+  const at = toTime(now);
+  const said = { settings: settings ? JSON.stringify(settings) : null, clock_differs_ms: null };
+  await db
+    .insertInto('servers')
+    .values({ id: server.id, ...entrant, started_at: at, seen_at: at, ...said })
+    .execute();
+}
+
+/** Of those that are gone, only the last ones are named. */
+async function forgetMany({ db }: Tx, now: number): Promise<void> {
+  const gone = await db
+    .selectFrom('servers')
+    .select('id')
+    .where('seen_at', '<', toTime(now - serverLifeMs))
+    .orderBy('seen_at', 'desc')
+    .execute();
+  const ids = gone.slice(mostRemembered).map(({ id }) => id);
+  if (ids.length > 0) await db.deleteFrom('servers').where('id', 'in', ids).execute();
+}
+
+/**
+ * Says that this server is there, and how its clock is where that was measured, also while another write takes long. False where
+ * it is written down no more, and has to enter again.
+ */
+export async function renewServer(
+  { writeOwn, read, server }: Pick<Store, 'writeOwn' | 'read' | 'server'>,
+  clockDiffersMs?: number,
+): Promise<boolean> {
+  const at = toTime(await databaseTime(read));
+  const rows = await writeOwn((db) =>
+    db
+      .updateTable('servers')
+      .set({ seen_at: at, ...(clockDiffersMs !== undefined && { clock_differs_ms: clockDiffersMs }) })
+      .where('id', '=', server.id)
+      .returning('id')
+      .execute(),
+  );
+  return rows.length > 0;
+}
+
+/** Whether this server said lately that it is there. */
+export async function isSeen({ db, server }: Pick<Tx, 'db' | 'server'>, now: number): Promise<boolean> {
+  const row = await db
+    .selectFrom('servers')
+    .select('id')
+    .where('id', '=', server.id)
+    .where('seen_at', '>', toTime(now - serverLifeMs))
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/**
+ * Has those that were not seen wait, if they say in this moment that they are there, until what they had is another's: only then
+ * can they find out that it is.
+ */
+export async function holdGone({ db }: Pick<Tx, 'db'>, now: number): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set((eb) => ({ seen_at: eb.ref('seen_at') }))
+    .where('seen_at', '<=', toTime(now - serverLifeMs))
+    .execute();
+}
+
+/**
+ * By how many ms the database's clock is ahead of this server's, negative where it is behind: at least by so many, however long
+ * the answer took.
+ */
+export async function measureClock(db: Reader, now: () => number): Promise<number> {
+  const before = now();
+  const there = await databaseTime(db);
+  const after = now();
+  return Math.round(there > after ? there - after : Math.min(0, there - before));
+}
+
+/** Takes this server out, and leaves to others what it held. */
+export async function leaveServers(tx: Tx): Promise<void> {
+  const { id } = tx.server;
+  await tx.db.updateTable('leases').set({ server_id: null }).where('server_id', '=', id).execute();
+  await tx.db.deleteFrom('servers').where('id', '=', id).execute();
+}
+
+/** The servers in the order in which they were started; those that are gone for a while as well. */
+export async function listServers({
+  read: db,
+  server,
+}: Pick<Store, 'read'> & { server: Pick<Store['server'], 'id'> }): Promise<Server[]> {
+  const now = await databaseTime(db);
+  const rows = await db
+    .selectFrom('servers as s')
+    .leftJoin('leases as l', 'l.server_id', 's.id')
+    .selectAll('s')
+    .select((eb) => eb.fn.count<number>('l.name').as('leases'))
+    .groupBy(['s.id', 's.name', 's.version', 's.directory', 's.started_at', 's.seen_at'])
+    .groupBy(['s.clock_differs_ms', 's.settings'])
+    .orderBy('s.started_at')
+    .orderBy('s.id')
+    .execute();
+  return rows.map((row) => {
+    // The one that asks is there.
+    const seenAt = row.id === server.id ? toTime(now) : row.seen_at;
+    return {
+      id: row.id,
+      name: row.name,
+      version: row.version,
+      startedAt: row.started_at,
+      seenAt,
+      isLive: now - fromTime(seenAt) < serverLifeMs,
+      leases: Number(row.leases),
+      clockDiffersMs: row.clock_differs_ms === null ? undefined : Number(row.clock_differs_ms),
+      settings: settingsOf(row.settings),
+    };
+  });
+}
+
+/** As far as they can be read: another version may have written them. */
+function settingsOf(text: string | null): ServerSettings {
+  const entries = Object.entries(Object(JSON.parse(text ?? '{}')));
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
+}
+
+/** The name of a server, also of one that is gone for a while; undefined where it is not written down. */
+export async function findServer(db: Reader, id: string): Promise<string | undefined> {
+  return (await db.selectFrom('servers').select('name').where('id', '=', id).executeTakeFirst())?.name;
+}
+
+/** The names of the other servers that are there. */
+export async function listOthers({ db, server }: Pick<Tx, 'db' | 'server'>): Promise<string[]> {
+  const now = await databaseTime(db);
+  const rows = await db
+    .selectFrom('servers')
+    .select('name')
+    .where('id', '!=', server.id)
+    .where('seen_at', '>', toTime(now - serverLifeMs))
+    .orderBy('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}

@@ -1,0 +1,88 @@
+/** Which of the rights that we need an API server gives us: asked right by right, since nothing else is certain. */
+import {
+  type KubernetesCheck,
+  leastPrivilege,
+  neededRights,
+  optionalRights,
+} from '../../domain/kubernetes/rights.ts';
+import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
+import { describeRight, KubernetesError, meaningOf, type Right } from '../../domain/kubernetes/status.ts';
+import { forEach } from './bindings.ts';
+import { type KubernetesClient, openClient, reasonOf } from './client.ts';
+
+const limitMs = 20_000;
+
+/** Never throws: an API server that cannot be reached is a result as well. */
+export async function checkKubernetes(
+  settings: KubernetesSettings,
+  roleIds: readonly string[],
+): Promise<KubernetesCheck> {
+  const check: KubernetesCheck = {
+    server: settings.server ?? '',
+    user: null,
+    fault: null,
+    rights: [],
+    optional: [],
+    cluster_role: leastPrivilege(roleIds),
+  };
+  let client: KubernetesClient | undefined;
+  try {
+    const signal = AbortSignal.timeout(limitMs);
+    client = await openClient(settings);
+    check.server = client.server;
+    check.user = await whoAmI(client, signal);
+    check.rights = await askRights(client, neededRights(roleIds), signal);
+    const more = optionalRights.map(({ use: _use, ...right }) => right);
+    const allowed = await askRights(client, more, signal);
+    check.optional = optionalRights.map(({ use }, index) => ({
+      right: allowed[index]?.right ?? '',
+      allowed: allowed[index]?.allowed === true,
+      use,
+    }));
+  } catch (error) {
+    check.fault = reasonOf(error);
+  } finally {
+    await client?.close();
+  }
+  return check;
+}
+
+async function whoAmI(client: KubernetesClient, signal: AbortSignal): Promise<string | null> {
+  const apiVersion = 'authentication.k8s.io/v1';
+  const path = `/apis/${apiVersion}/selfsubjectreviews`;
+  const body = { apiVersion, kind: 'SelfSubjectReview' };
+  try {
+    const { status } = await client.request<{ status?: { userInfo?: { username?: string } } }>(
+      { method: 'POST', path, body },
+      signal,
+    );
+    return status?.userInfo?.username ?? null;
+  } catch (error) {
+    // Kubernetes before 1.28 does not have this API.
+    if (error instanceof KubernetesError && meaningOf(error).kind === 'missing') return null;
+    throw error;
+  }
+}
+
+async function askRights(
+  client: KubernetesClient,
+  rights: readonly Right[],
+  signal: AbortSignal,
+): Promise<KubernetesCheck['rights']> {
+  const apiVersion = 'authorization.k8s.io/v1';
+  const answers = rights.map((right) => ({ right: describeRight(right), allowed: false, asked: right }));
+  await forEach(answers, async (answer) => {
+    const body = {
+      apiVersion,
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes: answer.asked },
+    };
+    const path = `/apis/${apiVersion}/selfsubjectaccessreviews`;
+    const { status } = await client.request<{ status?: { allowed?: boolean } }>(
+      { method: 'POST', path, body },
+      signal,
+    );
+    answer.allowed = status?.allowed === true;
+  });
+  return answers.map(({ right, allowed }) => ({ right, allowed }));
+}

@@ -1,0 +1,172 @@
+/**
+ * Observes a cluster through its API server: the same few requests, whatever its size, and where there are GPUs a list of all pods,
+ * page by page, since an API server sums nothing up. What pods hold is not known where our credentials may not list them.
+ */
+import type { ConditionReport, MachineReport, StorageReport } from '../../domain/access/manifest.ts';
+import {
+  addPods,
+  apiReadiness,
+  gpuOf,
+  machineOf,
+  type Node,
+  oldestKubelet,
+  type Pod,
+  type PodUse,
+  type StorageFacts,
+  storageOf,
+} from '../../domain/kubernetes/report.ts';
+import { KubernetesError, meaningOf } from '../../domain/kubernetes/status.ts';
+import type { KubernetesClient } from './client.ts';
+import type { Faults } from './faults.ts';
+
+/** A page is read in some 10 ms, and nothing else runs meanwhile. */
+const pageSize = 100;
+const mostPages = 500;
+const limitMs = 30_000;
+/** Of all time, so much is spent on lists at most: a large cluster is counted less often. */
+const partOfTime = 0.05;
+/** An older count is none, and the next comes before that. */
+const goodForMs = 300_000;
+const longestPauseMs = 240_000;
+
+interface Page {
+  metadata?: { continue?: string };
+  items: Pod[] | null;
+}
+
+export class PodCounter {
+  #known: { use: PodUse; at: number } | undefined;
+  #nextAt = -Infinity;
+
+  /** By node. Undefined where it is not known. Throws when aborted. */
+  async count(client: KubernetesClient, signal: AbortSignal): Promise<PodUse | undefined> {
+    const started = performance.now();
+    if (started >= this.#nextAt) {
+      const use = await this.#list(client, signal);
+      const ended = performance.now();
+      this.#known = use && { use, at: started };
+      this.#nextAt = ended + Math.min(longestPauseMs, (ended - started) / partOfTime);
+    }
+    const known = this.#known;
+    return known && performance.now() - known.at <= goodForMs ? known.use : undefined;
+  }
+
+  async #list(client: KubernetesClient, signal: AbortSignal): Promise<PodUse | undefined> {
+    const use: PodUse = new Map();
+    const limit = AbortSignal.timeout(limitMs);
+    const both = AbortSignal.any([signal, limit]);
+    // Of those that have ended there can be more than of those that run.
+    const query = { limit: `${pageSize}`, fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed' };
+    let after: string | undefined;
+    try {
+      for (let pages = 0; pages < mostPages; pages += 1) {
+        const asked = { path: '/api/v1/pods', query: { ...query, ...(after && { continue: after }) } };
+        const { items, metadata } = await client.request<Page>(asked, both);
+        addPods(use, items ?? []);
+        after = metadata?.continue || undefined;
+        if (after === undefined) return use;
+      }
+      return undefined;
+    } catch {
+      signal.throwIfAborted();
+      // The right to list pods is optional, and other requests report whether the server answers.
+      return undefined;
+    }
+  }
+}
+
+/** An API server that hangs is known this soon; what else is asked may take longer. */
+const readyLimitMs = 4_000;
+
+export interface ClusterView {
+  ready: ConditionReport;
+  version?: string;
+  kubeletVersion?: string;
+  machines?: MachineReport[];
+  storage: StorageReport;
+}
+
+/** Throws what the network says where the API server does not answer, and where it does not accept our credentials. */
+export async function observeCluster(
+  client: KubernetesClient,
+  { subVolumeGroup, faults, pods }: { subVolumeGroup: string | undefined; faults: Faults; pods: PodCounter },
+  signal: AbortSignal,
+): Promise<ClusterView> {
+  const refusals: KubernetesError[] = [];
+  async function ask<T>(path: string): Promise<T | undefined> {
+    try {
+      return await client.request<T>({ path }, signal);
+    } catch (error) {
+      if (!(error instanceof KubernetesError)) throw error;
+      refusals.push(error);
+      faults.refused(error, { what: path });
+      return undefined;
+    }
+  }
+  const list = async <T>(path: string) => {
+    const answer = await ask<{ items: T[] | null }>(path);
+    return answer && (answer.items ?? []);
+  };
+  type RookObjects = StorageFacts['cephClusters'];
+  const rook = async (kind: string): Promise<RookObjects> => {
+    try {
+      return (
+        await client.request<{ items: NonNullable<RookObjects> }>(
+          { path: `/apis/ceph.rook.io/v1/${kind}` },
+          signal,
+        )
+      ).items;
+    } catch (error) {
+      if (!(error instanceof KubernetesError)) throw error;
+      // Without Rook the server knows no such API.
+      if (meaningOf(error).kind === 'missing') return [];
+      faults.refused(error, { what: kind });
+      return undefined;
+    }
+  };
+  const [readiness, version, nodes, storageClasses, cephClusters, cephFilesystems, subVolumeGroups] =
+    await Promise.all([
+      askReadiness(client, signal),
+      ask<{ gitVersion?: string }>('/version'),
+      list<Node>('/api/v1/nodes'),
+      list<{ provisioner: string }>('/apis/storage.k8s.io/v1/storageclasses'),
+      rook('cephclusters'),
+      rook('cephfilesystems'),
+      rook('cephfilesystemsubvolumegroups'),
+    ]);
+  // Only then is there something to count.
+  const use = nodes?.some((node) => gpuOf(node)) ? await pods.count(client, signal) : undefined;
+  const kubeletVersion = nodes && oldestKubelet(nodes);
+  const facts = { cephClusters, cephFilesystems, subVolumeGroups, storageClasses, subVolumeGroup };
+  return {
+    ready: conditionOf(readiness, refusals),
+    ...(version?.gitVersion === undefined ? {} : { version: version.gitVersion }),
+    ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
+    ...(nodes === undefined ? {} : { machines: nodes.map((node) => machineOf(node, use)) }),
+    storage: storageOf(facts),
+  };
+}
+
+async function askReadiness(client: KubernetesClient, signal: AbortSignal): Promise<ConditionReport> {
+  try {
+    const text = await client.request<unknown>({ path: '/readyz', limitMs: readyLimitMs }, signal);
+    return apiReadiness({ status: 200, text: String(text) });
+  } catch (error) {
+    if (!(error instanceof KubernetesError)) throw error;
+    return apiReadiness({ status: error.status, text: error.body.message ?? '' });
+  }
+}
+
+/** `/readyz` goes on saying `ok` while the server's own store does not answer, so that what we asked counts as well. */
+function conditionOf(readiness: ConditionReport, refusals: readonly KubernetesError[]): ConditionReport {
+  const meanings = refusals.map((refusal) => meaningOf(refusal));
+  // It says nothing of the cluster then: what is known of that gets old.
+  if (meanings.some(({ kind }) => kind === 'credentials'))
+    throw new Error('it does not accept our credentials');
+  const trouble = meanings.find(({ kind }) => kind === 'trouble');
+  if (readiness.status === 'True' && trouble?.kind === 'trouble') {
+    const message = `The API server says that it is ready, and does not serve requests: ${trouble.message}`;
+    return { status: 'False', reason: 'RequestsFail', message };
+  }
+  return readiness;
+}

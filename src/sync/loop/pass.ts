@@ -1,0 +1,144 @@
+/** What a pass over one side of a cluster is given, its result, and the lists that passes rest on. */
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import type { Silence } from '../../domain/clusters/observation.ts';
+import type { Side } from '../../domain/clusters/side.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import type { Logger } from '../../lib/log.ts';
+import { inSpan } from '../../lib/trace.ts';
+import {
+  deletePastEntries,
+  updateListedUser,
+  updateListedUsers,
+} from '../../store/access/access-list-users.ts';
+import { acceptAccessLists } from '../../store/access/access-lists.ts';
+import { recordObserveFailure } from '../../store/clusters/cluster-sides.ts';
+import { activateCluster } from '../../store/clusters/clusters.ts';
+import type { Store } from '../../store/engine/index.ts';
+import type { Queue } from './queue.ts';
+
+export interface PassDeps {
+  store: Store;
+  lists: ListKeeper;
+  /** Bounds how many passes work with the database at the same time. */
+  admission: Queue;
+  /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
+  subjectIssuer: string | undefined;
+  intervalMs: number;
+  log: Logger;
+  now(): number;
+  /** Ends the sessions on a cluster that are not allowed any more: people read why, before their account goes. */
+  recheckSessions?: ((clusterId: string) => Promise<void>) | undefined;
+}
+
+/**
+ * One pass: observes a side of a cluster and applies the wanted state. Throws when it cannot be reached or changed. `superseded` is
+ * aborted when something changed since it began.
+ */
+export type Pass<D> = (
+  deps: PassDeps,
+  cluster: Cluster,
+  openDriver: (cluster: Cluster) => Promise<D>,
+  signal: AbortSignal,
+  superseded: AbortSignal,
+) => Promise<PassResult>;
+
+export interface PassResult {
+  /** The manifest in force at the end, 0 where there is none. */
+  generation: number;
+  applied: boolean;
+  activated: boolean;
+  /** Whether what the database wanted when the pass began is in force there. */
+  inForce: boolean;
+  /** A message that names what a person must mend there. */
+  failure: string | null;
+  /** When something there ends by itself or is worth another look, in ms since 1970. */
+  wakeAt?: number | undefined;
+  /** It was observed, and something could not be changed: worth a retry sooner than at the next interval. */
+  retry?: boolean;
+}
+
+/** A cluster that does not answer within this time counts as unreachable. */
+const observeLimitMs = 60_000;
+
+export function atMost(signal: AbortSignal, ms: number): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(ms)]);
+}
+
+/** Whether something was aborted because the service stops: that is no failure to record. */
+export function isStopping(signal: AbortSignal): boolean {
+  return signal.aborted && (signal.reason as Error).name === 'AbortError';
+}
+
+interface Observation<R> {
+  side: Side;
+  driver: { observe(signal: AbortSignal): Promise<R> };
+  record(report: R): Promise<void>;
+}
+
+/**
+ * Observes a side and records its report, or at once that it could not be observed; returns the report, and whether it
+ * made the cluster active.
+ */
+export async function observeSide<
+  R extends { controlPlaneReady: boolean } & Pick<Silence, 'waiting' | 'silent'>,
+>(
+  { store, admission, log }: PassDeps,
+  cluster: Cluster,
+  { side, driver, record }: Observation<R>,
+  signal: AbortSignal,
+): Promise<{ report: R; activated: boolean }> {
+  const observing = inSpan('observe', {}, () => driver.observe(atMost(signal, observeLimitMs)));
+  const report = await observing.catch(async (error) => {
+    if (!isStopping(signal)) await recordObserveFailure(store, cluster.id, side, messageOf(error));
+    throw error;
+  });
+  const activated = await admission(async () => {
+    await inSpan('record', {}, () => record(report));
+    const waiting = report.waiting?.length ?? 0;
+    if (report.silent !== 'all') log.debug('sync.observed', { cluster: cluster.name, side, waiting });
+    if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;
+    return store.write((tx) => activateCluster(tx, cluster.id));
+  });
+  return { report, activated };
+}
+
+export interface ListKeeper {
+  /** Updates a person's entries, and has the lists that changed accepted. */
+  updateUser(userId: string): Promise<void>;
+  /** Does so for everyone in an organization; returns whether that changed its list. */
+  updateOrganization(organizationId: string): Promise<boolean>;
+  /** As `updateOrganization`, but joins an update that is under way: enough for a cluster that is new. */
+  joinOrganization(organizationId: string): Promise<boolean>;
+}
+
+export function createListKeeper({ store }: { store: Store }): ListKeeper {
+  const running = new Map<string, Promise<boolean>>();
+
+  async function run(organizationId: string): Promise<boolean> {
+    const changed = await updateListedUsers(store, organizationId);
+    await acceptAccessLists(store, organizationId);
+    await deletePastEntries(store, organizationId);
+    return changed;
+  }
+
+  function joinOrganization(organizationId: string): Promise<boolean> {
+    const under =
+      running.get(organizationId) ?? run(organizationId).finally(() => running.delete(organizationId));
+    running.set(organizationId, under);
+    return under;
+  }
+
+  return {
+    joinOrganization,
+    async updateOrganization(organizationId) {
+      // One that began before the change may have passed it already.
+      await running.get(organizationId)?.catch(() => {});
+      return joinOrganization(organizationId);
+    },
+    async updateUser(userId) {
+      for (const organizationId of await updateListedUser(store, userId)) {
+        await acceptAccessLists(store, organizationId);
+      }
+    },
+  };
+}

@@ -1,0 +1,118 @@
+/** A pass over the Slurm side of a cluster: list → observe → manifest → plan → apply → record. */
+import { type AccessList, isAccepted } from '../../domain/access/list.ts';
+import type { SlurmReport } from '../../domain/access/manifest.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import { inSpan } from '../../lib/trace.ts';
+import {
+  acceptAccessLists,
+  createAccessList,
+  findAccessList,
+  findManifest,
+  updateDesiredGeneration,
+} from '../../store/access/access-lists.ts';
+import { recordApplyFailure } from '../../store/clusters/cluster-sides.ts';
+import { findObservation, recordSlurmReport } from '../../store/clusters/observations.ts';
+import type { SlurmDriver } from '../driver.ts';
+import { atMost, isStopping, observeSide, type PassDeps, type PassResult } from './pass.ts';
+
+/** How soon a login node is asked again that did not answer once: two misses in a row are known within two intervals. */
+const askAgainMs = 2_000;
+
+/** Compute nodes restart one at a time, which is slow; an `apply` that takes longer than this hangs. */
+const applyLimitMs = 3_600_000;
+
+export async function passSlurm(
+  deps: PassDeps,
+  cluster: Cluster,
+  openDriver: (cluster: Cluster) => Promise<SlurmDriver>,
+  signal: AbortSignal,
+  superseded: AbortSignal,
+): Promise<PassResult> {
+  const { store, admission } = deps;
+  const list = await inSpan('plan', {}, () => admission(() => acceptedList(deps, cluster)));
+  // Opened only now, as people's access is computed and shown also for a cluster that cannot be reached.
+  const driver = await openDriver(cluster);
+  let activated = false;
+  const observe = async (): Promise<SlurmReport> => {
+    const record = (report: SlurmReport) => recordSlurmReport(store, cluster.id, report);
+    const observed = await observeSide(deps, cluster, { side: 'slurm', driver, record }, signal);
+    activated ||= observed.activated;
+    const down = observed.report.loginNodes.filter(({ up }) => !up).length;
+    deps.log.debug('sync.login_nodes', { cluster: cluster.name, down });
+    return observed.report;
+  };
+  // A change goes to the hosts at once: what they are like now is looked at afterwards.
+  const last = list && (await findObservation(store.read, cluster.id, 'slurm'));
+  const isDue = list && last && last.manifestGeneration > 0 && isApplyNeeded(list, last);
+  let report = isDue ? undefined : await observe();
+  const isNeeded =
+    list !== undefined && (report === undefined || isApplyNeeded(list, report) || report.drifted === true);
+  // Undefined too where the list changed again just now, which brings the next pass.
+  const manifest = isNeeded ? await admission(() => findManifest(store, cluster.id)) : undefined;
+  if (manifest) {
+    await deps.recheckSessions?.(cluster.id);
+    const generation = { 'andromeda.generation': manifest.generation };
+    const work = inSpan('apply', generation, () =>
+      driver.apply(manifest, atMost(signal, applyLimitMs), superseded),
+    );
+    const failed = await observeDuring(work, observe, deps.intervalMs).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
+    if (isStopping(signal)) throw signal.reason;
+    await recordApplyFailure(store, cluster.id, 'slurm', failed ? messageOf(failed.error) : null);
+    if (failed) throw failed.error;
+    report = undefined;
+  }
+  report ??= await observe();
+  const { manifestGeneration: generation, failure } = report;
+  const wanted = manifest ?? list;
+  const inForce = wanted !== undefined && !isApplyNeeded(wanted, report);
+  const wakeAt = report.loginNodes.some(({ missed }) => missed) ? deps.now() + askAgainMs : undefined;
+  return { generation, applied: manifest !== undefined && inForce, activated, inForce, failure, wakeAt };
+}
+
+/** Waits for work that may take long, observing at every interval: who may log in meanwhile depends on recent reports. */
+async function observeDuring(
+  work: Promise<void>,
+  observe: () => Promise<unknown>,
+  intervalMs: number,
+): Promise<void> {
+  const over = work.then(
+    () => true,
+    () => true,
+  );
+  const interval = () => new Promise<void>((resolve) => void setTimeout(resolve, intervalMs).unref());
+  while (!(await Promise.race([over, interval()]))) {
+    // A cluster that cannot be reached at the moment does not mean that the work failed.
+    await observe().catch(() => {});
+  }
+  return work;
+}
+
+/** The newest list, once it is accepted; undefined when it changed again just now, which brings the next pass. */
+async function acceptedList({ store, lists }: PassDeps, cluster: Cluster): Promise<AccessList | undefined> {
+  const before = await findAccessList(store.read, cluster.id);
+  if (!before) {
+    await lists.joinOrganization(cluster.organizationId);
+    await createAccessList(store, cluster);
+  } else if (before.desiredGeneration !== cluster.desiredGeneration) {
+    await updateDesiredGeneration(store, cluster);
+  }
+  if (!before || before.acceptedGeneration !== before.generation) {
+    await acceptAccessLists(store, cluster.organizationId);
+  }
+  const list = await findAccessList(store.read, cluster.id);
+  return list && isAccepted(list) ? list : undefined;
+}
+
+/** Whether a cluster has anything other than the accepted list in force. */
+function isApplyNeeded(
+  wanted: Pick<AccessList, 'generation' | 'desiredGeneration'>,
+  report: Pick<SlurmReport, 'manifestGeneration' | 'desiredGeneration'>,
+): boolean {
+  return (
+    report.manifestGeneration !== wanted.generation || report.desiredGeneration !== wanted.desiredGeneration
+  );
+}

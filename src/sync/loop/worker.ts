@@ -1,0 +1,332 @@
+/** The worker of one side of one cluster: when its passes run, how long it backs off, and the driver that it holds. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { type Side, sidesOf } from '../../domain/clusters/side.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import { retryDelay } from '../../lib/limits.ts';
+import type { Logger } from '../../lib/log.ts';
+import { failureOf, within } from '../../lib/trace.ts';
+import { isCleanedUp, recordCleanup } from '../../store/clusters/cluster-sides.ts';
+import { completeRelease, findCluster, recordCleanupFailure } from '../../store/clusters/clusters.ts';
+import { deleteObservedAccounts } from '../../store/clusters/observations.ts';
+import type { Tx } from '../../store/engine/index.ts';
+import type { KubernetesDriver, SlurmDriver } from '../driver.ts';
+import { Causes } from './causes.ts';
+import { atMost, isStopping, type Pass, type PassDeps, type PassResult } from './pass.ts';
+
+class DriverHolder<D extends SlurmDriver | KubernetesDriver> {
+  readonly #create: (cluster: Cluster) => Promise<D>;
+  #held: { driver: D; cluster: Cluster } | undefined;
+
+  constructor(create: (cluster: Cluster) => Promise<D>) {
+    this.#create = create;
+  }
+
+  get driver(): D | undefined {
+    return this.#held?.driver;
+  }
+
+  /** The driver for the cluster as it is now; one for other settings is closed first. */
+  async open(cluster: Cluster): Promise<D> {
+    if (this.#held && isOutdated(this.#held.driver, this.#held.cluster, cluster)) await this.close();
+    this.#held ??= { cluster, driver: await this.#create(cluster) };
+    return this.#held.driver;
+  }
+
+  async close(): Promise<void> {
+    const before = this.#held;
+    this.#held = undefined;
+    await before?.driver.close();
+  }
+}
+
+/** Whether a driver is no longer the one for its cluster. */
+function isOutdated(driver: SlurmDriver | KubernetesDriver, before: Cluster, after: Cluster): boolean {
+  const kinds = (cluster: Cluster) => Object.keys(cluster.driver).join();
+  if (before.name !== after.name || before.scheduler !== after.scheduler) return true;
+  return driver.followsSettings
+    ? kinds(before) !== kinds(after)
+    : !isDeepStrictEqual(before.driver, after.driver);
+}
+
+const releaseLimitMs = 3_600_000;
+
+/**
+ * Returns whether something was done. Throws when something is left; the message is stored, for operators to see. May be
+ * called again.
+ */
+async function releaseSide(
+  { store, recheckSessions }: PassDeps,
+  cluster: Cluster,
+  side: Side,
+  openDriver: (cluster: Cluster) => Promise<SlurmDriver | KubernetesDriver>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (await isCleanedUp(store.read, cluster.id, side)) return false;
+  const keep = async (tx: Tx, cleanup: string) => {
+    const whole = await recordCleanup(tx, cluster, side, cleanup);
+    if (whole === 'done') await completeRelease(tx, cluster.id);
+    else await recordCleanupFailure(tx, cluster.id, whole);
+  };
+  try {
+    const driver = await openDriver(cluster);
+    if (side === 'slurm') await recheckSessions?.(cluster.id);
+    await driver.release(atMost(signal, releaseLimitMs));
+  } catch (error) {
+    if (!isStopping(signal)) await store.write((tx) => keep(tx, messageOf(error)));
+    throw error;
+  }
+  if (side === 'slurm') await deleteObservedAccounts(store, cluster.id);
+  await store.write((tx) => keep(tx, 'done'));
+  return true;
+}
+
+export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
+  clusterId: string;
+  side: Side;
+  deps: PassDeps;
+  pass: Pass<D>;
+  /** Called when a driver is first needed, and again when its settings have changed. */
+  createDriver(cluster: Cluster): Promise<D>;
+  log: Logger;
+  /** Called once when the side is released, or is no side of the cluster any more. */
+  onEnd(): void;
+  /** How long after its start there is a pass in any case; left out: as usual. */
+  againMs?: number | undefined;
+  /** Called when a pass is over and it is known when the next one is. */
+  onPassed?(state: PassState): void;
+}
+
+/** How a side's passes go. Times in ms since 1970. */
+export interface PassState {
+  /** When the next pass is; undefined while one is under way. */
+  nextAt: number | undefined;
+  /** How many failed in a row. */
+  failures: number;
+  /** Since when something there needs a person, as far as this process knows; undefined where nothing does. */
+  failingSince: number | undefined;
+}
+
+export interface Worker {
+  readonly state: PassState;
+  /** Something changed: runs a pass soon. The back-off of a side that fails stays, however many changes come. */
+  nudge(): void;
+  /** The cluster itself reported a change, or answers again: runs a pass at once, also of a side that fails. */
+  wake(): void;
+  /** Waits for a pass under way, and closes the driver. */
+  stop(): Promise<void>;
+}
+
+export function startWorker<D extends SlurmDriver | KubernetesDriver>(options: WorkerOptions<D>): Worker {
+  const worker = new SideWorker(options);
+  worker.begin();
+  return worker;
+}
+
+class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
+  readonly #options: WorkerOptions<D>;
+  readonly #stopping = new AbortController();
+  readonly #holder: DriverHolder<D>;
+  #timer: NodeJS.Timeout | undefined;
+  #again: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  /** Something changed since the pass under way began; `urgent`: the cluster reported it itself. */
+  #dirty: false | 'changed' | 'urgent' = false;
+  /** Aborted when something changes during the pass under way. */
+  #superseded = new AbortController();
+  /** A pass is scheduled for a change; it will include the changes that come until it begins. */
+  #isGathering = false;
+  /** When the first change came that no pass has applied yet. */
+  #changedAt: number | undefined = performance.now();
+  readonly #causes = new Causes();
+  #failures = 0;
+  #failingSince: number | undefined;
+  #nextAt: number | undefined;
+  #lastFailure: string | null = null;
+  #lastError: string | undefined;
+  #name: string;
+
+  constructor(options: WorkerOptions<D>) {
+    this.#options = options;
+    this.#holder = new DriverHolder(options.createDriver);
+    this.#name = options.clusterId;
+  }
+
+  get state(): PassState {
+    return { nextAt: this.#nextAt, failures: this.#failures, failingSince: this.#failingSince };
+  }
+
+  nudge(): void {
+    this.#dirty ||= 'changed';
+    this.#superseded.abort();
+    this.#causes.note();
+    if (this.#changedAt === undefined) {
+      const { log, side } = this.#options;
+      log.debug('sync.changed', { cluster: this.#name, side });
+      this.#changedAt = performance.now();
+    }
+    if (this.#failures === 0) this.#gather();
+  }
+
+  wake(): void {
+    this.#dirty = 'urgent';
+    this.#gather();
+  }
+
+  begin(): void {
+    const { againMs } = this.#options;
+    if (againMs !== undefined) this.#again = setTimeout(() => this.wake(), againMs).unref();
+    this.schedule(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    clearTimeout(this.#timer);
+    clearTimeout(this.#again);
+    await this.#running;
+    await this.#holder.close();
+  }
+
+  schedule(delayMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#stopping.signal.aborted) return;
+    this.#nextAt = this.#options.deps.now() + delayMs;
+    this.#timer = setTimeout(() => this.#run(), delayMs);
+  }
+
+  #gather(): void {
+    if (this.#running || this.#isGathering) return;
+    this.#isGathering = true;
+    this.schedule(this.#gatherMs());
+  }
+
+  #gatherMs(): number {
+    return this.#holder.driver?.gatherMs ?? 0;
+  }
+
+  #run(): void {
+    if (this.#running) return;
+    this.#dirty = false;
+    this.#superseded = new AbortController();
+    this.#isGathering = false;
+    this.#nextAt = undefined;
+    this.#running = this.#tracedPass().then((delayMs) => {
+      this.#running = undefined;
+      if (delayMs === undefined) return;
+      // Checked only now: otherwise a change between the end of the pass and this line would wait for an interval.
+      const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && this.#failures === 0);
+      this.schedule(isDue ? this.#gatherMs() : delayMs);
+      this.#options.onPassed?.(this.state);
+    });
+  }
+
+  /** As `#pass`, as a part of the traces of the changes that it is for. */
+  #tracedPass(): Promise<number | undefined> {
+    const { clusterId, side } = this.#options;
+    const about = { 'andromeda.cluster_id': clusterId, 'andromeda.side': side };
+    return this.#causes.run(`sync ${side}`, about, async () => {
+      const failures = this.#failures;
+      const result = await this.#pass();
+      const failure = this.#failures > failures ? this.#lastError : undefined;
+      // What a change wants may be in force while a later one waits; then it is seen once more.
+      const isOpen = result !== undefined && this.#changedAt !== undefined && !this.#stopping.signal.aborted;
+      return { result, isOpen, failure, attributes: { 'andromeda.in_force': !isOpen } };
+    });
+  }
+
+  /** Runs one pass and returns how long to wait before the next; undefined when there is none. */
+  async #pass(): Promise<number | undefined> {
+    const started = performance.now();
+    const changed = this.#changedAt;
+    this.#changedAt = undefined;
+    try {
+      const result = await this.#passOrRelease();
+      if (!result) {
+        clearTimeout(this.#again);
+        await this.#holder.close();
+        this.#options.onEnd();
+        return undefined;
+      }
+      // A change that is not in force yet goes on waiting.
+      if (!result.inForce) this.#changedAt = changed ?? started;
+      this.#logResult(result, started, changed);
+      this.#failures = result.retry ? this.#failures + 1 : 0;
+      this.#noteFailing(result.failure !== null);
+      const nextMs = this.#untilWake(result.wakeAt);
+      return result.retry ? Math.min(nextMs, this.#retryMs()) : nextMs;
+    } catch (error) {
+      this.#failures += 1;
+      this.#noteFailing(true);
+      this.#lastError = failureOf(error);
+      this.#changedAt = changed ?? this.#changedAt;
+      const retryMs = this.#retryMs();
+      if (!this.#stopping.signal.aborted) {
+        const failures = this.#failures;
+        const { log, side } = this.#options;
+        log.warn('sync.failed', {
+          cluster: this.#name,
+          side,
+          error,
+          failures,
+          retryMs,
+          ms: msSince(started),
+          behindMs: this.#behindMs(),
+        });
+      }
+      return retryMs;
+    }
+  }
+
+  #noteFailing(isFailing: boolean): void {
+    this.#failingSince = isFailing ? (this.#failingSince ?? this.#options.deps.now()) : undefined;
+  }
+
+  /** How long the oldest change has been waiting that is not in force. */
+  #behindMs(): number {
+    return this.#changedAt === undefined ? 0 : Math.max(1, msSince(this.#changedAt));
+  }
+
+  #logResult(result: PassResult, started: number, changed: number | undefined): void {
+    const { log, side } = this.#options;
+    const about = { cluster: this.#name, side };
+    const { applied, activated, generation, failure } = result;
+    log.debug('sync.passed', { ...about, ms: msSince(started), behindMs: this.#behindMs() });
+    if (failure !== this.#lastFailure && failure !== null) log.warn('sync.refused', { ...about, failure });
+    this.#lastFailure = failure;
+    if (!applied && !activated) return;
+    log.info('sync.applied', { ...about, generation, applied, activated, ms: msSince(started) });
+    if (changed !== undefined) log.debug('sync.converged', { ...about, ms: msSince(changed) });
+  }
+
+  /** Undefined when the side is released, or is no side of the cluster any more. */
+  async #passOrRelease(): Promise<PassResult | undefined> {
+    const { clusterId, side, deps, pass, log } = this.#options;
+    // It outlives the pass, and so belongs to no trace.
+    const open = (one: Cluster) => within(undefined, () => this.#holder.open(one));
+    const cluster = await findCluster(deps.store.read, clusterId);
+    if (!cluster) throw new Error(`cluster ${clusterId} is gone from the database`);
+    this.#name = cluster.name;
+    if (cluster.state === 'released' || !sidesOf(cluster).includes(side)) return undefined;
+    if (cluster.state !== 'releasing')
+      return pass(deps, cluster, open, this.#stopping.signal, this.#superseded.signal);
+    const isNews = await releaseSide(deps, cluster, side, open, this.#stopping.signal);
+    if (isNews) log.info('sync.released', { cluster: this.#name, side });
+    return undefined;
+  }
+
+  #retryMs(): number {
+    return retryDelay(this.#failures, Math.random(), this.#options.deps.intervalMs);
+  }
+
+  /** An interval, or less where a grant ends before that. With jitter: workers that start together would stay together. */
+  #untilWake(wakeAt: number | undefined): number {
+    const { intervalMs, now } = this.#options.deps;
+    const nextMs = Math.round(intervalMs * (1 - Math.random() / 5));
+    return wakeAt === undefined ? nextMs : Math.max(0, Math.min(nextMs, wakeAt - now()));
+  }
+}
+
+function msSince(then: number): number {
+  return Math.round(performance.now() - then);
+}

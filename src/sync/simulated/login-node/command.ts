@@ -1,0 +1,92 @@
+/** From what a client asks for to the program that runs: environment, wrapper script, sandbox. */
+import { existsSync } from 'node:fs';
+import type { Account } from './messages.ts';
+import type { Program } from './running.ts';
+import { asAccount, type Sandbox, systemPath } from './sandbox.ts';
+
+export interface SessionContext {
+  sandbox: Sandbox;
+  account: Account;
+  home: string;
+  /** "client-address client-port server-address server-port" */
+  sshConnection: string;
+}
+
+export interface TerminalContext {
+  path: string;
+  term: string;
+  stty: string[];
+}
+
+/** What every session begins with: terminal modes (as many arguments as $1 says), then the home directory. */
+const begin = `
+n=$1; shift
+if [ "$n" -gt 0 ]; then
+  words=; while [ "$n" -gt 0 ]; do words="$words '$1'"; shift; n=$((n-1)); done
+  eval "stty $words" 2>/dev/null
+  unset words
+fi
+unset n
+cd -- "$HOME" 2>/dev/null || { echo "The home directory $HOME cannot be entered." >&2; cd /; }
+unset OLDPWD
+`;
+
+const findShell = `
+if ! [ -f "$SHELL" ] || ! [ -x "$SHELL" ]; then
+  echo "Your login shell $SHELL is not available on this machine; using /bin/bash." >&2
+  SHELL=/bin/bash
+fi
+`;
+
+const sftpServers = [
+  '/usr/lib/openssh/sftp-server',
+  '/usr/libexec/openssh/sftp-server',
+  '/usr/lib/ssh/sftp-server',
+];
+
+/** The login shell, or a command that it runs. */
+export function shellProgram(
+  context: SessionContext,
+  command: string | undefined,
+  terminal?: TerminalContext,
+): Program {
+  const start = command === undefined ? 'exec "$SHELL" -l' : 'exec "$SHELL" -c "$1"';
+  const rest = command === undefined ? [] : [command];
+  return wrapped(context, begin + findShell + start, rest, terminal);
+}
+
+/** The system's sftp server. It refuses a number that has no name, as an account's has none without namespaces. */
+export function sftpProgram(context: SessionContext): Program {
+  const server = sftpServers.find((path) => existsSync(path));
+  if (server === undefined || context.sandbox === 'root')
+    return wrapped(context, 'echo "There is no sftp-server here; try scp -O." >&2; exit 127', []);
+  return wrapped(context, `${begin}exec "$1"`, [server]);
+}
+
+function wrapped(
+  context: SessionContext,
+  script: string,
+  args: string[],
+  terminal?: TerminalContext,
+): Program {
+  const stty = terminal?.stty ?? [];
+  const shArgs = ['-c', script, 'sh', String(stty.length), ...stty, ...args];
+  const program = { file: '/bin/sh', args: shArgs, env: environment(context, terminal) };
+  return asAccount(context.sandbox, context.account, program);
+}
+
+function environment(context: SessionContext, terminal: TerminalContext | undefined): Record<string, string> {
+  const { account, home, sshConnection } = context;
+  const parts = sshConnection.split(' ');
+  return {
+    HOME: home,
+    USER: account.username,
+    LOGNAME: account.username,
+    SHELL: account.shell,
+    PATH: systemPath,
+    LANG: 'C.UTF-8',
+    SSH_CONNECTION: sshConnection,
+    SSH_CLIENT: [parts[0], parts[1], parts[3]].join(' '),
+    ...(terminal ? { TERM: terminal.term, SSH_TTY: terminal.path } : {}),
+  };
+}

@@ -1,0 +1,108 @@
+/** The accounts' homes and, in the namespaces, the passwd and group files that know them. */
+import { execFile, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import type { Account } from './messages.ts';
+import { ownDirectory, type Sandbox } from './sandbox.ts';
+
+const homesAtOnce = 50;
+
+/** Makes the directories that a sandbox is made of. Homes of earlier runs stay as they are. Returns where they are. */
+export function prepareDirectories(dataDir: string): string {
+  const homes = join(dataDir, 'home');
+  // 0711: without namespaces the accounts must pass through to their homes, but may not list the others.
+  for (const [dir, mode] of [
+    [dataDir, 0o711],
+    [homes, 0o711],
+    [join(homes, ownDirectory), 0o700],
+  ] as const) {
+    mkdirSync(dir, { recursive: true, mode });
+    chmodSync(dir, mode);
+  }
+  for (const name of ['etc', 'code', 'exec']) mkdirSync(join(homes, ownDirectory, name), { recursive: true });
+  return homes;
+}
+
+/** Makes every account's home and checks that the account can get there. Throws a sentence for the operator. */
+export async function prepareHomes(
+  sandbox: Sandbox,
+  homes: string,
+  accounts: readonly Account[],
+): Promise<void> {
+  for (const [index, { username, uid, gid }] of accounts.entries()) {
+    // There can be thousands, and sessions under way go on.
+    if (index % homesAtOnce === homesAtOnce - 1) await yieldToEventLoop();
+    const home = join(homes, username);
+    if (!existsSync(home)) {
+      mkdirSync(home, { mode: 0o700 });
+      chmodSync(home, 0o700);
+    }
+    if (sandbox !== 'self') lchownSync(home, uid, gid);
+  }
+  if (sandbox === 'namespaces') writeNames(accounts);
+  const [first] = accounts;
+  if (sandbox === 'root' && first) await requireReachable(homes, first);
+}
+
+async function requireReachable(homes: string, { username, uid, gid }: Account): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    execFile('/bin/sh', ['-c', 'cd -- "$1"', 'sh', homes], { uid, gid, cwd: '/', env: {} }, (error) => {
+      if (!error) return resolve();
+      reject(
+        new Error(
+          `The account ${username} (uid ${uid}) cannot reach its home below ${homes}: let everyone pass ` +
+            'through the directories above it (chmod o+x), or put the data directory somewhere else.',
+        ),
+      );
+    });
+  });
+}
+
+/** Gives the login node, in its namespaces, a copy of the machine's /etc for its own. */
+export function copyEtc(): void {
+  const own = join('/home', ownDirectory, 'etc');
+  const isPlain = (path: string) => {
+    const stats = lstatSync(path);
+    return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink();
+  };
+  cpSync('/etc', own, { recursive: true, verbatimSymlinks: true, filter: isPlain });
+  chmodSync(own, 0o755);
+  const { status } = spawnSync('mount', ['--bind', own, '/etc']);
+  if (status !== 0) throw new Error('The login node cannot have an /etc of its own.');
+}
+
+const machine = new Map<string, string[]>();
+
+/** The machine's passwd and group with the accounts added, in the login node's own /etc. */
+function writeNames(accounts: readonly Account[]): void {
+  const names = new Set(accounts.map(({ username }) => username));
+  const write = (file: string, own: string[], ids: Set<string>) => {
+    const before = machine.get(file) ?? readFileSync(file, 'utf8').split('\n');
+    machine.set(file, before);
+    const others = before.filter((line) => {
+      const [name = '', , id = ''] = line.split(':');
+      return line !== '' && !names.has(name) && !ids.has(id);
+    });
+    writeFileSync(`${file}.new`, `${[...own, ...others].join('\n')}\n`, { mode: 0o644 });
+    renameSync(`${file}.new`, file);
+  };
+  const users = accounts.map(
+    ({ username, uid, gid, shell }) => `${username}:x:${uid}:${gid}::/home/${username}:${plain(shell)}`,
+  );
+  write('/etc/passwd', users, new Set(accounts.map(({ uid }) => `${uid}`)));
+  const groups = accounts.map(({ username, gid }) => `${username}:x:${gid}:`);
+  write('/etc/group', groups, new Set(accounts.map(({ gid }) => `${gid}`)));
+}
+
+const plain = (field: string) => field.replace(/[:\p{Cc}]/gu, '_');

@@ -1,0 +1,37 @@
+/** The messages between the server's process and the login node's process. */
+import type { EventLevel, EventName, LogEvents } from '../../../lib/log.ts';
+import type { Sandbox } from './sandbox.ts';
+
+export interface Account {
+  username: string;
+  uid: number;
+  gid: number;
+  /** As the contract reports it, `/home/<username>`; where a session really lives, see `sandbox.ts`. */
+  home: string;
+  shell: string;
+}
+
+export interface Settings {
+  /** Where the homes are, as the login node's process sees it. */
+  homes: string;
+  sandbox: Sandbox;
+  /** The login node's own private key. */
+  hostKey: string;
+  authorizedKeys: readonly string[];
+  accounts: readonly Account[];
+  /** The port on which the server's process takes connections; it hands them over. */
+  port: number;
+}
+
+export type ToLoginNode =
+  | { type: 'start'; settings: Settings }
+  | { type: 'accounts'; accounts: readonly Account[] }
+  /** Comes with the socket. */
+  | { type: 'connection' }
+  | { type: 'stop' };
+
+export type FromLoginNode =
+  | { type: 'ready' }
+  | { type: 'failed'; message: string }
+  | { type: 'accounts'; error: string | undefined }
+  | { type: 'log'; level: EventLevel; event: EventName; fields: LogEvents[EventName] };

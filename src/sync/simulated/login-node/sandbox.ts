@@ -1,0 +1,114 @@
+/**
+ * Where sessions run. As root in namespaces: the login node's process and all that it starts see mounts, processes and a
+ * network of their own, of which the network is a loopback and no more; /home holds the homes, /etc is a copy that knows the accounts,
+ * and what others write to (/tmp) or listen in (/run) is empty. The kernel ends all of it with the first process. As root
+ * without namespaces: under the account's uid, with the home where it lies. As an ordinary user: as that user.
+ *
+ * As root no session can gain rights (no_new_privs), so that sudo, su, crontab and at do nothing, and what it takes is limited.
+ */
+import { execFile } from 'node:child_process';
+import { basename, dirname, join } from 'node:path';
+import { codeRoot, loginNodeArguments } from '../../../lib/packaging.ts';
+import type { Program } from './running.ts';
+
+export type Sandbox = 'namespaces' | 'root' | 'self';
+
+/** Below the homes, and so below /home in the namespaces: what is root's alone. */
+export const ownDirectory = '.andromeda';
+
+export const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin';
+
+/** For each process, and of processes for each person. Root's own are not counted. */
+const limits = [
+  '--nproc=256',
+  '--nofile=4096',
+  `--data=${2 * 2 ** 30}`,
+  `--fsize=${4 * 2 ** 30}`,
+  '--core=0',
+];
+
+const apart = ['--mount', '--net', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'slave'];
+
+/** What the mounts of a login node hide. */
+const hidden = ['/home', '/run', '/tmp', '/var/tmp', '/dev/shm', '/proc', '/sys'];
+
+const ownMachine = `
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+echo 0x9 > /sys/class/net/lo/flags
+mount -t tmpfs -o nosuid,nodev,mode=755,size=64m tmpfs /run
+for dir in /tmp /var/tmp /dev/shm; do
+  if [ -d $dir ]; then mount -t tmpfs -o nosuid,nodev,mode=1777,size=256m tmpfs $dir; fi
+done
+`;
+
+/**
+ * From the sources to what hides them: each of the former may lie below one of the latter. The program, where it is hidden, stays
+ * reachable for root. The shell stays as the first process, which waits for all that lose their parent.
+ */
+const loginNode = `
+own=$1/${ownDirectory}
+mount -t tmpfs -o nosuid,nodev,mode=755,size=64m tmpfs "$own/etc"
+if [ -n "$2" ]; then mount --bind "$2" "$own/code"; fi
+if [ -n "$3" ]; then mount --bind "$3" "$own/exec"; fi
+mount --rbind "$1" /home
+${ownMachine}
+shift 3
+"$@" &
+wait $!
+`;
+
+function inNamespaces(script: string, ...args: string[]): string[] {
+  return ['unshare', ...apart, '--', '/bin/sh', '-ec', script, 'sh', ...args];
+}
+
+/** The command of a login node's process, with the homes that its sandbox shows. */
+export function loginNodeProgram(sandbox: Sandbox, homes: string): { file: string; args: string[] } {
+  const own = { file: process.execPath, args: loginNodeArguments(codeRoot) };
+  if (sandbox === 'self') return own;
+  if (sandbox === 'root') return { file: 'prlimit', args: [...limits, '--', own.file, ...own.args] };
+  const [code = '', exec = ''] = [codeRoot, dirname(process.execPath)].map((dir) =>
+    hidden.some((one) => `${dir}/`.startsWith(`${one}/`)) ? dir : '',
+  );
+  const file = exec ? join('/home', ownDirectory, 'exec', basename(own.file)) : own.file;
+  const args = loginNodeArguments(code ? join('/home', ownDirectory, 'code') : codeRoot);
+  return {
+    file: 'prlimit',
+    args: [...limits, '--', ...inNamespaces(loginNode, homes, code, exec, file, ...args)],
+  };
+}
+
+let obstacle: Promise<string | undefined> | undefined;
+
+/** Why login nodes cannot have namespaces of their own here, as one line; undefined where they can. */
+export function findObstacle(): Promise<string | undefined> {
+  obstacle ??= new Promise((resolve) => {
+    const args = [...limits, '--', ...inNamespaces(`${ownMachine}setpriv --no-new-privs /bin/sh -c :`)];
+    execFile('prlimit', args, { timeout: 30_000, env: { PATH: systemPath } }, (error, _out, said) =>
+      resolve(error ? said.trim().replaceAll('\n', '; ') || error.message : undefined),
+    );
+  });
+  return obstacle;
+}
+
+/** The same program with the account's rights, and for good. */
+export function asAccount(
+  sandbox: Sandbox,
+  account: { uid: number; gid: number },
+  program: Program,
+): Program {
+  if (sandbox === 'self') return program;
+  requireOrdinary(account);
+  const { file, args, env } = program;
+  const ids = [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups'];
+  const rights = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', ...ids];
+  return { file: 'setpriv', args: [...rights, '--', file, ...args], env };
+}
+
+/** Root's number, or one that is no number, never gets a session. */
+export function requireOrdinary(account: { uid: number; gid: number }): void {
+  for (const id of [account.uid, account.gid]) {
+    if (!Number.isInteger(id) || id < 1 || id > 0xfffffffe)
+      throw new Error(`No session runs as uid or gid ${id}.`);
+  }
+}

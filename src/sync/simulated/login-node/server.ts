@@ -1,0 +1,96 @@
+/** The SSH server of a login node: its clients, the accounts that they may log in to, and the end of it all. */
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import ssh2 from 'ssh2';
+import type { Logger } from '../../../lib/log.ts';
+import { Client, type ClientHost } from './client.ts';
+import type { Account } from './messages.ts';
+import { endAccount, endProcesses } from './processes.ts';
+import type { Sandbox } from './sandbox.ts';
+import type { SessionHost } from './session.ts';
+
+/** OpenSSH's client sends `eow` (the output is no longer read) only to a server whose name begins with `OpenSSH`. */
+const ident = 'OpenSSH_Andromeda_LoginNode';
+/**
+ * The fastest ones, and no choice: a client's own order would put others first. Not ChaCha20 in any case: ssh2's
+ * native cipher for it fails with Node 24.21's OpenSSL 3.5.8 ("invalid operation").
+ */
+const ciphers = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'] as const;
+
+export interface ServerParts {
+  hostKey: string;
+  authorizedKeys: readonly string[];
+  sandbox: Sandbox;
+  homes: string;
+  /** Where clients connect; it does not listen itself. */
+  port: number;
+  log: Logger;
+}
+
+export class LoginServer {
+  readonly #parts: ServerParts;
+  readonly #server: ssh2.Server;
+  readonly #clients = new Set<Client>();
+  #accounts = new Map<string, Account>();
+
+  constructor(parts: ServerParts) {
+    const gatewayKeys = parts.authorizedKeys.map((text) => {
+      const key = ssh2.utils.parseKey(text);
+      if (key instanceof Error) throw new Error(`The gateway's key cannot be read: ${key.message}`);
+      return key;
+    });
+    this.#parts = parts;
+    const host: ClientHost = {
+      gatewayKeys,
+      hasAccount: (username) => this.#accounts.has(username),
+      sessionHost: (username, clientPort) => this.#sessionHost(username, clientPort),
+      log: parts.log,
+    };
+    this.#server = new ssh2.Server(
+      { hostKeys: [parts.hostKey], ident, algorithms: { compress: ['none'], cipher: [...ciphers] } },
+      (connection) => {
+        const client: Client = new Client(connection, host, () => this.#clients.delete(client));
+        this.#clients.add(client);
+      },
+    );
+  }
+
+  /** Serves a client whose connection another process accepted. */
+  adopt(socket: Socket): void {
+    this.#server.injectSocket(socket);
+  }
+
+  /** Ends the sessions of accounts that are gone or whose numbers changed. */
+  async setAccounts(accounts: readonly Account[]): Promise<void> {
+    const before = this.#accounts;
+    this.#accounts = new Map(accounts.map((account) => [account.username, account]));
+    const removed = [...before.values()].filter((old) => {
+      const now = this.#accounts.get(old.username);
+      return !now || now.uid !== old.uid || now.gid !== old.gid;
+    });
+    if (removed.length === 0) return;
+    const names = new Set(removed.map(({ username }) => username));
+    for (const client of this.#clients) if (client.username && names.has(client.username)) client.end();
+    for (const account of removed) await endAccount(this.#parts, account);
+  }
+
+  async stop(): Promise<void> {
+    for (const client of this.#clients) client.end();
+    const { sandbox, port } = this.#parts;
+    // Of namespaces nothing is left behind this process.
+    if (sandbox !== 'namespaces') await endProcesses(port);
+  }
+
+  #sessionHost(username: string, clientPort: number | undefined): SessionHost {
+    const { sandbox, homes, port, log } = this.#parts;
+    return {
+      context: () => {
+        const account = this.#accounts.get(username);
+        if (!account) throw new Error(`The account ${username} is gone.`);
+        const sshConnection = `127.0.0.1 ${clientPort} 127.0.0.1 ${port}`;
+        return { sandbox, account, home: join(homes, account.username), sshConnection };
+      },
+      failed: (error) => log.error('login_node_session_failed', { username, error }),
+    };
+  }
+}

@@ -1,0 +1,150 @@
+/** One session channel: pty-req, then shell, exec or sftp; then window-change and signal while it runs. */
+import { constants } from 'node:os';
+import type { WireReader } from '../../../lib/ssh/wire.ts';
+import type { Channel } from './channel.ts';
+import { type SessionContext, sftpProgram, shellProgram } from './command.ts';
+import { type Running, runWithPipes, runWithTerminal } from './running.ts';
+import { sttyArguments } from './terminal-modes.ts';
+
+/** The kernel's limit for one argument, with its NUL. */
+const longestCommand = 131_072;
+
+export interface SessionHost {
+  /** The account as it is now, with the shell of now. Throws when there must be no session. */
+  context(): SessionContext;
+  /** A session could not be started: for the log. */
+  failed(error: unknown): void;
+}
+
+/** Serves one channel that was just opened. */
+export class Session {
+  readonly #channel: Channel;
+  readonly #host: SessionHost;
+  #terminal: { term: string; stty: string[] } | undefined;
+  #size = { columns: 80, rows: 24 };
+  #isStarted = false;
+  #running: Running | undefined;
+  /** All output was sent and not the exit status: a client that closes the channel now still waits for that. */
+  #isSent = false;
+  #proceed = () => {};
+  /** The gateway sends a command longer than one message may be in pieces, and the last of them with `exec`. */
+  #commandParts: Buffer[] = [];
+
+  constructor(channel: Channel, host: SessionHost) {
+    this.#channel = channel;
+    this.#host = host;
+    channel.onClosed = (isConnected, proceed) => {
+      if (isConnected && this.#isSent) {
+        this.#proceed = proceed;
+        return;
+      }
+      this.#running?.hangUp();
+      proceed();
+    };
+  }
+
+  /** Does what the client asks for; false is a refusal. */
+  request(type: string, details: WireReader): boolean {
+    switch (type) {
+      case 'pty-req':
+        return !this.#isStarted && this.#setTerminal(details);
+      case 'shell':
+        return this.#start(() => this.#run(undefined));
+      case 'exec':
+        return this.#start(() => this.#run(this.#wholeCommand(details.bytes())));
+      case 'exec-part@andromeda':
+        return !this.#isStarted && this.#addCommandPart(details.bytes());
+      case 'subsystem':
+        return (
+          details.text() === 'sftp' && this.#start(() => runWithPipes(sftpProgram(this.#host.context())))
+        );
+      case 'window-change':
+        if (!this.#terminal) return false;
+        this.#size = readSize(details);
+        this.#running?.resize(this.#size.columns, this.#size.rows);
+        return true;
+      case 'signal':
+        return sendSignal(this.#running, details.text());
+      case 'eow@openssh.com':
+        // The client no longer reads the output: the program that writes it must notice (SIGPIPE).
+        this.#running?.outputs[0]?.stream.destroy();
+        return true;
+      default:
+        // Environment variables, agent and X11 forwarding are refused.
+        return false;
+    }
+  }
+
+  #setTerminal(details: WireReader): boolean {
+    const name = details.text();
+    const term = /^[\w.+-]{1,64}$/.test(name) ? name : 'dumb';
+    this.#size = readSize(details);
+    this.#terminal = { term, stty: sttyArguments(details.bytes()) };
+    return true;
+  }
+
+  #addCommandPart(part: Buffer): boolean {
+    const size = this.#commandParts.reduce((sum, { length }) => sum + length, part.length);
+    if (size > longestCommand) return false;
+    this.#commandParts.push(Buffer.from(part));
+    return true;
+  }
+
+  #wholeCommand(last: Buffer): string {
+    return Buffer.concat([...this.#commandParts.splice(0), last]).toString('utf8');
+  }
+
+  #run(command: string | undefined): Running {
+    const context = this.#host.context();
+    const pty = this.#terminal;
+    if (!pty) return runWithPipes(shellProgram(context, command));
+    const owner = context.sandbox === 'self' ? undefined : context.account;
+    return runWithTerminal((path) => shellProgram(context, command, { path, ...pty }), this.#size, owner);
+  }
+
+  #start(run: () => Running): boolean {
+    if (this.#isStarted) return false;
+    this.#isStarted = true;
+    // The answer to the request goes before everything else.
+    queueMicrotask(() => void this.#serve(run));
+    return true;
+  }
+
+  async #serve(run: () => Running): Promise<void> {
+    const channel = this.#channel;
+    try {
+      const running = run();
+      this.#running = running;
+      channel.pipeTo(running.input);
+      await Promise.all(running.outputs.map(({ name, stream }) => channel.sendAll(name, stream)));
+      this.#isSent = true;
+      channel.eof();
+      channel.reportExit(await running.exited);
+      // A client that never ended its input leaves our end of that pipe open.
+      running.hangUp();
+    } catch (error) {
+      this.#host.failed(error);
+      await channel.send('stderr', Buffer.from('The session could not be started.\r\n'));
+      channel.reportExit({ code: 255, signal: null });
+    }
+    channel.close();
+    this.#isSent = false;
+    this.#proceed();
+  }
+}
+
+function readSize(details: WireReader): { columns: number; rows: number } {
+  const side = (value: number, standard: number) => (value >= 1 && value <= 0xffff ? value : standard);
+  const size = { columns: side(details.uint32(), 80), rows: side(details.uint32(), 24) };
+  // The size in pixels follows; nothing here can pass it on.
+  details.uint32();
+  details.uint32();
+  return size;
+}
+
+function sendSignal(running: Running | undefined, name: string): boolean {
+  const signal = `SIG${name}`;
+  if (!running || !(signal in constants.signals)) return false;
+  running.signal(signal as NodeJS.Signals);
+  return true;
+}

@@ -1,0 +1,56 @@
+/** What a simulated slurmctld thinks of a configuration: as a real one, it does not start with a partition of nodes that there are none of. */
+import type { ConditionReport } from '../../domain/access/manifest.ts';
+import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
+import { rejectedReason } from '../../domain/slurm/configuration-status.ts';
+import { cutText } from '../../domain/stored-text.ts';
+
+/** A configuration that was tried and not taken. */
+export interface Rejection {
+  desiredGeneration: number;
+  message: string;
+}
+
+const mostShown = 60;
+const mostExpanded = 10_000;
+
+/** Why slurmctld would not start with it, as it says; undefined where it would. */
+export function trialOf(
+  { slurmPartitions = '' }: SlurmConfiguration,
+  machines: ReadonlySet<string>,
+): string | undefined {
+  for (const line of slurmPartitions.split('\n')) {
+    const text = line.replace(/#.*/, '').trim();
+    if (text === '') continue;
+    const [, name] = /^PartitionName\s*=\s*(\S+)/i.exec(text) ?? [];
+    if (name === undefined) return `slurmctld: error: Parsing error at unrecognized key: ${cut(text)}`;
+    const [, nodes = ''] = /\sNodes\s*=\s*(\S+)/i.exec(text) ?? [];
+    const unknown = expand(nodes).find((node) => node.toUpperCase() !== 'ALL' && !machines.has(node));
+    if (unknown !== undefined) {
+      return `slurmctld: fatal: Invalid node name ${cut(unknown)} in partition ${cut(name)}.`;
+    }
+  }
+  return undefined;
+}
+
+/** `a1,b[1-3,7]` as the names that it stands for, up to a bound. */
+function expand(list: string): string[] {
+  const names: string[] = [];
+  for (const [token] of list.matchAll(/[^,[]+(\[[^\]]*\]?)?/g)) {
+    const [, prefix = '', ranges] = /^([^[]*)(?:\[([^\]]*)\]?)?/.exec(token) ?? [];
+    for (const range of (ranges ?? '').split(',')) {
+      const [from = '', to = from] = range.split('-');
+      for (let at = Number(from); at <= Number(to) && names.length < mostExpanded; at += 1) {
+        names.push(prefix + (range === '' ? '' : String(at).padStart(from.length, '0')));
+      }
+    }
+  }
+  return names;
+}
+
+function cut(text: string): string {
+  return text.length > mostShown ? `${cutText(text, mostShown)}…` : text;
+}
+
+export function rejectionCondition({ desiredGeneration, message }: Rejection): ConditionReport {
+  return { status: 'False', observedGeneration: desiredGeneration, reason: rejectedReason, message };
+}

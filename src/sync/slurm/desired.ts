@@ -1,0 +1,163 @@
+/** What a manifest asks of a host, as rows of data for its script. */
+import { createHash } from 'node:crypto';
+import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
+import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
+import { type RestartPlan, restartPlan } from '../../domain/slurm/restart-plan.ts';
+import {
+  defaultSlurmCommands,
+  defaultSlurmConfigFile,
+  type SlurmSettings,
+} from '../../domain/slurm/settings.ts';
+import type { Facts } from './facts.ts';
+import type { Host, Role } from './hosts.ts';
+import { base64, type Row } from './script.ts';
+
+/** What every script of a cluster is about. */
+export interface ScriptScope {
+  clusterId: string;
+  /** The Slurm account that people's associations are in. */
+  organization: string;
+  settings: SlurmSettings;
+  /**
+   * Higher than what any server had that looked after this cluster before: hosts take no change with a lower one. Undefined
+   * where there is one server only.
+   */
+  fence?: number | undefined;
+}
+
+/** What every script begins with: its cluster and its host. */
+export function hostRows(
+  { clusterId, organization, settings, fence }: ScriptScope,
+  host: Host,
+  action: string,
+): Row[] {
+  return [
+    ...(fence === undefined ? [] : [['fence', fence] as const]),
+    ['id', clusterId],
+    ['action', action],
+    ['config', settings.configFile ?? defaultSlurmConfigFile],
+    ['organization', organization],
+    ...[...host.roles].map((role): Row => ['role', role]),
+  ];
+}
+
+/**
+ * A person without an active key has no usable account, and keeps an association that they had. A shell that a passwd file cannot hold
+ * is not written there.
+ */
+export function accountRows(accounts: readonly ManifestAccount[]): Row[] {
+  return accounts.map(({ username, uid, userId, shell, loginState }) => {
+    if (loginState !== 'ready') return ['member', username];
+    return ['account', username, uid, userId, /^\/[A-Za-z0-9_/.+-]+$/.test(shell) ? shell : '/bin/bash'];
+  });
+}
+
+/** The lines that belong into each file, from the fields made for it, and scripts. Prolog and epilog stay in place. */
+export function configurationRows(settings: SlurmSettings, configuration: SlurmConfiguration): Row[] {
+  const directory = (settings.configFile ?? defaultSlurmConfigFile).replace(/\/[^/]*$/, '');
+  const { slurmPartitions, slurmExtraConfig, cgroupExtraConfig, gresConf, prolog, epilog } = configuration;
+  const slurm = [
+    slurmPartitions,
+    slurmExtraConfig,
+    prolog && `Prolog=${directory}/andromeda/prolog.d/*`,
+    epilog && `Epilog=${directory}/andromeda/epilog.d/*`,
+  ];
+  const blocks = { 'slurm.conf': slurm, 'cgroup.conf': [cgroupExtraConfig], 'gres.conf': [gresConf] };
+  return [
+    ...Object.entries(blocks).map(([name, texts]): Row => {
+      const lines = texts.filter((text) => text?.trim()).map((text) => `${text?.trimEnd()}\n`);
+      return ['block', name, base64(lines.join(''))];
+    }),
+    ...fileRows('etc', configuration.controllerEtc),
+    ...fileRows('start', { login: configuration.loginS6Packages, compute: configuration.computeS6Packages }),
+    ...Object.entries(fieldDigests(configuration)).map(([name, digest]): Row => ['field', name, digest]),
+  ];
+}
+
+export function scriptRows({ prolog, epilog }: SlurmConfiguration): Row[] {
+  return [...fileRows('prolog', prolog), ...fileRows('epilog', epilog)];
+}
+
+function fileRows(kind: string, files: Readonly<Record<string, string | undefined>> = {}): Row[] {
+  return Object.entries(files).flatMap(([name, text]): Row[] =>
+    text === undefined ? [] : [['file', kind, name, base64(text)]],
+  );
+}
+
+/** A digest of each field that is set. The order in which files are named means nothing. */
+function fieldDigests(configuration: SlurmConfiguration): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(configuration).map(([name, value]) => {
+      const entries =
+        typeof value === 'string' ? value : Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+      return [name, createHash('sha256').update(JSON.stringify(entries)).digest('hex')];
+    }),
+  );
+}
+
+export interface HostPlan {
+  accounts: RestartPlan;
+  configuration: RestartPlan;
+}
+
+/** The plan for a host by the contract's rules, from what is there and what should be. */
+export function planHost(facts: Facts, manifest: Manifest): HostPlan {
+  // Someone whose account the host cannot make is neither added nor removed.
+  const blocked = new Set(facts.conflicts.map(({ username }) => username));
+  const before = facts.logins
+    .filter((username) => !blocked.has(username))
+    .map((username) => ({ username, loginState: 'ready' as const }));
+  const after = manifest.accounts.filter(({ username }) => !blocked.has(username));
+  const configuration = {
+    before: facts.fields as SlurmConfiguration,
+    after: fieldDigests(manifest.slurmConfiguration) as SlurmConfiguration,
+  };
+  return { accounts: restartPlan(before, after), configuration: restartPlan([], [], configuration) };
+}
+
+/** The restarts of a plan that concern a host, as it notes them. With `live`, none that ends sessions or jobs. */
+export function oweRows(settings: SlurmSettings, host: Host, plan: RestartPlan, why: keyof HostPlan): Row[] {
+  if (settings.rollout === 'live') return [];
+  return plan.restarts
+    .filter((role) => host.roles.has(role))
+    .flatMap((role) => (role === 'compute' ? host.nodes.map((node) => `compute ${node}`) : [role]))
+    .map((owed) => ['owe', why, owed]);
+}
+
+export function versionRow({ generation, listVersion, desiredGeneration }: Manifest): Row {
+  return ['version', generation, listVersion, desiredGeneration];
+}
+
+/** Whether slurmd reads what differs between what a host has and what it is to have: then it restarts, and jobs go on. */
+export function isForSlurmd({ fields }: Facts, { slurmConfiguration }: Manifest): boolean {
+  const after = fieldDigests(slurmConfiguration);
+  const differs = (name: keyof SlurmConfiguration) => fields[name] !== after[name];
+  const appears = (name: 'prolog' | 'epilog') => (fields[name] === undefined) !== (after[name] === undefined);
+  const files = ['slurmExtraConfig', 'cgroupExtraConfig', 'gresConf', 'controllerEtc'] as const;
+  return files.some(differs) || appears('prolog') || appears('epilog');
+}
+
+/**
+ * What a host may still need to restart: `compute` ends jobs, `slurmd` does not; `reload` is the controller, with another
+ * configuration.
+ */
+export type Step = Role | 'reload' | 'slurmd';
+
+/** The commands for these restarts, in the order in which they run. */
+export function stepRows(settings: SlurmSettings, wanted: readonly Step[], node = '-'): Row[] {
+  const commands = { ...defaultSlurmCommands, ...settings.commands };
+  const of = {
+    accounting: commands.restartAccounting,
+    controller: commands.restartController,
+    reload: commands.restartController,
+    login: commands.restartLogin,
+    compute: commands.restartCompute.replaceAll('{name}', node),
+    slurmd: commands.restartCompute.replaceAll('{name}', node),
+  };
+  return wanted.map((role) => ['step', role, node, base64(of[role])]);
+}
+
+/** Those of a host's Slurm nodes. */
+export function nodeStepRows(settings: SlurmSettings, { nodes }: Host): Row[] {
+  return nodes.flatMap((node) => stepRows(settings, ['compute', 'slurmd'], node));
+}

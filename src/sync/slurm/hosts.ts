@@ -1,0 +1,78 @@
+/** The hosts of a Slurm cluster, each with its roles; one that is named several times is one host. */
+import type { SlurmHost, SlurmSettings } from '../../domain/slurm/settings.ts';
+
+export type Role = 'login' | 'controller' | 'accounting' | 'compute';
+
+export interface Host {
+  /** `host:port`, or `local`: identifies the host, also in messages. */
+  address: string;
+  /** Left out: this machine. */
+  reach?: { host: string; port: number; hostKey?: string | undefined };
+  roles: ReadonlySet<Role>;
+  /** The Slurm nodes that it is. */
+  nodes: readonly string[];
+}
+
+/** As a site names it: a compute node as Slurm does. */
+export function nameOf({ address, nodes }: Pick<Host, 'address' | 'nodes'>): string {
+  return nodes.length > 0 ? nodes.join(',') : address;
+}
+
+/** Whether people meet it before a compute node: it gets everything first. */
+export function isInFront({ roles }: Host): boolean {
+  return roles.has('login') || roles.has('controller') || roles.has('accounting');
+}
+
+/** A login node as the gateway and reports know it, on its host. */
+export interface LoginNode {
+  name: string;
+  address: string;
+  host: string;
+  port: number;
+  hostKey: string;
+  username?: string;
+}
+
+export const sshPort = 22;
+
+/** Login nodes: those of the settings, or each person's own. */
+export function loginNodesOf(settings: SlurmSettings, usernames: readonly string[]): LoginNode[] {
+  const { login, loginMode } = settings;
+  const nodeOf = (one: SlurmSettings['login'][number], username?: string): LoginNode => {
+    const fill = (text: string) => (username === undefined ? text : text.replaceAll('{username}', username));
+    const { port = sshPort, hostKey } = one;
+    const host = fill(one.host);
+    const address = one.local ? 'local' : `${host}:${port}`;
+    const name = username === undefined ? one.name : `${one.name}-${username}`;
+    return { name, address, host, port, hostKey, ...(username === undefined ? {} : { username }) };
+  };
+  if (loginMode !== 'PerUser') return login.map((one) => nodeOf(one));
+  return usernames.flatMap((username) => login.map((one) => nodeOf(one, username)));
+}
+
+/** Every host, the controller first. `nodes` are the names of the Slurm nodes as far as they are known. */
+export function hostsOf(
+  settings: SlurmSettings,
+  { nodes, usernames }: { nodes: readonly string[]; usernames: readonly string[] },
+): Host[] {
+  const found = new Map<string, Host & { roles: Set<Role>; nodes: string[] }>();
+  const add = (one: SlurmHost, role: Role, node?: string) => {
+    const host = (one.host ?? '').replaceAll('{name}', node ?? '');
+    const { port = sshPort, hostKey } = one;
+    const address = one.local ? 'local' : `${host}:${port}`;
+    const reach = one.local ? {} : { reach: { host, port, hostKey } };
+    const known = found.get(address) ?? { address, ...reach, roles: new Set<Role>(), nodes: [] };
+    known.roles.add(role);
+    if (known.reach) known.reach.hostKey ??= hostKey;
+    if (node !== undefined) known.nodes.push(node);
+    found.set(address, known);
+  };
+  const { controller, accounting = controller, compute } = settings;
+  add(controller, 'controller');
+  add(accounting, 'accounting');
+  for (const { address, host, port, hostKey } of loginNodesOf(settings, usernames)) {
+    add({ host, port, hostKey, local: address === 'local' }, 'login');
+  }
+  if (compute) for (const node of nodes) add(compute, 'compute', node);
+  return [...found.values()];
+}

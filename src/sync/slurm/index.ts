@@ -1,0 +1,61 @@
+/**
+ * The Slurm driver: a site's own cluster, managed over SSH (or on this machine) with nothing installed there. Each host gets
+ * its whole part as one idempotent script and answers with what is in force, so that an observation or a change is one round
+ * trip a host. A host itself records what the driver put there; nothing that matters is only in memory here.
+ *
+ *   observe: all hosts, side by side → report.ts
+ *   apply:   all hosts, side by side (accounts, scripts, associations) → controller (configuration on trial)
+ *            → other hosts' configuration → login, controller, accounting restart → compute nodes, one at a time: the first
+ *            that is worse than before takes the configuration back
+ *
+ * Hosts are independent: what one that hangs has not done in time goes on by itself, the others go on without it, and the report
+ * names it (`waiting`) until it has the list.
+ */
+import type { SlurmDriver } from '../driver.ts';
+import { applyManifest } from './apply.ts';
+import { SlurmCluster, type SlurmOptions } from './cluster.ts';
+import { cleanLeftHosts, releaseHost, releaseLeftHosts } from './left-hosts.ts';
+import { Observer } from './observe.ts';
+import { Progress } from './progress.ts';
+
+export { openHostRecord } from './host-record.ts';
+
+export interface RealSlurmDriver extends SlurmDriver {
+  /** How many scripts were run, which is the number of round trips. */
+  readonly roundTrips: number;
+}
+
+/** Changes that come together are applied together: a restart costs everyone their session. */
+const gatherMs = { restart: 2_000, live: 200 };
+
+export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
+  const cluster = new SlurmCluster(options);
+  const progress = new Progress(options.name, options.log);
+  const observer = new Observer(cluster, progress);
+  return {
+    followsSettings: false,
+    gatherMs: gatherMs[options.settings.rollout ?? 'restart'],
+    get roundTrips() {
+      return cluster.roundTrips;
+    },
+    observe: (signal) => observer.report(signal),
+    apply: (manifest, signal, superseded) =>
+      progress.during(async () => {
+        await applyManifest(cluster, progress, manifest, { signal, superseded });
+        await cleanLeftHosts(cluster, signal, superseded);
+      }),
+    async release(signal) {
+      await observer.observeHosts(signal);
+      const [controller, ...others] = cluster.hosts();
+      // The scripts are removed last, after Slurm's configuration names none of them any more.
+      const left = controller ? await releaseHost(cluster, controller, signal) : [];
+      if (left.length === 0) {
+        const messages = await Promise.all(others.map((host) => releaseHost(cluster, host, signal)));
+        left.push(...messages.flat());
+      }
+      left.push(...(await releaseLeftHosts(cluster, signal)));
+      if (left.length > 0) throw new Error(left.slice(0, 5).join('; '));
+    },
+    close: () => cluster.close(),
+  };
+}

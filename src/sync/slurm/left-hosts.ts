@@ -1,0 +1,121 @@
+/** Hosts that are not in use any more and may still have something of ours: cleaned when they answer, or reported. */
+import { patienceMs, type SlurmCluster } from './cluster.ts';
+import { configurationRows, stepRows } from './desired.ts';
+import type { Facts } from './facts.ts';
+import type { LeftHost } from './host-record.ts';
+import type { Host } from './hosts.ts';
+import type { Row } from './script.ts';
+import { HostError } from './shell.ts';
+
+/** So many are tried at a time: they may never answer again. */
+export const maxLeftHostsAtOnce = 8;
+
+export interface LeftFindings {
+  /** What a person must know of them. */
+  left: string[];
+  /** There is one among them that can be cleaned. */
+  isCleaningDue: boolean;
+  /** All that do not answer, for the log. */
+  unreachable: string[];
+}
+
+export function findLeftHosts(cluster: SlurmCluster): LeftFindings {
+  const all = cluster.leftHosts().map((host) => ({ host, result: cluster.results.get(host.address) }));
+  const unreachable = all.flatMap(({ host, result }) =>
+    result instanceof HostError ? [{ host, message: leftMessage(host, result.message) }] : [],
+  );
+  const problems = all.flatMap(({ host }) =>
+    (cluster.problems.get(host.address) ?? []).map(({ message }) => leftMessage(host, message)),
+  );
+  const needed = unreachable.filter(({ host }) => !hasPassed(cluster, host));
+  return {
+    left: [...needed.map(({ message }) => message), ...problems],
+    isCleaningDue: all.some(
+      ({ host, result }) =>
+        result && !(result instanceof HostError) && fateOf(cluster, host, result) !== 'wait',
+    ),
+    unreachable: unreachable.map(({ message }) => message),
+  };
+}
+
+/** Cleans hosts that are not in use any more, as far as they answer. */
+export async function cleanLeftHosts(
+  cluster: SlurmCluster,
+  signal: AbortSignal,
+  superseded?: AbortSignal,
+): Promise<void> {
+  const answering = cluster
+    .leftHosts()
+    .filter(({ address }) => !(cluster.results.get(address) instanceof HostError));
+  const clean = (host: LeftHost) => cleanHost(cluster, host, signal);
+  await cluster.onEach(answering.slice(0, maxLeftHostsAtOnce), clean, { superseded, ms: patienceMs.apply });
+}
+
+async function cleanHost(cluster: SlurmCluster, host: LeftHost, signal: AbortSignal): Promise<void> {
+  const { name, log } = cluster.options;
+  const facts = await cluster.run(host, 'observe', [], signal);
+  if (facts instanceof HostError) return;
+  const fate = fateOf(cluster, host, facts);
+  if (fate === 'forget') cluster.record.remove(host.address);
+  if (fate !== 'clean') return;
+  // A host that shares its files with hosts in use must not be cleaned.
+  const inUse = cluster.hosts().flatMap((one) => cluster.factsOf(one) ?? []);
+  const isShared = inUse.some(({ inode }) => inode === facts.inode);
+  const left = await releaseHost(cluster, host, signal, isShared ? [['keep', 'configuration']] : []);
+  if (left.length === 0) log.info('slurm.cleaned', { cluster: name, host: host.address });
+}
+
+/** Returns messages about what is left that must go. */
+export async function releaseLeftHosts(cluster: SlurmCluster, signal: AbortSignal): Promise<string[]> {
+  const left: string[] = [];
+  for (const host of cluster.leftHosts()) {
+    const messages = await releaseHost(cluster, host, signal);
+    if (messages.length > 0 && !hasPassed(cluster, host)) left.push(leftMessage(host, messages.join('; ')));
+  }
+  return left;
+}
+
+/**
+ * What may be done with a left host by what it and the hosts in use report: forget it (nothing of ours is there, or it is
+ * one of them under another name), clean it, or wait, because one of them that does not answer might be it.
+ */
+function fateOf(cluster: SlurmCluster, left: LeftHost, facts: Facts): 'forget' | 'clean' | 'wait' {
+  const { token, logins } = facts;
+  const present = cluster.hosts();
+  if (token !== undefined && present.some((host) => cluster.factsOf(host)?.token === token)) return 'forget';
+  const mightBeIt = ({ roles, nodes }: Host) =>
+    roles.has('login') || roles.has('controller') || nodes.some((node) => left.nodes.includes(node));
+  if (present.some((host) => !cluster.factsOf(host) && mightBeIt(host))) return 'wait';
+  if (token === undefined) return logins.length === 0 ? 'forget' : 'wait';
+  return 'clean';
+}
+
+/** Whether it went because its Slurm node or its person did; then it may well not exist any more. */
+function hasPassed(cluster: SlurmCluster, { nodes, username }: LeftHost): boolean {
+  if (username !== undefined) return !cluster.usernames.includes(username);
+  return nodes.length > 0 && nodes.every((node) => !cluster.nodes.includes(node));
+}
+
+function leftMessage({ address }: Host, reason: string): string {
+  return `${address} is not a host of this cluster any more and still has accounts of ours: ${reason}`;
+}
+
+/** Returns messages about what is left there; none where nothing is. */
+export async function releaseHost(
+  cluster: SlurmCluster,
+  host: Host,
+  signal: AbortSignal,
+  extra: readonly Row[] = [],
+): Promise<string[]> {
+  const rows: Row[] = [
+    ['version', 0, 0, 0],
+    ['configuration', 'apply'],
+    ...configurationRows(cluster.settings, {}),
+    ...stepRows(cluster.settings, ['reload']),
+    ...extra,
+  ];
+  const result = await cluster.run(host, 'release', rows, signal);
+  if (result instanceof HostError) return [result.message];
+  if (result.problems.length === 0) cluster.record.remove(host.address);
+  return result.problems.map(({ message }) => `${host.address}: ${message}`);
+}

@@ -1,0 +1,101 @@
+/** Observes the hosts of a cluster, controller first, and puts together its report. */
+import type { SlurmReport } from '../../domain/access/manifest.ts';
+import { readBanner } from '../../lib/ssh-banner.ts';
+import { patienceMs, type SlurmCluster } from './cluster.ts';
+import { type Host, sshPort } from './hosts.ts';
+import { findLeftHosts, maxLeftHostsAtOnce } from './left-hosts.ts';
+import type { Progress } from './progress.ts';
+import { reportOf } from './report.ts';
+import { HostError } from './shell.ts';
+
+const bannerMs = 3_000;
+
+type StateEvent = 'slurm.fault' | 'slurm.drifted' | 'slurm.left' | 'slurm.noticed';
+
+export class Observer {
+  readonly #cluster: SlurmCluster;
+  readonly #progress: Progress;
+  #rounds = 0;
+  #wereUp: ReadonlySet<string> = new Set();
+  /** By name: how many times in a row the sshd of a login node on this machine did not answer. */
+  readonly #silent = new Map<string, number>();
+  readonly #logged = new Map<StateEvent, string>();
+
+  constructor(cluster: SlurmCluster, progress: Progress) {
+    this.#cluster = cluster;
+    this.#progress = progress;
+  }
+
+  /** Asks every host, and some of those that are not in use any more, in rotation. None waits for one that hangs. */
+  async observeHosts(signal: AbortSignal): Promise<void> {
+    const cluster = this.#cluster;
+    const observe = (host: Host) => cluster.run(host, 'observe', [], signal);
+    const [controller] = cluster.hosts();
+    // It says which compute nodes there are.
+    if (controller && !cluster.controllerFacts) await observe(controller);
+    const left = cluster.leftHosts();
+    this.#rounds += 1;
+    const first = left.length === 0 ? 0 : (this.#rounds * maxLeftHostsAtOnce) % left.length;
+    const some = [...left.slice(first), ...left.slice(0, first)].slice(0, maxLeftHostsAtOnce);
+    const hosts = cluster.hosts();
+    await Promise.all([
+      this.#askLocalSshd(),
+      cluster.onEach([...hosts, ...some], observe, { ms: patienceMs.observe }),
+    ]);
+    const asked = new Set(hosts.map(({ address }) => address));
+    const fresh = cluster.hosts().filter(({ address }) => !asked.has(address));
+    await cluster.onEach(fresh, observe, { ms: patienceMs.observe });
+    cluster.keepOnly(new Set([...cluster.hosts(), ...left].map(({ address }) => address)));
+  }
+
+  /** What is run on this machine goes by no sshd, which people log in by all the same. */
+  async #askLocalSshd(): Promise<void> {
+    const { settings } = this.#cluster;
+    const local = settings.loginMode === 'PerUser' ? [] : settings.login.filter((one) => one.local);
+    for (const { name, host, port = sshPort } of local) {
+      const answer = await readBanner(host, port, bannerMs);
+      const isSsh = 'banner' in answer && answer.banner.startsWith('SSH-');
+      this.#silent.set(name, isSsh ? 0 : (this.#silent.get(name) ?? 0) + 1);
+    }
+  }
+
+  /** Throws while the controller has never answered. */
+  async report(signal: AbortSignal): Promise<SlurmReport> {
+    await this.observeHosts(signal);
+    const cluster = this.#cluster;
+    const { settings, results, problems, controllerFacts, confirmed, wantedGeneration } = cluster;
+    const hosts = cluster.hosts();
+    const result = hosts[0] && results.get(hosts[0].address);
+    if (!controllerFacts) throw result instanceof Error ? result : new Error('the controller said nothing');
+    const { unreachable, ...left } = findLeftHosts(cluster);
+    const report = reportOf({
+      ...{ settings, hosts, results, problems, controllerFacts, confirmed, wantedGeneration, ...left },
+      managed: new Set(cluster.record.left([]).map(({ address }) => address)),
+      loginNodes: cluster.loginNodes(),
+      wereUp: this.#wereUp,
+      silent: this.#silent,
+      isApplying: this.#progress.isApplying,
+      progress: this.#progress.message,
+    });
+    this.#wereUp = new Set(report.loginNodes.filter(({ up }) => up).map(({ name }) => name));
+    const ready = report.scheduler?.ready;
+    this.#logOnce('slurm.left', unreachable.join('; '));
+    this.#logOnce('slurm.fault', ready?.status === 'True' ? '' : ready?.message);
+    this.#logOnce('slurm.drifted', this.#onHosts('drift').join('; '));
+    this.#logOnce('slurm.noticed', this.#onHosts('notices').join('; '));
+    return report;
+  }
+
+  #onHosts(kind: 'drift' | 'notices'): string[] {
+    return [...this.#cluster.results].flatMap(([address, result]) =>
+      result instanceof HostError ? [] : result[kind].map((one) => `${address}: ${one}`),
+    );
+  }
+
+  /** Logs a state when it changes, and not at every observation. */
+  #logOnce(event: StateEvent, message = ''): void {
+    const { name: cluster, log } = this.#cluster.options;
+    if (this.#logged.get(event) !== message && message !== '') log.warn(event, { cluster, words: message });
+    this.#logged.set(event, message);
+  }
+}

@@ -1,0 +1,263 @@
+/** The report of a Slurm cluster, put together from what its hosts reported. */
+import type {
+  AccountReport,
+  ConditionReport,
+  LoginNodeReport,
+  MachineReport,
+  SlurmReport,
+  StorageReport,
+  WaitingHost,
+} from '../../domain/access/manifest.ts';
+import type { SlurmSettings } from '../../domain/slurm/settings.ts';
+import type { Facts, Version } from './facts.ts';
+import { type Host, type LoginNode, nameOf } from './hosts.ts';
+import { HostError } from './shell.ts';
+
+export interface Findings {
+  settings: SlurmSettings;
+  hosts: readonly Host[];
+  loginNodes: readonly LoginNode[];
+  /** By address: what each host reported last, or why it did not. */
+  results: ReadonlyMap<string, Facts | HostError>;
+  /** By address: what went wrong there when something was last applied. */
+  problems: ReadonlyMap<string, Facts['problems']>;
+  /** By address: what each host had when it last answered. */
+  confirmed: ReadonlyMap<string, Version>;
+  /** The addresses of hosts that have something of ours, as recorded. */
+  managed: ReadonlySet<string>;
+  /** The list that was last applied; 0 before the first. */
+  wantedGeneration: number;
+  /** What the controller reported when it last answered. */
+  controllerFacts: Facts;
+  /** Something is being applied: hosts are one step apart. */
+  isApplying: boolean;
+  /** How far that has come, as a person is shown it. */
+  progress: string | undefined;
+  /** Messages about hosts that were left behind. */
+  left: readonly string[];
+  /** There is one among them that can be cleaned. */
+  isCleaningDue: boolean;
+  /** By name: the login nodes that were up in the last report. */
+  wereUp: ReadonlySet<string>;
+  /** By name: how many times in a row the sshd of a login node on this machine did not answer. */
+  silent: ReadonlyMap<string, number>;
+}
+
+function factsAt({ results }: Findings, address: string): Facts | undefined {
+  const result = results.get(address);
+  return result instanceof HostError ? undefined : result;
+}
+
+const none: Version = { generation: 0, listVersion: 0, desiredGeneration: 0 };
+
+export function reportOf(findings: Findings): SlurmReport {
+  const { settings, loginNodes, results, controllerFacts, hosts } = findings;
+  const { controller, settled } = controllerFacts;
+  const version = versionInForce(findings);
+  const failure = faults(findings);
+  const storage = storageOf(findings);
+  const isAway = results.get(hosts[0]?.address ?? '') instanceof HostError;
+  const isSilent = hosts.every(({ address }) => results.get(address) instanceof HostError);
+  const waiting = waitingHosts(findings);
+  return {
+    manifestGeneration: version.generation,
+    desiredGeneration: settled?.desiredGeneration ?? 0,
+    listVersion: version.listVersion,
+    controlPlaneReady: !isAway && (controller?.up ?? false),
+    scheduler: { configured: 'sunk', ready: condition(findings, failure) },
+    ...(storage ? { storage } : {}),
+    // What is said of them while the controller is away is old.
+    machines: isAway ? undefined : machines(findings),
+    runningJobs: controller?.jobs ?? [],
+    loginMode: settings.loginMode ?? 'Shared',
+    loginNodes: loginNodes.map((node) => loginNode(node, findings, version)),
+    accounts: blockedAccounts(findings),
+    failure,
+    ...(isAway && { silent: isSilent ? ('all' as const) : ('controller' as const) }),
+    waiting,
+    ...(hasDrifted(findings, version) ? { drifted: true as const } : {}),
+  };
+}
+
+/**
+ * What people can rely on: the newest that both the controller and a login node have; while something is being applied,
+ * what all login nodes that were up have.
+ */
+function versionInForce(findings: Findings): Version {
+  const { loginNodes, controllerFacts, isApplying, wereUp } = findings;
+  const versions = loginNodes
+    .filter(({ name }) => !isApplying || wereUp.has(name))
+    .flatMap(({ address }) => factsAt(findings, address) ?? [])
+    .map(({ settled = none }) => settled)
+    .sort((a, b) => a.generation - b.generation);
+  const controller = controllerFacts.settled ?? none;
+  const login = isApplying ? versions[0] : versions.at(-1);
+  return login === undefined || controller.generation <= login.generation ? controller : login;
+}
+
+/**
+ * A login node that comes back with an old version counts as down until it has the new one. One that was up counts as down after
+ * two failed connections in a row, not one: an sshd refuses connections when many come at once.
+ */
+function loginNode(node: LoginNode, findings: Findings, version: Version): LoginNodeReport {
+  const { name, address, host, port, hostKey, username } = node;
+  const result = findings.results.get(address);
+  const wasUp = findings.wereUp.has(name);
+  const silent = findings.silent.get(name) ?? 0;
+  const failed = result instanceof HostError && result.isUnreachable ? result.inARow : silent;
+  const missed = failed === 1 && wasUp;
+  const facts = silent > 0 ? undefined : factsAt(findings, address);
+  const isCurrent = (facts?.settled?.generation ?? 0) >= version.generation;
+  const up = missed || (facts !== undefined && (wasUp || isCurrent));
+  return {
+    ...{ name, host, port, hostKey, up },
+    ...(missed && { missed }),
+    ...(username === undefined ? {} : { username }),
+  };
+}
+
+function machines(findings: Findings): MachineReport[] {
+  const speeds = new Map<string, string>();
+  for (const { address, nodes } of findings.hosts) {
+    const ibSpeed = factsAt(findings, address)?.ibSpeed;
+    if (ibSpeed !== undefined) for (const node of nodes) speeds.set(node, ibSpeed);
+  }
+  return (findings.controllerFacts.controller?.machines ?? []).map((machine) => {
+    const ibSpeed = speeds.get(machine.name);
+    return ibSpeed === undefined ? machine : { ...machine, ibSpeed };
+  });
+}
+
+function condition(
+  { hosts, results, controllerFacts, progress }: Findings,
+  failure: string | null,
+): ConditionReport {
+  const { controller, refused, settled } = controllerFacts;
+  const away = results.get(hosts[0]?.address ?? '');
+  if (away instanceof HostError) {
+    return {
+      status: 'Unknown',
+      reason: away.isUnreachable ? 'ControllerUnreachable' : 'ControllerRefuses',
+      message: away.message,
+    };
+  }
+  if (refused) {
+    const { desiredGeneration: observedGeneration, message } = refused;
+    return { status: 'False', observedGeneration, reason: 'ConfigurationRejected', message };
+  }
+  if (!controller?.up) {
+    return {
+      status: 'False',
+      reason: 'ControllerDown',
+      message: `slurmctld does not answer. ${controller?.message ?? ''}`.trim(),
+    };
+  }
+  if (controller.accounting?.up === false) {
+    return {
+      status: 'False',
+      reason: 'AccountingDown',
+      message: `slurmdbd does not answer. ${controller.accounting.message}`.trim(),
+    };
+  }
+  if (!settled) return { status: 'False', reason: 'Provisioning', message: 'Nothing has been applied yet.' };
+  // The scheduler works; the fault may concern some people or hosts only.
+  const message = [progress, failure].filter((part) => part != null).join(' ');
+  return { status: 'True', reason: 'Ready', ...(message === '' ? {} : { message }) };
+}
+
+const maxMessages = 8;
+
+/** What a person must mend. A host that is away, or a slurmdbd that is down, comes back by itself. */
+function faults({ hosts, results, problems, controllerFacts, left }: Findings): string | null {
+  const found: string[] = [...left];
+  for (const { address } of hosts) {
+    const result = results.get(address);
+    if (result instanceof HostError) {
+      if (!result.isUnreachable) found.push(result.message);
+      continue;
+    }
+    const { conflicts = [], refused } = result ?? {};
+    found.push(...conflicts.map(({ message }) => `${address}: ${message}`));
+    if (refused) found.push(`The Slurm configuration was not taken: ${refused.message}`);
+    const isDown = controllerFacts.controller?.accounting?.up === false;
+    for (const { kind, message } of problems.get(address) ?? []) {
+      if (kind !== 'unanswered' && (kind !== 'accounting' || !isDown)) found.push(`${address}: ${message}`);
+    }
+  }
+  if (found.length === 0) return null;
+  const more = found.length > maxMessages ? `; and ${found.length - maxMessages} more` : '';
+  return found.slice(0, maxMessages).join('; ') + more;
+}
+
+/** Someone whose account the controller or a login node cannot make, or does not have at this moment, cannot log in. */
+function blockedAccounts(findings: Findings): AccountReport[] {
+  const blocked = new Set<string>();
+  for (const { address, roles } of findings.hosts) {
+    if (!roles.has('login') && !roles.has('controller')) continue;
+    const { conflicts = [], absent = [] } = factsAt(findings, address) ?? {};
+    for (const { userId } of conflicts) blocked.add(userId);
+    for (const userId of absent) blocked.add(userId);
+  }
+  return [...blocked].sort().map((userId) => ({
+    userId,
+    shell: '',
+    loginState: 'waiting_for_key',
+    keySetGeneration: 0,
+    keyFingerprints: [],
+  }));
+}
+
+/** More are not named. */
+export const mostWaiting = 50;
+
+/**
+ * Hosts without the list that was last applied, or that any of them has; those that are furthest behind first. A person's own
+ * login node that is away and was never changed is not one: it has no account, and may not be made yet.
+ */
+function waitingHosts(findings: Findings): WaitingHost[] {
+  const { hosts, loginNodes, results, confirmed, managed, wantedGeneration } = findings;
+  const isUnmade = (address: string) =>
+    !managed.has(address) &&
+    results.get(address) instanceof HostError &&
+    loginNodes.some((node) => node.address === address && node.username !== undefined);
+  const newest =
+    wantedGeneration || Math.max(0, ...[...confirmed.values()].map(({ generation }) => generation));
+  return hosts
+    .filter(({ address }) => !isUnmade(address))
+    .map((host) => ({ host, has: confirmed.get(host.address) ?? none }))
+    .filter(({ has }) => has.generation !== newest)
+    .sort((a, b) => a.has.generation - b.has.generation)
+    .slice(0, mostWaiting)
+    .map(({ host, has: { generation, listVersion } }) => ({
+      host: nameOf(host),
+      ...(generation > 0 && { generation, listVersion }),
+      message: whyWaiting(host, findings),
+    }));
+}
+
+function whyWaiting({ address }: Host, { results, problems }: Findings): string {
+  const result = results.get(address);
+  if (!result) return `${address} has not answered yet.`;
+  if (result instanceof HostError) return result.message;
+  const [problem] = problems.get(address) ?? [];
+  if (problem) return `${address}: ${problem.message}`;
+  if (result.owed.length > 0) return `${address} has restarts before it: ${result.owed.join(', ')}.`;
+  return `${address} answers, and has not taken it yet.`;
+}
+
+/** Whether a host that answers is not as it should be: applying again mends it. */
+function hasDrifted(findings: Findings, version: Version): boolean {
+  const isBehind = ({ drift, owed, settled = none }: Facts) =>
+    drift.length > 0 || owed.length > 0 || settled.generation !== version.generation;
+  const answering = findings.hosts.flatMap(({ address }) => factsAt(findings, address) ?? []);
+  return findings.isCleaningDue || answering.some(isBehind);
+}
+
+/** From the file system of `/home` on the login nodes. */
+function storageOf(findings: Findings): StorageReport | undefined {
+  const homes = findings.loginNodes.map(({ address }) => factsAt(findings, address)?.home);
+  const home = homes.find((one) => one);
+  if (!home) return undefined;
+  const types = { ceph: home === 'ceph', weka: /weka/.test(home), nfs: /^nfs/.test(home) };
+  return types.ceph || types.nfs ? { ...types, ready: { status: 'True', reason: 'Mounted' } } : types;
+}

@@ -1,0 +1,42 @@
+/** A script for a host, with its data behind it; and the report that it writes. */
+import { accounting } from './script/accounting.ts';
+import { accounts } from './script/accounts.ts';
+import { configuration } from './script/configuration.ts';
+import { main } from './script/main.ts';
+import { prelude } from './script/prelude.ts';
+import { restart } from './script/restart.ts';
+
+/** Its kind, and fields without tabs or line ends; free text goes as base64. */
+export type Row = readonly [kind: string, ...fields: (string | number)[]];
+
+const program = [prelude, accounts, accounting, configuration, restart, main].join('');
+
+/** The end of the data; no line of data can be it, for each begins with its kind and a tab. */
+const endOfData = 'ANDROMEDA_DATA_ENDS';
+
+export function scriptOf(rows: readonly Row[]): string {
+  const lines = rows.map((row) => {
+    const line = row.join('\t');
+    if (/[\n\r\0]/.test(line) || row.some((field) => String(field).includes('\t'))) {
+      throw new Error(`a field of ${row[0]} has a tab or a line end in it`);
+    }
+    return line;
+  });
+  return `${program}\nmain << '${endOfData}'\n${lines.join('\n')}\nend\n${endOfData}\n`;
+}
+
+export const base64 = (text: string) => Buffer.from(text).toString('base64');
+
+/** Fields of each line of a report by its kind. Throws where its end is missing. */
+export function readReport(text: string): Map<string, string[][]> {
+  const lines = text.split('\n').filter((line) => line !== '');
+  if (lines.at(-1) !== 'end') throw new Error('the report ends too early');
+  const found = new Map<string, string[][]>();
+  for (const line of lines.slice(0, -1)) {
+    const [kind = '', ...fields] = line.split('\t');
+    const rows = found.get(kind) ?? [];
+    rows.push(fields);
+    found.set(kind, rows);
+  }
+  return found;
+}

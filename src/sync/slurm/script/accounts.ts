@@ -1,0 +1,275 @@
+/** Unix accounts on a host: made, changed, locked; and what is there already and is not ours. */
+export const accounts = String.raw`
+# The account files of a host (passwd, group, shadow, gshadow, subuid, subgid), edited for any number of people in one go.
+# useradd and usermod flush the disk about twenty times for one person, so that two hundred people took minutes.
+# The comment names the cluster, in the field that only root can change: by it a host that lost its notes knows its own.
+comment() { printf 'Andromeda,,,,%s' "$(rows id)"; }
+today() { echo $(($(date +%s) / 86400)); }
+
+# The locks of useradd and passwd: a file with our number in it. One whose holder is dead counts for nothing.
+lock_account_files() {
+  local file tries=0 holder
+  for file in passwd group gshadow subuid subgid shadow; do
+    [ -e "/etc/$file" ] || continue
+    printf '%s' $$ > "/etc/$file.$$" || return 1
+    until ln "/etc/$file.$$" "/etc/$file.lock" 2> /dev/null; do
+      holder=$(tr -d '\0' < "/etc/$file.lock" 2> /dev/null)
+      tries=$((tries + 1))
+      if [ $tries -gt 60 ]; then
+        rm -f "/etc/$file.$$"
+        echo "/etc/$file is locked by the process $holder" >&2
+        return 1
+      fi
+      if [ -n "$holder" ] && ! kill -0 "$holder" 2> /dev/null; then rm -f "/etc/$file.lock"; else sleep 0.5; fi
+    done
+    rm -f "/etc/$file.$$"
+  done
+}
+unlock_account_files() {
+  local file
+  for file in passwd group gshadow subuid subgid shadow; do
+    [ "$(tr -d '\0' 2> /dev/null < "/etc/$file.lock")" != $$ ] || rm -f "/etc/$file.lock"
+  done 2> /dev/null
+}
+
+# Makes the files by $T/edits: lines of new|mend|open|lock|drop, name, uid, shell. passwd is last: who is there is whole.
+edit_account_files() {
+  local file status=0
+  [ -s "$T/edits" ] || return 0
+  lock_account_files || { unlock_account_files; return 1; }
+  for file in group gshadow subuid subgid shadow passwd; do
+    [ ! -e "/etc/$file" ] || { edited "$file" > "$T/$file" && put_account_file "$file"; } || { status=1; break; }
+  done
+  unlock_account_files
+  flush_lookups
+  return $status
+}
+put_account_file() {
+  local old=/etc/$1
+  ! cmp -s "$T/$1" "$old" || return 0
+  case $1 in passwd | shadow | group) grep -q '^root:' "$T/$1" || { echo "the new $old is not whole" >&2; return 1; } ;; esac
+  cp --preserve=all "$old" "$old-" && cp --preserve=all "$old" "$old+" && cat "$T/$1" > "$old+" && sync "$old+" && mv -f "$old+" "$old" ||
+    { rm -f "$old+"; return 1; }
+}
+flush_lookups() {
+  nscd -i passwd; nscd -i group; sss_cache -UG
+} > /dev/null 2>&1 9>&-
+
+# A file of /etc with the edits in it. Lines of NIS (+, -) stay the last ones.
+edited() { # passwd|group|shadow|gshadow|subuid|subgid
+  local defs=/etc/login.defs
+  [ -f $defs ] || defs=/dev/null
+  awk -v file="$1" -v comment="$(comment)" -v today="$(today)" '
+    function fresh(name) {
+      if (file == "passwd") return name ":x:" uid[name] ":" uid[name] ":" comment ":/home/" name ":" shell[name]
+      if (file == "shadow") return name ":*:" today ":::::" (what[name] == "lock" ? 1 : "") ":"
+      if (file == "group") return name ":x:" uid[name] ":"
+      if (file == "gshadow") return name ":!::"
+      return fresh_range(name)
+    }
+    # Subordinate numbers that nobody had, as useradd gives them; none where there are none left.
+    function fresh_range(name,  kind, from, count) {
+      kind = file == "subuid" ? "SUB_UID_" : "SUB_GID_"
+      count = (kind "COUNT") in defs ? defs[kind "COUNT"] : 65536
+      from = (kind "MIN") in defs ? defs[kind "MIN"] : 100000
+      if (from < range) from = range
+      range = from + count
+      return count > 0 && range - 1 <= ((kind "MAX") in defs ? defs[kind "MAX"] : 600100000) ? name ":" from ":" count : ""
+    }
+    function is_missing(name) {
+      return !(name in seen) && (what[name] ~ /^(new|mend)$/ || (file == "shadow" && what[name] ~ /^(open|lock)$/))
+    }
+    function add_missing(  i, line) {
+      for (i = 1; i <= size; i++) if (is_missing(order[i])) { line = fresh(order[i]); if (line != "") print line }
+      size = 0
+    }
+    # Whom we make, or remove, is in no group that somebody put another of that name into.
+    function without(list,  names, i, kept) {
+      split(list, names, ","); kept = ""
+      for (i = 1; i in names; i++)
+        if (!(names[i] in what) || what[names[i]] !~ /^(new|drop)$/) kept = kept (kept == "" ? "" : ",") names[i]
+      return kept
+    }
+    s == "defs" { defs[$1] = $2; next }
+    s == "edits" { what[$2] = $1; uid[$2] = $3; shell[$2] = $4; order[++size] = $2; next }
+    s == "passwd" { person[$1] = $3; next }
+    s == "group" { group[$1] = $3; next }
+    s == "ranges" { if (file ~ /^sub/ && $2 + $3 > range) range = $2 + $3; next }
+    # Lines of NIS stay the last ones.
+    /^[+-]/ { add_missing(); print; next }
+    file == "group" && NF >= 4 { $4 = without($4) }
+    file == "gshadow" && NF >= 4 { $3 = without($3); $4 = without($4) }
+    !($1 in what) { print; next }
+    what[$1] == "drop" {
+      # What is of another with that name stays.
+      if (file ~ /^g/ ? $1 in group && group[$1] != uid[$1] : $1 in person && person[$1] != uid[$1]) print
+      next
+    }
+    # What is left of another who had the name is not taken over.
+    (what[$1] == "new" && file ~ /^sub/) || (what[$1] ~ /^(new|mend)$/ && file ~ /shadow/) { next }
+    { seen[$1] = 1 }
+    file == "passwd" && what[$1] ~ /^(open|mend)$/ { $5 = comment; $6 = "/home/" $1; $7 = shell[$1] }
+    file == "shadow" && what[$1] == "lock" { $8 = 1 }
+    file == "shadow" && what[$1] == "open" {
+      if ($2 !~ /^\*/) $2 = "*"
+      if ($3 == "0" || ($5 != "" && $3 + $5 < today)) { $3 = today; $5 = ""; $7 = "" }
+      $8 = ""
+    }
+    { print }
+    END { add_missing() }' FS='[ \t]+' s=defs $defs FS='\t' s=edits "$T/edits" FS=: OFS=: s=passwd /etc/passwd s=group /etc/group \
+    s=ranges "/etc/$1" s= "/etc/$1"
+}
+
+# Those that are ours, in $T/ours: by our notes, and where those are lost, by the accounts' comment fields.
+recall_accounts() {
+  cat "$S/accounts" > "$T/ours" 2> /dev/null
+  cat /dev/null /var/lib/andromeda-slurm/*/accounts > "$T/noted" 2> /dev/null
+  # Accounts of earlier versions do not name their cluster: they are ours where no other was ever here.
+  only=$(ls -A /var/lib/andromeda-slurm 2> /dev/null | grep -vxc -e lock -e "$(rows id)")
+  awk -v id="$(rows id)" -v others="$only" '
+    s == "noted" { noted[$1] = 1; next }
+    s == "shadow" { expires[$1] = $8; next }
+    $1 in noted || $3 < 20000 || $4 != $3 || $6 != "/home/" $1 { next }
+    { split($5, comment, ",") }
+    comment[1] == "Andromeda" && (comment[5] == id || (comment[5] == "" && others == 0)) {
+      print $1, $3, expires[$1] == "1" ? "locked" : "ready", "-", $7
+    }' OFS='\t' FS='\t' s=noted "$T/noted" FS=: s=shadow /etc/shadow s=passwd /etc/passwd >> "$T/ours"
+}
+
+# What is to be done, in $T/todo, from what is ours ($T/ours), what is there, and what is wanted ($T/wanted).
+#   new, mend    is not there          change  can log in, but is not as it should be
+#   alter        cannot log in         same    is as it should be
+#   conflict     another is in the way barred  is there, but another is in the way
+plan_accounts() {
+  { cut -f 4 "$T/wanted"; cut -d : -f 7 /etc/passwd; } | sort -u | while read -r shell; do
+    use=$shell
+    [ -f "$use" ] && [ -x "$use" ] || use=/bin/bash
+    [ -x "$use" ] || use=/bin/sh
+    emit "$shell" "$use"
+  done > "$T/shells"
+  awk -v comment="$(comment)" -v today="$(today)" '
+    function conflict(message) { print "conflict", $1, $2, $3, message }
+    s == "ours" { uid[$1] = $2; who[$1] = $4; shell[$1] = $5; next }
+    s == "passwd" { there[$1] = $3; group[$1] = $4; gecos[$1] = $5; home[$1] = $6; login_shell[$1] = $7; owner[$3] = $1; next }
+    s == "shadow" {
+      expires[$1] = $8
+      secret[$1] = $2 !~ /^[*!]/
+      open[$1] = $8 == "" && $2 !~ /^!/ && $3 != "0" && ($5 == "" || $3 + $5 >= today)
+      next
+    }
+    s == "shells" { use[$1] = $2; next }
+    { wanted[$1] = 1 }
+    $1 in uid && uid[$1] != $2 { conflict("the account " $1 " was made here with the uid " uid[$1] " before"); next }
+    $1 in there && (!($1 in uid) || there[$1] != $2 || group[$1] != $2) {
+      conflict("the account " $1 " (uid " there[$1] ") is there already and is not ours"); next
+    }
+    !($1 in there) && $2 in owner { conflict("the uid " $2 " of " $1 " belongs to the account " owner[$2] ", which is not ours"); next }
+    !($1 in there) { what = $1 in uid ? "mend" : "new" }
+    {
+      why = !($1 in there) ? "" : secret[$1] ? "has a password" : home[$1] != "/home/" $1 ? "has another home" : login_shell[$1] != use[$4] ? "has another shell" : ""
+    }
+    $1 in there { what = !open[$1] || use[login_shell[$1]] != login_shell[$1] ? "alter" : why != "" ? "change" : "same" }
+    { print what, $1, $2, $3, $4, use[$4], $1 in there && gecos[$1] != comment ? "unmarked" : "", why }
+    END {
+      for (name in uid) if (!(name in wanted)) {
+        is = name in there && there[name] == uid[name]
+        print is && expires[name] != "1" ? "lock" : is ? "locked" : "gone", name, uid[name], who[name], shell[name]
+      }
+    }' OFS='\t' FS='\t' s=ours "$T/ours" FS=: s=passwd /etc/passwd s=shadow /etc/shadow \
+    FS='\t' s=shells "$T/shells" s=wanted "$T/wanted" > "$T/todo"
+  find_foreign
+}
+
+# Names and numbers that a directory service, a group or a home has already. A directory service is asked about
+# those that are there only where nsswitch.conf names it first. Homes that others can write to are in $T/writable.
+find_foreign() {
+  awk -F '\t' '$1 == "new" { print $2; print $3 }' "$T/todo" > "$T/new"
+  cp "$T/new" "$T/lookups"
+  case $(awk '$1 == "passwd:" { print $2 }' /etc/nsswitch.conf 2> /dev/null) in
+    '' | files | compat) ;;
+    *) awk -F '\t' '$1 ~ /^(alter|change|same)$/ { print $2 }' "$T/todo" >> "$T/lookups" ;;
+  esac
+  : > "$T/people"; : > "$T/groups"; : > "$T/writable"
+  [ ! -s "$T/lookups" ] || xargs getent passwd < "$T/lookups" | cut -d : -f 1,3 > "$T/people"
+  [ ! -s "$T/new" ] || xargs getent group < "$T/new" | cut -d : -f 1,3 > "$T/groups"
+  awk -F '\t' '$1 ~ /^(new|mend|alter|change|same)$/ { print "/home/" $2 }' "$T/todo" | xargs -r stat -L -c '%n:%u:%a' 2> /dev/null > "$T/homes"
+  awk -v writable="$T/writable" '
+    function conflict(message) { print $1 ~ /^(new|mend)$/ ? "conflict" : "barred", $2, $3, $4, message }
+    s == "people" { person[$1] = $2; number[$2] = $1; next }
+    s == "groups" { group[$1] = 1; gid[$2] = $1; next }
+    s == "homes" { home[$1] = $2; open[$1] = $3 ~ /[2367]$/; next }
+    $1 !~ /^(new|mend|alter|change|same)$/ { print; next }
+    ("/home/" $2) in home && home["/home/" $2] != $3 {
+      conflict("/home/" $2 " belongs to the uid " home["/home/" $2] " and not to " $3); next
+    }
+    open["/home/" $2] { print "/home/" $2 > writable }
+    $2 in person && ($1 == "new" || person[$2] != $3) { conflict("a directory service has an account " $2 " that is not ours"); next }
+    $1 != "new" { print; next }
+    $3 in number { conflict("a directory service has the uid " $3 " of " $2 " for " number[$3] ", which is not ours"); next }
+    $2 in group { conflict("the group " $2 " is there already and is not ours"); next }
+    $3 in gid { conflict("the gid " $3 " of " $2 " belongs to the group " gid[$3] ", which is not ours"); next }
+    { print }' OFS='\t' FS=: s=people "$T/people" s=groups "$T/groups" s=homes "$T/homes" FS='\t' s=todo "$T/todo" \
+    > "$T/todo.less"
+  mv "$T/todo.less" "$T/todo"
+}
+
+apply_accounts() {
+  rows account > "$T/wanted"
+  [ ! -s "$S/conflicts" ] || flush_lookups
+  recall_accounts
+  plan_accounts
+  awk -F '\t' '$1 ~ /^(conflict|barred)$/ { print $4, $2, $3, $5 }' OFS='\t' "$T/todo" | keep "$S/conflicts"
+  # Ours from here on, before any of it is made: what is cut off half-way is finished next time.
+  awk -F '\t' '
+    s == "shells" { shell[$1] = $4; next }
+    $1 ~ /^(new|mend|alter|change|same|barred)$/ { print $2, $3, "ready", $4, shell[$2] }
+    $1 ~ /^(lock|locked|gone)$/ { print $2, $3, "locked", $4, $5 }' OFS='\t' s=shells "$T/wanted" s=todo "$T/todo" |
+    sort | keep "$S/accounts.next"
+  # One that is ours and in conflict now stays ours.
+  awk -F '\t' 'NR == FNR { known[$1] = 1; next } !($1 in known) { $3 = "locked"; print }' OFS='\t' \
+    "$S/accounts.next" "$T/ours" | sort - "$S/accounts.next" | keep "$S/accounts"
+  rm -f "$S/accounts.next"
+  awk -F '\t' '
+    $1 ~ /^(new|mend|lock)$/ { print $1, $2, $3, $6 }
+    $1 ~ /^(alter|change)$/ || ($1 == "same" && $7 == "unmarked") { print "open", $2, $3, $6 }' OFS='\t' "$T/todo" > "$T/edits"
+  edit_account_files 2> "$T/out" || problem account "the accounts cannot be written: $(first_output)"
+  end_processes
+  make_homes
+  # What else they allow is up to the person.
+  while read -r home; do chmod 700 "$home" > "$T/out" 2>&1 || problem mode "others can write to $home: $(first_output)"; done < "$T/writable"
+}
+
+# Whole or not at all, and by whichever host is first where homes are shared. Two processes a home: there may be hundreds.
+make_homes() {
+  local new="/home/.andromeda-$$-$host"
+  # Of scripts that were killed here: one runs at a time on a host.
+  rm -rf /home/.andromeda-*-"$host"
+  while IFS="$tab" read -r name uid state _; do
+    [ "$state" = ready ] && [ ! -e "/home/$name" ] || continue
+    [ -d "$new" ] || mkdir "$new" || { problem home "$new cannot be made"; return 0; }
+    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$uid" "$new/$name"; } > "$T/out" 2>&1 ||
+      { problem home "/home/$name cannot be made: $(first_output)"; rm -rf "$new/$name"; }
+  done < "$S/accounts"
+  [ -d "$new" ] || return 0
+  # None is left over where every one failed.
+  for name in "$new"/*; do [ ! -d "$name" ] || { chmod 700 "$new"/* && mv -n -t /home "$new"/*; break; }; done > "$T/out" 2>&1 ||
+    problem home "homes cannot be made: $(first_output)"
+  rm -rf "$new"
+}
+
+# Those who are locked have no processes here; whoever else has their number by now keeps theirs.
+locked_uids() {
+  awk 's == "ours" { if ($3 == "locked") name[$2] = $1; next } $3 in name && $1 != name[$3] { delete name[$3] }
+    END { for (uid in name) print uid }' FS='\t' s=ours "$1" FS=: s=passwd /etc/passwd | paste -s -d , -
+}
+end_processes() {
+  local uids tries
+  uids=$(locked_uids "$S/accounts")
+  [ -n "$uids" ] || return 0
+  for tries in 1 2 3 4 5 6 7 8 9 10; do
+    pkill -KILL -U "$uids" || pkill -KILL -u "$uids" || return 0
+    sleep 0.2
+  done
+  problem process 'a process of someone who left does not end'
+}
+`;

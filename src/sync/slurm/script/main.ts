@@ -1,0 +1,203 @@
+/** The order of steps in each kind of script, and what a host reports at the end. */
+export const main = String.raw`
+# What a host is like now: what is in force, what has drifted, and on the controller the state of Slurm. Changes nothing.
+logins() { awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | sort; }
+
+observe_host() {
+  emit host "$host"
+  [ ! -f "$S/token" ] || emit token "$(cat "$S/token")"
+  [ ! -f "$conf" ] || emit inode "$(stat -L -c %i "$conf")"
+  recall_accounts
+  if [ -d "$S" ] || [ -s "$T/ours" ]; then observe_state; fi
+  ! has_row role controller || observe_controller
+  ! has_row role login || emit home "$(timeout 5 stat -f -c %T /home 2> /dev/null)"
+  ! has_row role compute || observe_ports
+  emit end
+}
+
+observe_state() {
+  [ ! -f "$S/settled" ] || emit settled "$(cat "$S/settled")"
+  [ ! -f "$S/current" ] || emit current "$(cat "$S/current")"
+  logins > "$T/logins"
+  digest=$(sha256sum < "$T/logins" | cut -d ' ' -f 1)
+  emit logins "$digest"
+  has_row known "$digest" || sed "s/^/login$tab/" "$T/logins"
+  [ ! -f "$S/owed" ] || sed "s/^/owed$tab/" "$S/owed"
+  [ ! -f "$S/fields" ] || sed "s/^/field$tab/" "$S/fields"
+  [ ! -f "$S/refused" ] || emit refused "$(cut -f 2,3 "$S/refused")"
+  [ ! -f "$S/failed" ] || emit failed "$(cat "$S/failed")"
+  [ ! -f "$S/trial/.after" ] || emit trial "$(kept_after)"
+  ! has_row role controller || emit confirmed "$(confirmed)"
+  cat "$S/conflicts" > "$T/conflicts" 2> /dev/null
+  observe_accounts
+  observe_files
+}
+
+# Accounts that are not as they should be, by the same plan that applying has: who is ready, and whom something stood in
+# the way of. Whoever could not log in at this moment is named, so that nobody is reported as ready who is not.
+observe_accounts() {
+  awk -F '\t' 's == "ours" { if ($3 == "ready") { known[$1] = 1; print $1, $2, $4, $5 } next } !($2 in known) { print $2, $3, $1, "/bin/sh" }' \
+    OFS='\t' s=ours "$T/ours" s=conflicts "$T/conflicts" > "$T/wanted"
+  plan_accounts
+  awk -F '\t' '
+    s == "conflicts" { stood[$2] = 1; next }
+    $1 ~ /^(conflict|barred)$/ { print "conflict", $4, $2, $3, $5; if (!($2 in stood)) drift("something stands in the way of " $2); next }
+    $1 ~ /^(new|mend|alter)$/ || $2 in stood { print "absent", $4, $2 }
+    $2 in stood { drift("what stood in the way of " $2 " is gone"); next }
+    $1 ~ /^(new|mend)$/ { drift("the account " $2 " is gone") }
+    $1 == "alter" { drift("the account " $2 " is locked, or its shell is gone") }
+    $1 == "change" { drift("the account " $2 " " $8) }
+    $1 == "lock" { drift("the account " $2 " is not locked") }
+    function drift(message) { if (++drifts <= 5) print "drift", message }' OFS='\t' s=conflicts "$T/conflicts" s=todo "$T/todo"
+  awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | while read -r name; do
+    [ -e "/home/$name" ] || { emit drift "/home/$name is gone"; break; }
+  done
+  sed "s/.*/drift$tab& can be written to by others/; 5q" "$T/writable"
+  # Whom the site lets be root is the site's to say.
+  awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
+    for (i = 4; i <= NF; i++) if ($i in ours) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= /etc/group | head -n 5
+  uids=$(locked_uids "$T/ours")
+  [ -z "$uids" ] || ! pgrep -U "$uids" > /dev/null || emit drift 'someone who left has a process'
+}
+
+observe_files() {
+  [ -d "$S/blocks" ] && [ -f "$conf" ] && for part in $parts; do
+    [ -f "$S/blocks/$part" ] || continue
+    ! is_others || [ -s "$S/blocks/$part" ] || continue
+    [ -f "$(live $part)" ] || { [ ! -s "$S/blocks/$part" ] || emit drift "$(live $part) is gone"; continue; }
+    render "$(live $part)" "$S/blocks/$part" "$(mode_of $part)" | cmp -s - "$(live $part)" || emit drift "our part of $(live $part) is not there"
+  done
+  [ ! -s "$S/blocks/slurm.conf" ] || [ -f "$ours/owner" ] || emit drift "$ours/owner is gone"
+  ! was_others || is_others || emit drift 'the configuration is not that of another cluster any more'
+  [ ! -f "$S/files.sums" ] || differs "$S/files.sums" files_sums
+  ! has_row role compute || [ ! -f "$S/scripts.sums" ] || is_others || differs "$S/scripts.sums" scripts_sums
+  for role in login compute; do ! has_row role $role || is_started $role || emit drift "the start script of $role nodes has not run"; done
+  ! has_row role compute || [ -x "$ours/prolog.d/00-andromeda" ] || emit drift "$ours/prolog.d is gone"
+  ! has_row role compute || ls "$ours/prolog.d" "$ours/epilog.d" 2> /dev/null | grep -vxE "$ours/.*|00-andromeda|01-site|50-.*|" |
+    sed "s#.*#notice$tab& in prolog.d or epilog.d of $ours is not ours, and runs with every job#; 5q"
+  ! has_row role controller || [ ! -f "$S/accounting-pending" ] || emit drift 'associations are not done'
+}
+
+differs() { # SUMS COMMAND
+  $2 | comm -3 "$1" - | awk '{ print $NF }' | sort -u | sed "s/.*/drift$tab& is not as it was put there/; 5q"
+}
+
+observe_controller() {
+  emit site prolog "$(site_script Prolog)"
+  emit site epilog "$(site_script Epilog)"
+  if answers; then emit controller up; else
+    emit controller down "$(last_errors)"
+    return 0
+  fi
+  timeout 20 scontrol -d -o show nodes 2> /dev/null | sed "s/^/node$tab/"
+  timeout 20 squeue -h -t running,suspended -o '%A|%u|%N|%j' 2> /dev/null | head -n 2000 | sed "s/^/job$tab/"
+  [ -z "$(locked_jobs "$T/ours")" ] || emit drift 'someone who is locked has a job'
+  has_accounting || return 0
+  cluster=$(conf_value ClusterName) organization=$(rows organization)
+  if associations > "$T/associations"; then
+    emit accounting up
+    awk -F '\t' '$3 == "locked" { print $1 }' "$T/ours" > "$T/keep"
+    [ -z "$(plan_associations "$T/ours")" ] || emit drift 'associations are not as they should be'
+  else emit accounting down "$(manager_error)"; fi
+}
+
+observe_ports() {
+  for rate in /sys/class/infiniband/*/ports/*/rate; do
+    [ ! -r "$rate" ] || { emit infiniband "$(sed 's/ *(.*//' "$rate")"; break; }
+  done
+}
+
+owe_all() { rows owe | awk -F '\t' -v why="$1" '$1 == why { print $2 }' > "$T/owe"; while read -r what; do owe "$what"; done < "$T/owe"; }
+
+apply_host() {
+  lock_host
+  refused=''
+  # What restarts is noted before anything changes, so that it is not forgotten when we are cut off.
+  owe_all accounts
+  ! has_row role compute || apply_scripts
+  apply_accounts
+  ! has_row role controller || { end_jobs; apply_accounting; }
+  apply_configuration
+  if has_row configuration apply && [ -z "$refused" ]; then
+    # One that lost its notes and has what it should have restarts nothing.
+    [ ! -f "$S/fields" ] && [ ! -s "$T/changed" ] && [ -z "$(rows trial)" ] || owe_all configuration
+    apply_starts
+    # Noted before the restarts, so that it is put back with what they put back.
+    rows field | keep "$S/fields"
+    files_sums | keep "$S/files.sums"
+    run_owed_steps
+    [ -n "$refused" ] || has_configuration || is_others || rm -f "$ours/owner"
+  fi
+  # One that was on trial is not wanted any more, and what is wanted is refused.
+  if has_row configuration apply && [ -n "$refused" ] && is_on_trial; then put_back; owe reload; run_owed_steps; fi
+  if has_row configuration back; then put_back; run_owed_steps; fi
+  catch_up_starts
+  note_version
+  settle
+}
+
+# Not with an account that could not be made: then all of it is tried again.
+note_version() {
+  case $failed in *' account '* | *' home '* | *' process '*) return 0 ;; esac
+  if [ -z "$refused" ]; then rows version | keep "$S/current"
+  else emit "$(rows version | cut -f 1,2)" "$(configuration_of settled)" | keep "$S/current"; fi
+}
+# Of a configuration on trial it is the one before that is in force.
+configuration_of() { cut -f 3 "$S/$1" 2> /dev/null || echo 0; }
+
+# What is in force is confirmed when the services that people meet have restarted.
+settle() {
+  if is_owed login || is_owed controller || [ ! -f "$S/current" ]; then return 0; fi
+  if is_on_trial; then emit "$(cut -f 1,2 "$S/current")" "$(configuration_of settled)" | keep "$S/settled"
+  else keep "$S/settled" < "$S/current"; fi
+}
+
+restart_host() {
+  lock_host
+  refused=''
+  if has_row configuration back && is_on_trial; then
+    digest=$(cut -f 1 "$S/trying")
+    refuse "$(taken_back "$(rows why | cut -f 1 | unpack | one_line)")" "$(rows why | cut -f 2)"
+    put_back_controller "$(rows step | awk -F '\t' '$1 == "reload" { print $3 }' | unpack)" || owe reload
+  fi
+  run_owed_steps
+  if has_row configuration confirm && is_on_trial; then confirm || true; fi
+  if [ -n "$refused" ]; then emit "$(cut -f 1,2 "$S/current")" "$(configuration_of settled)" | keep "$S/current"; fi
+  settle
+}
+
+release_host() {
+  recall_accounts
+  [ -d "$S" ] || [ -s "$T/ours" ] || return 0
+  lock_host
+  refused=''
+  apply_accounts
+  ! has_row role controller || { end_jobs; release_accounting; }
+  # One that left the cluster may share its files with those that stay.
+  if has_row keep configuration; then : > "$T/changed"; else
+    apply_configuration
+    while read -r path; do rm -f "$path"; done < "$S/files"
+  fi
+  ! has_row role controller || run_owed_steps
+  [ ! -s "$T/changed" ] || timeout 30 scontrol reconfigure > /dev/null 2>&1
+  [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
+  case $failed in '') ;; *) return 0 ;; esac
+  awk -F '\t' '{ print "drop", $1, $2 }' OFS='\t' "$S/accounts" > "$T/edits"
+  edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_output)"
+  [ -z "$failed" ] || return 0
+  has_row keep configuration || is_others || rm -rf "$ours"
+  rm -rf "$S"
+  # What other clusters have there stays.
+  [ -n "$(ls -A /var/lib/andromeda-slurm | grep -vx lock)" ] || { rm -f /var/lib/andromeda-slurm/lock; rmdir /var/lib/andromeda-slurm 2> /dev/null; }
+}
+
+main() {
+  begin
+  case $(rows action) in
+    apply) apply_host ;;
+    restart) restart_host ;;
+    release) release_host; emit end; return 0 ;;
+  esac
+  observe_host
+}
+`;

@@ -1,0 +1,102 @@
+/** Keys that the service used and that are gone: it makes no others in their place before an operator on the host accepts that. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { serviceSecrets } from '../../src/domain/service-secret.ts';
+import { listMissingKeys, missingKeyText, noteKeysInUse } from '../../src/store/data-dir/keys-in-use.ts';
+import { startTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { testOnFile } from '../support/store.ts';
+
+const program = join(import.meta.dirname, '../../scripts/andromeda');
+
+const sentence = (file: string) => `The key ${file}, which the service used, is missing; with a new one, `;
+
+testOnFile(
+  'a service whose key is gone does not start, says what to do, and starts with a new one that was accepted',
+  async (t) => {
+    await using app = await startTestApp();
+    await app.app[Symbol.asyncDispose]();
+    const dataDir = join(app.dataDir, 'data');
+    const config = join(app.dataDir, 'andromeda.yaml');
+
+    /** Runs a command to its end; what goes on until it is stopped, until it says that it serves. */
+    async function run(...args: string[]) {
+      const child = spawn(program, [...args, '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+      let said = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding('utf8').on('data', (part) => {
+          said += part;
+          if (said.includes('"serve.ready"')) child.kill('SIGTERM');
+        });
+      const status = await new Promise((done) => child.once('close', done));
+      return { status, said };
+    }
+
+    async function isRefused(file: string) {
+      for (const command of [['serve'], ['check', '--quiet'], ['doctor', '--quiet']]) {
+        const { status, said } = await run(...command);
+        assert.ok(said.includes(sentence(file)), `${command[0]}: ${said}`);
+        assert.equal(status, command[0] === 'serve' ? 78 : 1);
+      }
+      assert.ok(!existsSync(file));
+    }
+
+    for (const kind of ['host', 'client', 'audit'] as const) {
+      const file = join(dataDir, serviceSecrets[kind].file);
+      await t.test(kind, async () => {
+        renameSync(file, `${file}.away`);
+        await isRefused(file);
+        renameSync(`${file}.away`, file);
+      });
+    }
+
+    const file = join(dataDir, serviceSecrets.host.file);
+    await t.test('all of them at once, with the list of those in use', async () => {
+      renameSync(join(dataDir, 'keys'), join(dataDir, 'keys.away'));
+      await isRefused(file);
+      renameSync(join(dataDir, 'keys.away'), join(dataDir, 'keys'));
+    });
+
+    await t.test(
+      'a new host key is made for whoever accepts it, and that is in the audit trail',
+      async () => {
+        const before = readFileSync(file, 'utf8');
+        const there = await run('admin', 'host-key', 'new', '--yes');
+        assert.equal(there.status, 1);
+        assert.match(there.said, /is there\. Another takes its place by `andromeda admin key announce host`/);
+        renameSync(file, `${file}.away`);
+        const asked = await run('admin', 'host-key', 'new');
+        assert.equal(asked.status, 1);
+        assert.ok(asked.said.includes('To accept a new one: andromeda admin host-key new --yes'), asked.said);
+        assert.ok(!existsSync(file));
+        const made = await run('admin', 'host-key', 'new', '--yes');
+        assert.deepEqual([made.status, made.said], [0, `${file} is made. Start the service.\n`]);
+        assert.notEqual(readFileSync(file, 'utf8'), before);
+        const database = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
+        const entry = database
+          .prepare("select target, details from audit_entries where operation = 'newKey'")
+          .all();
+        database.close();
+        assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);
+        const started = await run('serve');
+        assert.ok(started.said.includes('"serve.ready"'), started.said);
+      },
+    );
+  },
+);
+
+test('the key of the built-in sign-in is missed where it was used, and not where the issuer is another', () => {
+  using directory = temporaryDirectory();
+  const dataDir = directory.path;
+  noteKeysInUse(dataDir, { host: { current: 'SHA256:h' }, issuer: { current: 'kid' } }, 0);
+  const missing = (kinds: Parameters<typeof listMissingKeys>[1]) =>
+    listMissingKeys(dataDir, kinds, { unchanged: true }).map(missingKeyText);
+  const [text = ''] = missing(['issuer', 'client']);
+  assert.ok(text.startsWith(`${sentence(join(dataDir, 'issuer-keys.json'))}everybody would have to sign in`));
+  assert.match(text, /To accept a new one: andromeda admin key new issuer --yes$/);
+  assert.deepEqual(missing(['client', 'audit']), []);
+});

@@ -1,0 +1,128 @@
+/** Hosts of a real Slurm cluster that hang, and come back. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { eventually } from '../support/app.ts';
+import { keygen } from '../support/ssh-keys.ts';
+import { sshPerson } from '../support/ssh-person.ts';
+import { hangSshd, noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
+import { accessList, optionsOf, patienceMs, permit, startService } from './service.ts';
+
+test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+  let lab: SlurmLab;
+  before(() => {
+    lab = startSlurmLab({ logins: 'bb1', nodes: 'a1 a2', homes: 'shared' });
+  });
+  after(() => lab?.[Symbol.dispose]());
+  const login = () => ({ name: 'login1', host: '0x7f001bb1', port: lab.port, hostKey: lab.hostKey });
+  const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
+  /** From here on, a program that scripts need never ends there, as on a file system that does not answer. */
+  const stuck = async (host: string) => {
+    const program = '/usr/bin/tail';
+    const hang = `printf '#!/bin/sh\nexec sleep 997\n' > /run/stuck; chmod 755 /run/stuck; mount --bind /run/stuck ${program}`;
+    assert.equal((await lab.on(host, hang)).status, 0);
+    let isStuck = true;
+    const back = async () => {
+      if (isStuck) await shell(host, `umount ${program}; pkill -f 'sleep 997'`);
+      isStuck = false;
+    };
+    return { back, [Symbol.asyncDispose]: back };
+  };
+  const isLocked = async (host: string, name: string) =>
+    (await shell(host, `awk -F: '$1 == "${name}" { print $8 }' /etc/shadow`)) === '1';
+
+  await t.test('an open session outlives that its login node does not answer its operator', async () => {
+    await using service = await startService(lab, { rollout: 'live', login: [login()] });
+    using abe = await sshPerson(service, 'abe', patienceMs);
+    const open = abe.start([abe.target, 'echo in; while read -r line; do echo "$line"; done']);
+    assert.equal(await open.said, 'in\n');
+    await using sshd = await hangSshd(lab, 'bb1');
+    const reports = new Set<unknown>();
+    const down = await eventually(
+      async () => {
+        const access = await abe.access();
+        reports.add(access['observed_at']);
+        return access;
+      },
+      ({ ready }) => ready === false,
+      patienceMs,
+    );
+    assert.equal(down['reason'], 'gateway_unavailable');
+    // The last one before, one that may have been under way, and two without an answer.
+    assert.ok(reports.size <= 4, `known after ${reports.size} reports`);
+    await eventually(abe.access, (now) => now['observed_at'] !== down['observed_at'], patienceMs);
+    open.child.stdin?.write('still here\n');
+    await sshd.back();
+    await eventually(abe.access, ({ ready }) => ready === true, patienceMs);
+    open.child.stdin?.end('and after\n');
+    const { status, out, err } = await open.ended;
+    assert.deepEqual([status, out, err], [0, 'in\nstill here\nand after\n', '']);
+    assert.equal((await abe.ssh([abe.target, 'hostname'])).out, 'bb1\n');
+  });
+
+  await t.test(
+    'whose access ends is out at once wherever a host answers, and everywhere before it counts',
+    async () => {
+      await using service = await startService(lab, { rollout: 'live', login: [login()] });
+      using abe = await sshPerson(service, 'abe', patienceMs);
+      const { body: me } = await service.business('/me', { as: 'eve' });
+      await permit(service, { orgId: abe.orgId, userId: me.user.id }, ['clusters.ssh']);
+      using eve = await sshPerson(service, 'eve', patienceMs);
+      const list = () => accessList(service, abe.orgId);
+      await eventually(list, ({ state }) => state === 'converged', patienceMs);
+      await shell('a1', 'setsid runuser -u eve -- sleep 998 > /dev/null 2>&1 < /dev/null &');
+      await using host = await stuck('a1');
+      await permit(service, eve, []);
+      for (const other of ['head', 'bb1', 'a2'])
+        await eventually(() => isLocked(other, 'eve'), Boolean, patienceMs);
+      const waiting = await eventually(list, (body) => body.waiting_hosts?.length === 1, patienceMs);
+      assert.deepEqual([waiting.state, waiting.waiting_hosts[0].host], ['accepted', 'a1']);
+      assert.equal(await isLocked('a1', 'eve'), false, 'which is why');
+      const named = await eventually(
+        list,
+        (body) => /does not answer in time/.test(body.waiting_hosts[0].message),
+        patienceMs,
+      );
+      assert.equal(named.waiting_hosts[0].since, waiting.waiting_hosts[0].since);
+      const memberState = async () => {
+        const path = `/organizations/${abe.orgId}/access?user_ids=${eve.userId},${abe.userId}`;
+        const { people } = (await service.business(path, { as: 'ada' })).body;
+        return people.map(
+          (one: { clusters: { slurm: { state: string; message?: string } }[] }) => one.clusters[0]?.slurm,
+        );
+      };
+      const [ofEve, ofAbe] = await memberState();
+      assert.deepEqual([ofEve.state, ofAbe.state, ofAbe.message], ['pending', 'applied', undefined]);
+      assert.match(ofEve.message, /^Hosts that have not confirmed it: a1 since .* does not answer in time/);
+      assert.equal((await optionsOf(service, abe.orgId)).state, 'available');
+      assert.equal((await abe.ssh([abe.target, 'hostname'])).out, 'bb1\n', 'logins go on');
+      const key = await service.write('/me/ssh-keys', {
+        as: 'abe',
+        body: { public_key: keygen('-t', 'ed25519').publicKey },
+      });
+      assert.equal(key.status, 201);
+      const own = await eventually(
+        abe.access,
+        (body) => body['ready'] === true && 'waiting_hosts' in body,
+        patienceMs,
+      );
+      assert.deepEqual(
+        (own['waiting_hosts'] as { host: string }[]).map(({ host }) => host),
+        ['a1'],
+      );
+      service.advance(61_000);
+      const problem = await eventually(
+        async () => (await service.business('/operator/problems', { as: 'root' })).body.problems,
+        (found: { message: string }[]) =>
+          found.some(({ message }) => /not everywhere.* a1 since/.test(message)),
+        patienceMs,
+      );
+      assert.ok(problem);
+      await host.back();
+      await eventually(list, ({ state }) => state === 'converged', patienceMs);
+      assert.equal(await isLocked('a1', 'eve'), true);
+      assert.equal(await shell('a1', 'pgrep -u eve'), '');
+      assert.equal((await list()).waiting_hosts, undefined);
+      assert.equal((await memberState())[0].state, 'applied');
+    },
+  );
+});

@@ -1,0 +1,70 @@
+/** Upgrades from every schema there was: `GOLDEN=write node --test test/store/every-schema.test.ts` adds those that are missing. */
+import assert from 'node:assert/strict';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { inspectDatabase } from '../../src/store/data-dir/inspect.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { restoreBackup } from '../../src/store/data-dir/restore.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { hasFixture, placeSchema, schemas, stepsUpTo, writeFixtures } from '../support/schemas.ts';
+
+const now = '2030-01-01T00:00:00.000Z';
+if (process.env['GOLDEN'] === 'write') await writeFixtures();
+
+/** Statements that made what is in a database. */
+function schemaOf(dataDir: string): unknown[] {
+  const file = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
+  const objects = file.prepare('select type, name, sql from sqlite_master order by type, name').all();
+  file.close();
+  return objects;
+}
+
+test('every schema but the newest one has a database of its own here', () => {
+  assert.deepEqual(
+    schemas.slice(0, -1).filter((schema) => !hasFixture(schema)),
+    [],
+  );
+});
+
+for (const schema of schemas.filter(hasFixture))
+  test(`a database of the schema ${schema} becomes one of this version, and the version before comes back from the backup made of it`, async () => {
+    using directory = temporaryDirectory();
+    using fresh = temporaryDirectory();
+    const dataDir = join(directory.path);
+    placeSchema(dataDir, schema);
+    const store = await openStore(dataDir);
+    const names = await store.read
+      .selectFrom('users')
+      .innerJoin('memberships', 'memberships.user_id', 'users.id')
+      .select(['primary_email', 'role'])
+      .orderBy('users.id')
+      .execute();
+    assert.deepEqual(names, [
+      { primary_email: 'ada@x.example', role: 'owner' },
+      { primary_email: 'bob@x.example', role: 'member' },
+    ]);
+    const keys = await store.read.selectFrom('ssh_keys').select(['id', 'lifecycle_state']).execute();
+    assert.deepEqual(keys, [
+      { id: 'k1', lifecycle_state: 'active' },
+      { id: 'k2', lifecycle_state: 'revoked' },
+    ]);
+    const listed = await store.read.selectFrom('access_list_users').select('username').execute();
+    assert.deepEqual(listed, [{ username: 'ada' }]);
+    await store.close();
+
+    await (await openStore(fresh.path)).close();
+    assert.deepEqual(schemaOf(dataDir), schemaOf(fresh.path));
+    using inspection = inspectDatabase(join(dataDir, 'andromeda.db'));
+    assert.deepEqual(await Array.fromAsync(inspection.faults()), []);
+    assert.equal((await inspection.auditTrail()).fault, undefined);
+
+    if (schema === schemas.at(-1)) return;
+    const backups = join(dataDir, 'before-upgrade');
+    assert.equal(statSync(backups).mode & 0o777, 0o700);
+    assert.deepEqual(readdirSync(backups), [`${schema}.backup`]);
+    const back = join(directory.path, 'back');
+    restoreBackup(join(backups, `${schema}.backup`), back, now);
+    await (await openStore(back, { schema: stepsUpTo(schema) })).close();
+  });

@@ -1,0 +1,206 @@
+/** A standby that took over, and the primary of before, which is started again: it takes writes, and is not served from. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { sql } from 'kysely';
+import { createLogger } from '../../../src/lib/log.ts';
+import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import type { Store } from '../../../src/store/engine/index.ts';
+import { eventually, startTestApp } from '../../support/app.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { freePorts } from '../../support/ports.ts';
+import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import { newPublicKey } from '../../support/ssh-keys.ts';
+
+const skip = missingPostgres() ?? false;
+const more = [
+  ['wal_level', 'replica'],
+  ['max_wal_senders', '4'],
+  // Its copy has all when a write is answered.
+  ['synchronous_commit', 'on'],
+];
+let ports: number[] = [];
+before(async () => {
+  ports = await freePorts(4);
+});
+
+/** A primary with a standby that has all of it. */
+async function createPair(at: number) {
+  const primary = await createPostgres(undefined, { more, port: ports[at] ?? 0 });
+  const standby = await createPostgres(undefined, { more, port: ports[at + 1] ?? 0, of: primary });
+  after(async () => {
+    await standby[Symbol.asyncDispose]();
+    await primary[Symbol.asyncDispose]();
+  });
+  const socketOf = ({ directory, port }: TestPostgres) => `${directory}:${port}`;
+  const host = [primary, standby].map(socketOf).join(',');
+  const url = `postgres://postgres@/andromeda?${new URLSearchParams({ host })}`;
+  /** Ends the primary, and has the standby take over. */
+  const failOver = async () => {
+    await primary.query("alter system set synchronous_standby_names = '*'");
+    await primary.query('select pg_reload_conf()');
+    await eventually(
+      () => primary.query("select 1 from pg_stat_replication where sync_state = 'sync'"),
+      (rows) => rows.length === 1,
+    );
+    await primary.query('create table if not exists arrived (id bigint)');
+    await primary.stop('SIGQUIT');
+    await standby.query('select pg_promote()');
+  };
+  /** Starts the former primary, which waits for no standby. */
+  const startFormer = async () => {
+    await primary.start();
+    await primary.query("alter system set synchronous_standby_names = ''");
+    await primary.query('select pg_reload_conf()');
+  };
+  return { primary, standby, url, failOver, startFormer };
+}
+
+const portOf = async (store: Store) => {
+  const { rows } = await sql<{ port: string }>`select current_setting('port') as port`.execute(store.read);
+  return Number(rows[0]?.port);
+};
+
+test('a former primary is refused while the one that took over is away, also after a restart', {
+  skip,
+}, async (t) => {
+  const { primary, standby, url, failOver, startFormer } = await createPair(0);
+  const [metrics = 0] = await freePorts(1);
+  const config = {
+    ...{ database: url, secretsKeyFile: './secrets.key' },
+    metrics: { listen: `127.0.0.1:${metrics}` },
+  };
+  await using service = await startTestApp({ config });
+  const ready = async () => (await service.business('/readyz')).status;
+  const addKey = () => service.write('/me/ssh-keys', { as: 'ada', body: { public_key: newPublicKey() } });
+  const problems = async () => {
+    const { body } = await service.business('/operator/problems', { as: 'root' });
+    return (body.problems as { about: string; message: string }[]).filter(
+      ({ about }) => about === 'PostgreSQL',
+    );
+  };
+  const gauge = async () =>
+    /^andromeda_database_former_primaries (\d+)$/m.exec(
+      await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text(),
+    )?.[1];
+  const added = await addKey();
+  assert.equal(added.status, 201);
+  await failOver();
+  await eventually(addKey, ({ status }) => status === 201);
+  assert.equal(await gauge(), '0');
+  const { status } = await service.write(`/me/ssh-keys/${added.body.ssh_key.id}/revoke`, { as: 'ada' });
+  assert.equal(status, 200);
+
+  await t.test('it is a problem as soon as it is there, and nothing is asked of it', async () => {
+    await startFormer();
+    const [problem] = await eventually(problems, (all) => all.length > 0);
+    assert.match(
+      problem?.message ?? '',
+      /it is a former primary, on timeline 1, and timeline 2 has begun on another host\. To serve from it on purpose, stop all servers and move .*postgres-timeline away on each\.$/,
+    );
+    assert.equal(await gauge(), '1');
+    assert.equal(await ready(), 200);
+    assert.equal(await portOf(service.app.store), standby.port);
+  });
+
+  const keysOfFormer = () => primary.query('select id from ssh_keys order by id');
+  const former = await keysOfFormer();
+  const dataDir = join(service.dataDir, 'data');
+  const [, timeline] = readFileSync(join(dataDir, 'postgres-timeline'), 'utf8').trim().split(' ');
+  assert.equal(timeline, '2');
+
+  await t.test('every answer says so, and the server is not ready at once', async () => {
+    await standby.stop('SIGQUIT');
+    const began = performance.now();
+    await eventually(ready, (code) => code === 503);
+    t.diagnostic(`not ready after ${Math.round(performance.now() - began)} ms`);
+    for (const reply of [
+      await service.business('/readyz'),
+      await service.business('/me', { as: 'ada' }),
+      await addKey(),
+    ]) {
+      assert.equal(reply.status, 503);
+      assert.match(reply.body.message, /former primary/);
+    }
+    assert.deepEqual(await keysOfFormer(), former);
+  });
+
+  await t.test('so is a server that starts, and it waits for the one that took over', async () => {
+    await service.app[Symbol.asyncDispose]();
+    await assert.rejects(openStore(dataDir, { database: url }), {
+      code: 'service_unavailable',
+      message: /it is a former primary, on timeline 1/,
+    });
+    const lines: string[] = [];
+    const log = createLogger('info', (line) => void lines.push(line));
+    const opening = openStore(dataDir, { database: url, log });
+    await eventually(
+      async () => lines.join(''),
+      (all) => all.includes('"database.away"'),
+    );
+    await standby.start();
+    const store = await opening;
+    try {
+      assert.equal(await portOf(store), standby.port);
+      const keys = await store.read.selectFrom('ssh_keys').select('lifecycle_state').execute();
+      assert.deepEqual(keys.map((key) => key.lifecycle_state).sort(), ['active', 'revoked']);
+    } finally {
+      await store.close();
+    }
+  });
+});
+
+test('a server that knows of no failover leaves the former primary for the one that took over', {
+  skip,
+}, async () => {
+  const { primary, standby, url, failOver, startFormer } = await createPair(2);
+  using early = temporaryDirectory();
+  await (await openStore(early.path, { database: url })).close();
+  await failOver();
+  await startFormer();
+  await standby.stop('SIGQUIT');
+  // It has seen no other timeline.
+  const store = await openStore(early.path, { database: url });
+  try {
+    assert.equal(await portOf(store), primary.port);
+    await standby.start();
+    await eventually(
+      () => portOf(store).catch(() => 0),
+      (port) => port === standby.port,
+    );
+    assert.equal(store.formerPrimaries().length, 1);
+  } finally {
+    await store.close();
+  }
+  using late = temporaryDirectory();
+  const other = await openStore(late.path, { database: url });
+  try {
+    // Both take writes when it starts.
+    assert.equal(await portOf(other), standby.port);
+  } finally {
+    await other.close();
+  }
+});
+
+test('another PostgreSQL in its place is refused, and the file that says so is named', { skip }, async () => {
+  const [a, b] = [await createPostgres(), await createPostgres()];
+  using directory = temporaryDirectory();
+  try {
+    await (await openStore(directory.path, { database: a.url() })).close();
+    await assert.rejects(openStore(directory.path, { database: b.url() }), {
+      code: 'service_unavailable',
+      message: /another PostgreSQL than the one that was served from.*move .*postgres-timeline away/,
+    });
+    for (const text of ['', 'damaged']) {
+      writeFileSync(join(directory.path, 'postgres-timeline'), text);
+      await assert.rejects(openStore(directory.path, { database: a.url() }), {
+        code: 'invalid_state',
+        message: /postgres-timeline does not have the timeline of PostgreSQL/,
+      });
+    }
+  } finally {
+    await a[Symbol.asyncDispose]();
+    await b[Symbol.asyncDispose]();
+  }
+});
