@@ -242,7 +242,7 @@ test('check and doctor say what a shared database lacks, and what is in it that 
   const first = (await findingsOf(one.file)).join('\n');
   assert.match(
     first,
-    /^wrong database It lacks trigger audit_entries_remain: dropped, or a restore was cut short\. .*docs\/backup\.md/m,
+    /^wrong database It lacks trigger audit_entries_remain: dropped, or a restore was cut short\. .*docs\/operations\.md/m,
   );
   assert.match(first, /^warn database It has tables that are not Andromeda's: guests\. /m);
   await change('drop table ssh_keys cascade; alter table servers drop column name; delete from secrets');
