@@ -170,7 +170,7 @@ export interface paths {
         /**
          * Logins of yours that the gateway refused lately
          * @description The last twenty, as far as the audit trail is kept. Only keys that are or were registered for you are known to be
-         *     yours; a key that nobody registered is refused without a record.
+         *     yours; a key that is not registered is refused without a record.
          */
         get: operations["listMyRefusals"];
         put?: never;
@@ -316,7 +316,7 @@ export interface paths {
          * @description Tries the changes out, one after the other by the rules of `addMember`, `setMemberRole`, `setMemberPermissions` and
          *     `removeMember`, and takes them back. What the caller may not do refuses the whole plan, as it would the write; what
          *     cannot be done is said of the change itself, and the others are planned without it.
-         *     Whether somebody who is no member has an account, or one that is deactivated, only `addMember` itself says, which is
+         *     Whether a person who is not a member has an account, or one that is deactivated, only `addMember` itself says, which is
          *     recorded. Nor does it say whether they have an SSH key: what is planned is what happens once they have one, which can be
          *     at once. Who asks too often gets a retryable 503.
          */
@@ -358,7 +358,7 @@ export interface paths {
         };
         /**
          * The live Kubernetes grants on the organization's clusters
-         * @description Whoever holds them, members or not. Needs `members.manage`.
+         * @description Of everyone who holds one, members or not. Needs `members.manage`.
          */
         get: operations["listOrganizationGrants"];
         put?: never;
@@ -444,7 +444,7 @@ export interface paths {
         put?: never;
         /**
          * Ask for permissions, or for more time with them
-         * @description Needs membership. The `Audit-Reason` is what whoever decides reads. At most five are open at a time, and one lapses after
+         * @description Needs membership. The `Audit-Reason` is shown to those who decide. At most five are open at a time, and one lapses after
          *     14 days. 409 for permissions that you hold without an end, and for the same again while it is open.
          */
         post: operations["requestAccess"];
@@ -465,7 +465,7 @@ export interface paths {
         put?: never;
         /**
          * Grant what a member asks for
-         * @description Needs `members.manage`, and every key that is asked for, for as long. Nobody decides what they asked for themselves. What the
+         * @description Needs `members.manage`, and every key that is asked for, for as long. Members cannot decide their own requests. What the
          *     member holds for longer already stays. 409 when it is not open any more.
          */
         post: operations["approveAccessRequest"];
@@ -722,7 +722,7 @@ export interface paths {
         put?: never;
         /**
          * Make an account
-         * @description It is whoever signs in with this verified address.
+         * @description The first sign-in with this verified address is bound to the account.
          */
         post: operations["operatorCreatePerson"];
         delete?: never;
@@ -741,7 +741,7 @@ export interface paths {
         get?: never;
         /**
          * Set a person's staff keys
-         * @description The complete set. Somebody with `staff.operate` always remains.
+         * @description The complete set. The last person with `staff.operate` cannot lose it.
          */
         put: operations["operatorSetStaffKeys"];
         post?: never;
@@ -782,7 +782,7 @@ export interface paths {
         get: operations["operatorListIdentities"];
         /**
          * Bind a person's account to another identity at an issuer
-         * @description The identity before can no longer sign in as the person, and what it signed in to is over. Without a subject, the account is whoever signs in next at the issuer with its verified address. SSH keys and grants stay. 409 when the subject is another account's.
+         * @description The identity before can no longer sign in as the person, and what it signed in to is over. Without a subject, the next sign-in at the issuer with its verified address is bound to the account. SSH keys and grants stay. 409 when the subject is another account's.
          */
         put: operations["operatorRebindIdentity"];
         post?: never;
@@ -1198,7 +1198,7 @@ export interface paths {
         put?: never;
         /**
          * Close an SSH session
-         * @description The person is told the audit reason.
+         * @description The person sees the audit reason.
          */
         post: operations["operatorCloseSession"];
         delete?: never;
@@ -1654,7 +1654,7 @@ export interface components {
             change: "add" | "role" | "permissions" | "remove";
             /** @description Empty for an ID that is no member's */
             email: string;
-            /** @description Absent for somebody who is no member, whether or not they have an account */
+            /** @description Absent for a person who is not a member, whether or not they have an account */
             user_id?: string;
             /** @description The login name after it */
             username?: string;
@@ -1810,7 +1810,7 @@ export interface components {
             hours?: number;
             reason: string;
             /**
-             * @description lapsed: nobody decided in time
+             * @description lapsed: not decided in time
              * @enum {string}
              */
             state: "open" | "approved" | "declined" | "withdrawn" | "lapsed";
@@ -2047,7 +2047,7 @@ export interface components {
             phase?: string;
             /** @description GPUs that jobs or pods hold; left out - not known */
             gpus_in_use?: number;
-            /** @description Why it takes no work, where somebody or something said so */
+            /** @description Why it takes no work, where a reason was given */
             reason?: string;
             /** @description It has not been reported lately: what is said of it is old */
             stale?: boolean;
@@ -2105,7 +2105,7 @@ export interface components {
             bytes_up: number;
             bytes_down: number;
         };
-        /** @description An SSH session that is over. What nobody knows, as where the service was cut off, is left out. */
+        /** @description An SSH session that is over. What is not known, for example because the service was cut off, is left out. */
         PastSession: {
             /** @description The number of the entry of its end in the audit trail */
             seq: number;
@@ -2788,7 +2788,7 @@ export interface operations {
                             cluster_id: string | null;
                             key_id: string;
                             source_address: string;
-                            /** @description What the person was told */
+                            /** @description The message that the person saw */
                             message: string;
                         }[];
                     };

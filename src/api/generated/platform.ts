@@ -180,7 +180,7 @@ export interface paths {
          *     not provisioning or active is 409.
          *
          *     The headers may be left out. `If-Match` with the `ETag` of the configuration that was edited refuses (412
-         *     `precondition_failed`) what would undo somebody else's change; `Audit-Reason` is kept in the audit trail and shown in
+         *     `precondition_failed`) what would undo another person's change; `Audit-Reason` is kept in the audit trail and shown in
          *     the history; with `Idempotency-Key` a request that is sent again is answered as the first one was.
          */
         put: operations["setSchedulerConfiguration"];
@@ -514,7 +514,7 @@ export interface components {
                 total: number;
                 free: number;
                 in_use: number;
-                /** @description Held by nobody, on machines that take no work */
+                /** @description Not in use, on machines that take no work */
                 away: number;
                 unknown: number;
             };
