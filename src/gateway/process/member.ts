@@ -6,7 +6,7 @@ import type { GatewayEvent } from '../ssh/events.ts';
 import { type Filtered, filteredOf, matches, type SessionFilter } from '../ssh/session-filter.ts';
 import { endElsewhere, launcher } from './elsewhere.ts';
 import type { Lines } from './lines.ts';
-import type { FromProcess, Hello, ToProcess } from './messages.ts';
+import { type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
 import { isGatewayProcess, isOfAnother, startTimeOf } from './run-directory.ts';
 
 /** How long a caller waits at most for the answer of a process. */
@@ -69,6 +69,11 @@ export class Member {
 
   get isAlive(): boolean {
     return this.startTime !== undefined && startTimeOf(this.pid) === this.startTime;
+  }
+
+  /** Whether it speaks another version than this service, so that it is not welcome and only its end is waited for. */
+  get isForeign(): boolean {
+    return this.hello !== undefined && this.hello.protocol !== protocolVersion;
   }
 
   /** Whether it takes new connections. */
@@ -137,6 +142,8 @@ export class Member {
     const now = performance.now();
     return (
       now < this.#unseenUntil ||
+      // Of these only the IDs are known.
+      (this.isForeign && this.held.size > 0) ||
       this.sessions.values().some((session) => matches(session, filter)) ||
       this.#allowed.values().some(({ login, until }) => now < until && matches(login, filter))
     );

@@ -15,7 +15,7 @@ import { findWay, gatewayCommand, launch, ownBuild, type Way } from './launch.ts
 import type { Lines } from './lines.ts';
 import { Member } from './member.ts';
 import { Members } from './members.ts';
-import { type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
+import type { FromProcess, Hello, ToProcess } from './messages.ts';
 import { type Account, findAccount, usualAccount } from './privileges.ts';
 import { loginMs, Reports } from './reports.ts';
 import { isOfAnother, openRunDirectory } from './run-directory.ts';
@@ -119,7 +119,7 @@ export class GatewayProcesses implements Gateways {
 
   /** A process that is not welcome yet, or of another protocol, answers nothing. */
   async #probe(member: Member): Promise<void> {
-    const isWelcome = this.#phase === 'serving' && member.hello?.protocol === protocolVersion;
+    const isWelcome = this.#phase === 'serving' && member.hello !== undefined && !member.isForeign;
     if (isWelcome && (await member.probe())) this.#onUnreached(member);
   }
 
@@ -211,8 +211,7 @@ export class GatewayProcesses implements Gateways {
     if (!hello) return;
     if (hello.port !== undefined)
       log.info('gateway.process.found', { pid: member.pid, sessions: hello.sessions.length });
-    const isUnderstood = hello.protocol === protocolVersion;
-    if (isUnderstood) member.send({ type: 'welcome', settings });
+    if (!member.isForeign) member.send({ type: 'welcome', settings });
     else
       log.error('gateway.process.foreign', {
         pid: member.pid,
@@ -223,7 +222,7 @@ export class GatewayProcesses implements Gateways {
     const isElsewhere = hello.listen !== undefined && hello.listen !== `${host}:${port}`;
     // From before there were units for these processes.
     const isOurs = launcher !== undefined && !isOfAnother(member.pid);
-    if (isElsewhere || isOurs || !isUnderstood) this.#drain(member);
+    if (isElsewhere || isOurs || member.isForeign) this.#drain(member);
   }
 
   #drain(member: Member): void {
@@ -268,8 +267,8 @@ export class GatewayProcesses implements Gateways {
   }
 
   /** A process that runs this build, and speaks as we do. */
-  #isOfToday({ hello }: Member): boolean {
-    return hello === undefined || (hello.build === this.#build && hello.protocol === protocolVersion);
+  #isOfToday({ hello, isForeign }: Member): boolean {
+    return hello === undefined || (hello.build === this.#build && !isForeign);
   }
 
   /** Brings the number of processes to what is wanted, one at a time. */

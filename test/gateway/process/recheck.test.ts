@@ -55,6 +55,23 @@ test('a gateway process that does not answer holds nothing up for longer than a 
   assert.deepEqual(lab.gateways(), []);
 });
 
+test('a gateway process whose questions are not decided has confirmed nothing, and is unreached', {
+  skip: whyNot,
+  timeout: 60_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  const service = await lab.serve();
+  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
+  await firstOutput(open);
+  await service.ask('undecided');
+  const unreached = await service.ask<Unreached[]>('unreached');
+  assert.deepEqual(
+    unreached.map(({ pid }) => pid),
+    lab.gateways(),
+  );
+  await service.kill('SIGTERM');
+});
+
 test('a gateway process that stands still is unreached with nothing to revoke, and is no fault where another one serves', {
   skip: whyNot,
   timeout: 120_000,
@@ -156,4 +173,10 @@ test('only a gateway process that may have sessions concerned is asked', () => {
   const again = new Member(process.pid, true);
   again.connected(lines, { ...hello, port: 22 }, 60_000);
   assert.equal(again.mayHave({ userId: 'anyone' }), true, 'it may have logins from before');
+
+  const foreign = new Member(process.pid, true);
+  foreign.connected(lines, { ...hello, protocol: 2, port: 22, sessions: ['one'] }, 0);
+  assert.equal(foreign.mayHave({ userId: 'anyone' }), true, 'whose session that is cannot be known');
+  foreign.connected(lines, { ...hello, protocol: 2, port: 22 }, 0);
+  assert.equal(foreign.mayHave({ userId: 'anyone' }), false, 'it has none');
 });

@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
 import { eventually } from '../../support/app.ts';
 import { finished, firstOutput, whyNot } from '../lab.ts';
 import { type Entry, isAlive, openProcessLab } from './lab.ts';
@@ -70,6 +71,29 @@ test('kill -9 of the service under twenty sessions that copy: not a byte is wron
   assert.deepEqual(lab.gateways(), gateways, 'it is the same process');
   await second.kill('SIGTERM');
   assert.deepEqual(lab.gateways(), []);
+});
+
+test('a login whose client leaves while the service is away is not asked about when it is back', {
+  skip: whyNot,
+  timeout: 60_000,
+}, async () => {
+  await using lab = await openProcessLab();
+  await (await lab.serve()).kill('SIGKILL');
+  const login = lab.start('ssh', ['-v', ...lab.options, '127.0.0.1', 'true']);
+  await new Promise<void>((resolve) => {
+    let said = '';
+    login.stderr?.on('data', (part) => {
+      said += part;
+      if (said.includes('Offering public key')) resolve();
+    });
+  });
+  // Until it has been asked for in vain.
+  await sleep(500);
+  login.kill('SIGKILL');
+  const service = await lab.serve();
+  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  assert.equal(await service.ask('asked'), 2, 'the key that was offered, and the one that was proven');
+  await service.kill('SIGTERM');
 });
 
 test('what ends while the service is away is recorded once it is back, with its own reason', {
@@ -147,6 +171,7 @@ test('a service that stands still confirms nothing: sessions end soon, and the r
   skip: whyNot,
   timeout: 120_000,
 }, async () => {
+  assert.equal(defaultLimits.unconfirmedMs, 30_000);
   const limits = { confirmGraceSeconds: 3_600, unconfirmedSeconds: 3, recheckSeconds: 1 };
   await using lab = await openProcessLab({ limits });
   const service = await lab.serve();

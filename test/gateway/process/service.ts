@@ -41,6 +41,9 @@ const route: Route = {
   loginNode: order.loginNode,
 };
 let refusal: string | undefined;
+let isUndecided = false;
+/** How many logins were asked about. */
+let asked = 0;
 const records = startSessionRecords(store, log);
 const peers = { forOthers: () => undefined };
 const gateway = await openGateway(config, {
@@ -49,7 +52,9 @@ const gateway = await openGateway(config, {
   hostKey: loadSshKey(order.keys.host),
   clientKey: loadSshKey(order.keys.client),
   records,
-  authorize: async ({ loginName, publicKey }) => {
+  authorize: async ({ loginName, publicKey }, openOn) => {
+    if (!openOn) asked += 1;
+    if (isUndecided) throw new Error('not decided, for the test');
     const isKnown = loginName === order.loginName && order.userKey.startsWith(publicKey);
     if (!isKnown) return { allowed: false, reason: 'unknown', message: '', disclose: false };
     return refusal === undefined
@@ -73,6 +78,14 @@ const questions: Record<string, (argument: string) => Promise<unknown>> = {
   },
   async fault() {
     return gateway.fault ?? null;
+  },
+  async asked() {
+    return asked;
+  },
+  async undecided() {
+    isUndecided = true;
+    await gateway.recheck();
+    return true;
   },
   async refuse(text) {
     refusal = text;
