@@ -98,6 +98,8 @@ export function lineOf(message: object): string {
 
 const short = text(longestText);
 const address = shape({ host: short, port: number });
+/** In ms since 1970, as a date can have it. */
+const time: Check = (value) => !Number.isNaN(new Date(Number(value)).getTime()) && number(value);
 const session = shape({
   ...{ id: short, loginName: short, clusterId: short, userId: short, username: short, keyId: short },
   ...{ fingerprint: short, remoteAddress: short, loginNode: short, openedAt: short },
@@ -114,10 +116,10 @@ const uses = shape({
   },
   ...{ shells: number, files: number },
 });
-const refused = shape({ at: number, subject, attempt, reason: short, message: short });
+const refused = shape({ at: time, subject, attempt, reason: short, message: short });
 const event: Check = (value) =>
-  shape({ kind: choice('opened'), at: number, session })(value) ||
-  shape({ kind: choice('closed'), at: number, session, reason: short, uses })(value) ||
+  shape({ kind: choice('opened'), at: time, session })(value) ||
+  shape({ kind: choice('closed'), at: time, session, reason: short, uses })(value) ||
   (shape({ kind: choice('refused') })(value) && refused(value));
 const loginNode = shape({ host: short, port: number, hostKey: short });
 const route = shape({

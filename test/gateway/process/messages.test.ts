@@ -36,6 +36,8 @@ test('a line is a message of its form, one that is not, or none at all', () => {
     [readFromProcess, { ...hello, ...{ sessions: ['x'.repeat(5_000)] } }],
     [readFromProcess, { type: 'record', ...{ seq: 1, event: { kind: 'opened', at: 1 } } }],
     [readFromProcess, { type: 'record', ...{ seq: 1, event: { kind: 'other', at: 1 } } }],
+    // A number that is no time.
+    [readFromProcess, { type: 'record', ...{ seq: 1, event: { kind: 'opened', at: 9e15, session } } }],
     [readFromProcess, { type: 'authorize', id: 1, ...{ attempt: { loginName: 'x' } } }],
     [readFromProcess, { type: 'log', ...{ level: 'silent', event: 'gateway.started', fields: {} } }],
     [readToProcess, { type: 'welcome', ...{ settings: {} } }],
