@@ -234,7 +234,13 @@ test("the service's own metrics make the alerts of the faults that are made", {
     const pid = pids.at(-1) ?? assert.fail('no gateway process');
     process.kill(pid, 'SIGSTOP');
     const silent = await until(/^andromeda_gateway_unreached 1$/m);
+    const { body } = await service.business('/operator/problems', { as: 'root' });
     process.kill(pid, 'SIGCONT');
+    const unreached = body.problems.find(
+      ({ about }: { about: string }) => about === `Gateway process ${pid}`,
+    );
+    assert.deepEqual([unreached?.area, unreached?.urgency], ['gateway', 'now']);
+    assert.match(unreached.message, /has not confirmed a revocation/);
     assert.deepEqual(others(firing(place.path, good, silent)), [
       'AndromedaAuditBlocked',
       'AndromedaAuditLate',

@@ -201,6 +201,23 @@ describe('the gateway survives', { skip: whyNot }, () => {
     client.close(11, 'done', 100);
   });
 
+  test('a login that is not decided yet is withdrawn when its client leaves', async () => {
+    const { client, until } = await rawClient(false);
+    const before = lab.decide.next;
+    let asked: AbortSignal | undefined;
+    lab.decide.next = (_, gone) => {
+      asked = gone;
+      return new Promise(() => {});
+    };
+    client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+    client.send(proof(client, (bytes) => bytes));
+    await until(() => asked);
+    lab.decide.next = before;
+    client.close(11, 'done', 100);
+    await until(() => asked?.aborted);
+    assert.equal(asked?.aborted, true);
+  });
+
   for (const what of ['asking for the methods', 'offering a key that may come in'])
     test(`attempts are bounded, ${what} again and again among them`, async () => {
       const { client, ended, until } = await rawClient(false);

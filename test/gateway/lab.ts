@@ -31,8 +31,8 @@ export interface Lab {
   events: Record<string, unknown>[];
   /** What authorize was asked. */
   asked: Attempt[];
-  /** What authorize answers; tests change it. */
-  decide: { next: (route: Route) => Decision | Promise<Decision> };
+  /** What authorize answers; tests change it. `gone`: the client's connection has ended. */
+  decide: { next: (route: Route, gone?: AbortSignal) => Decision | Promise<Decision> };
   /** Gets what is recorded of sessions; tests change it. */
   recorder: { record: (event: GatewayEvent) => void };
   /** Options for ssh, scp and sftp that lead to the gateway. */
@@ -85,7 +85,9 @@ export async function openLab(
     loginNode: { host: '127.0.0.1', port: sshdPort, hostKey: publicText(nodeKey) },
   };
   const lab = {
-    decide: { next: (to: Route): Decision | Promise<Decision> => ({ allowed: true, route: to }) },
+    decide: {
+      next: (to: Route, _?: AbortSignal): Decision | Promise<Decision> => ({ allowed: true, route: to }),
+    },
     recorder: { record(_: GatewayEvent) {} },
   };
   const events: Record<string, unknown>[] = [];
@@ -99,10 +101,10 @@ export async function openLab(
       if (process.env.LAB_LOG) process.stderr.write(line);
       events.push(JSON.parse(line));
     }),
-    authorize: async (attempt) => {
+    authorize: async (attempt, _openOn, gone) => {
       asked.push(attempt);
       return known.startsWith(attempt.publicKey) && attempt.loginName === LOGIN
-        ? lab.decide.next(route)
+        ? lab.decide.next(route, gone)
         : { allowed: false, reason: 'unknown key', message: '', disclose: false };
     },
     record: (event) => lab.recorder.record(event),

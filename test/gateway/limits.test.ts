@@ -1,7 +1,7 @@
 /** The gateway's limits, each with OpenSSH's own client in front of it, and the reason that a person reads. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -103,7 +103,6 @@ describe('limits', { skip: whyNot }, () => {
 
   test('unauthenticated connections: where none may wait, one more is refused, and the client prints why', async () => {
     await withLab({ unauthenticated: 1, queued: 0, loginGraceMs: 60_000 }, async (lab) => {
-      const { connect } = await import('node:net');
       const idle = connect(lab.gateway.port, '127.0.0.1');
       await new Promise((resolve) => idle.once('data', resolve));
       const ran = await lab.ssh(['gateway', 'true']);
@@ -152,7 +151,6 @@ describe('limits', { skip: whyNot }, () => {
 
   /** Connections from so many addresses that say nothing; resolves when the gateway has greeted `greeted` of them. */
   async function silent(lab: Lab, addresses: number, each: number, greeted: number) {
-    const { connect } = await import('node:net');
     const host = '127.0.0.1';
     const sockets = Array.from({ length: addresses * each }, (_, n) =>
       connect({ port: lab.gateway.port, host, localAddress: `127.0.2.${1 + (n % addresses)}` }),
@@ -242,14 +240,12 @@ describe('limits', { skip: whyNot }, () => {
 
   test('whoever waits too long in line is told so, and whoever says nothing leaves it to the next', async () => {
     await withLab({ unauthenticatedPerSource: 1, queueMs: 500, helloMs: 60_000 }, async (lab) => {
-      const { connect } = await import('node:net');
       const idle = connect(lab.gateway.port, '127.0.0.1');
       await new Promise((resolve) => idle.once('data', resolve));
       assert.match((await lab.ssh(['gateway', 'true'])).err, /Too many logins at once/);
       idle.destroy();
     });
     await withLab({ unauthenticatedPerSource: 1, helloMs: 500 }, async (lab) => {
-      const { connect } = await import('node:net');
       const idle = connect(lab.gateway.port, '127.0.0.1');
       await new Promise((resolve) => idle.once('data', resolve));
       assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
@@ -400,6 +396,26 @@ describe('login nodes: failures told apart', { skip: whyNot }, () => {
     });
   });
 
+  test('gone while a session is open: it gives no sign of life any more, and the person reads that', async () => {
+    await withLab({ keepaliveMs: 200, keepaliveMisses: 4, recheckMs: 100 }, async (lab) => {
+      const { port, host } = lab.route.loginNode;
+      const ends: Socket[] = [];
+      const proxy = createServer((socket) => {
+        const to = connect(port, host);
+        socket.pipe(to).pipe(socket);
+        for (const end of [socket, to]) ends.push(end.on('error', () => {}));
+      });
+      await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+      const node = proxy.address() as { port: number };
+      lab.route.loginNode = { ...lab.route.loginNode, port: node.port };
+      const { done } = await openSession(lab);
+      for (const end of ends) end.unpipe().pause();
+      assert.match((await done).err, /The login node does not answer any more\./);
+      proxy.close();
+      for (const end of ends) end.destroy();
+    });
+  });
+
   test('reconnect: a login node that comes back within a moment is not noticed', async () => {
     await withLab({}, async (lab) => {
       const port = await freePort();
@@ -407,7 +423,6 @@ describe('login nodes: failures told apart', { skip: whyNot }, () => {
       lab.route.loginNode = { ...real, port };
       const ran = lab.ssh(['gateway', 'exit 7']);
       await sleep(700);
-      const { connect } = await import('node:net');
       const proxy = createServer((socket) => {
         const to = connect(real.port, real.host);
         socket.pipe(to).pipe(socket);
