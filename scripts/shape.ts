@@ -6,6 +6,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import ts from 'typescript';
+import { countWalks } from './walks.ts';
 
 interface Figure {
   name: string;
@@ -26,7 +27,9 @@ const sources = new Map(
     .map((file) => [file, readFileSync(join(root, file), 'utf8')] as const),
 );
 const imports = new Map([...sources].map(([file, text]) => [file, importsOf(file, text)] as const));
-const figures = [...sizes(), ...folders(), ...functions(), ...documents()];
+// The walks take a service and some seconds, and have no bound.
+const walked = values.check ? [] : await walks();
+const figures = [...sizes(), ...folders(), ...functions(), ...walked, ...documents()];
 
 for (const { name, value, aim, bound = aim, examples = [] } of figures) {
   const isPassed = value > bound;
@@ -99,6 +102,21 @@ function functions(): Figure[] {
   return [
     { name: 'functions of more than 80 lines', value: longer(80).length, aim: 0, examples },
     { name: 'functions of more than 50 lines', value: longer(50).length, aim: 60, bound: 90, examples },
+  ];
+}
+
+async function walks(): Promise<Figure[]> {
+  const { answer, account, login } = await countWalks();
+  const figure = (name: string, { length: value }: string[], aim: number) => ({
+    name,
+    value,
+    aim,
+    bound: value,
+  });
+  return [
+    figure('files that a key passes: POST to 201', answer, 20),
+    figure('files that a key passes: commit to account', account, 28),
+    figure('files that a key passes: login', login, 14),
   ];
 }
 
