@@ -399,6 +399,12 @@ test('the demonstration listens on loopback only, and its gateway says the port 
   assert.equal(config.gateway.port, config.gateway.listen.port);
 });
 
+test('the demonstration may have simulated login nodes as root, which a service with a file may only where that says so', () => {
+  assert.equal(demoConfig('./somewhere').clusters.allowSimulated, true);
+  assert.equal(read('{}').clusters.allowSimulated, false);
+  assert.equal(read('clusters: { allowSimulated: true }').clusters.allowSimulated, true);
+});
+
 const tls = 'tls: { cert: cert.pem, key: key.pem }';
 const accepted: [string, string, string][] = [
   ['TLS files', `platform: { listen: "10.0.0.5:8443", ${tls} }`, 'https://10.0.0.5:8443'],

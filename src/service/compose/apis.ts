@@ -112,7 +112,7 @@ function createBusinessApi(
         refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
         allowLocal: config.clusters.allowLocal,
         // Without root, `unsafeSimulatedLogins` is the host's word.
-        allowSimulated: config.demo || config.clusters.allowSimulated || process.getuid?.() !== 0,
+        allowSimulated: config.clusters.allowSimulated || process.getuid?.() !== 0,
       },
     },
     authenticate: (authorization) => authenticate(authorization, 'unauthorized'),

@@ -266,7 +266,8 @@ function listNamedFiles(raw: RawConfig, file: string): string[] {
 /** The demonstration's configuration: every default, everything on loopback, data in `dataDir`. */
 export function demoConfig(dataDir: string): Config {
   const identity = { kubernetes: { clientId: 'andromeda-kubernetes' } };
-  const raw = { dataDir: resolve(dataDir), gateway: { port: 2222 }, identity, console: {} };
+  const clusters = { allowSimulated: true };
+  const raw = { dataDir: resolve(dataDir), gateway: { port: 2222 }, identity, console: {}, clusters };
   return { ...settle(raw, resolve('andromeda.yaml'), []), demo: true };
 }
 
