@@ -245,8 +245,8 @@ test('an ordinary user runs a login node, too', {
   t.after(() => rmSync(dir, { recursive: true }));
   const { port } = JSON.parse(await firstLine(parent));
   const at = { key, node: { port } as never };
-  const { stdout } = await run('ssh', sshArguments(at, 'id -u; pwd'));
-  assert.equal(stdout, `30111\n${join(dir, 'data/home/ada')}\n`);
+  const { stdout } = await run('ssh', sshArguments(at, 'id -u; pwd; grep NoNewPrivs /proc/self/status'));
+  assert.equal(stdout, `30111\n${join(dir, 'data/home/ada')}\nNoNewPrivs:\t1\n`);
   const tty = await run('ssh', ['-tt', ...sshArguments(at, 'tty')]);
   assert.match(tty.stdout, /^\/dev\/pts\//);
   assert.equal((await run('ssh', sshArguments(at, 'cat > copy'), 'kept')).code, 0);

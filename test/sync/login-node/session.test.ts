@@ -172,7 +172,7 @@ test('output on a terminal is complete when the command ends', { skip }, async (
   assert.ok(stdout.endsWith('30000\r\n'));
 });
 
-test('sessions run as the account and nobody else', {
+test('sessions run as the account and nobody else, gain no rights and have bounds', {
   skip: skip || (isRoot ? false : 'only root can change to another user'),
 }, async (t) => {
   for (const namespace of [true, false]) {
@@ -189,6 +189,8 @@ test('sessions run as the account and nobody else', {
       (await ssh(at, 'pwd; echo $HOME; stat -c "%a %u" ~')).stdout,
       `${home}\n${home}\n700 20001\n`,
     );
+    const bounds = 'grep NoNewPrivs /proc/self/status; ulimit -Hu; ulimit -Hn; ulimit -Hd; ulimit -Hf';
+    assert.equal((await ssh(at, bounds)).stdout, 'NoNewPrivs:\t1\n256\n4096\n2097152\n4194304\n');
     if (namespace) assert.equal((await ssh(at, 'whoami; echo ~bob')).stdout, 'ada\n/home/bob\n');
   }
 });

@@ -4,7 +4,7 @@
  * and what others write to (/tmp) or listen in (/run) is empty. The kernel ends all of it with the first process. As root
  * without namespaces: under the account's uid, with the home where it lies. As an ordinary user: as that user.
  *
- * As root no session can gain rights (no_new_privs), so that sudo, su, crontab and at do nothing, and what it takes is limited.
+ * No session can gain rights (no_new_privs), so that sudo, su, crontab and at do nothing. As root what it takes is limited as well.
  */
 import { execFile } from 'node:child_process';
 import { basename, dirname, join } from 'node:path';
@@ -97,11 +97,13 @@ export function asAccount(
   account: { uid: number; gid: number },
   program: Program,
 ): Program {
-  if (sandbox === 'self') return program;
-  requireOrdinary(account);
   const { file, args, env } = program;
-  const ids = [`--reuid=${account.uid}`, `--regid=${account.gid}`, '--clear-groups'];
-  const rights = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', ...ids];
+  const rights = ['--no-new-privs'];
+  if (sandbox !== 'self') {
+    requireOrdinary(account);
+    rights.push('--bounding-set=-all', '--inh-caps=-all', '--clear-groups');
+    rights.push(`--reuid=${account.uid}`, `--regid=${account.gid}`);
+  }
   return { file: 'setpriv', args: [...rights, '--', file, ...args], env };
 }
 
