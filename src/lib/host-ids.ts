@@ -1,6 +1,8 @@
 /** The accounts and groups of this host: no account of ours may have their numbers and names here. */
 import { execFile } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 
 /** The numbers of accounts and groups that the host's own files name; directories (LDAP) are not queried. */
 export function listHostIds(): number[] {
@@ -47,7 +49,11 @@ let latest: { query: string; at: number; answer: Promise<Map<number, string>> } 
 
 async function askHost(accounts: readonly HostAccount[]): Promise<Map<number, string>> {
   const owners = new Map<number, string>();
-  const ruled = readSudoRules();
+  const read = new Set<string>();
+  const ruled = new Set(
+    ['/etc/sudoers', ...globSync('/etc/sudoers.d/*')].flatMap((file) => readSudoRules(file, read)),
+  );
+  const groupOf = readGroupMembers();
   for (const { username, uid } of accounts)
     if (ruled.has(username)) owners.set(uid, `sudo rules for ${username}`);
   for (let from = 0; from < accounts.length; from += batchSize) {
@@ -61,7 +67,12 @@ async function askHost(accounts: readonly HostAccount[]): Promise<Map<number, st
       new Set(some.flatMap(({ username, gid }) => [username, String(gid)])),
     );
     for (const account of some) {
-      const owner = ownerAmong('account', passwd, account) ?? ownerAmong('group', group, account);
+      const hasAccount = passwd.some(([name]) => name === account.username);
+      const owner =
+        ownerAmong('account', passwd, account) ??
+        ownerAmong('group', group, account) ??
+        // An account that Andromeda made may be in groups.
+        (hasAccount ? undefined : groupOf.get(account.username));
       if (owner !== undefined && !owners.has(account.uid)) owners.set(account.uid, owner);
     }
   }
@@ -82,11 +93,31 @@ function ownerAmong(
   return other && `the ${kind} ${other[0]}`;
 }
 
-/** Every word in them: there is more than one way to name an account or a group there. */
-function readSudoRules(): Set<string> {
-  const files = ['/etc/sudoers', ...globSync('/etc/sudoers.d/*')];
-  const rules = files.flatMap(linesOf).map((line) => line.replace(/#(?!\d|include).*/, ''));
-  return new Set(rules.join('\n').split(/[^\w.-]+/));
+/** Whom the host's groups have as members, without an account perhaps, and in which group, as a phrase. */
+function readGroupMembers(): Map<string, string> {
+  return new Map(
+    linesOf('/etc/group').flatMap((line) => {
+      const [group, , , members = ''] = line.split(':');
+      return members
+        .split(',')
+        .map((member): [string, string] => [member, `${member} in the group ${group}`]);
+    }),
+  );
+}
+
+/** Every word in a file of rules, and in those that it includes: there is more than one way to name an account or a group there. */
+function readSudoRules(file: string, read: Set<string>): string[] {
+  if (read.has(file)) return [];
+  read.add(file);
+  return linesOf(file).flatMap((line) => {
+    const [, ofDirectory, path] = /^\s*[@#]include(dir)?\s+"?([^"]+?)"?\s*$/.exec(line) ?? [];
+    if (path === undefined) return line.replace(/#(?!\d).*/, '').split(/[^\w.-]+/);
+    const included = resolve(dirname(file), path.replaceAll('%h', hostname().replace(/\..*/, '')));
+    const files = ofDirectory
+      ? globSync('*', { cwd: included }).map((name) => join(included, name))
+      : [included];
+    return files.flatMap((one) => readSudoRules(one, read));
+  });
 }
 
 /** Throws nothing: where there is no getent, the host's own files must do. */

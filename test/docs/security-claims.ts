@@ -112,7 +112,7 @@ export const claims: Record<string, Record<string, string[]>> = {
       'a session gets no right of another account, whatever the machine grants its name: sudo, su, crontab, at, setuid programs',
       'a session reaches nothing that listens on the machine, and sees no process of it',
       'a session that takes all that it can get leaves the machine its processes, memory and disk, and others their sessions',
-      'names that accounts, groups or sudo rules of the machine have are taken',
+      'names that accounts, groups, their members or sudo rules of the machine have are taken',
     ],
   },
   'What members choose is data': {

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Manifest, ManifestAccount } from '../../src/domain/access/manifest.ts';
+import { isUsername } from '../../src/domain/people/username.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createSimulatedSlurmDriver, type SimulatedSlurmOptions } from '../../src/sync/simulated/index.ts';
+import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
 
 const signal = new AbortController().signal;
 const ada: ManifestAccount = {
@@ -258,4 +261,33 @@ test('nobody gets an account with a number or a name that this machine has alrea
   owners = new Map([[bob.uid, 'sudo rules for bob']]);
   await driver.apply(manifest(2, ada, bob), signal);
   assert.equal(since().at(-1), 'start ada');
+});
+
+const hostNames = ['/etc/passwd', '/etc/group'].flatMap((file) =>
+  readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line) => line.split(':')[0] ?? []),
+);
+
+test('on a service that is root, a member with a name of this machine gets no login, and operators read why', {
+  skip: process.getuid?.() === 0 ? false : 'without root, no account has its number',
+}, async () => {
+  const username = hostNames.find(isUsername);
+  assert.ok(username);
+  const [organization, ...others] = physics.organizations ?? [];
+  const members = (organization?.members ?? []).map((one) =>
+    one.username === 'bob' ? { ...one, username } : one,
+  );
+  const organizations = [{ slug: 'physics', name: 'Physics', members }, ...others];
+  await using service = await startTestApp({ lab: { ...physics, organizations } });
+  await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
+  const { failure } = await eventually(
+    async () => (await service.business('/operator/clusters', { as: 'root' })).body.clusters[0],
+    (cluster) => cluster.failure !== null,
+  );
+  assert.ok(failure.startsWith(`There is no login for: ${username} (number `), failure);
+  const { default_org_id: organizationId } = (await service.business('/me', { as: 'bob' })).body;
+  const path = `/clusters/${alpha}/ssh-access?organizationId=${organizationId}`;
+  const { status, body } = await service.platform(path, { as: 'bob' });
+  assert.deepEqual([status, body.ready], [200, false]);
 });

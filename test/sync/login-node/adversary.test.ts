@@ -19,7 +19,12 @@ const skip = isRoot ? programs.map(missing).find(Boolean) || false : 'only root 
 const machine = `
 cp -a /etc "$1/etc"; mount --bind "$1/etc" /etc; shift
 echo 'ada ALL=(ALL) NOPASSWD: ALL
-%admin ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/lab; chmod 440 /etc/sudoers.d/lab
+%admin ALL=(ALL) NOPASSWD: ALL
+@include /etc/more-rules
+#includedir ../rules.d' > /etc/sudoers.d/lab; chmod 440 /etc/sudoers.d/lab
+echo 'eve ALL=(ALL) NOPASSWD: ALL' > /etc/more-rules; chmod 440 /etc/more-rules
+mkdir /etc/rules.d; echo 'flo ALL=(ALL) NOPASSWD: ALL' > /etc/rules.d/flo; chmod 440 /etc/rules.d/flo
+echo 'lab:x:29990:gil,mel' >> /etc/group
 passwd -qd root
 cp /bin/bash /etc/roots-shell; chmod 4755 /etc/roots-shell
 exec "$@"`;
@@ -142,14 +147,14 @@ time.sleep(60)
   );
 });
 
-test('names that accounts, groups or sudo rules of the machine have are taken', {
+test('names that accounts, groups, their members or sudo rules of the machine have are taken', {
   skip,
   timeout: 60_000,
 }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-names-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const code = `import { findHostOwners } from '${join(import.meta.dirname, '../../../src/lib/host-ids.ts')}';
-const accounts = ['ada', 'admin', 'sudo', 'root', 'bob'].map((username, at) => ({ username, uid: 29_900 + at, gid: 29_900 + at }));
+const accounts = ['ada', 'admin', 'sudo', 'root', 'bob', 'eve', 'flo', 'mel'].map((username, at) => ({ username, uid: 29_900 + at, gid: 29_900 + at }));
 console.log(JSON.stringify(Object.fromEntries(await findHostOwners(accounts))));`;
   const ask = [process.execPath, '--input-type=module-typescript', '-e', code];
   const { stdout, stderr } = await run('unshare', ['--mount', 'sh', '-ec', machine, 'sh', dir, ...ask]);
@@ -160,6 +165,9 @@ console.log(JSON.stringify(Object.fromEntries(await findHostOwners(accounts))));
       29901: 'sudo rules for admin',
       29902: 'sudo rules for sudo',
       29903: 'sudo rules for root',
+      29905: 'sudo rules for eve',
+      29906: 'sudo rules for flo',
+      29907: 'mel in the group lab',
     },
     stderr,
   );
