@@ -304,4 +304,13 @@ test('an erased person does not join by the domain again, unless somebody adds t
   await service.write('/operator/people', { as: 'root', body: { email: 'dana@chemistry.example' } });
   assert.equal(await signIn('dan-1', 'dana@chemistry.example'), 200);
   assert.equal(await signIn('dan-2'), 200, 'another identity is somebody else');
+
+  // The same goes for an identity that was taken from the account before.
+  const { id: other } = await find(service, email);
+  const identity = { issuer: service.issuer.url, subject: 'dan-2' };
+  for (const [what, body] of [['identities/unbind', identity], ['deactivate'], ['erase']] as const) {
+    const { status } = await service.write(`/operator/people/${other}/${what}`, { as: 'root', body });
+    assert.equal(status, 200, what);
+  }
+  assert.equal(await signIn('dan-2'), 401);
 });
