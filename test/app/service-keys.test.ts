@@ -3,15 +3,28 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { IssuerKeys } from '../../src/api/identity/issuer/keys.ts';
+import { importJWK, SignJWT } from 'jose';
+import { createAuthenticator } from '../../src/api/identity/index.ts';
+import {
+  type IssuerKeys,
+  makeKeys,
+  makeSigningKey,
+  stepSigningKeys,
+} from '../../src/api/identity/issuer/keys.ts';
+import { createClock } from '../../src/lib/clock.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
+import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { loadSshKeySet } from '../../src/lib/ssh/key-set.ts';
+import { startIssuer } from '../../src/service/compose/issuer.ts';
 import { loadServiceKeys, watchIssuerKeys } from '../../src/service/compose/service-keys.ts';
+import { readConfig } from '../../src/service/config/index.ts';
 import { sharedKeys } from '../../src/service/host/held-keys.ts';
+import { createIdentity } from '../../src/store/people/identities.ts';
 import { openSecrets } from '../../src/store/servers/secrets.ts';
+import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { openTestStore } from '../support/store.ts';
+import { openTestStore, userId } from '../support/store.ts';
 
 const keysOf = (text: string): SecretsKeys => {
   const keys: SecretsKeys = parseSecretsKeys(text, 'the file', () => keys);
@@ -121,6 +134,53 @@ test('what a command does with the issuer’s keys, every server takes up', asyn
   assert.equal(next?.kid, after?.next);
   assert.equal(after?.current, before?.current);
   assert.equal(cookie, keys.issuerKeys?.cookie);
+});
+
+test('a token of a key that the embedded issuer has no more is refused from then on, also if it was accepted before', async (t) => {
+  await using opened = await openTestStore(physics);
+  const { store, dataDir } = opened;
+  const file = join(dataDir, 'andromeda.yaml');
+  writeFileSync(file, '{}');
+  const config = readConfig(file);
+  let keys = await makeKeys();
+  const [key] = keys.signing;
+  assert.ok(key?.kid);
+  const issuer = await startIssuer(config, {
+    store,
+    peers: { forOthers: () => undefined },
+    proxies: createTrustedProxies([]),
+    log: createLogger('silent'),
+    clock: createClock({}),
+    issuerKeys: keys,
+  });
+  t.after(() => issuer.stop());
+  const ada = await userId(store, 'ada@physics.example');
+  await store.write((tx) => createIdentity(tx, { issuer: issuer.url, subject: 'ada', userId: ada }));
+  const authenticate = createAuthenticator({
+    store,
+    rules: { issuer: issuer.url, audiences: config.identity.audiences, type: issuer.tokenType },
+    keys: issuer.keys,
+    userinfo: issuer.userinfo,
+    markIdentity: () => '',
+    now: Date.now,
+  });
+  const token = await new SignJWT({ aud: [...config.identity.audiences] })
+    .setProtectedHeader({ alg: 'RS256', kid: key.kid, typ: 'at+jwt' })
+    .setIssuer(issuer.url)
+    .setSubject('ada')
+    .setExpirationTime('10m')
+    .sign(await importJWK(key, 'RS256'));
+  const use = (next: IssuerKeys) => {
+    keys = next;
+    issuer.useKeys?.(keys);
+  };
+  const me = () => authenticate(`Bearer ${token}`, 'unauthorized');
+  assert.equal(await me(), ada);
+  use(stepSigningKeys('announce', keys, await makeSigningKey()));
+  use(stepSigningKeys('switch', keys, undefined));
+  assert.equal(await me(), ada, 'its key is published still');
+  use(stepSigningKeys('retire', keys, undefined));
+  await assert.rejects(me(), { code: 'unauthorized' });
 });
 
 test('steps with the gateway’s keys are taken in the database, and on a file where there is one', async () => {
