@@ -59,3 +59,11 @@ test('a flood of sign-ins is refused beyond a bound, and the rest is answered', 
   }
   assert.equal(await verifyPassword('pw', known, stranger), true);
 });
+
+test('what waits for its turn is refused early enough for an answer within five seconds', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const answers = Array.from({ length: 12 }, () => verifyPassword('pw', known, stranger));
+  t.mock.timers.tick(4_500);
+  const refused = (await Promise.allSettled(answers)).filter(({ status }) => status === 'rejected');
+  assert.equal(refused.length, 12 - 2, 'all but those whose turn it was');
+});
