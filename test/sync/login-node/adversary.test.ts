@@ -83,8 +83,8 @@ test('a session reaches nothing that listens on the machine, and sees no process
   const { at, ssh, outside } = await start(t);
   const [port = 0] = await freePorts(1);
   let came = 0;
-  const path = `/run/andromeda-test-${process.pid}.sock`;
-  const servers = [port, path].map((where) =>
+  const paths = ['/run', '/var/lib'].map((dir) => `${dir}/andromeda-test-${process.pid}.sock`);
+  const servers = [port, ...paths].map((where) =>
     createServer((socket) => {
       came += 1;
       socket.end('the machine');
@@ -94,11 +94,14 @@ test('a session reaches nothing that listens on the machine, and sees no process
   await Promise.all(
     servers.map((server) => server.listening || new Promise((done) => server.once('listening', done))),
   );
-  chmodSync(path, 0o666);
+  for (const path of paths) chmodSync(path, 0o666);
   const reach = [
     `cat < /dev/tcp/127.0.0.1/${port}`,
     `cat < /dev/tcp/localhost/${port}`,
-    `python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("${path}"); print(s.recv(99))'`,
+    ...paths.map(
+      (path) =>
+        `python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.connect("${path}"); print(s.recv(99))'`,
+    ),
   ];
   for (const way of reach) assert.match((await outside(way)).stdout, /the machine/, way);
   assert.equal(came, reach.length);

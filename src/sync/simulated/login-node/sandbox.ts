@@ -1,7 +1,7 @@
 /**
  * Where sessions run. As root in namespaces: the login node's process and all that it starts see mounts, processes and a
  * network of their own, of which the network is a loopback and no more; /home holds the homes, /etc is a copy that knows the accounts,
- * and what others write to (/tmp) or listen in (/run) is empty. The kernel ends all of it with the first process. As root
+ * and what others write to (/tmp) or listen in (/run, /var/lib) is empty. The kernel ends all of it with the first process. As root
  * without namespaces: under the account's uid, with the home where it lies. As an ordinary user: as that user.
  *
  * No session can gain rights (no_new_privs), so that sudo, su, crontab and at do nothing. As root what it takes is limited as well.
@@ -30,13 +30,15 @@ const limits = [
 const apart = ['--mount', '--net', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'slave'];
 
 /** What the mounts of a login node hide. */
-const hidden = ['/home', '/run', '/tmp', '/var/tmp', '/dev/shm', '/proc', '/sys'];
+const hidden = ['/home', '/run', '/var/lib', '/tmp', '/var/tmp', '/dev/shm', '/proc', '/sys'];
 
 const ownMachine = `
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 echo 0x9 > /sys/class/net/lo/flags
-mount -t tmpfs -o nosuid,nodev,mode=755,size=64m tmpfs /run
+for dir in /run /var/lib; do
+  if [ -d $dir ]; then mount -t tmpfs -o nosuid,nodev,mode=755,size=64m tmpfs $dir; fi
+done
 for dir in /tmp /var/tmp /dev/shm; do
   if [ -d $dir ]; then mount -t tmpfs -o nosuid,nodev,mode=1777,size=256m tmpfs $dir; fi
 done
