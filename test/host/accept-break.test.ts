@@ -12,6 +12,7 @@ import { addBroken } from '../audit/support.ts';
 import { createMachine, sessionAt } from '../cli/harness.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import { runProgram } from '../support/program.ts';
+import { isOnFile } from '../support/store.ts';
 
 test('a break is accepted on the host only, one by one, and every check says so from then on', async (t) => {
   await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
@@ -52,6 +53,9 @@ test('a break is accepted on the host only, one by one, and every check says so 
   const whole = await verify();
   assert.equal(whole.status, 0);
   assert.match(whole.stderr, new RegExp(`broke at entries ${first}, ${second}, which was accepted`));
+  // `doctor` reads the trail of a file only.
+  const { out, err } = await runProgram('doctor', '--config', config);
+  if (isOnFile) assert.match(`${out}${err}`, /audit trail +All \d+ entries \(accepted breaks: 2\) fit/);
   assert.equal((await service.business('/operator/audit/head', { as: 'root' })).status, 200);
   const { entries } = (await service.business('/operator/audit?limit=1000', { as: 'root' })).body;
   const told = entries.filter((one: AuditRecord) => one.operation === 'acceptAuditBreak');
