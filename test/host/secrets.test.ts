@@ -11,6 +11,8 @@ import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
 import { type App, startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
 import { checkSharedSettings, sharedConfig } from '../../src/service/host/checks/shared-findings.ts';
+import { createInstallation } from '../../src/store/data-dir/lab.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { ada, signIn } from '../identity/issuer/harness.ts';
 import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -228,8 +230,21 @@ test('check and doctor say what a shared database lacks, and what is in it that 
   assert.match(before, /^ok database There is nothing in it yet/m);
   // It was only asked.
   assert.deepEqual(await postgres.query('select 1 from pg_namespace where nspname = $1', [schema]), []);
+  const other = at('other.yaml');
+  writeFileSync(other, readFileSync(one.file, 'utf8').replace('./one', './other'));
+  const alone = await openStore(at('other'));
+  await createInstallation(alone, { ...physics, clusters: [] }, 'test');
+  await alone.close();
+  assert.match(
+    (await findingsOf(other)).join('\n'),
+    /^wrong database The database .* is empty, and .*andromeda\.db has the installation of before\. Copy it/m,
+  );
   await start(one.file);
   await stop(one.file);
+  assert.match(
+    (await findingsOf(other)).join('\n'),
+    /^wrong database The database .* has an installation, and .*andromeda\.db has another one/m,
+  );
 
   const wrong = at('wrong.yaml');
   writeFileSync(wrong, readFileSync(one.file, 'utf8').replace(schema, `${schema}_wrong`));

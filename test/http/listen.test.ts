@@ -101,13 +101,15 @@ test('while nothing is served requests wait for what comes next, on connections 
 });
 
 test('what is under way when nothing is served any more is cut at the end of the time for it', async () => {
-  const { listener, ask, isSlow } = await startKept();
-  const underWay = ask('/slow', false);
-  underWay.catch(() => {});
-  await isSlow;
-  await listener.pause(50);
-  await assert.rejects(underWay, /socket hang up/);
-  await listener.stop(0);
+  for (const how of ['pause', 'stop'] as const) {
+    const { listener, ask, isSlow } = await startKept();
+    const underWay = ask('/slow', false);
+    underWay.catch(() => {});
+    await isSlow;
+    await listener[how](50);
+    await assert.rejects(underWay, /socket hang up/);
+    if (how === 'pause') await listener.stop(0);
+  }
 });
 
 test('what nothing is asked on is closed at the end of the time for it, and without one at once', async () => {

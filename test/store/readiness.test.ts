@@ -19,6 +19,7 @@ import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { PostgresError } from '../../src/store/engine/postgres/fault.ts';
 import { createReadinessCheck } from '../../src/store/engine/readiness.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -81,6 +82,21 @@ test('a disk that takes no row in time is not ready, and one answer serves all w
   await Promise.all([check(), check(), check()]);
   await check();
   assert.equal(writes, 1);
+});
+
+test('a server that finds only a former primary is not ready at once, though it wrote a moment ago', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  let failure: Error | undefined;
+  const check = createReadinessCheck({ ...store, failure: () => failure });
+  await check();
+  failure = new PostgresError('it is a former primary', { isLost: true, isFormer: true });
+  await assert.rejects(check(), {
+    code: 'service_unavailable',
+    message: /^The database cannot be written: only a former primary answers/,
+  });
+  failure = undefined;
+  await check();
 });
 
 const takenAway: Record<string, (file: string) => void> = {

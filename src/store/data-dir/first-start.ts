@@ -33,14 +33,27 @@ export function refuseLost(dataDir: string, file: string): void {
   );
 }
 
+/** Throws `invalid_state` where a PostgreSQL is not the one to serve from a data directory. `db` left out: it has no tables yet. */
+export async function refuseUnfit(
+  db: Kysely<Schema> | undefined,
+  name: string,
+  dataDir: string,
+): Promise<void> {
+  const file = join(dataDir, 'andromeda.db');
+  if (sizeOf(file) > 0) {
+    if (!db || (await isEmpty(db))) throw notCopied(name, file);
+    await refuseForeignFile(db, name, dataDir);
+  }
+  await refuseOther(db, name, dataDir);
+}
+
 /**
- * Throws `invalid_state` where a PostgreSQL is as new, and the data directory has the database of before. Keys say nothing:
- * with a PostgreSQL, a data directory has some that an operator put there, and a list of those in use.
+ * The PostgreSQL is as new, and the data directory has the database of before. Keys say nothing: with a PostgreSQL, a data
+ * directory has some that an operator put there, and a list of those in use.
  */
-export async function refuseNotCopied(db: Kysely<Schema>, name: string, file: string): Promise<void> {
-  if (sizeOf(file) === 0 || !(await isEmpty(db))) return;
+function notCopied(name: string, file: string): DomainError {
   const both = existsSync(`${file}-wal`) ? `${file} and ${file}-wal` : file;
-  throw new DomainError(
+  return new DomainError(
     'invalid_state',
     `The database ${name} is empty, and ${file} has the installation of before. Copy it: andromeda migrate --from sqlite --to postgres. To begin anew on purpose, move ${both} away first.`,
   );
@@ -50,9 +63,8 @@ export async function refuseNotCopied(db: Kysely<Schema>, name: string, file: st
  * Throws `invalid_state` where a PostgreSQL has an installation, and the data directory has SQLite's file of another one: its host key,
  * its issuer's keys and the audit trail's would win over those in the database.
  */
-export async function refuseForeignFile(db: Kysely<Schema>, name: string, dataDir: string): Promise<void> {
+async function refuseForeignFile(db: Kysely<Schema>, name: string, dataDir: string): Promise<void> {
   const file = join(dataDir, 'andromeda.db');
-  if (sizeOf(file) === 0 || (await isEmpty(db))) return;
   const noted = readId(fileOf(dataDir));
   if (noted !== undefined && noted === (await findId(db))) return;
   const ids = idsIn(file);
@@ -91,13 +103,9 @@ const idRange = 2 ** 47;
 
 /**
  * Throws `invalid_state` where a PostgreSQL is empty, or has another installation than the one that was served from the data
- * directory: a wrong database name would start a service without people. `db` left out: it has no tables yet.
+ * directory: a wrong database name would start a service without people.
  */
-export async function refuseOther(
-  db: Kysely<Schema> | undefined,
-  name: string,
-  dataDir: string,
-): Promise<void> {
+async function refuseOther(db: Kysely<Schema> | undefined, name: string, dataDir: string): Promise<void> {
   const noted = readId(fileOf(dataDir));
   if (noted === undefined) return;
   const found = db && (await findId(db));

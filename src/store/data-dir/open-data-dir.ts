@@ -13,14 +13,7 @@ import {
 } from '../engine/engine.ts';
 import { migrate, requireMigrated, type SchemaSteps } from '../engine/migrate.ts';
 import { keepBeforeUpgrade } from './before-upgrade.ts';
-import {
-  noteInstallation,
-  refuseForeignFile,
-  refuseLost,
-  refuseNotCopied,
-  refuseOther,
-  timelineNote,
-} from './first-start.ts';
+import { noteInstallation, refuseLost, refuseUnfit, timelineNote } from './first-start.ts';
 import { lockDataDir } from './lock.ts';
 
 const databaseName = 'andromeda.db';
@@ -126,9 +119,7 @@ async function migrateShared(
     if (options.isMigrating) await migrate(db, name, { isShared: true, steps: options.schema });
     else await requireMigrated(db, options.schema);
     if (options.isCopying) return;
-    await refuseNotCopied(db, name, join(dataDir, databaseName));
-    await refuseForeignFile(db, name, dataDir);
-    await refuseOther(db, name, dataDir);
+    await refuseUnfit(db, name, dataDir);
     await noteInstallation(db, dataDir);
   });
 }

@@ -1,7 +1,7 @@
 /** What `check` and `doctor` say of a database that servers share, and of the secrets in it. Nothing is changed there. */
 import { DomainError } from '../../../domain/error.ts';
 import type { SecretsKeys } from '../../../lib/secrets-key.ts';
-import { refuseForeignFile, refuseOther, timelineNote } from '../../../store/data-dir/first-start.ts';
+import { refuseUnfit, timelineNote } from '../../../store/data-dir/first-start.ts';
 import { inspectShared } from '../../../store/data-dir/inspect.ts';
 import { type ServerView, viewPostgres } from '../../../store/engine/engine.ts';
 import {
@@ -42,8 +42,7 @@ async function* checkShared(
     yield ok('database', `${view.name} answers.`);
     yield* checkLock(view);
     const { isNew } = yield* checkSchema(view);
-    if (!isNew) await refuseForeignFile(view.reader, view.name, config.dataDir);
-    await refuseOther(isNew ? undefined : view.reader, view.name, config.dataDir);
+    await refuseUnfit(isNew ? undefined : view.reader, view.name, config.dataDir);
     if (isNew) yield* checkNoSecrets(config);
     else yield* checkSecrets(config, view);
   } catch (error) {

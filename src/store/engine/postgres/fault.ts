@@ -11,7 +11,7 @@ export class PostgresError extends Error {
   readonly isLost: boolean;
   /** Whether an operator has to mend how it is asked, or what it shows, before it can be had. */
   readonly isOfTls: boolean;
-  /** Whether a host is a primary that is not to be served from (`timeline.ts`). */
+  /** Whether a host is a primary that is not to be served from (`primary.ts`). */
   readonly isFormer: boolean;
 
   constructor(
