@@ -15,6 +15,7 @@ export const slow = [
   'test/slurm/fence.test.ts',
   'test/slurm/hanging.test.ts',
   'test/slurm/found.test.ts',
+  'test/docs/patroni.test.ts',
   'test/e2e/servers.test.ts',
   'test/slurm/left-hosts.test.ts',
   'test/gateway/barrier.test.ts',
@@ -67,6 +68,7 @@ export function isWaiting(file: string): boolean {
 
 const waiting = new Set([
   'test/app/clock.test.ts',
+  'test/docs/patroni.test.ts',
   'test/e2e/servers.test.ts',
   'test/gateway/flood.test.ts',
   'test/gateway/limits.test.ts',

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { parse } from 'yaml';
 import { readExample } from '../../scripts/campaign/cluster/addresses.ts';
 import { whyNoProxy } from '../../scripts/campaign/cluster/haproxy.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -27,6 +28,20 @@ test('docs/scale.md links to every file in docs/scale', () => {
   assert.deepEqual(
     files.filter((name) => !page.includes(`](scale/${name})`)),
     [],
+  );
+});
+
+/** Of docs/scale/postgresql.conf. */
+const settings = [...readExample('postgresql.conf').matchAll(/^(\w+) = (.*)$/gm)].map(
+  ([, name = '', value = '']): [string, string] => [name, value.replaceAll("'", '')],
+);
+
+test('Patroni gives PostgreSQL the settings of postgresql.conf, but for those that it decides itself', () => {
+  const { bootstrap } = parse(readExample('patroni.yaml'));
+  const decided = new Set(['wal_level', 'hot_standby', 'max_wal_senders', 'synchronous_standby_names']);
+  assert.deepEqual(
+    Object.entries(bootstrap.dcs.postgresql.parameters).map(([name, value]) => [name, `${value}`]),
+    settings.filter(([name]) => !decided.has(name)),
   );
 });
 
@@ -62,10 +77,6 @@ test('the lines for PostgreSQL, in their order, make a primary and a synchronous
 }, async (t) => {
   const [port = 0, standbyPort = 0] = await freePorts(2);
   const authority = createAuthority();
-  const file = readExample('postgresql.conf');
-  const settings = [...file.matchAll(/^(\w+) = (.*)$/gm)].map(
-    ([, name = '', value = '']): [string, string] => [name, value.replaceAll("'", '')],
-  );
   const [[, standbys = ''] = []] = settings.filter(([name]) => name === 'synchronous_standby_names');
   const without = settings.filter(([name]) => name !== 'synchronous_standby_names');
   await using primary = await createPostgres(undefined, {
@@ -82,6 +93,12 @@ test('the lines for PostgreSQL, in their order, make a primary and a synchronous
   const asked = (sql: string) => primary.query(sql);
 
   const [roles = ''] = /^ {4}create role andromeda (?:.*\n)+?(?=\n)/m.exec(page) ?? [];
+  const steps = [roles, '](scale/postgresql.conf)', '`pg_basebackup', '`synchronous_standby_names`'];
+  const places = steps.map((text) => page.indexOf(text));
+  assert.deepEqual(
+    places,
+    places.toSorted((a, b) => a - b),
+  );
   const sql = roles.replaceAll("'…'", "'secret'").replace(/--.*$/gm, '');
   await postgresQuery(primary.directory, port, 'drop database andromeda');
   for (const statement of sql.split(';').map((one) => one.trim()))

@@ -143,7 +143,7 @@ export async function createPostgres(
 }
 
 /** Signals a PostgreSQL as it is now, and the processes that it has started. */
-export function signalsTo({ pid = 0 }: TestPostgres): (name: NodeJS.Signals) => void {
+export function signalsTo({ pid = 0 }: Pick<TestPostgres, 'pid'>): (name: NodeJS.Signals) => void {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   const processes = [pid, ...children.split(' ').filter(Boolean).map(Number)];
   return (name) => {
