@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { createLogger } from '../../../src/lib/log.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import { openPostgres, viewPostgres } from '../../../src/store/engine/engine.ts';
 import type { Store } from '../../../src/store/engine/index.ts';
 import { eventually, startTestApp } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
@@ -57,7 +58,7 @@ async function createPair(at: number) {
   return { primary, standby, url, failOver, startFormer };
 }
 
-const portOf = async (store: Store) => {
+const portOf = async (store: Pick<Store, 'read'>) => {
   const { rows } = await sql<{ port: string }>`select current_setting('port') as port`.execute(store.read);
   return Number(rows[0]?.port);
 };
@@ -176,8 +177,11 @@ test('a server that knows of no failover leaves the former primary for the one t
   using late = temporaryDirectory();
   const other = await openStore(late.path, { database: url });
   try {
-    // Both take writes when it starts.
+    // Both take writes when it starts, and when `check` looks.
     assert.equal(await portOf(other), standby.port);
+    const view = await viewPostgres(url);
+    assert.equal(await portOf({ read: view.reader }), standby.port);
+    await view.close();
   } finally {
     await other.close();
   }
@@ -202,5 +206,24 @@ test('another PostgreSQL in its place is refused, and the file that says so is n
   } finally {
     await a[Symbol.asyncDispose]();
     await b[Symbol.asyncDispose]();
+  }
+});
+
+test('a newest timeline that cannot be noted is in the log, and the database is served from', {
+  skip,
+}, async () => {
+  const postgres = await createPostgres();
+  const events: string[] = [];
+  const log = createLogger('error', (line) => void events.push(JSON.parse(line).event));
+  const note = () => {
+    throw new Error('no space left');
+  };
+  try {
+    const timeline = { file: 'postgres-timeline', noted: undefined, note };
+    const connections = await openPostgres(postgres.url(), { serverId: 'one', timeline, log });
+    await connections.close();
+    assert.deepEqual(events, ['database.timeline.failed']);
+  } finally {
+    await postgres[Symbol.asyncDispose]();
   }
 });

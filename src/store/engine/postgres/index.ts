@@ -35,7 +35,6 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   const target = parsePostgresUrl(url);
   const primary = new Primary(target, options);
   try {
-    await primary.askOthers();
     const first = await connectFirst(primary, target, options);
     try {
       await requireUsable(first, target, options.log);

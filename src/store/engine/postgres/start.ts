@@ -36,7 +36,9 @@ export async function connectFirst(
   const stop = stopSignal(stopping);
   for (;;) {
     try {
-      const session = await unlessStopped(primary.connect('reading'), stop);
+      // Several may take writes: the one that took over last is known when all have been asked.
+      const connecting = primary.askOthers().then(() => primary.connect('reading'));
+      const session = await unlessStopped(connecting, stop);
       if (away?.hasSaid) log?.info('database.back', {});
       return session;
     } catch (error) {
