@@ -4,7 +4,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -142,7 +142,7 @@ async function startService(t: TestContext, path: string) {
       ({ stdout }) => ({ code: 0, said: stdout }),
       ({ code, stderr }: { code: number; stderr: string }) => ({ code, said: stderr }),
     );
-  return { file, write, child, reload, platform, business, log: () => log };
+  return { file, write, child, reload, platform, business, gateway, log: () => log };
 }
 
 /** Asks again and again, on a kept connection and on fresh ones, until stopped. Resolves to what failed, and how many were asked. */
@@ -264,6 +264,17 @@ test('what only a start finds out brings the settings of before back', { timeout
   assert.equal(code, 1);
   assert.match(said, /0\.0\.0\.0:\d+ is in use by another program/);
   assert.equal((await fetch(`http://127.0.0.1:${service.business}/readyz`)).status, 200);
+  assert.equal(service.log().split('"event":"serve.ready"').length - 1, 1, 'nothing has ended');
+
+  service.write({ gateway: { listen: `127.0.0.1:${other.gateway}` } });
+  const ofGateway = await service.reload();
+  assert.equal(ofGateway.code, 1);
+  assert.match(ofGateway.said, /The SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use by another program/);
+  assert.equal((await fetch(`http://127.0.0.1:${service.business}/readyz`)).status, 200);
+  const banner = connect(service.gateway, '127.0.0.1');
+  t.after(() => banner.destroy());
+  assert.match(String((await once(banner, 'data'))[0]), /^SSH-2\.0-\S+ Andromeda/);
+
   // The other address of the same port, in the place of the one that is held.
   service.write({
     business: { listen: `0.0.0.0:${service.business}`, behindProxy: true, url: 'http://business.example' },

@@ -132,8 +132,9 @@ async function reload(before: Served, host: Host, answer: ReturnType<Askers['tak
   try {
     const after = await start(next, host).catch(async (error: unknown) => {
       messages.notReloaded(messageOf(error));
+      const again = await start(config, host);
       answer(messageOf(error));
-      return start(config, host);
+      return again;
     });
     answer(undefined);
     return after;
