@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { parse, stringify } from 'yaml';
 import { missingForBundle } from '../../scripts/build/bundle.ts';
 import { writeRelease } from '../clients/release.ts';
 import { eventually } from '../support/app.ts';
@@ -11,6 +12,7 @@ import { noBrowser } from '../support/browser.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { placeExecutable } from '../support/executable.ts';
 import { type Machine, noMachine, startMachine } from '../support/machine.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
 import { readPage } from './pages.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -193,6 +195,24 @@ Next:
     assert.match(distrusted.stderr, /NODE_EXTRA_CA_CERTS names one to trust/);
   });
   assert.doesNotMatch(await journal(), /"level":"error"/);
+});
+
+test('a lab file that lies anywhere may have the Slurm section of the page, with its management key', async () => {
+  using directory = temporaryDirectory();
+  const { readLab } = await import('../../src/service/config/lab-file.ts');
+  const { clusterPaths } = await import('../../src/domain/clusters/lab-paths.ts');
+  const [lab = ''] = readPage('clusters.md').settings;
+  const [slurm = ''] = readPage('clusters.md', 'Slurm').settings;
+  const file = join(directory.path, 'lab.yaml');
+  writeFileSync(
+    file,
+    stringify({ ...parse(lab), ...parse(slurm.replaceAll('ssh-ed25519 …', newPublicKey())) }),
+  );
+  const paths = readLab(file)
+    .clusters?.flatMap(clusterPaths)
+    .map(({ path }) => path);
+  // Below the directory of the configuration, which is where labs may name files.
+  assert.deepEqual(paths, ['/etc/andromeda/keys/manage']);
 });
 
 test('the settings on the pages are ones that the service takes', async () => {
