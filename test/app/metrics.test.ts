@@ -122,6 +122,8 @@ test('a refused login is counted with its reason, and a warning by its event', a
   assert.match(text, /andromeda_gateway_logins_total\{result="refused",reason="unknown"\} 40/);
   assert.match(text, /andromeda_sync_pass_seconds_count\{outcome="failed"\} 1/);
   assert.match(text, /andromeda_log_events_total\{level="warn",event="sync.failed"\} 1/);
+  // Without a series before it, a first error is no increase, and no alert.
+  assert.match(text, /andromeda_log_events_total\{level="error",event="http.unready"\} 0/);
   assert.match(text, /andromeda_gateway_sessions 3/);
   assert.deepEqual(text.match(/^andromeda_login_nodes_down.*$/gm), [
     'andromeda_login_nodes_down{cluster="alpha"} 1',

@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import Database from 'better-sqlite3';
 import pty from 'node-pty';
 import manifest from '../../package.json' with { type: 'json' };
 import { startTestApp } from '../support/app.ts';
@@ -81,6 +82,15 @@ Next:
     was + whole('the key of this installation.') + kept + next,
     '',
   ]);
+  const changed = new Database(file);
+  changed.exec("update users set display_name = 'Eve'");
+  changed.close();
+  const [status, said] = andromeda(place.path, 'restore', '--drill', file, '--data', other);
+  assert.equal(status, 1);
+  assert.ok(
+    String(said).includes(`${file} was changed after it was made (table users); take another backup.`),
+    String(said),
+  );
 });
 
 test('what cannot be backed up or restored is one sentence on stderr', async () => {

@@ -9,6 +9,7 @@ import { serviceSecrets } from '../../src/domain/service-secret.ts';
 import { listMissingKeys, missingKeyText, noteKeysInUse } from '../../src/store/data-dir/keys-in-use.ts';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
 import { testOnFile } from '../support/store.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
@@ -18,7 +19,9 @@ const sentence = (file: string) => `The key ${file}, which the service used, is 
 testOnFile(
   'a service whose key is gone does not start, says what to do, and starts with a new one that was accepted',
   async (t) => {
-    await using app = await startTestApp();
+    const [issuer] = await freePorts(1);
+    const embedded = { listen: `127.0.0.1:${issuer}` };
+    await using app = await startTestApp({ identity: { issuer: undefined, embedded } });
     await app.app[Symbol.asyncDispose]();
     const dataDir = join(app.dataDir, 'data');
     const config = join(app.dataDir, 'andromeda.yaml');
@@ -45,7 +48,7 @@ testOnFile(
       assert.ok(!existsSync(file));
     }
 
-    for (const kind of ['host', 'client', 'audit'] as const) {
+    for (const kind of ['host', 'client', 'issuer', 'audit'] as const) {
       const file = join(dataDir, serviceSecrets[kind].file);
       await t.test(kind, async () => {
         renameSync(file, `${file}.away`);
