@@ -1,6 +1,6 @@
 /** The alert rules and the dashboard: Prometheus takes them, they come when they should, and they ask for what the service exports. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -20,11 +20,13 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { errorEvents } from '../../src/service/compose/metrics/error-events.ts';
+import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
 import { startFakeApi } from '../kubernetes/fake-api.ts';
-import { eventually, physics, startTestApp } from '../support/app.ts';
+import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
@@ -148,7 +150,7 @@ test("the service's own metrics make the alerts of the faults that are made", {
 }, async (t) => {
   using place = temporaryDirectory();
   using _disk = smallDisk(place.path);
-  const [port] = await freePorts(1);
+  const [port, gatewayPort = 0] = await freePorts(2);
   const tls = { cert: join(place.path, 'cert.pem'), key: join(place.path, 'key.pem') };
   const { cert, key } = createAuthority().issue('server', -60_000);
   writeFileSync(tls.cert, cert);
@@ -194,7 +196,11 @@ test("the service's own metrics make the alerts of the faults that are made", {
     lab: { ...physics, clusters: [slow, gone] },
     config: {
       metrics: { listen: `127.0.0.1:${port}`, tls },
-      gateway: { listen: '127.0.0.1:0', processes: 1 },
+      gateway: {
+        listen: `127.0.0.1:${gatewayPort}`,
+        processes: 1,
+        limits: { backoffAfterFailures: 1_000 },
+      },
       audit: {
         webhook: { to: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`, secretFile },
       },
@@ -231,6 +237,9 @@ test("the service's own metrics make the alerts of the faults that are made", {
     await until(/^andromeda_audit_destination_blocked\S+ 1$/m);
     service.advance(1_000_000);
     truncateSync(join(data, 'andromeda.db-wal'), 300 * 2 ** 20);
+    noteBackupFailure(data, { at: new Date().toISOString(), failures: 2, message: 'The disk is full.' });
+    await refuseLogins(place.path, gatewayPort, 70);
+    await until(/^andromeda_gateway_logins_total\{result="refused",reason="\w+"\} 70$/m);
     const pid = pids.at(-1) ?? assert.fail('no gateway process');
     process.kill(pid, 'SIGSTOP');
     const silent = await until(/^andromeda_gateway_unreached 1$/m);
@@ -245,12 +254,14 @@ test("the service's own metrics make the alerts of the faults that are made", {
       'AndromedaAuditBlocked',
       'AndromedaAuditLate',
       'AndromedaAuditNotSent',
+      'AndromedaBackupFails',
       'AndromedaChangesWait',
       'AndromedaClusterBehind',
       'AndromedaClusterUnseen',
       // It was the only one.
       'AndromedaGatewayDown',
       'AndromedaGatewayUnreached',
+      'AndromedaLoginsRefused',
       'AndromedaWalGrows',
     ]);
 
@@ -306,6 +317,20 @@ test("the service's own metrics make the alerts of the faults that are made", {
   );
   assert.deepEqual(firing(place.path, down, down), ['AndromedaDown']);
 });
+
+/** Logs in so many times with a key that nobody registered. */
+async function refuseLogins(directory: string, port: number, times: number): Promise<void> {
+  const key = join(directory, 'unknown_key');
+  writeFileSync(key, keygen('-t', 'ed25519').privateKey, { mode: 0o600 });
+  const settings = ['BatchMode=yes', 'IdentitiesOnly=yes', 'StrictHostKeyChecking=no'];
+  const options = [...settings, 'UserKnownHostsFile=/dev/null'].flatMap((one) => ['-o', one]);
+  const args = ['-F', 'none', ...options, '-i', key, '-p', `${port}`, '-l', `${alpha}.bob`, '127.0.0.1'];
+  let left = times;
+  const logIn = async () => {
+    while (left-- > 0) await assert.rejects(promisify(execFile)('ssh', args), /Permission denied/);
+  };
+  await Promise.all([logIn(), logIn(), logIn(), logIn()]);
+}
 
 /** A disk of half a GiB that is TMPDIR. */
 function smallDisk(directory: string): Disposable {
