@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { eventually } from '../support/app.ts';
+import { freePorts } from '../support/ports.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { hangSshd, noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
@@ -30,8 +31,17 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
   const isLocked = async (host: string, name: string) =>
     (await shell(host, `awk -F: '$1 == "${name}" { print $8 }' /etc/shadow`)) === '1';
 
+  const [metrics] = await freePorts(1);
+  const measured = { metrics: { listen: `127.0.0.1:${metrics}` } };
+  const until = (figure: string, value: number) =>
+    eventually(
+      async () => (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text(),
+      (text) => RegExp(`^${figure}\\{.*\\} ${value}$`, 'm').test(text),
+      patienceMs,
+    );
+
   await t.test('an open session outlives that its login node does not answer its operator', async () => {
-    await using service = await startService(lab, { rollout: 'live', login: [login()] });
+    await using service = await startService(lab, { rollout: 'live', login: [login()] }, measured);
     using abe = await sshPerson(service, 'abe', patienceMs);
     const open = abe.start([abe.target, 'echo in; while read -r line; do echo "$line"; done']);
     assert.equal(await open.said, 'in\n');
@@ -47,12 +57,14 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
       patienceMs,
     );
     assert.equal(down['reason'], 'gateway_unavailable');
+    await until('andromeda_login_nodes_down', 1);
     // The last one before, one that may have been under way, and two without an answer.
     assert.ok(reports.size <= 4, `known after ${reports.size} reports`);
     await eventually(abe.access, (now) => now['observed_at'] !== down['observed_at'], patienceMs);
     open.child.stdin?.write('still here\n');
     await sshd.back();
     await eventually(abe.access, ({ ready }) => ready === true, patienceMs);
+    await until('andromeda_login_nodes_down', 0);
     open.child.stdin?.end('and after\n');
     const { status, out, err } = await open.ended;
     assert.deepEqual([status, out, err], [0, 'in\nstill here\nand after\n', '']);
@@ -62,7 +74,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
   await t.test(
     'whose access ends is out at once wherever a host answers, and everywhere before it counts',
     async () => {
-      await using service = await startService(lab, { rollout: 'live', login: [login()] });
+      await using service = await startService(lab, { rollout: 'live', login: [login()] }, measured);
       using abe = await sshPerson(service, 'abe', patienceMs);
       const { body: me } = await service.business('/me', { as: 'eve' });
       await permit(service, { orgId: abe.orgId, userId: me.user.id }, ['clusters.ssh']);
@@ -76,6 +88,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
         await eventually(() => isLocked(other, 'eve'), Boolean, patienceMs);
       const waiting = await eventually(list, (body) => body.waiting_hosts?.length === 1, patienceMs);
       assert.deepEqual([waiting.state, waiting.waiting_hosts[0].host], ['accepted', 'a1']);
+      await until('andromeda_sync_waiting_hosts', 1);
       assert.equal(await isLocked('a1', 'eve'), false, 'which is why');
       const named = await eventually(
         list,
@@ -119,6 +132,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
       assert.ok(problem);
       await host.back();
       await eventually(list, ({ state }) => state === 'converged', patienceMs);
+      await until('andromeda_sync_waiting_hosts', 0);
       assert.equal(await isLocked('a1', 'eve'), true);
       assert.equal(await shell('a1', 'pgrep -u eve'), '');
       assert.equal((await list()).waiting_hosts, undefined);

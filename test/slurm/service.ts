@@ -38,12 +38,16 @@ export function labOf(slurm: SlurmSettings): Lab {
 }
 
 /** The service with a cluster of these settings, whose login nodes let the gateway in. */
-export async function startService(lab: SlurmLab, changes: Partial<SlurmSettings>): Promise<TestApp> {
+export async function startService(
+  lab: SlurmLab,
+  changes: Partial<SlurmSettings>,
+  config: object = {},
+): Promise<TestApp> {
   const service = await startTestApp({
     lab: labOf(lab.settings(changes)),
     sync: { intervalSeconds: 2 },
     // Simulated login nodes end every process of a number on the machine, also those in a cluster's namespaces.
-    config: { uids: { base: 40_000 } },
+    config: { uids: { base: 40_000 }, ...config },
   });
   const { body } = await service.business('/operator/gateway', { as: 'root' });
   writeFileSync(join(lab.directory, 'etc/gateway.pub'), `${body.public_key}\n`);
