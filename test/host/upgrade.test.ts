@@ -56,7 +56,8 @@ ${goBack} > /campaign/back; echo "back: $? $(state) $(left)"
 ${goBack} 2> /campaign/twice; echo "twice: $?"
 
 order none; ${goUp} > /dev/null; echo "no step: $? $(state)"
-add bob; ${goBack} > /campaign/kept; echo "back from that: $? $(state)"
+order none "$is_next"; /opt/andromeda service upgrade 2> /campaign/older; echo "a failure after it: $? $(state) $(left)"
+order none; add bob; ${goBack} > /campaign/kept; echo "back from that: $? $(state)"
 
 for what in fail hang; do order $what; ${goUp} 2> /campaign/$what; echo "$what: $? $(state) $(left)"; done
 order '' "! $is_next"; ${goUp} > /campaign/lost 2> /campaign/late; echo "late: $? $(state)"
@@ -89,6 +90,7 @@ test('under systemd a new version comes and goes by the lines of the page, whene
       'back: 0 old old old 200: ada ',
       'twice: 1',
       'no step: 0 new new new 200: ada',
+      'a failure after it: 1 new new new 200: ada andromeda.before ',
       'back from that: 0 old old old 200: ada bob',
       'fail: 1 old old old 200: ada bob ',
       'hang: 1 old old old 200: ada bob ',
