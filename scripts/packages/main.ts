@@ -39,7 +39,7 @@ const terms = `Andromeda has no public licence. The program carries Node.js, who
 npm's that it is made of are named with their licences in sbom.cdx.json beside this file.
 `;
 const values = new Command('scripts/release')
-  .description('Makes what a release consists of. Takes some minutes for each server.')
+  .description('Makes what a release consists of. Takes minutes for linux-arm64.')
   .option('--only <parts>', 'some of it, with commas: linux-x64, linux-arm64, clients, deb, image')
   .option('--verify', 'make everything twice, and fail where a byte differs')
   .option(
