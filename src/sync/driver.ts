@@ -5,9 +5,9 @@ import type { KubernetesAccess } from '../domain/kubernetes/bindings.ts';
 interface SideDriver<Desired, Report, Outcome> {
   /**
    * The present state, as the cluster itself reports it. Throws when it cannot be reached; the last report ages then.
-   * May be asked while `apply` is under way.
+   * May be asked while `apply` is under way. `superseded` as below: then it waits for nothing that a change does not need.
    */
-  observe(signal: AbortSignal): Promise<Report>;
+  observe(signal: AbortSignal, superseded?: AbortSignal): Promise<Report>;
   /**
    * Applies the wanted state. May be called again with the same, and after an `apply` that was aborted half-way. `superseded` is
    * aborted when something newer is wanted: what takes long is then left for later.

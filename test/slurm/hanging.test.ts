@@ -6,6 +6,7 @@ import { freePorts } from '../support/ports.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { hangSshd, noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
+import { driverOf } from './people.ts';
 import { accessList, optionsOf, patienceMs, permit, startService } from './service.ts';
 
 test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, async (t) => {
@@ -69,6 +70,23 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
     const { status, out, err } = await open.ended;
     assert.deepEqual([status, out, err], [0, 'in\nstill here\nand after\n', '']);
     assert.equal((await abe.ssh([abe.target, 'hostname'])).out, 'bb1\n');
+  });
+
+  await t.test('no change waits for a compute node that is being looked at and hangs', async () => {
+    const { driver } = driverOf(lab, { login: [login()] });
+    const look = (superseded?: AbortSignal) => driver.observe(AbortSignal.timeout(patienceMs), superseded);
+    await look();
+    await using _ = await stuck('a1');
+    const patient = look();
+    const superseded = look(AbortSignal.abort());
+    assert.equal(
+      await Promise.race([patient.then(() => 'patient'), superseded.then(() => 'superseded')]),
+      'superseded',
+    );
+    const { controlPlaneReady, loginNodes } = await superseded;
+    assert.deepEqual([controlPlaneReady, loginNodes[0]?.up], [true, true]);
+    await patient;
+    await driver.close();
   });
 
   await t.test(

@@ -59,9 +59,12 @@ class HandMade implements SlurmDriver {
   slow: Promise<void> | undefined;
   /** The first applying ends when something newer is wanted. */
   makingWay = false;
+  /** So does the first look. */
+  lookingAway = false;
 
-  async observe(signal: AbortSignal): Promise<SlurmReport> {
+  async observe(signal: AbortSignal, superseded = signal): Promise<SlurmReport> {
     this.observed++;
+    if (this.lookingAway && this.observed === 1 && !superseded.aborted) await once(superseded, 'abort');
     if (this.failing) throw this.failing;
     if (this.hanging) {
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
@@ -337,6 +340,19 @@ test('what is applied is superseded by a change, which is applied next', async (
   await eventually(
     async () => it.alpha.applied.length,
     (count) => count === 1,
+  );
+  await it.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: it.alphaId }));
+  await eventually(
+    async () => (await findObservation(it.store.read, it.alphaId, 'slurm'))?.manifestGeneration ?? 0,
+    (generation) => generation > 0,
+  );
+});
+
+test('a look that waits for a host ends with a change, which does not wait for that host', async () => {
+  await using it = await start({ prepare: ({ alpha }) => void Object.assign(alpha, { lookingAway: true }) });
+  await eventually(
+    async () => it.alpha.observed,
+    (count) => count > 0,
   );
   await it.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: it.alphaId }));
   await eventually(

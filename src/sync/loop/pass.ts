@@ -71,7 +71,7 @@ export function isStopping(signal: AbortSignal): boolean {
 
 interface Observation<R> {
   side: Side;
-  driver: { observe(signal: AbortSignal): Promise<R> };
+  driver: { observe(signal: AbortSignal, superseded?: AbortSignal): Promise<R> };
   record(report: R): Promise<void>;
 }
 
@@ -86,8 +86,9 @@ export async function observeSide<
   cluster: Cluster,
   { side, driver, record }: Observation<R>,
   signal: AbortSignal,
+  superseded?: AbortSignal,
 ): Promise<{ report: R; activated: boolean }> {
-  const observing = inSpan('observe', {}, () => driver.observe(atMost(signal, observeLimitMs)));
+  const observing = inSpan('observe', {}, () => driver.observe(atMost(signal, observeLimitMs), superseded));
   const report = await observing.catch(async (error) => {
     if (!isStopping(signal)) await recordObserveFailure(store, cluster.id, side, messageOf(error));
     throw error;

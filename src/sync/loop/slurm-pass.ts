@@ -36,7 +36,7 @@ export async function passSlurm(
   let activated = false;
   const observe = async (): Promise<SlurmReport> => {
     const record = (report: SlurmReport) => recordSlurmReport(store, cluster.id, report);
-    const observed = await observeSide(deps, cluster, { side: 'slurm', driver, record }, signal);
+    const observed = await observeSide(deps, cluster, { side: 'slurm', driver, record }, signal, superseded);
     activated ||= observed.activated;
     const down = observed.report.loginNodes.filter(({ up }) => !up).length;
     deps.log.debug('sync.login_nodes', { cluster: cluster.name, down });

@@ -38,7 +38,7 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     get roundTrips() {
       return cluster.roundTrips;
     },
-    observe: (signal) => observer.report(signal),
+    observe: (signal, superseded) => observer.report(signal, superseded),
     apply: (manifest, signal, superseded) =>
       progress.during(async () => {
         await applyManifest(cluster, progress, manifest, { signal, superseded });

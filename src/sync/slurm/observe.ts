@@ -2,7 +2,7 @@
 import type { SlurmReport } from '../../domain/access/manifest.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import { patienceMs, type SlurmCluster } from './cluster.ts';
-import { type Host, sshPort } from './hosts.ts';
+import { type Host, isInFront, sshPort } from './hosts.ts';
 import { findLeftHosts, maxLeftHostsAtOnce } from './left-hosts.ts';
 import type { Progress } from './progress.ts';
 import { reportOf } from './report.ts';
@@ -27,25 +27,36 @@ export class Observer {
   }
 
   /** Asks every host, and some of those that are not in use any more, in rotation. None waits for one that hangs. */
-  async observeHosts(signal: AbortSignal): Promise<void> {
+  async observeHosts(signal: AbortSignal, superseded?: AbortSignal): Promise<void> {
     const cluster = this.#cluster;
-    const observe = (host: Host) => cluster.run(host, 'observe', [], signal);
     const [controller] = cluster.hosts();
     // It says which compute nodes there are.
-    if (controller && !cluster.controllerFacts) await observe(controller);
+    if (controller && !cluster.controllerFacts) await cluster.run(controller, 'observe', [], signal);
     const left = cluster.leftHosts();
     this.#rounds += 1;
     const first = left.length === 0 ? 0 : (this.#rounds * maxLeftHostsAtOnce) % left.length;
     const some = [...left.slice(first), ...left.slice(0, first)].slice(0, maxLeftHostsAtOnce);
     const hosts = cluster.hosts();
-    await Promise.all([
-      this.#askLocalSshd(),
-      cluster.onEach([...hosts, ...some], observe, { ms: patienceMs.observe }),
-    ]);
+    await Promise.all([this.#askLocalSshd(), this.#askHosts([...hosts, ...some], signal, superseded)]);
     const asked = new Set(hosts.map(({ address }) => address));
     const fresh = cluster.hosts().filter(({ address }) => !asked.has(address));
-    await cluster.onEach(fresh, observe, { ms: patienceMs.observe });
+    await this.#askHosts(fresh, signal, superseded);
     cluster.keepOnly(new Set([...cluster.hosts(), ...left].map(({ address }) => address)));
+  }
+
+  /** When something newer is wanted, no compute node is waited for: it must not hold up what is done on the others. */
+  async #askHosts(
+    hosts: readonly Host[],
+    signal: AbortSignal,
+    superseded: AbortSignal | undefined,
+  ): Promise<void> {
+    const observe = (host: Host) => this.#cluster.run(host, 'observe', [], signal);
+    const ms = patienceMs.observe;
+    const [front, behind] = [hosts.filter(isInFront), hosts.filter((host) => !isInFront(host))];
+    await Promise.all([
+      this.#cluster.onEach(front, observe, { ms }),
+      this.#cluster.onEach(behind, observe, { ms, superseded }),
+    ]);
   }
 
   /** What is run on this machine goes by no sshd, which people log in by all the same. */
@@ -60,8 +71,8 @@ export class Observer {
   }
 
   /** Throws while the controller has never answered. */
-  async report(signal: AbortSignal): Promise<SlurmReport> {
-    await this.observeHosts(signal);
+  async report(signal: AbortSignal, superseded?: AbortSignal): Promise<SlurmReport> {
+    await this.observeHosts(signal, superseded);
     const cluster = this.#cluster;
     const { settings, results, problems, controllerFacts, confirmed, wantedGeneration } = cluster;
     const hosts = cluster.hosts();
