@@ -1,8 +1,9 @@
 /** What can go wrong with a real Slurm cluster: each ends converged once the cause is gone. */
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { eventually } from '../support/app.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { accountsOn, assertConverged, type Cluster, driverOf, manifest, person } from './people.ts';
@@ -44,6 +45,33 @@ test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (
     assert.equal((await beta.apply(next)).drifted, undefined);
     await converged([ada, bob]);
   });
+
+  await t.test(
+    'a host that answers again while nodes restart gets the list before that is over',
+    async () => {
+      using sshd = without('sshd-a1');
+      const [reached, released] = [join(lab.directory, 'reached'), join(lab.directory, 'released')];
+      const { restartCompute } = lab.settings().commands ?? {};
+      const wait = `touch ${reached}; until [ -f ${released} ]; do sleep 0.1; done; ${restartCompute}`;
+      const slow = driverOf(lab, { commands: { ...lab.settings().commands, restartCompute: wait } });
+      await slow.observe();
+      const next = manifest([ada], { slurmExtraConfig: 'SlurmdTimeout=65' });
+      const applying = slow.driver.apply(next, AbortSignal.timeout(90_000));
+      await eventually(async () => existsSync(reached), Boolean);
+      assert.deepEqual(await accountsOn(lab, 'a1'), ['ada:30001', 'bob:30002']);
+      sshd.back();
+      await eventually(slow.observe, ({ waiting }) => /answers/.test(waiting?.[0]?.message ?? ''));
+      writeFileSync(released, '');
+      await applying;
+      assert.equal(await shell('a1', `awk -F: '$1 == "bob" { print $8 }' /etc/shadow`), '1');
+      // One that never had a configuration shares its files, and does not take it back before the controller has tried that.
+      const pid = () => readFileSync(join(lab.directory, 'run/slurmctld.pid'), 'utf8');
+      const before = pid();
+      assert.equal((await beta.apply(manifest([ada, bob]))).failure, null);
+      assert.notEqual(pid(), before);
+      await converged([ada, bob]);
+    },
+  );
 
   await t.test('a controller that does not answer leaves what was confirmed confirmed', async () => {
     const before = await beta.observe();

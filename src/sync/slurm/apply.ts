@@ -73,7 +73,9 @@ async function applyPeople(pass: Pass, host: Host): Promise<void> {
   const facts = cluster.factsOf(host) ?? (await cluster.run(host, 'observe', [], signal));
   if (facts instanceof HostError) return;
   const isBack = mustGoBack(pass, host, facts);
-  const configuration = isBack ? 'back' : isConfigured(pass, facts) && 'apply';
+  // Hosts may share its files: none has the configuration before the controller has tried it.
+  const isTried = isConfigured(pass, cluster.controllerFacts ?? facts);
+  const configuration = isBack ? 'back' : isTried && isConfigured(pass, facts) && 'apply';
   const steps = isBack
     ? nodeStepRows(cluster.settings, host)
     : host.roles.has('controller') && configuration

@@ -17,13 +17,13 @@ interface Fault {
 }
 
 /**
- * What is left is for later when something newer is to be done: no account waits for it. `putBack` gives a host the last good
- * configuration.
+ * What is left is for later when something newer is to be done: no account waits for it. `applyPeople` gives a host its people, and
+ * the last good configuration where it must go back.
  */
 export async function rollOut(
   pass: Pass,
   controller: Host,
-  putBack: (host: Host) => Promise<void>,
+  applyPeople: (host: Host) => Promise<void>,
 ): Promise<void> {
   const { cluster, superseded } = pass;
   const isTrial = isOnTrial(pass);
@@ -32,14 +32,24 @@ export async function rollOut(
   for (const { host, facts } of inOrder(pass)) {
     if (superseded?.aborted) return;
     const fault = await restartNodes(pass, host, isTaken && !isConfigured(pass, facts));
-    if (!fault) continue;
-    return isTrial ? takeBack(pass, controller, fault, putBack) : undefined;
+    if (fault) return isTrial ? takeBack(pass, controller, fault, applyPeople) : undefined;
+    await cluster.onEach(backWithout(pass), applyPeople, { superseded, ms: patienceMs.apply });
   }
   if (!isTrial || !isTaken || superseded?.aborted) return;
   const rows: Row[] = [versionRow(pass.manifest), ['configuration', 'confirm']];
   const result = await cluster.run(controller, 'restart', rows, pass.signal);
   const worse = result instanceof HostError ? undefined : faultIn(result);
-  if (worse) await takeBack(pass, controller, worse, putBack);
+  if (worse) await takeBack(pass, controller, worse, applyPeople);
+}
+
+/** Hosts that answer again, without the list: that does not wait until all nodes have restarted. */
+function backWithout({ cluster, manifest }: Pass): Host[] {
+  return cluster.hosts().filter((host) => {
+    const facts = cluster.factsOf(host);
+    const problems = cluster.problems.get(host.address) ?? [];
+    const wasAway = problems.every(({ kind }) => kind === 'unanswered');
+    return facts && wasAway && facts.settled?.generation !== manifest.generation;
+  });
 }
 
 /** First where it failed before, so that no other node is lost to the same; then one that has no jobs. */
@@ -98,9 +108,9 @@ async function takeBack(
   pass: Pass,
   controller: Host,
   { message, isRetried }: Fault,
-  putBack: (host: Host) => Promise<void>,
+  applyPeople: (host: Host) => Promise<void>,
 ): Promise<void> {
-  const { cluster, manifest, signal } = pass;
+  const { cluster, manifest, signal, superseded } = pass;
   const rows: Row[] = [
     versionRow(manifest),
     ['put', manifest.configurationPutAt ?? ''],
@@ -114,5 +124,6 @@ async function takeBack(
     const facts = cluster.factsOf(host);
     return facts && mustGoBack(pass, host, facts);
   });
-  await cluster.onEach(hosts, putBack, { superseded: undefined, ms: patienceMs.order });
+  // The next pass puts back what is not waited for.
+  await cluster.onEach(hosts, applyPeople, { superseded, ms: patienceMs.order });
 }
