@@ -1,6 +1,6 @@
 /** A Slurm configuration on the nodes of a real cluster, one after the other: the first that is worse than before takes it back. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Manifest } from '../../src/domain/access/manifest.ts';
@@ -29,7 +29,9 @@ test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm, timeout
       () => shell('head', 'scontrol ping'),
       (is) => is.includes('UP'),
     );
-    live = driverOf(lab);
+    const { restartCompute } = lab.settings().commands ?? {};
+    const noted = `echo {name} >> ${lab.directory}/restarted; ${restartCompute}`;
+    live = driverOf(lab, { commands: { ...lab.settings().commands, restartCompute: noted } });
     await live.apply(manifest([ada]));
   });
   after(() => lab?.[Symbol.dispose]());
@@ -90,7 +92,10 @@ test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm, timeout
       const own = `cp -a ${lab.directory}/etc /run/etc && mount --bind /run/etc ${lab.directory}/etc`;
       for (const node of ['a1', 'a2']) assert.equal(await shell(node, own), '');
       const gresConf = `NodeName=a1 ${gpus(7)}\nNodeName=a2 ${gpus(8)}`;
+      rmSync(join(lab.directory, 'restarted'));
       await assertTakenBack({ gresConf }, /a2 cannot use gres.conf: .*dev\/gpu8/, true);
+      const restarted = readFileSync(join(lab.directory, 'restarted'), 'utf8');
+      assert.match(restarted, /^a1\n(a2\n)?a1\n$/, 'with the new one, and with the old one again');
     },
   );
 
@@ -102,7 +107,8 @@ test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm, timeout
         const command = lab.settings().commands?.[role] ?? '';
         const byHand = `sed -i '1a # by hand: ${name}' ${lab.directory}/etc/slurm.conf`;
         const once = `[ -f ${mark} ] || { touch ${mark}; ${byHand}; echo no such unit >&2; exit 5; }; ${command}`;
-        return driverOf(lab, { commands: { ...lab.settings().commands, [role]: once } });
+        const commands = { ...lab.settings().commands, [role]: once };
+        return driverOf(lab, { commands, trialNode: 'a2' });
       };
       const refused = async (clumsy: Cluster, next: Manifest, reason: RegExp) => {
         const { scheduler } = await clumsy.apply(next);
@@ -111,8 +117,8 @@ test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm, timeout
       };
       const compute = failing('restartCompute', 'compute-failed');
       const first = manifest([ada], { slurmExtraConfig: 'SlurmdTimeout=61' });
-      await refused(compute, first, /a1 does not take it: restartCompute of a1 ended with 5: no such unit/);
-      const text = await shell('a1', `cat ${lab.directory}/etc/slurm.conf`);
+      await refused(compute, first, /a2 does not take it: restartCompute of a2 ended with 5: no such unit/);
+      const text = await shell('a2', `cat ${lab.directory}/etc/slurm.conf`);
       assert.match(text, /by hand: compute-failed/, 'what the site writes meanwhile stays');
       assert.doesNotMatch(text, /SlurmdTimeout=61/);
       const due = `awk -F '\t' '{ $6 -= 60; print }' OFS='\t' ${state}/refused > /run/due && cp /run/due ${state}/refused`;

@@ -2275,6 +2275,8 @@ export interface components {
             compute?: components["schemas"]["LabSlurmHost"];
             /** @description Slurm nodes that slurm.conf still names and that do not come back - nothing waits for them */
             retired?: string[];
+            /** @description The Slurm node that gets a configuration first; left out - one without jobs */
+            trialNode?: string;
             /** @description The account that manages the hosts, which is root or may use sudo without a password */
             manage?: {
                 user?: string;

@@ -28,6 +28,8 @@ export interface SlurmSettings {
   compute?: SlurmHost;
   /** Slurm nodes that slurm.conf still names and that do not come back: nothing waits for them. */
   retired?: string[];
+  /** The Slurm node that restarts with a configuration first; left out: one without jobs. */
+  trialNode?: string;
   manage?: { user?: string; identityFile?: string };
   configFile?: string;
   /** `live`: nothing is restarted that need not be. Left out: `restart`, as the contract has it. */

@@ -52,14 +52,15 @@ function backWithout({ cluster, manifest }: Pass): Host[] {
   });
 }
 
-/** First where it failed before, so that no other node is lost to the same; then one that has no jobs. */
+/** First where it failed before, so that no other node is lost to the same; then the site's choice, and those without jobs. */
 function inOrder({ cluster }: Pass) {
   const { machines = [], jobs = [] } = cluster.controllerFacts?.controller ?? {};
   const away = machines.filter(({ phase }) => /down|drain|not_responding|\*$/.test(phase));
   const isBusy = new Set([...away.map(({ name }) => name), ...jobs.flatMap((job) => job.machines)]);
   const rank = ({ host, facts }: { host: Host; facts: Facts }) => {
     if (facts.hasFailed) return 0;
-    return host.nodes.some((name) => isBusy.has(name)) ? 2 : 1;
+    if (host.nodes.some((name) => name === cluster.settings.trialNode)) return 1;
+    return host.nodes.some((name) => isBusy.has(name)) ? 3 : 2;
   };
   return cluster
     .hosts()
