@@ -154,6 +154,14 @@ test('each side of a cluster has its own ages: of its last report, of its last p
   // It is observed while what it has to apply fails; the other side has everything.
   assert.deepEqual(ages('slurm'), [10, 30, 27]);
   assert.deepEqual(ages('kubernetes'), [30, 30, 0]);
+  const waiting = (side: string) => ['waiting_hosts', 'waiting_hosts_seconds'].map((name) => age(name, side));
+  assert.deepEqual(
+    [waiting('slurm'), waiting('kubernetes')],
+    [
+      [2, 10],
+      [0, 0],
+    ],
+  );
 
   async function scrapedOnce() {
     const [slurm, kubernetes] = (['slurm', 'kubernetes'] as const).map((side) => ({
@@ -168,7 +176,7 @@ test('each side of a cluster has its own ages: of its last report, of its last p
     const about = { cluster: 'alpha', side: 'slurm' } as const;
     log.debug('sync.changed', about);
     now += 17_000;
-    log.debug('sync.observed', { ...about, waiting: 0 });
+    log.debug('sync.observed', { ...about, waiting: 2 });
     log.warn('sync.failed', {
       ...about,
       error: new Error('no'),

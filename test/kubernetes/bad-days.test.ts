@@ -95,6 +95,20 @@ test('a kubeconfig that changes is used from the next look on, whatever connecti
   await converges(lab);
 });
 
+test('another certificate authority in the file that the settings name is used from the next look on', async () => {
+  using directory = temporaryDirectory();
+  const certificateAuthority = `${directory.path}/ca.pem`;
+  await using api = await startFakeApi();
+  writeFileSync(certificateAuthority, api.authority.ca);
+  await using lab = await startKubernetesLab({ api, settings: { certificateAuthority } });
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  writeFileSync(certificateAuthority, createAuthority().ca);
+  await assert.rejects(lab.pass(), /cannot be reached: .*certificate/);
+  writeFileSync(certificateAuthority, api.authority.ca);
+  await converges(lab);
+});
+
 const lacking: [string, typeof leastPrivilege, RegExp][] = [
   ['list', without({ verb: 'list' }), /right to list clusterrolebindings .*right to list rolebindings/],
   ['create', without({ verb: 'create' }), /right to create rolebindings \(rbac\.authorization\.k8s\.io\)/],

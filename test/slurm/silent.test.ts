@@ -89,6 +89,15 @@ test('a Slurm cluster that is silent', { skip: noSlurm, timeout: 230_000 }, asyn
       const without = driverOf(lab, { ...settings, retired: ['a2'] });
       const retired = await without.apply(next);
       assert.deepEqual([retired.waiting, retired.failure], [[], null]);
+      const gone = driverOf(lab, settings, { last: report });
+      const conf = `${lab.directory}/etc/slurm.conf`;
+      await shell('head', `sed -i.all '/^NodeName=a2/d; s/Nodes=a1,a2/Nodes=a1/' ${conf}`);
+      lab.control('restart', 'slurmctld');
+      const left = await eventually(gone.observe, ({ machines }) => machines?.length === 1, patienceMs);
+      assert.deepEqual(left.waiting, [], 'Slurm has no such node any more');
+      await shell('head', `mv ${conf}.all ${conf}`);
+      lab.control('restart', 'slurmctld');
+      await eventually(gone.observe, ({ machines }) => machines?.length === 2, patienceMs);
       await sshd.back();
       await eventually(
         async () => {

@@ -1,14 +1,17 @@
 /** The parts of the Slurm driver that need no cluster. */
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { SlurmCluster } from '../../src/sync/slurm/cluster.ts';
 import { expandHosts, type Facts, jobOf, machineOf, readFacts } from '../../src/sync/slurm/facts.ts';
-import { hostsOf, loginNodesOf } from '../../src/sync/slurm/hosts.ts';
+import { type Host, hostsOf, loginNodesOf, type Role } from '../../src/sync/slurm/hosts.ts';
 import { createSlurmDriver } from '../../src/sync/slurm/index.ts';
 import { type Findings, reportOf } from '../../src/sync/slurm/report.ts';
 import { configuration } from '../../src/sync/slurm/script/configuration.ts';
@@ -475,6 +478,53 @@ test('a login node on this machine is down once its sshd, which no script goes b
   assert.deepEqual(await observe(), [[false, undefined]]);
   sshd.kill('SIGCONT');
   assert.deepEqual(await observe(), [[true, undefined]]);
+});
+
+test('many compute nodes that hang hold up no login node', async (t) => {
+  using directory = temporaryDirectory();
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const [closed = 0] = await freePorts(1);
+  const hostAt = (address: string, port: number, role: Role): Host => ({
+    address,
+    reach: { host: '127.0.0.1', port },
+    roles: new Set([role]),
+    nodes: [],
+  });
+  const cluster = new SlurmCluster({
+    name: 'alpha',
+    organization: 'physics',
+    clusterId: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
+    dataDir: directory.path,
+    settings,
+    endSessions() {},
+    log: createLogger('silent'),
+  });
+  t.after(async () => {
+    await cluster.close();
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+  });
+  const observe = (host: Host) => cluster.run(host, 'observe', [], AbortSignal.timeout(60_000));
+  const { port } = silent.address() as AddressInfo;
+  const nodes = Array.from({ length: 40 }, (_, index) => observe(hostAt(`a${index}`, port, 'compute')));
+  const login = observe(hostAt('login', closed, 'login'));
+  const first = await Promise.race([login, ...nodes]);
+  assert.equal(first, await login);
+});
+
+test('a configuration that may not be at fault is tried again ever later, up to an hour', () => {
+  using directory = temporaryDirectory();
+  const minutesAfter = (tries: number) => {
+    writeFileSync(join(directory.path, 'trying'), `digest\t${tries}\n`);
+    const command = `${prelude}${configuration}\nS=$1 T=$1; : > "$T/data"; date +%s; refuse words retry; cut -f 6 "$S/refused"`;
+    const { stdout, stderr } = spawnSync('sh', ['-c', command, 'sh', directory.path], { encoding: 'utf8' });
+    assert.equal(stderr, '');
+    const [now = 0, until = 0] = stdout.split('\n').map(Number);
+    return Math.floor((until - now) / 60);
+  };
+  assert.deepEqual([0, 1, 2, 5, 6, 60].map(minutesAfter), [1, 2, 4, 32, 64, 64]);
 });
 
 test('a script that does not end in time is a host that is away', { skip: noRoot }, async () => {
