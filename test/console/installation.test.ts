@@ -28,7 +28,7 @@ let app: ConsoleApp;
 let browser: Browser;
 before(async () => {
   if (noBrowser) return;
-  const config = { audit: { file: trail } };
+  const config = { audit: { file: trail }, clusters: { secretsDir: directory.path } };
   [app, browser] = await Promise.all([startConsoleApp({ lab, config }), openBrowser()]);
 });
 after(async () => {
@@ -139,6 +139,19 @@ test('the lab file: planned, then applied with a reason, and nothing of it is ke
     await page
       .getByText(/nonsense/)
       .nth(1)
+      .waitFor();
+
+    const host = { host: '10.0.0.5', hostKey: 'ssh-ed25519 AAAA' };
+    const slurm = {
+      login: [{ name: 'l1', ...host }],
+      controller: host,
+      manage: { identityFile: join(directory.path, 'manage') },
+    };
+    const real = { name: 'real', organization: 'physics', scheduler: 'sunk', slurm };
+    await field.fill(JSON.stringify({ clusters: [real] }));
+    await plan.click();
+    await page
+      .getByText(/rollout restart: each first key .* ends all sessions and jobs there \(live/)
       .waitFor();
 
     const file = `# secret-token\norganizations:\n  - slug: physics\n    name: '${evil}'\n`;
