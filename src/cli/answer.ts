@@ -3,7 +3,7 @@
 import { visibleLine } from '../domain/visible-text.ts';
 import { print, printMessage } from './output.ts';
 
-type Cell = string | number | boolean | null | undefined;
+export type Cell = string | number | boolean | null | undefined;
 
 /**
  * The lines of a table, the heading first. Nothing in a cell can break its line or drive the terminal; an empty

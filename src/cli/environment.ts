@@ -16,7 +16,8 @@ export interface Selection {
 }
 
 /** Reads flags first, then the environment variables (contract, "Profiles"). */
-export function selectEnvironment(options: EnvironmentOptions, env = process.env): Selection {
+export function selectEnvironment(options: EnvironmentOptions): Selection {
+  const { env } = process;
   const profile = options.profile ?? (env.ANDROMEDA_PROFILE || 'default');
   if (!/^[A-Za-z0-9._-]{1,64}$/.test(profile))
     throw usage('A profile name has 1 to 64 letters, digits, dots, underscores or hyphens.');

@@ -75,10 +75,11 @@ export function outcomeOf(status: number, isRetryable: boolean): Failed {
   return status > 500 && isRetryable ? 'unreachable' : 'failure';
 }
 
-/** Runs one of the contract's own commands, whose every failure is the same. */
-export async function contractStatus<T>(work: () => Promise<T>): Promise<T> {
+/** Runs one of the contract's own commands, whose every failure is the same; resolves to the exit status. */
+export async function contractStatus(work: () => Promise<void>): Promise<number> {
   try {
-    return await work();
+    await work();
+    return exitStatus.ok;
   } catch (error) {
     if (!(error instanceof CliError) || error.outcome === 'usage' || error.outcome === 'interrupted')
       throw error;

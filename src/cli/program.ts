@@ -3,21 +3,31 @@
  * on this machine, and the HTTP calls to the two APIs. It must not know the server's inside: it imports
  * `src/domain` and its own files only; what needs the server is handed in by `main.ts`.
  *
- *   argv → commander (here) → commands/*.ts, or verb.ts → everyday/*.ts, admin/*.ts → session/ (who) → net/ (the wire)
+ *   argv → commander (here) → verb.ts → commands/*.ts, everyday/*.ts, admin/*.ts → session/ (who) → net/ (the wire)
  *   → stdout, or one sentence on stderr → exit.ts
  *
  * Every command loads its module when it runs: start-up time is part of what people notice.
  */
-import { Command } from 'commander';
+import { Argument, Command } from 'commander';
 import { visibleLine } from '../domain/visible-text.ts';
 import type { CallOptions } from './commands/call.ts';
 import type { DoctorOptions } from './doctor/index.ts';
 import type { EnvironmentOptions } from './environment.ts';
-import { everyday } from './everyday/index.ts';
-import { contractStatus, endDespiteThreads, exitStatus, type Outcome, usage } from './exit.ts';
+import { contractStatus, endDespiteThreads, exitStatus, usage } from './exit.ts';
 import { report, watchOutput } from './output.ts';
 import type { ServeOptions, ServerCommands } from './server-commands.ts';
-import { collect, environmentFlags, example, outputFlag } from './verb.ts';
+import {
+  addAll,
+  addVerb,
+  environmentFlags,
+  example,
+  type Noun,
+  optional,
+  outputFlag,
+  own,
+  repeatable,
+  type Verb,
+} from './verb.ts';
 
 /**
  * Runs one command line (without `node` and the script's name) and resolves to the exit status. Without the server's part
@@ -39,7 +49,7 @@ async function perform(argv: readonly string[], server: ServerCommands | undefin
     status = ended;
   });
   try {
-    if (!server && first !== undefined && onHost.includes(first))
+    if (!server && first !== undefined && ['serve', ...installation].includes(first))
       throw usage(
         `This is the client alone; \`andromeda ${first}\` is for the host, where the whole program is.`,
       );
@@ -57,19 +67,51 @@ export async function createProgram(
   server: ServerCommands | undefined,
   finish: (status: number) => void,
 ): Promise<Command> {
-  const done = (outcome: Outcome) => finish(exitStatus[outcome]);
+  const [first = ''] = argv;
+  const whole = { prefix: '', finish };
   const program = emptyProgram(server !== undefined);
-  if (server) addServe(program, server, finish);
-  addCall(program, done);
-  addAuth(program, done);
-  await addEveryday(program, argv[0], finish);
-  await addAdmin(program, argv, server, finish);
-  if (server && (argv[0] === undefined || installation.includes(argv[0]) || !others.includes(argv[0])))
-    (await import('./installation.ts')).addInstallation(program, server, finish);
-  addDoctor(program, server, finish);
-  addCompletion(program, done);
-  addVersion(program, server, done);
+  if (server) addVerb(program, serve(server), whole);
+  addVerb(program, call, whole).usage('[flags] <api> <METHOD> <path>').allowExcessArguments();
+  addAll(program, [auth], whole);
+  addAll(program, await everydayFor(first), { prefix: 'andromeda ', finish });
+  const admin = program
+    .command('admin')
+    .description('operate the installation: its people, its clusters, its audit trail');
+  // Some sixty commands, loaded only where they are asked for.
+  if (argv.includes('admin') || first === 'completion')
+    (await import('./admin/program.ts')).addAdmin(admin, server, finish);
+  if (server && (installation.includes(first) || !others.includes(first)))
+    addAll(program, (await import('./installation.ts')).onHost(server), whole);
+  addAll(program, [doctor(server), completion(program), version(server)], whole);
   return program;
+}
+
+/** The commands people use every day, in the order in which help lists them; each one's module is loaded on demand. */
+export const everyday: Record<string, () => Promise<Noun | Verb>> = {
+  ssh: async () => (await import('./everyday/ssh.ts')).ssh,
+  'ssh-config': async () => (await import('./everyday/ssh-config.ts')).sshConfig,
+  keys: async () => (await import('./everyday/keys.ts')).keys,
+  wait: async () => (await import('./everyday/wait.ts')).wait,
+  clusters: async () => (await import('./everyday/clusters.ts')).clusters,
+  machines: async () => (await import('./everyday/clusters.ts')).machines,
+  storage: async () => (await import('./everyday/clusters.ts')).storage,
+  kubeconfig: async () => (await import('./everyday/kubeconfig.ts')).kubeconfig,
+  shell: async () => (await import('./everyday/keys.ts')).shell,
+  members: async () => (await import('./everyday/members.ts')).members,
+  access: async () => (await import('./everyday/access.ts')).access,
+  'slurm-config': async () => (await import('./everyday/slurm-config.ts')).slurmConfig,
+};
+
+/** The commands for the host, which only the whole program has. */
+const installation = ['check', 'backup', 'restore', 'migrate', 'service', 'clients'];
+/** What a command line begins with that needs none of the everyday commands. */
+const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', 'doctor', ...installation];
+
+/** The one that was asked for; all of them where the program explains itself. */
+function everydayFor(first: string): Promise<(Noun | Verb)[]> {
+  if (others.includes(first)) return Promise.resolve([]);
+  const loads = Object.hasOwn(everyday, first) ? [everyday[first]] : Object.values(everyday);
+  return Promise.all(loads.flatMap((load) => load?.() ?? []));
 }
 
 function emptyProgram(isWhole: boolean): Command {
@@ -95,151 +137,124 @@ function emptyProgram(isWhole: boolean): Command {
     );
 }
 
-function addServe(program: Command, server: ServerCommands, finish: (status: number) => void): void {
-  program
-    .command('serve')
-    .description('run the service')
-    .option('--config <file>', 'the installation to run (YAML)')
-    .option('--demo', 'run a demonstration on this machine, without a file')
-    .option('--data <dir>', 'where the demonstration keeps its data')
-    .addHelpText('after', example('andromeda serve --demo', 'andromeda serve --config andromeda.yaml'))
-    .action(async (options: { config?: string; demo?: true; data?: string }) =>
-      finish(await server.serve(serveOptions(options))),
-    );
-}
+const serve = (server: ServerCommands): Verb =>
+  own<{ config?: string; demo?: true; data?: string }>({
+    usage: 'serve',
+    summary: 'run the service',
+    example: ['andromeda serve --demo', 'andromeda serve --config andromeda.yaml'],
+    flags: [
+      optional('--config <file>', 'the installation to run (YAML)'),
+      optional('--demo', 'run a demonstration on this machine, without a file'),
+      optional('--data <dir>', 'where the demonstration keeps its data'),
+    ],
+    run: (options) => server.serve(serveOptions(options)),
+  });
 
-function addCall(program: Command, done: (outcome: Outcome) => void): void {
-  const call = program
-    .command('call')
-    .description('send one request to an API and print the body of its answer')
-    .usage('[flags] <api> <METHOD> <path>')
-    .argument('<api>', 'business or platform')
-    .argument('<METHOD>', 'GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS')
-    .argument('<path>', 'begins with /, may carry a query')
-    .passThroughOptions() // contract, "Flag position"
-    .allowExcessArguments() // refused by the command, which can say why
-    .option("-H, --header <'name: value'>", 'add a request header; repeatable', collect)
-    .option('-d, --data <value>', 'request body: the value, @<path> for a file, @- for standard input', once);
-  environmentFlags(call)
-    .addHelpText(
-      'after',
-      example(
-        'andromeda call business GET /me',
-        "andromeda call -H 'Idempotency-Key: 1' -H 'Audit-Reason: new laptop' -d @key.json \\\n      business POST /me/ssh-keys",
-      ),
-    )
-    .action(async (_api, _method, _path, options: CallOptions, command: Command) =>
-      done(
-        await contractStatus(async () => (await import('./commands/call.ts')).call(command.args, options)),
-      ),
-    );
-}
+const call = own<CallOptions, string[]>({
+  usage: 'call',
+  summary: 'send one request to an API and print the body of its answer',
+  args: [
+    new Argument('<api>', 'business or platform'),
+    new Argument('<METHOD>', 'GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS'),
+    new Argument('<path>', 'begins with /, may carry a query'),
+  ],
+  example: [
+    'andromeda call business GET /me',
+    "andromeda call -H 'Idempotency-Key: 1' -H 'Audit-Reason: new laptop' -d @key.json \\\n      business POST /me/ssh-keys",
+  ],
+  flags: [
+    repeatable("-H, --header <'name: value'>", 'add a request header'),
+    optional(
+      '-d, --data <value>',
+      'request body: the value, @<path> for a file, @- for standard input',
+    ).argParser(once),
+    ...environmentFlags,
+  ],
+  passesOn: true, // contract, "Flag position"
+  run: (options, ...args) =>
+    contractStatus(async () => (await import('./commands/call.ts')).call(args, options)),
+});
 
-/** Some forty commands, loaded only where they are asked for. */
-async function addAdmin(
-  program: Command,
-  argv: readonly string[],
-  server: ServerCommands | undefined,
-  finish: (status: number) => void,
-): Promise<void> {
-  const admin = program
-    .command('admin')
-    .description('operate the installation: its people, its clusters, its audit trail');
-  if (argv.includes('admin') || argv[0] === 'completion')
-    (await import('./admin/program.ts')).addAdmin(admin, server, finish);
-}
+const credentialStore = `
+The session is kept in the operating system's credential store or, where there is none, in a file
+that only you can read. ANDROMEDA_CREDENTIAL_STORE=keyring or =file decides.
+`;
 
-function addCompletion(program: Command, done: (outcome: Outcome) => void): void {
-  program
-    .command('completion')
-    .description('print a script that completes the commands and flags of this program in a shell')
-    .argument('<shell>', 'bash, zsh or fish')
-    .addHelpText(
-      'after',
-      example(
-        'andromeda completion fish > ~/.config/fish/completions/andromeda.fish',
-        'source <(andromeda completion bash)',
-      ),
-    )
-    .action(async (shell: string) =>
-      done((await import('./commands/completion.ts')).completion(shell, program)),
-    );
-}
+const auth: Noun = {
+  name: 'auth',
+  summary: 'sign in, see who is signed in, sign out',
+  verbs: [
+    own<EnvironmentOptions>({
+      usage: 'login',
+      summary: 'sign in with a browser, here or on another device',
+      note: credentialStore,
+      example: 'andromeda auth login --url https://platform.example.org',
+      flags: environmentFlags,
+      run: (options) => contractStatus(async () => (await import('./commands/auth.ts')).login(options)),
+    }),
+    own<EnvironmentOptions & { output: string }>({
+      usage: 'status',
+      summary: 'print who is signed in, where and until when',
+      example: ['andromeda auth status', 'andromeda auth status -o json'],
+      flags: [...environmentFlags, outputFlag(['text', 'json', 'yaml'])],
+      run: (options) => contractStatus(async () => (await import('./commands/auth.ts')).status(options)),
+    }),
+    own<EnvironmentOptions>({
+      usage: 'logout',
+      summary: 'end the session, here and at the issuer',
+      example: 'andromeda auth logout --profile staging',
+      flags: environmentFlags,
+      run: (options) => contractStatus(async () => (await import('./commands/auth.ts')).logout(options)),
+    }),
+  ],
+};
 
-function addVersion(
-  program: Command,
-  server: ServerCommands | undefined,
-  done: (outcome: Outcome) => void,
-): void {
-  environmentFlags(
-    program
-      .command('version')
-      .description('print the versions of this program, of what it runs on, and of the service it is for'),
-  )
-    .addOption(outputFlag(['text', 'json', 'yaml']))
-    .addHelpText('after', example('andromeda version', 'andromeda version -o json'))
-    .action(async (options: EnvironmentOptions & { output: string }) =>
-      done(await (await import('./commands/version.ts')).version(options, server?.components)),
-    );
-}
+const doctorNote = `
+Where an installation is on this host (andromeda.yaml here, or /etc/andromeda/andromeda.yaml), it is
+about that one, unless a cluster, --profile or --url says otherwise.
+`;
 
 /** For a laptop; and for the host, where this is the whole program. */
-function addDoctor(
-  program: Command,
-  server: ServerCommands | undefined,
-  finish: (status: number) => void,
-): void {
-  const command = program
-    .command('doctor')
-    .description(
-      server
-        ? 'find what is wrong between this machine and a shell or, on the host, with an installation'
-        : 'find what is wrong between this machine and a shell',
-    )
-    .argument('[cluster]', 'look at this cluster alone');
-  if (server) command.option('--config <file>', 'look at the installation on this host (YAML)');
-  environmentFlags(
-    command
-      .option('--quiet', 'only print what is not well', false)
-      .option('--json', 'print it as JSON', false),
-  )
-    .addHelpText(
-      'after',
-      (server ? doctorNote : '') +
-        example(
-          'andromeda doctor',
-          'andromeda doctor alpha',
-          ...(server ? ['andromeda doctor --config /etc/andromeda/andromeda.yaml'] : []),
-        ),
-    )
-    .action(async (cluster: string | undefined, options: DoctorOptions) =>
-      finish(await (await import('./doctor/index.ts')).doctor(cluster, options, server)),
-    );
-}
+const doctor = (server: ServerCommands | undefined): Verb =>
+  own<DoctorOptions, [string?]>({
+    usage: 'doctor',
+    summary: `find what is wrong between this machine and a shell${server ? ' or, on the host, with an installation' : ''}`,
+    args: [new Argument('[cluster]', 'look at this cluster alone')],
+    note: server ? doctorNote : '',
+    example: [
+      'andromeda doctor',
+      'andromeda doctor alpha',
+      ...(server ? ['andromeda doctor --config /etc/andromeda/andromeda.yaml'] : []),
+    ],
+    flags: [
+      ...(server ? [optional('--config <file>', 'look at the installation on this host (YAML)')] : []),
+      optional('--quiet', 'only print what is not well').default(false),
+      optional('--json', 'print it as JSON').default(false),
+      ...environmentFlags,
+    ],
+    run: async (options, cluster) => (await import('./doctor/index.ts')).doctor(cluster, options, server),
+  });
 
-/** What a command line begins with that needs none of the everyday commands. */
-const installation = ['check', 'backup', 'restore', 'migrate', 'service', 'clients'];
-/** What only the whole program has. */
-const onHost = ['serve', ...installation];
-const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', 'doctor', ...installation];
+const completion = (program: Command): Verb =>
+  own<object, [string]>({
+    usage: 'completion',
+    summary: 'print a script that completes the commands and flags of this program in a shell',
+    args: [new Argument('<shell>', 'bash, zsh or fish')],
+    example: [
+      'andromeda completion fish > ~/.config/fish/completions/andromeda.fish',
+      'source <(andromeda completion bash)',
+    ],
+    run: async (_, shell) => (await import('./commands/completion.ts')).completion(shell, program),
+  });
 
-/** Adds the one that was asked for; all of them where the program explains itself. */
-async function addEveryday(
-  program: Command,
-  first: string | undefined,
-  finish: (status: number) => void,
-): Promise<void> {
-  if (first !== undefined && others.includes(first)) return;
-  const asked = first !== undefined && Object.hasOwn(everyday, first) ? [everyday[first]] : undefined;
-  const { addNoun, addVerb } = await import('./verb.ts');
-  const part = { prefix: 'andromeda', finish };
-  for (const load of asked ?? Object.values(everyday)) {
-    const loaded = await load?.();
-    if (loaded === undefined) continue;
-    if ('verbs' in loaded) addNoun(program, loaded, part);
-    else addVerb(program, loaded, part);
-  }
-}
+const version = (server: ServerCommands | undefined): Verb =>
+  own<EnvironmentOptions & { output: string }>({
+    usage: 'version',
+    summary: 'print the versions of this program, of what it runs on, and of the service it is for',
+    example: ['andromeda version', 'andromeda version -o json'],
+    flags: [...environmentFlags, outputFlag(['text', 'json', 'yaml'])],
+    run: async (options) => (await import('./commands/version.ts')).version(options, server?.components),
+  });
 
 /** Columns of a help text that goes to no terminal, or to one that does not say how wide it is. */
 const helpWidth = 100;
@@ -255,43 +270,6 @@ Exit statuses:
 
 const serveStatuses = ` \`serve\` ends
 with 78 where its configuration or its data cannot be used, and with 69 where a port is taken.`;
-
-const doctorNote = `
-Where an installation is on this host (andromeda.yaml here, or /etc/andromeda/andromeda.yaml), it is
-about that one, unless a cluster, --profile or --url says otherwise.
-`;
-
-const credentialStore = `
-The session is kept in the operating system's credential store or, where there is none, in a file
-that only you can read. ANDROMEDA_CREDENTIAL_STORE=keyring or =file decides.
-`;
-
-function addAuth(program: Command, done: (outcome: Outcome) => void): void {
-  const auth = program
-    .command('auth')
-    .description('sign in, see who is signed in, sign out')
-    .addHelpText('after', example('andromeda auth login --url https://platform.example.org'));
-
-  environmentFlags(auth.command('login').description('sign in with a browser, here or on another device'))
-    .addHelpText(
-      'after',
-      credentialStore + example('andromeda auth login --url https://platform.example.org'),
-    )
-    .action(async (options: EnvironmentOptions) =>
-      done(await contractStatus(async () => (await import('./commands/auth.ts')).login(options))),
-    );
-  environmentFlags(auth.command('status').description('print who is signed in, where and until when'))
-    .addOption(outputFlag(['text', 'json', 'yaml']))
-    .addHelpText('after', example('andromeda auth status', 'andromeda auth status -o json'))
-    .action(async (options: EnvironmentOptions & { output: string }) =>
-      done(await contractStatus(async () => (await import('./commands/auth.ts')).status(options))),
-    );
-  environmentFlags(auth.command('logout').description('end the session, here and at the issuer'))
-    .addHelpText('after', example('andromeda auth logout --profile staging'))
-    .action(async (options: EnvironmentOptions) =>
-      done(await contractStatus(async () => (await import('./commands/auth.ts')).logout(options))),
-    );
-}
 
 function serveOptions({ config, demo, data }: { config?: string; demo?: true; data?: string }): ServeOptions {
   if (config !== undefined && demo) throw usage('Give either --config or --demo, not both.');

@@ -1,35 +1,33 @@
 /**
- * A verb of the command line as data: what one types, and what it does with the two APIs. This file makes a command of
- * it: the flags every verb has, the client for its session, and the printing.
+ * A command of the program as data: what one types, and what it does. This file makes a command for commander of it, with
+ * the flags that every command of its kind has.
  */
-import { type Command, Option } from 'commander';
+import { type Argument, type Command, Option } from 'commander';
 import { type Answer, printAnswer } from './answer.ts';
 import type { EnvironmentOptions } from './environment.ts';
+import { exitStatus } from './exit.ts';
 import { type Api, createClient, type Platform, type PlatformReader, type Reader } from './net/api.ts';
 
-/** What a verb works with: the Business API, the Platform API, and its own flags as commander hands them over. */
-interface Call<A, P, O> {
-  api: A;
-  platform: P;
-  options: O;
-}
-
-interface Description<A, P, O> {
+interface Described {
   /** As commander reads it: `rename <slug> <name>`. */
   usage: string;
   summary: string;
-  /** What follows the name of the program or of its part: `andromeda`, `andromeda admin`. */
-  example: string;
+  /** What follows the name of the program or of its part, `andromeda` or `andromeda admin`; whole lines for `own`. */
+  example: string | string[];
   flags?: Option[];
-  /** The forms of `-o`, the usual one first; left out: table, json and yaml; empty: nothing is printed. */
-  formats?: string[];
-  /** What follows the first argument is not ours to read. */
-  passesOn?: true;
-  /** Returns what to print; nothing where the verb has printed already. */
-  run(call: Call<A, P, O>, ...args: string[]): Promise<Answer | undefined>;
 }
 
-export type Verb = Description<Api, Platform, never> & { writes: boolean };
+/** A command, ready for commander. */
+export interface Verb extends Described {
+  /** What the arguments are, where the help says so. */
+  args?: Argument[];
+  /** Stands before the examples. */
+  note?: string;
+  /** What follows the first argument is not ours to read. */
+  passesOn?: true;
+  /** Resolves to the exit status. */
+  run(command: Command): Promise<number>;
+}
 
 export interface Noun {
   name: string;
@@ -39,10 +37,25 @@ export interface Noun {
 
 /** The part of the program that verbs are added to. */
 export interface Part {
-  /** What stands before every example: `andromeda admin`. */
+  /** What stands before every example: `andromeda admin `. */
   prefix: string;
-  /** Is given the exit status of what ran outside the client. */
+  /** Is given the exit status. */
   finish(status: number): void;
+}
+
+/** What a verb works with: the Business API, the Platform API, and its own flags as commander hands them over. */
+interface Call<A, P, O> {
+  api: A;
+  platform: P;
+  options: O;
+}
+
+interface OverApis<A, P, O> extends Described {
+  passesOn?: true;
+  /** The forms of `-o`, the usual one first; left out: table, json and yaml; empty: nothing is printed. */
+  formats?: string[];
+  /** Returns what to print; nothing where the verb has printed already. */
+  run(call: Call<A, P, O>, ...args: string[]): Promise<Answer | undefined>;
 }
 
 interface GivenOptions extends EnvironmentOptions {
@@ -51,13 +64,36 @@ interface GivenOptions extends EnvironmentOptions {
 }
 
 /** A verb that changes nothing. */
-export function reads<O = object>(verb: Description<Reader, PlatformReader, O>): Verb {
-  return { ...verb, writes: false };
+export function reads<O = object>(verb: OverApis<Reader, PlatformReader, O>): Verb {
+  return overApis(verb, []);
 }
 
 /** A verb that changes something; it gets `--reason`. */
-export function writes<O = object>(verb: Description<Api, Platform, O>): Verb {
-  return { ...verb, writes: true };
+export function writes<O = object>(verb: OverApis<Api, Platform, O>): Verb {
+  return overApis(verb, [optional('--reason <text>', 'why, for the audit trail (the name of the command)')]);
+}
+
+/** A verb that asks no API, or asks in a way of its own. */
+export function own<O = object, A extends (string | undefined)[] = []>(
+  verb: Omit<Verb, 'run'> & { run(options: O, ...args: A): Promise<number> },
+): Verb {
+  return { ...verb, run: (command) => verb.run(command.opts() as O, ...(command.args as A)) };
+}
+
+function overApis<O>(verb: OverApis<Api, Platform, O>, reason: Option[]): Verb {
+  const { formats = ['table', 'json', 'yaml'], flags = [] } = verb;
+  const output = formats.length > 0 ? [outputFlag(formats)] : [];
+  return {
+    ...verb,
+    flags: [...flags, ...output, ...reason, ...environmentFlags],
+    async run(command) {
+      const options = command.opts<GivenOptions>();
+      const client = createClient(options, options.reason ?? nameOf(command));
+      const answer = await verb.run({ ...client, options: options as O }, ...command.args);
+      if (answer !== undefined) await printAnswer(answer, options.output);
+      return answer?.status ?? exitStatus.ok;
+    },
+  };
 }
 
 export function required(flags: string, summary: string): Option {
@@ -69,42 +105,47 @@ export function optional(flags: string, summary: string): Option {
 }
 
 export function repeatable(flags: string, summary: string): Option {
-  return new Option(flags, `${summary}; repeatable`).argParser(collect);
+  return new Option(flags, `${summary}; repeatable`).argParser((value, previous: string[] | undefined) => [
+    ...(previous ?? []),
+    value,
+  ]);
+}
+
+export const environmentFlags = [
+  optional('--profile <name>', 'stored environment to use (ANDROMEDA_PROFILE; "default")'),
+  optional('--url <platform_url>', 'environment to use in place of it (ANDROMEDA_URL)'),
+];
+
+/** `-o`, the usual form first. */
+export function outputFlag(formats: readonly string[]): Option {
+  return new Option('-o, --output <format>', 'how to print it').choices(formats).default(formats[0]);
 }
 
 /** Adds a noun with its verbs. */
-export function addNoun(parent: Command, { name, summary, verbs }: Noun, part: Part): void {
-  const group = parent
-    .command(name)
-    .description(summary)
-    .addHelpText('after', example(...verbs.slice(0, 1).map((verb) => `${part.prefix} ${verb.example}`)));
+function addNoun(parent: Command, { name, summary, verbs }: Noun, part: Part): void {
+  const group = parent.command(name).description(summary);
   for (const verb of verbs) addVerb(group, verb, part);
+  const [first = ''] = verbs.flatMap((verb) => verb.example);
+  group.addHelpText('after', example(part.prefix + first));
 }
 
 /** Adds a verb below `parent`; returns its command. */
-export function addVerb(parent: Command, verb: Verb, part: Part): Command {
-  const command = parent
-    .command(verb.usage)
-    .description(verb.summary)
-    .addHelpText('after', example(`${part.prefix} ${verb.example}`));
+export function addVerb(parent: Command, verb: Verb, { prefix, finish }: Part): Command {
+  const command = parent.command(verb.usage).description(verb.summary);
+  const examples = [verb.example].flat().map((line) => prefix + line);
+  command.addHelpText('after', (verb.note ?? '') + example(...examples));
   if (verb.passesOn) command.passThroughOptions();
+  for (const argument of verb.args ?? []) command.addArgument(argument);
   for (const flag of verb.flags ?? []) command.addOption(flag);
-  const formats = verb.formats ?? ['table', 'json', 'yaml'];
-  if (formats.length > 0) command.addOption(outputFlag(formats));
-  if (verb.writes)
-    command.addOption(optional('--reason <text>', 'why, for the audit trail (the name of the command)'));
-  return environmentFlags(command).action((...given: unknown[]) =>
-    perform(verb, given.at(-1) as Command, part),
-  );
+  return command.action(async () => finish(await verb.run(command)));
 }
 
-async function perform(verb: Verb, command: Command, { finish }: Part): Promise<void> {
-  const options = command.opts<GivenOptions>();
-  const client = createClient(options, options.reason ?? nameOf(command));
-  const answer = await verb.run({ ...client, options: options as never }, ...command.args);
-  if (answer === undefined) return;
-  if (answer.status !== undefined) finish(answer.status);
-  await printAnswer(answer, options.output);
+/** Adds nouns and verbs. */
+export function addAll(parent: Command, all: readonly (Noun | Verb)[], part: Part): void {
+  for (const one of all) {
+    if ('verbs' in one) addNoun(parent, one, part);
+    else addVerb(parent, one, part);
+  }
 }
 
 /** `andromeda admin person add`. */
@@ -112,34 +153,9 @@ function nameOf(command: Command): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** Adds `--profile` and `--url`. */
-export function environmentFlags(command: Command): Command {
-  return command
-    .addOption(new Option('--profile <name>', 'stored environment to use (ANDROMEDA_PROFILE; "default")'))
-    .addOption(new Option('--url <platform_url>', 'environment to use in place of it (ANDROMEDA_URL)'));
-}
-
-/** `-o`, the usual form first. */
-export function outputFlag(formats: readonly string[]): Option {
-  return new Option('-o, --output <format>', 'how to print it').choices(formats).default(formats[0]);
-}
-
-/** Adds `--config`, for what works on an installation of this host. */
-export function withConfig(command: Command): Command {
-  return command.option(
-    '--config <file>',
-    'the installation (YAML); where `service install` puts it otherwise',
-  );
-}
-
 /** The last part of a help text. */
 export function example(...lines: string[]): string {
   return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
-}
-
-/** For options that may be given several times: all the values. */
-export function collect(value: string, previous: string[] | undefined): string[] {
-  return [...(previous ?? []), value];
 }
 
 interface Printer<T> {

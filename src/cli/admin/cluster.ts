@@ -89,8 +89,6 @@ export const grant: Noun = {
   ],
 };
 
-type Machine = Business['OperatorMachine'];
-
 interface OnCluster {
   cluster: string;
 }
@@ -103,13 +101,9 @@ async function list(api: Reader, { cluster }: OnCluster) {
 }
 
 async function find(api: Reader, options: OnCluster, name: string): Promise<{ machineID: string }> {
-  const kind = {
-    one: `machine on ${options.cluster}`,
-    many: `machines on ${options.cluster}`,
-    nameOf: (machine: Machine) => machine.name,
-    idOf: (machine: Machine) => machine.id,
-  };
-  return { machineID: pick(kind, (await list(api, options)).machines, name).id };
+  const { machines } = await list(api, options);
+  const kind = [`machine on ${options.cluster}`, `machines on ${options.cluster}`] as const;
+  return { machineID: pick(kind, machines, name, (machine) => [machine.name, machine.id]).id };
 }
 
 export const machine: Noun = {
@@ -213,13 +207,8 @@ const clusters = printer<Cluster>(
 async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
   const all = (await api.get('/operator/clusters')).clusters;
   const inService = all.filter(({ cluster }) => cluster.state !== 'released');
-  const kind = {
-    one: 'cluster',
-    many: 'clusters',
-    nameOf: ({ name }: Cluster) => name,
-    idOf: ({ cluster }: Cluster) => cluster.id,
-  };
-  return pick(kind, inService.some(({ name }) => name === wanted) ? inService : all, wanted);
+  const among = inService.some(({ name }) => name === wanted) ? inService : all;
+  return pick(['cluster', 'clusters'], among, wanted, ({ name, cluster }) => [name, cluster.id]);
 }
 
 /** The API reports what is lacking. */

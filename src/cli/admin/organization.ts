@@ -57,14 +57,9 @@ const organizations = printer<Organization>(
 
 /** The ID of the organization with this slug. */
 async function findOrganization(api: Reader, slug: string): Promise<string> {
-  const kind = {
-    one: 'organization',
-    many: 'organizations',
-    nameOf: ({ organization }: Organization) => organization.slug,
-    idOf: ({ organization }: Organization) => organization.id,
-  };
-  const { organizations: all } = await api.get('/operator/organizations');
-  return pick(kind, all, slug).organization.id;
+  const { organizations } = await api.get('/operator/organizations');
+  const all = organizations.map(({ organization }) => organization);
+  return pick(['organization', 'organizations'], all, slug, ({ slug, id }) => [slug, id]).id;
 }
 
 /** A complete set from the arguments; an empty one has to be meant. */

@@ -4,11 +4,11 @@ import { escapeControls, visibleName } from '../../domain/visible-text.ts';
 import { listed, printer } from '../answer.ts';
 import { confirm, isAttended, newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
-import { type Reader, readPages } from '../net/api.ts';
+import { type Api, type Reader, readPages } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
-import { type Noun, optional, reads, repeatable, writes } from '../verb.ts';
+import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
 import { completeSet } from './organization.ts';
 
 type Person = Business['Person'];
@@ -31,18 +31,13 @@ function list(api: Reader, email?: string): Promise<Person[]> {
   );
 }
 
-/** The ID of the person with this address; an ID is taken as it is. */
-async function findPerson(api: Reader, wanted: string): Promise<string> {
-  if (wanted.startsWith('user_')) return wanted;
+/** The person with this address, as paths name one; an ID is taken as it is. */
+async function pathOf(api: Reader, wanted: string): Promise<{ userID: string }> {
+  if (wanted.startsWith('user_')) return { userID: wanted };
   const email = foldEmail(wanted);
   const found = await list(api, email);
-  const kind = {
-    one: 'person',
-    many: 'people',
-    nameOf: (person: Person) => person.primary_email,
-    idOf: (person: Person) => person.id,
-  };
-  return pick(kind, found.length > 0 ? found : await list(api), email).id;
+  const all = found.length > 0 ? found : await list(api);
+  return { userID: pick(['person', 'people'], all, email, (one) => [one.primary_email, one.id]).id };
 }
 
 const identities = printer<Business['Identity']>(
@@ -65,8 +60,8 @@ function printIdentities(json: Business['Identities']) {
 }
 
 /** The issuer at which a person has an identity, or had, where that is just one; undefined where there is none. */
-async function onlyIssuer(api: Reader, id: string, email: string): Promise<string | undefined> {
-  const found = await api.get('/operator/people/{userID}/identities', { path: { userID: id } });
+async function onlyIssuer(api: Reader, path: { userID: string }, email: string): Promise<string | undefined> {
+  const found = await api.get('/operator/people/{userID}/identities', { path });
   const [issuer, ...more] = new Set([...found.identities, ...(found.unbound ?? [])].map((one) => one.issuer));
   if (more.length === 0) return issuer;
   throw usage(
@@ -77,22 +72,39 @@ async function onlyIssuer(api: Reader, id: string, email: string): Promise<strin
 /** The one identity that is meant. */
 function onlyIdentity(
   all: Business['Identities']['identities'],
-  { issuer, subject }: { issuer?: string; subject?: string },
+  { issuer, subject }: IdentityOptions,
   email: string,
 ) {
-  const found = all.filter(
+  const [only, ...more] = all.filter(
     (one) => (issuer ?? one.issuer) === one.issuer && (subject ?? one.subject) === one.subject,
   );
-  const [only, ...more] = found;
   if (!only) throw usage(`${email} has no such identity; \`andromeda admin person identities\` lists them.`);
   if (more.length > 0)
     throw usage(`${email} has several identities. Say which one with --issuer and --subject.`);
-  return only;
+  return { issuer: only.issuer, subject: only.subject };
 }
 
-/** The person with this address or ID, as paths name one. */
-async function pathOf(api: Reader, email: string): Promise<{ userID: string }> {
-  return { userID: await findPerson(api, email) };
+interface IdentityOptions {
+  issuer?: string;
+  subject?: string;
+}
+
+const issuerFlag = optional('--issuer <url>', 'at which issuer; left out: the only one');
+
+/** A change to the person whose address comes first, without flags. */
+function changesPerson(
+  usage: string,
+  summary: string,
+  example: string,
+  change: (api: Api, path: { userID: string }, ...given: string[]) => Promise<Person>,
+): Verb {
+  return writes({
+    usage,
+    summary,
+    example: `person ${example}`,
+    run: async ({ api }, ...given) =>
+      people.one(await change(api, await pathOf(api, given[0] ?? ''), ...given)),
+  });
 }
 
 export const person: Noun = {
@@ -132,16 +144,15 @@ export const person: Noun = {
         return people.one(await api.put('/operator/people/{userID}/staff-keys', { path, body }));
       },
     }),
-    writes({
-      usage: 'password <email>',
-      summary: 'set a password at the built-in sign-in: asked for, or the first line of standard input',
-      example: 'person password bob@physics.example',
-      async run({ api }, email = '') {
-        const path = await pathOf(api, email);
+    changesPerson(
+      'password <email>',
+      'set a password at the built-in sign-in: asked for, or the first line of standard input',
+      'password bob@physics.example',
+      async (api, path, email) => {
         const body = { password: await newPassword(email) };
-        return people.one(await api.put('/operator/people/{userID}/password', { path, body }));
+        return api.put('/operator/people/{userID}/password', { path, body });
       },
-    }),
+    ),
     reads({
       usage: 'identities <email>',
       summary: 'the identities that a person signs in with: issuer and subject',
@@ -151,53 +162,39 @@ export const person: Noun = {
         return printIdentities(await api.get('/operator/people/{userID}/identities', { path }));
       },
     }),
-    writes<{ issuer?: string; subject?: string }>({
+    writes<IdentityOptions>({
       usage: 'rebind <email>',
       summary: 'free an account from its identity, for the next sign-in with the address, or for --subject',
       example: "person rebind bob@physics.example --reason 'new sign-in'",
-      flags: [
-        optional('--issuer <url>', 'at which issuer; left out: the only one'),
-        optional('--subject <sub>', 'bind to this identity, and to no other'),
-      ],
+      flags: [issuerFlag, optional('--subject <sub>', 'bind to this identity, and to no other')],
       async run({ api, options }, email = '') {
-        const id = await findPerson(api, email);
-        const issuer = options.issuer ?? (await onlyIssuer(api, id, email));
+        const path = await pathOf(api, email);
+        const issuer = options.issuer ?? (await onlyIssuer(api, path, email));
         // The account is free already; --issuer is needed only for a new identity.
         if (issuer === undefined && options.subject === undefined) return printIdentities({ identities: [] });
         if (issuer === undefined) throw usage(`${email} has no identity yet; --subject needs --issuer too.`);
         const body = { issuer, subject: options.subject };
-        return printIdentities(
-          await api.put('/operator/people/{userID}/identities', { path: { userID: id }, body }),
-        );
+        return printIdentities(await api.put('/operator/people/{userID}/identities', { path, body }));
       },
     }),
-    writes<{ issuer?: string; subject?: string }>({
+    writes<IdentityOptions>({
       usage: 'unbind <email>',
       summary: 'take an identity from an account, for good: its address does not bind it again',
       example: "person unbind bob@physics.example --reason 'stolen sign-in'",
-      flags: [
-        optional('--issuer <url>', 'at which issuer; left out: the only one'),
-        optional('--subject <sub>', 'which identity; left out: the only one there'),
-      ],
+      flags: [issuerFlag, optional('--subject <sub>', 'which identity; left out: the only one there')],
       async run({ api, options }, email = '') {
         const path = await pathOf(api, email);
         const { identities: all } = await api.get('/operator/people/{userID}/identities', { path });
-        const { issuer, subject } = onlyIdentity(all, options, email);
-        const body = { issuer, subject };
+        const body = onlyIdentity(all, options, email);
         return printIdentities(await api.post('/operator/people/{userID}/identities/unbind', { path, body }));
       },
     }),
-    writes({
-      usage: 'email <email> <new>',
-      summary: 'give a person another address; identities, keys and memberships stay',
-      example: "person email bob@physics.example robert@physics.example --reason 'new name'",
-      async run({ api }, email = '', wanted = '') {
-        const path = await pathOf(api, email);
-        return people.one(
-          await api.put('/operator/people/{userID}/email', { path, body: { email: wanted } }),
-        );
-      },
-    }),
+    changesPerson(
+      'email <email> <new>',
+      'give a person another address; identities, keys and memberships stay',
+      "email bob@physics.example robert@physics.example --reason 'new name'",
+      (api, path, _, email) => api.put('/operator/people/{userID}/email', { path, body: { email } }),
+    ),
     writes<{ yes?: true }>({
       usage: 'erase <email>',
       summary: 'replace what names a person who was deactivated, for good: a pseudonym stays',
@@ -216,23 +213,17 @@ export const person: Noun = {
         return { ...people.one(json), message };
       },
     }),
-    writes({
-      usage: 'deactivate <email>',
-      summary: 'take everything from a person who left: memberships, grants, keys, sign-in',
-      example: "person deactivate bob@physics.example --reason 'left the lab'",
-      async run({ api }, email = '') {
-        const path = await pathOf(api, email);
-        return people.one(await api.post('/operator/people/{userID}/deactivate', { path }));
-      },
-    }),
-    writes({
-      usage: 'reactivate <email>',
-      summary: 'let a person sign in again; what was taken from them stays taken',
-      example: 'person reactivate bob@physics.example',
-      async run({ api }, email = '') {
-        const path = await pathOf(api, email);
-        return people.one(await api.post('/operator/people/{userID}/reactivate', { path }));
-      },
-    }),
+    changesPerson(
+      'deactivate <email>',
+      'take everything from a person who left: memberships, grants, keys, sign-in',
+      "deactivate bob@physics.example --reason 'left the lab'",
+      (api, path) => api.post('/operator/people/{userID}/deactivate', { path }),
+    ),
+    changesPerson(
+      'reactivate <email>',
+      'let a person sign in again; what was taken from them stays taken',
+      'reactivate bob@physics.example',
+      (api, path) => api.post('/operator/people/{userID}/reactivate', { path }),
+    ),
   ],
 };

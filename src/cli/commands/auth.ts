@@ -7,7 +7,7 @@ import { messageOf } from '../../lib/error-message.ts';
 import { printAnswer } from '../answer.ts';
 import { isAttended } from '../ask.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
-import { failure, type Outcome, usage } from '../exit.ts';
+import { failure, usage } from '../exit.ts';
 import { differenceNotice, discover, offeredVersion } from '../net/discovery.ts';
 import type { DeviceCode, Tokens } from '../net/issuer.ts';
 import { getJson, isObject, urlAt } from '../net/request.ts';
@@ -16,29 +16,14 @@ import { interruptible, startProgress } from '../progress.ts';
 import {
   findKey,
   type LocalState,
-  notSignedIn,
   openLocalState,
   sessionEnded,
   storedSession,
 } from '../session/local-state.ts';
 import { authorization, nameOf, type Session, type SignedInUser } from '../session/session.ts';
 
-export type Me = { user: SignedInUser } | { status: number; message?: string };
-
-/** `GET /me` (contract, "Business API"). */
-export async function getMe(session: Session, signal?: AbortSignal): Promise<Me> {
-  const url = urlAt(session.businessUrl, '/me');
-  const { status, body } = await getJson({ url, headers: [authorization(session, url)], signal });
-  const user = body?.user;
-  if (status === 200 && isObject(user) && typeof user.primary_email === 'string') {
-    const { display_name: name, primary_email: email } = user;
-    return { user: { name: typeof name === 'string' ? name : '', email } };
-  }
-  return { status, ...(typeof body?.message === 'string' && { message: body.message }) };
-}
-
 /** Signs in, stores the session and prints who it is. Ctrl-C ends the wait. */
-export async function login(options: EnvironmentOptions): Promise<Outcome> {
+export async function login(options: EnvironmentOptions): Promise<void> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   if (selection.url !== undefined) await replaceDamaged(state, selection.profile);
@@ -46,13 +31,13 @@ export async function login(options: EnvironmentOptions): Promise<Outcome> {
   if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
   // A session that cannot be stored is not worth the way through the browser.
   await state.exclusively(selection.profile, async () => {});
-  const isKnown = await state.sessions.has(key);
+  const isKnown = await state.has(key);
   return interruptible('Sign-in was cancelled.', async (signal) => {
     // The other commands of this file need nothing of openid-client.
     const { startDeviceFlow } = await import('../net/issuer.ts');
     const { scope, ...environment } = await discover(key.platformUrl, signal);
     if (!isKnown) introduce(environment);
-    const device = await startDeviceFlow({ ...environment, scope, now: Date.now, signal });
+    const device = await startDeviceFlow({ ...environment, scope, signal });
     announce(key.platformUrl, device);
     const tokens = await waitFor(device);
     const session: Session = { scope, ...environment, resource: device.resource, ...tokens };
@@ -100,37 +85,45 @@ async function finish(
   selection: Selection,
   session: Session,
   signal: AbortSignal,
-): Promise<Outcome> {
-  const me = await getMe(session, signal).catch((error: unknown) => {
-    signal.throwIfAborted();
-    return { status: undefined, message: messageOf(error) };
-  });
-  if ('user' in me) {
-    await store(state, selection, { ...session, user: me.user });
-    print(`Signed in as ${nameOf(me.user)}`);
-    const notice = differenceNotice(session.platformUrl, await offeredVersion(session.platformUrl, 2_000));
-    if (notice !== undefined) printMessage(notice);
-    return 'ok';
-  }
+): Promise<void> {
+  const { platformUrl, businessUrl } = session;
+  const { user, status, message } = await readMe(session, signal);
+  const reason = visibleLine([status, message].filter((part) => part !== undefined).join(' '));
   // The issuer knows this person, the service does not: a session would be of no use.
-  if (me.status === 401 || me.status === 403)
-    throw failure(`The issuer signed you in, but ${session.businessUrl} refused you: ${reason(me)}`);
-  await store(state, selection, session);
-  print(`Signed in to ${session.platformUrl}`);
-  printMessage(`Who you are could not be read from ${session.businessUrl}: ${reason(me)}`);
-  return 'ok';
+  if (status === 401 || status === 403)
+    throw failure(`The issuer signed you in, but ${businessUrl} refused you: ${reason}`);
+  await store(state, selection, { ...session, ...(user && { user }) });
+  print(user ? `Signed in as ${nameOf(user)}` : `Signed in to ${platformUrl}`);
+  const notice = user
+    ? differenceNotice(platformUrl, await offeredVersion(platformUrl, 2_000))
+    : `Who you are could not be read from ${businessUrl}: ${reason}`;
+  if (notice !== undefined) printMessage(notice);
 }
 
-function reason({ status, message }: { status?: number | undefined; message?: string }): string {
-  return visibleLine([status, message].filter((part) => part !== undefined).join(' '));
+/** `GET /me` (contract, "Business API"): the person, or what came in place of them. */
+async function readMe(
+  session: Session,
+  signal: AbortSignal,
+): Promise<{ user?: SignedInUser; status?: number; message?: unknown }> {
+  const url = urlAt(session.businessUrl, '/me');
+  try {
+    const { status, body } = await getJson({ url, headers: [authorization(session, url)], signal });
+    const user = body?.user;
+    if (status !== 200 || !isObject(user) || typeof user.primary_email !== 'string')
+      return { status, message: body?.message };
+    return { user: { name: String(user.display_name ?? ''), email: user.primary_email } };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { message: messageOf(error) };
+  }
 }
 
 /** `--url` binds the profile to this environment; an address from another source only when the profile has none yet. */
 async function store(state: LocalState, { profile, explicit }: Selection, session: Session): Promise<void> {
   await state.exclusively(profile, async () => {
-    await state.sessions.put(profile, session);
-    if (explicit || (await state.bindings.find(profile)) === undefined)
-      await state.bindings.bind(profile, session.platformUrl);
+    await state.put(profile, session);
+    if (explicit || (await state.boundTo(profile)) === undefined)
+      await state.bind(profile, session.platformUrl);
   });
 }
 
@@ -138,11 +131,10 @@ async function store(state: LocalState, { profile, explicit }: Selection, sessio
 export async function status({
   output,
   ...options
-}: EnvironmentOptions & { output?: string }): Promise<Outcome> {
+}: EnvironmentOptions & { output?: string }): Promise<void> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   const session = await storedSession(state, selection);
-  if (!session) throw notSignedIn(await findKey(state, selection), selection);
   const expired = session.expiresAt !== undefined && Date.parse(session.expiresAt) <= Date.now();
   if (expired && session.refreshToken === undefined) throw sessionEnded();
 
@@ -159,7 +151,6 @@ export async function status({
     { json: { user, profile, platformUrl, businessUrl, issuer, expiresAt, refreshable }, text },
     output,
   );
-  return 'ok';
 }
 
 function lifetime({ expiresAt, refreshToken }: Session, expired: boolean): string {
@@ -169,22 +160,18 @@ function lifetime({ expiresAt, refreshToken }: Session, expired: boolean): strin
 }
 
 /** Deletes the session, whatever the issuer answers. Nothing to delete is no failure. */
-export async function logout(options: EnvironmentOptions): Promise<Outcome> {
+export async function logout(options: EnvironmentOptions): Promise<void> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   const aside = await state.setAsideDamaged(selection.profile);
-  if (aside !== undefined) {
+  if (aside !== undefined)
     printMessage(`The session file was damaged, and is kept as ${aside}; what was in it is not revoked.`);
-  }
   const key = await findKey(state, selection);
   const nothing = () => print(`Not signed in${key ? ` to ${key.platformUrl}` : ''}; nothing to do.`);
-  if (!key || !(await state.sessions.get(key))) {
-    nothing();
-    return 'ok';
-  }
+  if (!key || !(await state.get(key))) return nothing();
   // Under the lock, or a refresh in another process could replace the token between reading and revoking it.
   await state.exclusively(selection.profile, async () => {
-    const session = await state.sessions.get(key);
+    const session = await state.get(key);
     if (!session) return nothing();
     try {
       await revoke(session);
@@ -193,18 +180,18 @@ export async function logout(options: EnvironmentOptions): Promise<Outcome> {
         `The session was deleted here, but could not be revoked at the issuer: ${messageOf(error)}`,
       );
     } finally {
-      await state.sessions.delete(key);
+      await state.delete(key);
     }
     print(`Signed out of ${key.platformUrl}`);
   });
-  return 'ok';
 }
 
 /** Revoking the refresh token ends the grant; without one, the access token is what there is. */
 async function revoke(session: Session): Promise<void> {
   const { revokeToken } = await import('../net/issuer.ts');
-  if (session.refreshToken !== undefined) await revokeToken(session, session.refreshToken, 'refresh_token');
-  else await revokeToken(session, session.accessToken, 'access_token');
+  const { refreshToken, accessToken } = session;
+  if (refreshToken === undefined) return revokeToken(session, accessToken, 'access_token');
+  return revokeToken(session, refreshToken, 'refresh_token');
 }
 
 /** Offers to open an address; Enter does it. Returns how to take the offer back. */

@@ -1,21 +1,16 @@
 /** `andromeda call`: one request, its body on stdout or one line on stderr. */
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
 import { buffer as readAll } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { visibleLine } from '../../domain/visible-text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
-import { failure, type Outcome, usage } from '../exit.ts';
+import { failure, usage } from '../exit.ts';
 import { describeTransport, readText, send, urlAt } from '../net/request.ts';
-import { isClosedPipe, printMessage } from '../output.ts';
+import { isClosedPipe } from '../output.ts';
 import { freshSession, openLocalState } from '../session/local-state.ts';
 import { authorization, type Session } from '../session/session.ts';
 
-const apis = ['business', 'platform'] as const;
-type Api = (typeof apis)[number];
-
 interface CallArguments {
-  api: Api;
+  api: 'business' | 'platform';
   method: string;
   /** Begins with `/`, may carry a query. */
   path: string;
@@ -45,14 +40,11 @@ export function parseCall(args: readonly string[], headerLines: readonly string[
   const late = args.find((argument, index) => index > 0 && /^-./.test(argument));
   if (late !== undefined) throw usage(`Flags come before the API name; '${late}' stands after it.`);
   if (args.length > 3) throw usage(`'${args[3]}' is too much; call takes an API, a method and a path.`);
-  if (!isApi(api)) throw usage(`'${api}' is not an API; the two are business and platform.`);
+  if (api !== 'business' && api !== 'platform')
+    throw usage(`'${api}' is not an API; the two are business and platform.`);
   if (!methods.includes(method.toUpperCase()))
     throw usage(`'${method}' is not a method; use ${methods.slice(0, -1).join(', ')} or ${methods.at(-1)}.`);
   return { api, method: method.toUpperCase(), path: parsePath(path), headers: headerLines.map(parseHeader) };
-}
-
-function isApi(value: string): value is Api {
-  return apis.some((api) => api === value);
 }
 
 function parsePath(path: string): string {
@@ -80,18 +72,21 @@ export interface CallOptions extends EnvironmentOptions {
 const failureLimit = 64 * 1024;
 
 /** Runs the request that `args` and `options` describe (contract, "Command-line client"). */
-export async function call(args: readonly string[], options: CallOptions): Promise<Outcome> {
+export async function call(args: readonly string[], options: CallOptions): Promise<void> {
   const request = parseCall(args, options.header ?? []);
   const selection = selectEnvironment(options);
   const body = options.data === undefined ? undefined : await readData(options.data);
-  const session = await freshSession(openLocalState(), selection, Date.now);
+  const session = await freshSession(openLocalState(), selection);
 
   const url = addressOf(session, request);
   const headers = [...request.headers, ...contentType(request, body), authorization(session, url)];
   const response = await send({ method: request.method, url, headers, body });
   const status = response.statusCode ?? 0;
-  if (status >= 200 && status < 300) return succeed(response, url);
-  return fail(request.api, status, response);
+  if (status < 200 || status >= 300)
+    throw failure(`${request.api}: ${status} ${await readText(response, failureLimit).catch(() => '')}`);
+  await pipeline(response, process.stdout, { end: false }).catch((error: unknown) => {
+    throw isClosedPipe(error) ? error : describeTransport(error, url.origin);
+  });
 }
 
 function addressOf(session: Session, { api, path }: CallArguments): URL {
@@ -114,19 +109,4 @@ async function readData(value: string): Promise<Buffer> {
 function contentType({ headers }: CallArguments, body: Buffer | undefined): [string, string][] {
   if (body === undefined || headers.some(([name]) => name.toLowerCase() === 'content-type')) return [];
   return [['Content-Type', 'application/json']];
-}
-
-async function succeed(response: IncomingMessage, url: URL): Promise<Outcome> {
-  try {
-    await pipeline(response, process.stdout, { end: false });
-    return 'ok';
-  } catch (error) {
-    throw isClosedPipe(error) ? error : describeTransport(error, url.origin);
-  }
-}
-
-async function fail(api: Api, status: number, response: IncomingMessage): Promise<Outcome> {
-  const body = await readText(response, failureLimit).catch(() => '');
-  printMessage(visibleLine(`${api}: ${status} ${body}`));
-  return 'failure';
 }

@@ -2,8 +2,8 @@
 import manifest from '../../../package.json' with { type: 'json' };
 import { build } from '../../lib/packaging.ts';
 import { printAnswer } from '../answer.ts';
-import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
-import type { Outcome } from '../exit.ts';
+import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
+import { exitStatus } from '../exit.ts';
 import { differenceNotice, offeredVersion } from '../net/discovery.ts';
 import { findKey, openLocalState } from '../session/local-state.ts';
 
@@ -17,7 +17,7 @@ const serviceMs = 2_000;
 export async function version(
   { output, ...options }: EnvironmentOptions & { output: string },
   components?: () => Promise<Record<string, string>>,
-): Promise<Outcome> {
+): Promise<number> {
   const { node, openssl } = process.versions;
   const [others = {}, service] = await Promise.all([
     components?.().catch(() => undefined),
@@ -34,18 +34,14 @@ export async function version(
     { json, text, ...(service?.notice !== undefined && { message: service.notice }) },
     output,
   );
-  return 'ok';
+  return exitStatus.ok;
 }
 
 async function serviceOf(options: EnvironmentOptions) {
   const selection = selectEnvironment(options);
-  const key = await boundTo(selection).catch(() => undefined);
+  // There may be no home, or the profile may be damaged, which is for other commands to report.
+  const key = await (async () => findKey(openLocalState(), selection))().catch(() => undefined);
   const found = key && (await offeredVersion(key.platformUrl, serviceMs));
   if (!key || found === undefined) return undefined;
   return { line: { service: found }, notice: differenceNotice(key.platformUrl, found) };
-}
-
-/** Throws where there is no home, or the profile is damaged, which is for other commands to report. */
-async function boundTo(selection: Selection) {
-  return findKey(openLocalState(), selection);
 }

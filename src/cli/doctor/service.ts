@@ -8,8 +8,8 @@ import { type EnvironmentOptions, type Selection, selectEnvironment } from '../e
 import { asWord } from '../everyday/local-keys.ts';
 import { createClient } from '../net/api.ts';
 import { differenceNotice, installLine, offeredVersion, parseEnvironment } from '../net/discovery.ts';
-import { isObject, readText, send, urlAt } from '../net/request.ts';
-import { findKey, freshSession, openLocalState, storedSession } from '../session/local-state.ts';
+import { isObject, parseJson, readText, send, urlAt } from '../net/request.ts';
+import { findKey, freshSession, openLocalState } from '../session/local-state.ts';
 import { nameOf, stateDirectory } from '../session/session.ts';
 import { type Finding, ok, sentenceOf, warn, wrong } from './finding.ts';
 
@@ -56,7 +56,7 @@ async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boole
   }
   const after = Date.now();
   const facts = [...certificateFacts(response), ...clockFacts(response, (before + after) / 2)];
-  const body = parse(await readText(response, 2 ** 20).catch(() => ''));
+  const body = parseJson(await readText(response, 2 ** 20).catch(() => ''));
   const environment = isObject(body) ? parseEnvironment(platformUrl, body) : 'it is no JSON object';
   if (response.statusCode !== 200 || typeof environment === 'string') {
     const why = response.statusCode === 200 ? `: ${String(environment)}` : ` (${response.statusCode})`;
@@ -100,11 +100,7 @@ async function* checkSignIn(
   const state = openLocalState();
   const fix = `\`andromeda auth login${flagOf(selection)}\``;
   try {
-    if (!(await storedSession(state, selection))) {
-      yield wrong('sign-in', 'You are not signed in.', fix);
-      return false;
-    }
-    const session = await freshSession(state, selection, Date.now);
+    const session = await freshSession(state, selection);
     const { user } = await createClient(options, 'andromeda doctor').api.get('/me');
     const who = nameOf({ name: user.display_name ?? '', email: user.primary_email });
     const until = session.expiresAt === undefined ? '' : `, until ${session.expiresAt}`;
@@ -134,12 +130,4 @@ async function* checkSessionFile({ profile }: Selection): AsyncGenerator<Finding
 
 function flagOf({ profile }: Selection): string {
   return profile === 'default' ? '' : ` --profile ${profile}`;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

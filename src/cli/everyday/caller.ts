@@ -6,7 +6,7 @@ import { type PlatformReader, type Reader, readPages } from '../net/api.ts';
 import type { Business, Platform } from '../net/operations.ts';
 import { isObject } from '../net/request.ts';
 import { printMessage } from '../output.ts';
-import { type PickKind, pick } from '../pick.ts';
+import { pick } from '../pick.ts';
 import { optional } from '../verb.ts';
 
 /** A cluster as both APIs have it; `platform` is missing where only the ID is known. */
@@ -18,7 +18,8 @@ export interface Cluster {
   business?: Business['Cluster'];
 }
 
-interface Apis {
+/** Both APIs, to read. */
+export interface Apis {
   api: Reader;
   platform: PlatformReader;
 }
@@ -28,13 +29,6 @@ interface Listed {
   /** Organizations whose clusters the caller may not list. */
   hidden: Organization[];
 }
-
-const kind: PickKind<Cluster> = {
-  one: 'cluster',
-  many: 'clusters',
-  nameOf: ({ name }) => name,
-  idOf: ({ id }) => id,
-};
 
 /** Every cluster that the caller sees, by organization, then by name. */
 export async function listClusters({ api, platform }: Apis, options: OrgOptions): Promise<Listed> {
@@ -52,32 +46,30 @@ async function clustersOf(
   { api, platform }: Apis,
   organization: Organization,
 ): Promise<Cluster[] | undefined> {
+  const { id: businessOrgId } = organization;
   const [onPlatform, inBusiness] = await Promise.all([
-    unless(['forbidden'], listOnPlatform(platform, organization.id)),
-    unless(['forbidden', 'notFound'], listInBusiness(api, organization.id)),
+    unless(
+      ['forbidden'],
+      readPages(
+        (after) => platform.get('/clusters', { query: { businessOrgId, limit: 200, after } }),
+        ({ items, nextPageToken: next }) => ({ items, next }),
+      ),
+    ),
+    unless(
+      ['forbidden', 'notFound'],
+      api.get('/organizations/{orgID}/clusters', { path: { orgID: businessOrgId } }),
+    ),
   ]);
   return onPlatform?.map((cluster) => {
-    const business = inBusiness?.find(({ id }) => id === cluster.id);
-    return {
-      id: cluster.id,
-      name: cluster.spec.name,
-      organization,
-      platform: cluster,
-      ...(business && { business }),
-    };
+    const business = inBusiness?.clusters.find(({ id }) => id === cluster.id);
+    const { id, spec } = cluster;
+    return { id, name: spec.name, organization, platform: cluster, ...(business && { business }) };
   });
 }
 
-function listOnPlatform(platform: PlatformReader, businessOrgId: string): Promise<Platform['Cluster'][]> {
-  return readPages(
-    (after) => platform.get('/clusters', { query: { businessOrgId, limit: 200, after } }),
-    ({ items, nextPageToken: next }) => ({ items, next }),
-  );
-}
-
-async function listInBusiness(api: Reader, organizationId: string): Promise<Business['Cluster'][]> {
-  const path = { orgID: organizationId };
-  return (await api.get('/organizations/{orgID}/clusters', { path })).clusters;
+/** What names a cluster in most paths of the Platform API. */
+export function named({ id, organization }: Pick<Cluster, 'id' | 'organization'>) {
+  return { path: { clusterId: id }, query: { businessOrgId: organization.id } };
 }
 
 /**
@@ -98,7 +90,8 @@ export async function findCluster(apis: Apis, wanted: string, options: OrgOption
       `You may not list the clusters of ${only.slug}, which takes clusters.read; name this one by its whole ID.`,
     );
   const inService = clusters.filter(isInService);
-  return pick(kind, inService.some(({ name }) => name === wanted) ? inService : clusters, wanted);
+  const among = inService.some(({ name }) => name === wanted) ? inService : clusters;
+  return pick(['cluster', 'clusters'], among, wanted, ({ name, id }) => [name, id]);
 }
 
 /** Whether it was not taken out of service. */
@@ -126,13 +119,6 @@ export interface OrgOptions {
 }
 
 export const orgFlag = optional('--org <slug>', 'the organization, by slug or ID');
-
-const ofYours: PickKind<Organization> = {
-  one: 'organization of yours',
-  many: 'organizations of yours',
-  nameOf: ({ slug }) => slug,
-  idOf: ({ id }) => id,
-};
 
 /** The caller. Nearly every command begins here, so an answer of another kind of server is refused here. */
 export async function findMe(api: Reader): Promise<Business['Me']> {
@@ -173,17 +159,13 @@ export async function findOrganizations(api: Reader, { org }: OrgOptions): Promi
     memberships.map(({ org_id: id }) => api.get('/organizations/{orgID}', { path: { orgID: id } })),
   );
   if (org !== undefined) {
-    const isMissing = !all.some(({ slug, id }) => slug === org || id === org);
+    const labelsOf = ({ slug, id }: Organization) => [slug, id] as const;
     const isStaff = Array.isArray(staffKeys) && holdsStaffKey(staffKeys, 'staff.read');
-    if (!isMissing || !isStaff) return [pick(ofYours, all, org)];
+    if (!isStaff || all.some((one) => labelsOf(one).includes(org)))
+      return [pick(['organization of yours', 'organizations of yours'], all, org, labelsOf)];
     const { organizations } = await api.get('/operator/organizations');
-    return [
-      pick(
-        { ...ofYours, one: 'organization', many: 'organizations' },
-        organizations.map((one) => one.organization),
-        org,
-      ),
-    ];
+    const any = organizations.map(({ organization }) => organization);
+    return [pick(['organization', 'organizations'], any, org, labelsOf)];
   }
   if (all.length > 0) return all;
   throw new CliError(

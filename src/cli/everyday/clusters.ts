@@ -1,8 +1,8 @@
 /** `andromeda clusters`, `machines` and `storage`. */
 import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
 import { formatBytes } from '../../domain/units.ts';
-import { type Answer, formatTable, printer } from '../answer.ts';
-import { type PlatformReader, readPages } from '../net/api.ts';
+import { type Answer, type Cell, formatTable, printer } from '../answer.ts';
+import { readPages } from '../net/api.ts';
 import type { Business, Platform } from '../net/operations.ts';
 import { type Noun, reads } from '../verb.ts';
 import {
@@ -10,6 +10,7 @@ import {
   findCluster,
   findOrganizations,
   listClusters,
+  named,
   type OrgOptions,
   orgFlag,
   unless,
@@ -78,43 +79,31 @@ export const machines = reads<OrgOptions>({
   example: 'machines alpha',
   flags: [orgFlag],
   async run({ api, platform, options }, wanted = '') {
-    const { id, organization } = await findCluster({ api, platform }, wanted, options);
-    const path = { clusterId: id };
-    const businessOrgId = organization.id;
+    const cluster = named(await findCluster({ api, platform }, wanted, options));
+    const { path, query } = cluster;
     const items = await readPages(
       (after) =>
-        platform.get('/clusters/{clusterId}/machines', { path, query: { businessOrgId, limit: 200, after } }),
+        platform.get('/clusters/{clusterId}/machines', { path, query: { ...query, limit: 200, after } }),
       (page) => ({ items: page.items, next: page.next_page_token }),
     );
-    // A server from before does not say what is in use.
-    const used =
-      items.length === 0
-        ? undefined
-        : await unless(['notFound', 'forbidden'], readUsage(platform, { id, organization }));
-    const useOf = new Map(used?.machines.map((machine) => [machine.id, machine]));
-    const rows = items.map((machine) => ({ ...row(machine), ...useRow(useOf.get(machine.id)) }));
+    if (items.length === 0) {
+      // Nodes that the service may not read are unknown, which is not the same as none.
+      const reported = platform.get('/clusters/{clusterId}/options', cluster);
+      const why = (await unless(['notFound', 'forbidden'], reported))?.scheduler?.ready?.message;
+      const answer = machineTable.many({ items }, []);
+      return why === undefined
+        ? answer
+        : { ...answer, message: `No machines are known; the cluster reports: ${why}` };
+    }
+    // A server of an earlier version does not say what is in use.
+    const usage = platform.get('/clusters/{clusterId}/usage', cluster);
+    const used = await unless(['notFound', 'forbidden'], usage);
+    const useOf = new Map(used?.machines.map(({ id, gpus_in_use, reason }) => [id, { gpus_in_use, reason }]));
+    const rows = items.map((machine) => ({ ...row(machine), ...useOf.get(machine.id) }));
     const table = machineTable.many({ items, ...(used && { gpus: used.gpus }) }, rows);
-    const answer = used ? { ...table, message: sentenceOf(used) } : table;
-    if (items.length > 0) return answer;
-    // Nodes that the service may not read are unknown, which is not the same as none.
-    const reported = await unless(['notFound', 'forbidden'], readOptions(platform, { id, organization }));
-    const message = reported?.scheduler?.ready?.message;
-    return message === undefined
-      ? answer
-      : { ...answer, message: `No machines are known; the cluster reports: ${message}` };
+    return used ? { ...table, message: `${describeGpuUsage(used.gpus)}.` } : table;
   },
 });
-
-function sentenceOf({ gpus }: Platform['ClusterUsage']): string {
-  return `${describeGpuUsage(gpus)}.`;
-}
-
-function useRow(used: Platform['ClusterUsage']['machines'][number] | undefined) {
-  return {
-    ...(used?.gpus_in_use === undefined ? {} : { gpus_in_use: used.gpus_in_use }),
-    ...(used?.reason === undefined ? {} : { reason: used.reason }),
-  };
-}
 
 /** A report that is too old does not show how a machine is now. */
 function row({ hardware, observed, ...machine }: Platform['Machine']): MachineRow {
@@ -124,22 +113,7 @@ function row({ hardware, observed, ...machine }: Platform['Machine']): MachineRo
 }
 
 /** What a row shows: the operator's view has it all; a member's is made into it. */
-export type MachineRow = Pick<Business['OperatorMachine'], 'id' | 'name'> & {
-  lifecycle_state: string;
-} & Partial<
-    Pick<
-      Business['OperatorMachine'],
-      | 'gpu_model'
-      | 'gpu_count'
-      | 'gpus_in_use'
-      | 'cpu_cores'
-      | 'memory_gib'
-      | 'ready'
-      | 'phase'
-      | 'reason'
-      | 'stale'
-    >
-  >;
+type MachineRow = { [Name in keyof Business['OperatorMachine']]?: Cell };
 
 export const machineTable = printer<MachineRow>(
   {
@@ -170,24 +144,6 @@ const table = printer<Cluster>(
   },
   'There are no clusters that you can see.',
 );
-
-/** What the cluster last reported (contract, "Cluster options"). */
-export function readOptions(
-  platform: PlatformReader,
-  { id, organization }: Pick<Cluster, 'id' | 'organization'>,
-): Promise<Platform['ClusterOptions']> {
-  const query = { businessOrgId: organization.id };
-  return platform.get('/clusters/{clusterId}/options', { path: { clusterId: id }, query });
-}
-
-/** What of its GPUs is in use, as it last reported. */
-export function readUsage(
-  platform: PlatformReader,
-  { id, organization }: Pick<Cluster, 'id' | 'organization'>,
-): Promise<Platform['ClusterUsage']> {
-  const query = { businessOrgId: organization.id };
-  return platform.get('/clusters/{clusterId}/usage', { path: { clusterId: id }, query });
-}
 
 function details(
   cluster: Cluster,
@@ -261,8 +217,12 @@ export const clusters: Noun = {
       formats: ['text', 'json', 'yaml'],
       async run({ api, platform, options }, wanted = ''): Promise<Answer> {
         const cluster = await findCluster({ api, platform }, wanted, options);
-        const reported = await unless(['forbidden'], readOptions(platform, cluster));
-        const usage = await unless(['forbidden', 'notFound'], readUsage(platform, cluster));
+        const reported = await unless(
+          ['forbidden'],
+          platform.get('/clusters/{clusterId}/options', named(cluster)),
+        );
+        const used = platform.get('/clusters/{clusterId}/usage', named(cluster));
+        const usage = await unless(['forbidden', 'notFound'], used);
         const json = { ...cluster, options: reported ?? null, usage: usage ?? null };
         return { json, text: details(cluster, reported, usage) };
       },

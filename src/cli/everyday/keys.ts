@@ -9,7 +9,7 @@ import { confirm, isAttended } from '../ask.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
-import { type PickKind, pick } from '../pick.ts';
+import { pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { readInput } from '../yaml-file.ts';
 import { sshDirectory } from './local-keys.ts';
@@ -68,13 +68,6 @@ const dropped = printer<Business['KeyCluster']>(
   'No cluster had this key when it was revoked.',
 );
 
-const kind: PickKind<SshKey> = {
-  one: 'key of yours',
-  many: 'keys of yours',
-  nameOf: ({ fingerprint }) => fingerprint,
-  idOf: ({ id }) => id,
-};
-
 const waiting = 'The clusters are told now; `andromeda wait key` ends when they have it.';
 
 export function listKeys(api: Reader): Promise<SshKeys> {
@@ -85,6 +78,10 @@ export function listKeys(api: Reader): Promise<SshKeys> {
 export function registerKey(api: Api, text: string, about: string): Promise<ChangedKey> {
   const { material } = parseSshPublicKey(text);
   return api.post('/me/ssh-keys', { body: { public_key: material }, about });
+}
+
+function pickKey(all: readonly SshKey[], wanted: string): SshKey {
+  return pick(['key of yours', 'keys of yours'], all, wanted, ({ fingerprint, id }) => [fingerprint, id]);
 }
 
 function changed(json: ChangedKey): Answer {
@@ -121,7 +118,7 @@ export const keys: Noun = {
       summary: 'which clusters have dropped a revoked key, and when',
       example: 'keys clusters SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s',
       async run({ api }, wanted = '') {
-        const { id } = pick(kind, (await listKeys(api)).keys, wanted);
+        const { id } = pickKey((await listKeys(api)).keys, wanted);
         const json = await api.get('/me/ssh-keys/{keyID}/clusters', { path: { keyID: id } });
         return dropped.many(json, json.clusters);
       },
@@ -141,7 +138,7 @@ export const keys: Noun = {
       flags: [optional('--yes', 'without asking')],
       async run({ api, options }, wanted = '') {
         const all = (await listKeys(api)).keys;
-        const key = pick(kind, all, wanted);
+        const key = pickKey(all, wanted);
         if (!options.yes) await confirmRevocation(key, all);
         return changed(await api.post('/me/ssh-keys/{keyID}/revoke', { path: { keyID: key.id } }));
       },

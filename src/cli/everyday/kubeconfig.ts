@@ -4,7 +4,7 @@ import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure } from '../exit.ts';
 import type { PlatformReader, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { type PickKind, pick } from '../pick.ts';
+import { pick } from '../pick.ts';
 import { openLocalState, storedSession } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
 import { type Cluster, findCluster, findMe, type OrgOptions, orgFlag, unless } from './caller.ts';
@@ -19,12 +19,7 @@ interface UsableCluster {
 
 type Grants = Business['GrantAccess'][];
 
-const kind: PickKind<UsableCluster> = {
-  one: 'cluster that is shared with you',
-  many: 'clusters that are shared with you',
-  nameOf: ({ name }) => name,
-  idOf: ({ id }) => id,
-};
+const kind = ['cluster that is shared with you', 'clusters that are shared with you'] as const;
 
 /** The cluster by its name, its ID or the beginning of that. Grants are asked for only where no organization has it. */
 async function findUsableCluster(
@@ -41,7 +36,7 @@ async function findUsableCluster(
   const answer = await unless(['notFound'], apis.api.get('/me/kubernetes-access'));
   const shared = clustersOf(answer?.grants ?? []);
   try {
-    if (shared.length > 0) return pick(kind, shared, wanted);
+    if (shared.length > 0) return pick(kind, shared, wanted, ({ name, id }) => [name, id]);
   } catch (error) {
     const { memberships } = await findMe(apis.api);
     if (memberships.length === 0) throw error;

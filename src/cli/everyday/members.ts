@@ -1,61 +1,54 @@
 /** `andromeda members`: who is in an organization, and what they may do. Staff name any organization with `--org`. */
 import { foldEmail } from '../../domain/people/email.ts';
-import { type Answer, listed, printer } from '../answer.ts';
+import { type Answer, type Columns, listed, printer } from '../answer.ts';
 import { CliError, usage } from '../exit.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { type PickKind, pick } from '../pick.ts';
+import { pick } from '../pick.ts';
 import { describeMemberPlan } from '../plan-text.ts';
 import { parseEnd } from '../time.ts';
-import { type Noun, optional, reads, repeatable, writes } from '../verb.ts';
+import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
 import { findOrganization, type Organization, type OrgOptions, orgFlag } from './caller.ts';
 
-type Find = (api: Reader, organization: Organization, wanted: string) => Promise<Business['Membership']>;
+type Member = Business['Membership'];
 type Change = Business['MemberChange'];
 type PlanOptions = OrgOptions & { role?: 'owner' | 'admin' | 'member'; permission?: string[] };
 
-/** What each change needs besides whom it is about. */
-const changes: Record<string, (userId: string, options: PlanOptions) => Change> = {
-  remove: (user_id) => ({ change: 'remove', user_id }),
-  role: (user_id, { role }) => {
-    if (role === undefined) throw usage('--role says which role it would be.');
-    return { change: 'role', user_id, role };
+const plan = reads<PlanOptions>({
+  usage: 'plan <change> <emails...>',
+  summary: 'what a change would do on the clusters: add, role, permissions or remove; changes nothing',
+  example: 'members plan remove cy@physics.example',
+  flags: [
+    orgFlag,
+    optional('--role <role>', 'for add and role: owner, admin or member'),
+    repeatable('--permission <key>', 'for add and permissions, the complete set'),
+  ],
+  async run({ api, options }, change = '', ...emails) {
+    const organization = await findOrganization(api, options);
+    const changes: Change[] = [];
+    for (const email of emails) changes.push(await plannedChange(api, organization, change, email, options));
+    const path = { orgID: organization.id };
+    const json = await api.ask('/organizations/{orgID}/members/plan', { path, body: { changes } });
+    return { json, text: describeMemberPlan(json) };
   },
-  permissions: (user_id, { permission: permissions = [] }) => ({
-    change: 'permissions',
-    user_id,
-    permissions,
-  }),
-};
+});
 
-const planVerb = (find: Find) =>
-  reads<PlanOptions>({
-    usage: 'plan <change> <emails...>',
-    summary: 'what a change would do on the clusters: add, role, permissions or remove; changes nothing',
-    example: 'members plan remove cy@physics.example',
-    flags: [
-      orgFlag,
-      optional('--role <role>', 'for add and role: owner, admin or member'),
-      repeatable('--permission <key>', 'for add and permissions, the complete set'),
-    ],
-    async run({ api, options }, change = '', ...emails) {
-      const organization = await findOrganization(api, options);
-      const make = changes[change];
-      if (!make && change !== 'add')
-        throw usage(`'${change}' is no change: add, role, permissions or remove.`);
-      const planned: Change[] = [];
-      for (const email of emails) {
-        if (make) planned.push(make((await find(api, organization, email)).user_id, options));
-        else {
-          const { role, permission: permissions } = options;
-          planned.push({ change: 'add', email, ...(role && { role }), ...(permissions && { permissions }) });
-        }
-      }
-      const path = { orgID: organization.id };
-      const json = await api.ask('/organizations/{orgID}/members/plan', { path, body: { changes: planned } });
-      return { json, text: describeMemberPlan(json) };
-    },
-  });
+async function plannedChange(
+  api: Reader,
+  organization: Organization,
+  change: string,
+  email: string,
+  { role, permission: permissions }: PlanOptions,
+): Promise<Change> {
+  if (change === 'add') return { change, email, ...(role && { role }), ...(permissions && { permissions }) };
+  if (change !== 'role' && change !== 'permissions' && change !== 'remove')
+    throw usage(`'${change}' is no change: add, role, permissions or remove.`);
+  const { user_id } = await findMember(api, organization, email);
+  if (change === 'remove') return { change, user_id };
+  if (change === 'permissions') return { change, user_id, permissions: permissions ?? [] };
+  if (role === undefined) throw usage('--role says which role it would be.');
+  return { change, user_id, role };
+}
 
 interface AccessRow {
   person: Business['MemberAccess'];
@@ -84,33 +77,26 @@ function latest({ ways }: Business['AccessToCluster']): string | undefined {
     .at(-1);
 }
 
-const accessVerb = (find: Find) =>
-  reads<OrgOptions>({
-    usage: 'access <emails...>',
-    summary: 'what people reach on each cluster, by which way and until when, and whether it is there',
-    example: 'members access bob@physics.example',
-    flags: [orgFlag],
-    async run({ api, options }, ...wanted): Promise<Answer> {
-      const organization = await findOrganization(api, options);
-      const ids = [];
-      for (const one of wanted) ids.push(await idOf(api, organization, one, find));
-      const path = { orgID: organization.id };
-      const json = await api.get('/organizations/{orgID}/access', {
-        path,
-        query: { user_ids: ids.join(',') },
-      });
-      const names = new Map(json.clusters.map((one) => [one.cluster_id, one.cluster_name]));
-      const rows = json.people.flatMap((person) =>
-        person.clusters.map((on) => ({ person, on, cluster: names.get(on.cluster_id) ?? on.cluster_id })),
-      );
-      return accessTable.many(json, rows);
-    },
-  });
-
-/** An ID is used as it is: a former member cannot be found by address. */
-async function idOf(api: Reader, organization: Organization, wanted: string, find: Find): Promise<string> {
-  return wanted.startsWith('user_') ? wanted : (await find(api, organization, foldEmail(wanted))).user_id;
-}
+const access = reads<OrgOptions>({
+  usage: 'access <emails...>',
+  summary: 'what people reach on each cluster, by which way and until when, and whether it is there',
+  example: 'members access bob@physics.example',
+  flags: [orgFlag],
+  async run({ api, options }, ...wanted): Promise<Answer> {
+    const organization = await findOrganization(api, options);
+    const ids: string[] = [];
+    // A former member cannot be found by address, and has an ID still.
+    for (const one of wanted)
+      ids.push(one.startsWith('user_') ? one : (await findMember(api, organization, one)).user_id);
+    const given = { path: { orgID: organization.id }, query: { user_ids: ids.join(',') } };
+    const json = await api.get('/organizations/{orgID}/access', given);
+    const names = new Map(json.clusters.map((one) => [one.cluster_id, one.cluster_name]));
+    const rows = json.people.flatMap((person) =>
+      person.clusters.map((on) => ({ person, on, cluster: names.get(on.cluster_id) ?? on.cluster_id })),
+    );
+    return accessTable.many(json, rows);
+  },
+});
 
 const grantTable = printer<Business['OperatorGrant']>(
   {
@@ -125,7 +111,7 @@ const grantTable = printer<Business['OperatorGrant']>(
   'There are no grants on clusters of the organization.',
 );
 
-const grantsVerb = reads<OrgOptions>({
+const grants = reads<OrgOptions>({
   usage: 'grants',
   summary: 'who holds a Kubernetes grant on a cluster of your organization, members or not',
   example: 'members grants',
@@ -137,7 +123,6 @@ const grantsVerb = reads<OrgOptions>({
   },
 });
 
-type Membership = Business['Membership'];
 type Granted = Pick<Business['MemberPermissions'], 'permissions' | 'expires_at'>;
 
 /** Keys, and until when those are held that have an end. */
@@ -145,25 +130,16 @@ function grantedOf({ permissions, expires_at: ends = {} }: Granted): string {
   return listed(permissions.map((key) => (ends[key] === undefined ? key : `${key} until ${ends[key]}`)));
 }
 
-const membershipTable = printer<Membership>(
-  {
-    EMAIL: (row) => row.email,
-    ROLE: (row) => row.role,
-    USERNAME: (row) => row.organization_username.username,
-    ID: (row) => row.user_id,
-  },
-  'There are no members.',
-);
-
+const who: Columns<Member> = {
+  EMAIL: (row) => row.email,
+  ROLE: (row) => row.role,
+  USERNAME: (row) => row.organization_username.username,
+};
+const id: Columns<Member> = { ID: (row) => row.user_id };
+const membershipTable = printer<Member>({ ...who, ...id }, 'There are no members.');
 /** With what they may do, where the row has it. */
-const memberTable = printer<Membership & Granted>(
-  {
-    EMAIL: (row) => row.email,
-    ROLE: (row) => row.role,
-    USERNAME: (row) => row.organization_username.username,
-    PERMISSIONS: grantedOf,
-    ID: (row) => row.user_id,
-  },
+const memberTable = printer<Member & Granted>(
+  { ...who, PERMISSIONS: grantedOf, ...id },
   'There are no such members.',
 );
 
@@ -188,21 +164,15 @@ export function endOf(text: string | undefined): string | null | undefined {
   return text === 'never' ? null : parseEnd('--expires', text, Date.now());
 }
 
-type Member = Business['Membership'];
-
 async function listMembers(api: Reader, { id }: Organization): Promise<Member[]> {
   return (await api.get('/organizations/{orgID}/members', { path: { orgID: id } })).members;
 }
 
 /** The member with this address or ID. */
 export async function findMember(api: Reader, organization: Organization, wanted: string): Promise<Member> {
-  const kind: PickKind<Member> = {
-    one: `member of ${organization.slug}`,
-    many: `members of ${organization.slug}`,
-    nameOf: ({ email }) => email,
-    idOf: ({ user_id: id }) => id,
-  };
-  return pick(kind, await listMembers(api, organization), wanted.includes('@') ? foldEmail(wanted) : wanted);
+  const kind = [`member of ${organization.slug}`, `members of ${organization.slug}`] as const;
+  const name = wanted.includes('@') ? foldEmail(wanted) : wanted;
+  return pick(kind, await listMembers(api, organization), name, ({ email, user_id: id }) => [email, id]);
 }
 
 /** A member of the organization that the options name, and how paths name them. */
@@ -265,6 +235,24 @@ async function change(
   return { ...memberPermissions.one(json), message };
 }
 
+/** A change to the member whose address comes first. */
+function changesMember(
+  usage: string,
+  summary: string,
+  example: string,
+  change: (api: Api, path: { orgID: string; userID: string }, to?: string) => Promise<Member>,
+): Verb {
+  return writes<OrgOptions>({
+    usage,
+    summary,
+    example,
+    flags: [orgFlag],
+    async run({ api, options }, email = '', to) {
+      return membershipTable.one(await change(api, (await findPath(api, options, email)).path, to));
+    },
+  });
+}
+
 export const members: Noun = {
   name: 'members',
   summary: 'the members of your organization, and what they may do',
@@ -307,9 +295,9 @@ export const members: Noun = {
         return { json: { ...held, kubernetes: access.clusters }, text: text.join('\n\n') };
       },
     }),
-    accessVerb(findMember),
-    grantsVerb,
-    planVerb(findMember),
+    access,
+    grants,
+    plan,
     writes<OrgOptions & { expires?: string }>({
       usage: 'grant <email> <keys...>',
       summary: 'let a member do more: permissions, or a profile such as Engineer',
@@ -347,33 +335,19 @@ export const members: Noun = {
         );
       },
     }),
-    writes<OrgOptions>({
-      usage: 'role <email> <role>',
-      summary: 'make a member an owner, an admin or an ordinary member; an owner always remains',
-      example: 'members role cy@physics.example admin',
-      flags: [orgFlag],
-      async run({ api, options }, email = '', role) {
-        const { path } = await findPath(api, options, email);
-        const answer = await api.put('/organizations/{orgID}/members/{userID}/role', {
-          path,
-          body: { role },
-        });
-        return membershipTable.one(answer);
-      },
-    }),
-    writes<OrgOptions>({
-      usage: 'username <email> <username>',
-      summary: "set a member's login name, until it is first used on a cluster",
-      example: 'members username cy@physics.example cyrus',
-      flags: [orgFlag],
-      async run({ api, options }, email = '', username) {
-        const { path } = await findPath(api, options, email);
-        const body = { username };
-        return membershipTable.one(
-          await api.put('/organizations/{orgID}/members/{userID}/username', { path, body }),
-        );
-      },
-    }),
+    changesMember(
+      'role <email> <role>',
+      'make a member an owner, an admin or an ordinary member; an owner always remains',
+      'members role cy@physics.example admin',
+      (api, path, role) => api.put('/organizations/{orgID}/members/{userID}/role', { path, body: { role } }),
+    ),
+    changesMember(
+      'username <email> <username>',
+      "set a member's login name, until it is first used on a cluster",
+      'members username cy@physics.example cyrus',
+      (api, path, username) =>
+        api.put('/organizations/{orgID}/members/{userID}/username', { path, body: { username } }),
+    ),
     writes<OrgOptions>({
       usage: 'remove <email>',
       summary: 'end a membership: accounts are locked, homes kept, open sessions closed',

@@ -3,28 +3,30 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Answer, listed, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
-import type { Platform, PlatformReader, Reader } from '../net/api.ts';
+import type { Platform } from '../net/api.ts';
 import type { Platform as Schemas } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { formatYaml, parseYaml, readYaml } from '../yaml-file.ts';
-import { findCluster, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
+import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
 
 type Check = Schemas['SlurmConfigurationCheck'];
 type Status = Schemas['SlurmConfigurationStatus'];
 
-interface Apis {
-  api: Reader;
-  platform: PlatformReader;
+type Configuration = Record<string, unknown>;
+
+interface Options extends OrgOptions {
+  default?: true;
+  yes?: true;
 }
 
 const base = '/clusters/{clusterId}/scheduler-configuration';
+const ofOrganization = '/organizations/{orgId}/scheduler-configuration';
 
-/** What names a cluster's configuration in a call, and the cluster's name. */
-async function findConfigured(apis: Apis, wanted: string, options: OrgOptions) {
-  const { id, name, organization } = await findCluster(apis, wanted, options);
-  return { name, given: { path: { clusterId: id }, query: { businessOrgId: organization.id } } };
-}
+const formats = ['text', 'json', 'yaml'];
+const fileFlag = required('-f, --file <file>', 'the configuration (YAML), - for standard input');
+const targetFlags = [orgFlag, optional('--default', 'what new clusters of the organization start with')];
+const yesFlag = optional('--yes', 'without asking');
 
 function partOf({ field, file }: { field?: string; file?: string }): string {
   return file === undefined ? (field ?? '') : `${field}/${file}`;
@@ -40,19 +42,16 @@ function consequencesOf(check: Check): string[] {
   const { changes, hasSlurm, restarts, rollout, openSessions, endedJobs, removedPartitions } = check;
   if (changes.length === 0) return ['It is what stands already: nothing would change.'];
   const live = 'slurmctld restarts, and slurmd on one node after the other; sessions and jobs go on.';
-  return [
+  const restarted = rollout === 'live' ? live : `Restarts: ${restarts.join(', ')}.`;
+  const sentences = [
     `Changes: ${changes.map((one) => `${partOf(one)} (${one.change})`).join(', ')}${moreOf(check)}.`,
-    hasSlurm
-      ? rollout === 'live'
-        ? live
-        : `Restarts: ${restarts.join(', ')}.`
-      : 'Restarts: nothing, for the cluster has no Slurm.',
-    ...(openSessions > 0 ? [`SSH sessions that end: ${openSessions}.`] : []),
-    ...(endedJobs > 0 ? [`Jobs that end, as compute nodes restart: ${endedJobs}.`] : []),
-    ...(removedPartitions.length > 0
-      ? [`Partitions that go, with the jobs in them: ${removedPartitions.join(', ')}.`]
-      : []),
+    hasSlurm ? restarted : 'Restarts: nothing, for the cluster has no Slurm.',
+    openSessions > 0 && `SSH sessions that end: ${openSessions}.`,
+    endedJobs > 0 && `Jobs that end, as compute nodes restart: ${endedJobs}.`,
+    removedPartitions.length > 0 &&
+      `Partitions that go, with the jobs in them: ${removedPartitions.join(', ')}.`,
   ];
+  return sentences.filter((sentence) => sentence !== false);
 }
 
 const stateSentences: Record<Status['state'], string> = {
@@ -79,66 +78,6 @@ const versions = printer<Schemas['SlurmConfigurationVersion']>(
   'No configuration was ever set.',
 );
 
-const historyVerbs = [
-  reads<OrgOptions & { file: string }>({
-    usage: 'check <cluster>',
-    summary: 'say what a configuration would change and restart, and which rules it breaks; changes nothing',
-    example: 'slurm-config check alpha -f slurm.yaml',
-    flags: [required('-f, --file <file>', 'the configuration (YAML), - for standard input'), orgFlag],
-    formats: ['text', 'json', 'yaml'],
-    async run({ api, platform, options }, wanted = ''): Promise<Answer> {
-      const body = await readYaml(options.file);
-      const { given } = await findConfigured({ api, platform }, wanted, options);
-      const json = await platform.ask(`${base}/check`, { ...given, body, about: options.file });
-      if (json.faults.length > 0) {
-        const sentences = json.faults.map(({ message }) => message);
-        throw failure(`${options.file}: ${sentences.join(' ')}`);
-      }
-      return { json, text: consequencesOf(json).join('\n') };
-    },
-  }),
-  reads<OrgOptions>({
-    usage: 'status <cluster>',
-    summary: 'say how far the configuration has come on the cluster',
-    example: 'slurm-config status alpha',
-    flags: [orgFlag],
-    formats: ['text', 'json', 'yaml'],
-    async run({ api, platform, options }, wanted = ''): Promise<Answer> {
-      const { given } = await findConfigured({ api, platform }, wanted, options);
-      const json = await platform.get(`${base}/status`, given);
-      const { generation, state, inForceGeneration, message } = json;
-      const lines = [
-        `Number ${generation}. ${stateSentences[state]}`,
-        ...(message === undefined ? [] : [message]),
-        ...(inForceGeneration === undefined || state === 'in_force'
-          ? []
-          : [`In force on the cluster: number ${inForceGeneration}.`]),
-      ];
-      return { json, text: lines.join('\n') };
-    },
-  }),
-  reads<OrgOptions>({
-    usage: 'history <cluster>',
-    summary: 'list the configurations that a cluster was given: who set each, when and why',
-    example: 'slurm-config history alpha',
-    flags: [orgFlag],
-    async run({ api, platform, options }, wanted = ''): Promise<Answer> {
-      const { given } = await findConfigured({ api, platform }, wanted, options);
-      const json = await platform.get(`${base}/versions`, given);
-      return versions.many(json, json.items);
-    },
-  }),
-];
-
-const numberFlag = optional('--number <number>', 'one of the history in place of the one that stands');
-
-type Configuration = Record<string, unknown>;
-
-interface Options extends OrgOptions {
-  default?: true;
-  yes?: true;
-}
-
 /** Whose configuration it is. */
 interface Target {
   read(): Promise<Configuration>;
@@ -149,14 +88,8 @@ interface Target {
   isDefault: boolean;
 }
 
-const flags = [orgFlag, optional('--default', 'what new clusters of the organization start with')];
-const yesFlag = optional('--yes', 'without asking');
-const formats = ['text', 'json', 'yaml'];
-
-const ofOrganization = '/organizations/{orgId}/scheduler-configuration';
-
 async function findTarget(
-  { api, platform }: { api: Reader; platform: PlatformReader },
+  { api, platform }: Apis,
   wanted: string | undefined,
   options: Options,
 ): Promise<Target> {
@@ -172,26 +105,24 @@ async function findTarget(
       isDefault: true,
     };
   }
-  const { id, name, organization } = await findCluster({ api, platform }, wanted, options);
-  const given = { path: { clusterId: id }, query: { businessOrgId: organization.id } };
+  const cluster = await findCluster({ api, platform }, wanted, options);
   return {
-    read: () => platform.get(base, given),
-    replace: (to, body, about) => to.put(base, { ...given, body, about }),
-    name,
+    read: () => platform.get(base, named(cluster)),
+    replace: (to, body, about) => to.put(base, { ...named(cluster), body, about }),
+    name: cluster.name,
     isDefault: false,
   };
 }
 
 async function readVersion(
-  apis: { api: Reader; platform: PlatformReader },
+  apis: Apis,
   wanted: string,
   number: string,
   options: OrgOptions,
 ): Promise<Configuration> {
   if (!/^\d{1,15}$/.test(number)) throw usage(`'${number}' is not the number of a configuration.`);
-  const { given } = await findConfigured(apis, wanted, options);
-  const path = { ...given.path, generation: number };
-  return apis.platform.get(`${base}/versions/{generation}`, { ...given, path });
+  const { path, query } = named(await findCluster(apis, wanted, options));
+  return apis.platform.get(`${base}/versions/{generation}`, { path: { ...path, generation: number }, query });
 }
 
 /** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
@@ -212,13 +143,62 @@ async function confirmReplacement(
 async function replace(
   platform: Platform,
   target: Target,
-  { before, after, about, yes }: { before: Configuration; after: Configuration; about: string; yes: boolean },
+  { before, after, about }: { before: Configuration; after: Configuration; about: string },
+  { yes }: Options,
 ): Promise<Answer> {
   if (isDeepStrictEqual(before, after)) return { json: before, text: '', message: 'Nothing to change.' };
   if (!yes) await confirmReplacement(target, before, after);
   const json = await target.replace(platform, after, about);
   return { json, text: '', message: `The Slurm configuration of ${target.name} is set.` };
 }
+
+const check = reads<OrgOptions & { file: string }>({
+  usage: 'check <cluster>',
+  summary: 'say what a configuration would change and restart, and which rules it breaks; changes nothing',
+  example: 'slurm-config check alpha -f slurm.yaml',
+  flags: [fileFlag, orgFlag],
+  formats,
+  async run({ api, platform, options }, wanted = '') {
+    const body = await readYaml(options.file);
+    const cluster = named(await findCluster({ api, platform }, wanted, options));
+    const json = await platform.ask(`${base}/check`, { ...cluster, body, about: options.file });
+    if (json.faults.length > 0)
+      throw failure(`${options.file}: ${json.faults.map(({ message }) => message).join(' ')}`);
+    return { json, text: consequencesOf(json).join('\n') };
+  },
+});
+
+const status = reads<OrgOptions>({
+  usage: 'status <cluster>',
+  summary: 'say how far the configuration has come on the cluster',
+  example: 'slurm-config status alpha',
+  flags: [orgFlag],
+  formats,
+  async run({ api, platform, options }, wanted = '') {
+    const cluster = named(await findCluster({ api, platform }, wanted, options));
+    const json = await platform.get(`${base}/status`, cluster);
+    const { generation, state, inForceGeneration, message } = json;
+    const isOther = inForceGeneration !== undefined && state !== 'in_force';
+    const lines = [
+      `Number ${generation}. ${stateSentences[state]}`,
+      message,
+      isOther ? `In force on the cluster: number ${inForceGeneration}.` : undefined,
+    ];
+    return { json, text: lines.filter((line) => line !== undefined).join('\n') };
+  },
+});
+
+const history = reads<OrgOptions>({
+  usage: 'history <cluster>',
+  summary: 'list the configurations that a cluster was given: who set each, when and why',
+  example: 'slurm-config history alpha',
+  flags: [orgFlag],
+  async run({ api, platform, options }, wanted = '') {
+    const cluster = named(await findCluster({ api, platform }, wanted, options));
+    const json = await platform.get(`${base}/versions`, cluster);
+    return versions.many(json, json.items);
+  },
+});
 
 export const slurmConfig: Noun = {
   name: 'slurm-config',
@@ -228,7 +208,10 @@ export const slurmConfig: Noun = {
       usage: 'get [cluster]',
       summary: 'print a Slurm configuration as YAML, which set takes',
       example: 'slurm-config get alpha > slurm.yaml',
-      flags: [...flags, numberFlag],
+      flags: [
+        ...targetFlags,
+        optional('--number <number>', 'one of the history in place of the one that stands'),
+      ],
       formats: ['yaml', 'json'],
       async run({ api, platform, options }, wanted): Promise<Answer> {
         if (options.number !== undefined) {
@@ -244,11 +227,7 @@ export const slurmConfig: Noun = {
       usage: 'set [cluster]',
       summary: 'replace a whole Slurm configuration; what the file leaves out is cleared',
       example: 'slurm-config set alpha -f slurm.yaml',
-      flags: [
-        required('-f, --file <file>', 'the configuration (YAML), - for standard input'),
-        ...flags,
-        yesFlag,
-      ],
+      flags: [fileFlag, ...targetFlags, yesFlag],
       formats,
       async run({ api, platform, options }, wanted): Promise<Answer> {
         const after = await readYaml(options.file);
@@ -259,14 +238,14 @@ export const slurmConfig: Noun = {
           const message = 'It stands already. Where the cluster refused it, it is tried again.';
           return { json, text: '', message };
         }
-        return replace(platform, target, { before, after, about: options.file, yes: options.yes ?? false });
+        return replace(platform, target, { before, after, about: options.file }, options);
       },
     }),
     writes<Options>({
       usage: 'edit [cluster]',
       summary: 'change a Slurm configuration in your editor (VISUAL, EDITOR, vi)',
       example: 'slurm-config edit alpha',
-      flags: [...flags, yesFlag],
+      flags: [...targetFlags, yesFlag],
       formats,
       async run({ api, platform, options }, wanted): Promise<Answer> {
         const target = await findTarget({ api, platform }, wanted, options);
@@ -278,7 +257,7 @@ export const slurmConfig: Noun = {
           // A change that another person made since the first read must not be undone.
           if (!isDeepStrictEqual(await target.read(), before))
             throw failure('It was changed elsewhere in the meantime; look at it, and edit it again.');
-          return replace(platform, target, { before, after, about: file, yes: options.yes ?? false });
+          return replace(platform, target, { before, after, about: file }, options);
         });
       },
     }),
@@ -292,10 +271,11 @@ export const slurmConfig: Noun = {
         const after = await readVersion({ api, platform }, wanted, number, options);
         const target = await findTarget({ api, platform }, wanted, options);
         const before = await target.read();
-        const about = `number ${number}`;
-        return replace(platform, target, { before, after, about, yes: options.yes ?? false });
+        return replace(platform, target, { before, after, about: `number ${number}` }, options);
       },
     }),
-    ...historyVerbs,
+    check,
+    status,
+    history,
   ],
 };

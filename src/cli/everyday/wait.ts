@@ -3,31 +3,27 @@
 import { effectivePermissions } from '../../domain/access/permission.ts';
 import type { Answer } from '../answer.ts';
 import { CliError, failure, usage } from '../exit.ts';
-import type { PlatformReader, Reader } from '../net/api.ts';
 import type { Business, Platform } from '../net/operations.ts';
 import { type Check, isWatched, waitFor } from '../progress.ts';
 import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads } from '../verb.ts';
 import {
+  type Apis,
   type Cluster,
   findCluster,
   findMe,
   findOrganization,
   isInService,
   listClusters,
+  named,
   type OrgOptions,
   orgFlag,
   unless,
 } from './caller.ts';
-import { describeCondition, readOptions } from './clusters.ts';
+import { describeCondition } from './clusters.ts';
 import { listKeys } from './keys.ts';
 import { findMember, readPermissions } from './members.ts';
 import { readSshAccess } from './ssh-host.ts';
-
-interface Apis {
-  api: Reader;
-  platform: PlatformReader;
-}
 
 interface WaitOptions extends OrgOptions {
   timeout?: string;
@@ -41,17 +37,25 @@ function timeoutOf({ timeout }: WaitOptions): number {
   return parseSpan('--timeout', timeout ?? '10m');
 }
 
+interface Observed<T> {
+  id: string;
+  name: string;
+  observed: T;
+}
+
 /** Checks several clusters at once; `lackOf` returns what one lacks, with what the APIs returned. */
 async function checkAll<T>(
   clusters: readonly Cluster[],
   lackOf: (cluster: Cluster) => Promise<{ lack: string | undefined; observed: T }>,
-): Promise<Check<{ cluster: Cluster; observed: T }[]>> {
-  const found = await Promise.all(clusters.map(async (cluster) => ({ cluster, ...(await lackOf(cluster)) })));
-  const lacking = found.filter(({ lack }) => lack !== undefined);
+): Promise<Check<Observed<T>[]>> {
+  const checked = await Promise.all(
+    clusters.map(async (cluster) => ({ id: cluster.id, name: cluster.name, ...(await lackOf(cluster)) })),
+  );
+  const lacking = checked.filter(({ lack }) => lack !== undefined);
   return {
     done: lacking.length === 0,
-    missing: lacking.map(({ cluster, lack }) => `${cluster.name}: ${lack}`).join('; '),
-    found: found.map(({ cluster, observed }) => ({ cluster, observed })),
+    missing: lacking.map(({ name, lack }) => `${name}: ${lack}`).join('; '),
+    found: checked.map(({ lack: _, ...found }) => found),
   };
 }
 
@@ -103,11 +107,7 @@ const waitForKey = reads<WaitOptions & { cluster?: string }>({
         return { lack: lackOfKeys(observed, { generation, shell: user.login_shell }), observed };
       });
     });
-    const json = found.map(({ cluster, observed }) => ({
-      id: cluster.id,
-      name: cluster.name,
-      ssh_access: observed,
-    }));
+    const json = found.map(({ observed, ...cluster }) => ({ ...cluster, ssh_access: observed }));
     const names = clusters.map(({ name }) => name);
     return answer({ clusters: json }, names, 'There is no Slurm cluster that you may log in to.');
   },
@@ -122,12 +122,9 @@ const waitForPermission = reads<WaitOptions>({
   async run({ api, platform, options }, email) {
     const timeoutMs = timeoutOf(options);
     const organization = await findOrganization(api, options);
-    const { user_id: userId } = await findMember(
-      api,
-      organization,
-      email ?? (await findMe(api)).user.primary_email,
-    );
-    const path = { orgID: organization.id, userID: userId };
+    const wanted = email ?? (await findMe(api)).user.primary_email;
+    const { user_id: userID } = await findMember(api, organization, wanted);
+    const path = { orgID: organization.id, userID };
     const { clusters, hidden } = await listClusters({ api, platform }, { org: organization.id });
     if (hidden.length > 0)
       throw new CliError('forbidden', 'What has reached the clusters is shown to who holds clusters.read.');
@@ -138,15 +135,13 @@ const waitForPermission = reads<WaitOptions>({
         // A server of an earlier version has no such path.
         unless(['notFound'], api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path })),
       ]);
-      const waiting = (kubernetes?.clusters ?? []).filter(
-        ({ state }) => state !== 'applied' && state !== 'none',
-      );
-      if (waiting.length > 0) {
-        const missing = waiting.map(({ cluster_name: name, state, message }) => {
-          return `${name}: its Kubernetes permissions are ${state}${message === undefined ? '' : ` (${message})`}`;
+      const missing = (kubernetes?.clusters ?? [])
+        .filter(({ state }) => state !== 'applied' && state !== 'none')
+        .map(({ cluster_name: name, state, message }) => {
+          const why = message === undefined ? '' : ` (${message})`;
+          return `${name}: its Kubernetes permissions are ${state}${why}`;
         });
-        return { done: false, missing: missing.join('; '), found: [] };
-      }
+      if (missing.length > 0) return { done: false, missing: missing.join('; '), found: [] };
       return checkAll(concerned, async ({ id }) => {
         const ofCluster = { orgID: organization.id, clusterID: id };
         const access = api.get('/organizations/{orgID}/clusters/{clusterID}/access', { path: ofCluster });
@@ -154,11 +149,7 @@ const waitForPermission = reads<WaitOptions>({
         return { lack: lackOfPermission(observed, held), observed };
       });
     });
-    const json = found.map(({ cluster, observed }) => ({
-      id: cluster.id,
-      name: cluster.name,
-      access: observed ?? null,
-    }));
+    const json = found.map(({ observed, ...cluster }) => ({ ...cluster, access: observed ?? null }));
     const names = concerned.map(({ name }) => name);
     return answer({ clusters: json }, names, `${organization.slug} has no Slurm cluster in service.`);
   },
@@ -173,12 +164,11 @@ const waitForCluster = reads<WaitOptions>({
   async run({ api, platform, options }, wanted = '') {
     const timeoutMs = timeoutOf(options);
     const cluster = await findCluster({ api, platform }, wanted, options);
-    const one = { path: { clusterId: cluster.id }, query: { businessOrgId: cluster.organization.id } };
     const [found] = await waitFor(timeoutMs, () =>
       checkAll([cluster], async () => {
         const [current, reported] = await Promise.all([
-          platform.get('/clusters/{clusterId}', one),
-          readOptions(platform, cluster),
+          platform.get('/clusters/{clusterId}', named(cluster)),
+          platform.get('/clusters/{clusterId}/options', named(cluster)),
         ]);
         const { lifecycleState } = current.status;
         if (lifecycleState === 'releasing' || !isInService({ ...cluster, platform: current }))
@@ -231,7 +221,8 @@ export function lackOfPermission(
   if (!list) return undefined;
   if (list.state === 'converged') return undefined;
   const waiting = list.waiting_hosts?.map(({ host, since }) => `${host} (since ${since})`) ?? [];
-  return `its access list is ${list.state}${waiting.length > 0 ? `, without ${waiting.slice(0, 5).join(', ')}` : ''}`;
+  const without = waiting.length > 0 ? `, without ${waiting.slice(0, 5).join(', ')}` : '';
+  return `its access list is ${list.state}${without}`;
 }
 
 /** What a cluster still lacks to be of use; undefined when it lacks nothing. */

@@ -7,7 +7,7 @@ import { CliError, failure, outcomeOf, usage } from '../exit.ts';
 import { freshSession, openLocalState } from '../session/local-state.ts';
 import { authorization } from '../session/session.ts';
 import { type ApiName, type CallBy, type FilledFrom, fillPath, type Method } from './operations.ts';
-import { codeOf, describeTransport, isObject, readText, send, urlAt } from './request.ts';
+import { codeOf, describeTransport, isObject, parseJson, readText, send, urlAt } from './request.ts';
 
 /** The Business API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
 export interface Reader {
@@ -74,7 +74,7 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
   async function once<T>({ of, method, path, headers = [], body, about }: Wanted): Promise<T> {
-    const session = await freshSession(state, selection, Date.now);
+    const session = await freshSession(state, selection);
     const url = urlAt(of === 'Business' ? session.businessUrl : session.platformUrl, path);
     const all: [string, string][] = [...headers, ['Accept', 'application/json'], authorization(session, url)];
     if (body !== undefined) all.push(['Content-Type', 'application/json']);
@@ -83,7 +83,7 @@ export function createClient(options: EnvironmentOptions, reason: string): Clien
     const text = await readText(response, bodyLimit).catch((error: unknown) => {
       throw describeTransport(error, url.origin);
     });
-    return judge<T>(`the ${of} API`, url, response.statusCode ?? 0, parse(text), about);
+    return judge<T>(`the ${of} API`, url, response.statusCode ?? 0, parseJson(text), about);
   }
 
   /** A write keeps its headers over all attempts, so that it is done once. */
@@ -138,14 +138,6 @@ function judge<T>(api: string, url: URL, status: number, body: unknown, about: s
   if (typeof message !== 'string') throw new CliError(outcome, `${url.origin} answered ${status}.`);
   const isAboutBody = about !== undefined && [400, 409, 422].includes(status);
   throw new CliError(outcome, visibleLine(isAboutBody ? `${about}: ${message}` : message));
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Lists that an API gives a page at a time. */

@@ -22,7 +22,6 @@ interface Request {
   platformUrl: string;
   clientId: string;
   scope: string;
-  now: () => number;
   signal: AbortSignal;
 }
 
@@ -34,7 +33,7 @@ export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
   if (!configuration.serverMetadata().device_authorization_endpoint)
     throw failure(`${request.issuer} does not offer sign-in with a device code.`);
   const resource = resourceOf(configuration.serverMetadata().protected_resources, request);
-  const asked = request.now();
+  const asked = Date.now();
   try {
     const answer = await client.initiateDeviceAuthorization(configuration, {
       scope: request.scope,
@@ -77,12 +76,12 @@ async function poll(
   configuration: client.Configuration,
   answer: client.DeviceAuthorizationResponse & { resource: string },
   deadline: number,
-  { issuer, platformUrl, now, signal }: Request,
+  { issuer, platformUrl, signal }: Request,
 ): Promise<Tokens> {
   let interval = answer.interval ?? 5;
   for (;;) {
     await pause(interval * 1000, signal);
-    const asked = now();
+    const asked = Date.now();
     if (asked >= deadline) throw expired();
     try {
       const parameters = { device_code: answer.device_code, resource: answer.resource };
@@ -180,13 +179,12 @@ export async function refreshTokens(
   who: Client,
   refreshToken: string,
   resource: string | undefined,
-  now: () => number,
 ): Promise<Tokens | 'refused'> {
   const configuration = await connect(who);
   const parameters = resource === undefined ? {} : { resource };
   const began = performance.now();
   for (const pauseMs of [...againAfterMs, undefined]) {
-    const asked = now();
+    const asked = Date.now();
     try {
       return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, parameters), asked);
     } catch (error) {

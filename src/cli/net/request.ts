@@ -119,13 +119,14 @@ export async function getJson(request: Omit<HttpRequest, 'method'>) {
   const text = await readText(response, 1024 * 1024).catch((error: unknown) => {
     throw request.signal?.aborted ? request.signal.reason : describeTransport(error, request.url.origin);
   });
-  return { status: response.statusCode ?? 0, body: parseObject(text) };
+  const body = parseJson(text);
+  return { status: response.statusCode ?? 0, body: isObject(body) ? body : undefined };
 }
 
-function parseObject(text: string): Record<string, unknown> | undefined {
+/** Undefined for what is no JSON. */
+export function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

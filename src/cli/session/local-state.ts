@@ -6,10 +6,10 @@
 import { join } from 'node:path';
 import type { Selection } from '../environment.ts';
 import { CliError, failure, usage } from '../exit.ts';
+import { parseJson } from '../net/request.ts';
 import { printMessage } from '../output.ts';
 import { exclusively } from './lock.ts';
 import {
-  type Bindings,
   needsRefresh,
   type ProfileFile,
   parseSession,
@@ -17,25 +17,21 @@ import {
   readProfile,
   type Session,
   type SessionKey,
-  type SessionStore,
   setAsideDamaged,
   stateDirectory,
   writeProfile,
 } from './session.ts';
 
-export interface LocalState {
-  sessions: SessionStore;
-  bindings: Bindings;
-  /** Renames the profile's file if it is damaged; returns its new name where it was. */
-  setAsideDamaged(profile: string): Promise<string | undefined>;
-  /** Runs `work` while no other process of this user changes the profile. */
-  exclusively<T>(profile: string, work: () => Promise<T>): Promise<T>;
-}
+export type LocalState = ReturnType<typeof openLocalState>;
 
-/** Throws `usage` when the environment names another store than the two. */
-export function openLocalState(env = process.env): LocalState {
-  const directory = stateDirectory(env);
-  const chosen = chosenStore(env);
+/**
+ * Throws `usage` when the environment names another store than the two. `put` and `delete` may be called again with the same
+ * arguments. Writers hold the profile's lock (`exclusively`), since a refresh is a read, a request and a write that belong
+ * together.
+ */
+export function openLocalState() {
+  const directory = stateDirectory();
+  const chosen = chosenStore();
   const fileOf = (profile: string) => join(directory, `${profile}.json`);
 
   const change = async (profile: string, edit: (file: ProfileFile) => void) => {
@@ -46,72 +42,75 @@ export function openLocalState(env = process.env): LocalState {
   };
   const locate = async ({ profile, platformUrl }: SessionKey) => {
     const file = await readProfile(fileOf(profile));
-    const isInKeyring = file.inKeyring.includes(platformUrl);
-    return { isInKeyring: isInKeyring && chosen !== 'file', session: file.sessions[platformUrl] };
+    const isInKeyring = file.inKeyring.includes(platformUrl) && chosen !== 'file';
+    return { isInKeyring, session: file.sessions[platformUrl] };
+  };
+  const forget = (file: ProfileFile, platformUrl: string) => {
+    file.inKeyring = file.inKeyring.filter((url) => url !== platformUrl);
+    delete file.sessions[platformUrl];
   };
 
   return {
-    sessions: {
-      async get(key) {
-        const { isInKeyring, session } = await locate(key);
-        return isInKeyring ? readKeyring(key) : session;
-      },
-      async has(key) {
-        const { isInKeyring, session } = await locate(key);
-        return isInKeyring || session !== undefined;
-      },
-      async put(profile, session) {
-        const { platformUrl } = session;
-        const known = await locate({ profile, platformUrl });
-        const store = chosen ?? (known.session && 'file');
-        const isStored =
-          store === 'file' ? false : await storeInKeyring(profile, session, store === 'keyring');
-        await change(profile, (file) => {
-          file.inKeyring = file.inKeyring.filter((url) => url !== platformUrl);
-          delete file.sessions[platformUrl];
-          if (isStored) file.inKeyring.push(platformUrl);
-          else file.sessions[platformUrl] = session;
-        });
-      },
-      async delete(key) {
-        const { isInKeyring } = await locate(key);
-        if (isInKeyring) await (await keyring()).deleteSecret(accountOf(key));
-        await change(key.profile, (file) => {
-          file.inKeyring = file.inKeyring.filter((url) => url !== key.platformUrl);
-          delete file.sessions[key.platformUrl];
-        });
-      },
+    async get(key: SessionKey): Promise<Session | undefined> {
+      const { isInKeyring, session } = await locate(key);
+      return isInKeyring ? readKeyring(key) : session;
     },
-    bindings: {
-      find: async (profile) => (await readProfile(fileOf(profile))).platformUrl,
-      bind: (profile, platformUrl) =>
-        change(profile, (file) => {
-          file.platformUrl = platformUrl;
-        }),
+    /** Whether there is one, without asking the credential store. */
+    async has(key: SessionKey): Promise<boolean> {
+      const { isInKeyring, session } = await locate(key);
+      return isInKeyring || session !== undefined;
     },
-    setAsideDamaged: (profile) => setAsideDamaged(fileOf(profile)),
-    exclusively: async (profile, work) => {
+    async put(profile: string, session: Session): Promise<void> {
+      const { platformUrl } = session;
+      const known = await locate({ profile, platformUrl });
+      const store = chosen ?? (known.session && 'file');
+      const isStored = store !== 'file' && (await putInKeyring(session, profile, fileOf(profile), store));
+      await change(profile, (file) => {
+        forget(file, platformUrl);
+        if (isStored) file.inKeyring.push(platformUrl);
+        else file.sessions[platformUrl] = session;
+      });
+    },
+    async delete(key: SessionKey): Promise<void> {
+      const { isInKeyring } = await locate(key);
+      if (isInKeyring) await (await keyring()).deleteSecret(accountOf(key));
+      await change(key.profile, (file) => forget(file, key.platformUrl));
+    },
+    /** The environment that a profile is bound to: the one of its last `auth login --url`. */
+    boundTo: async (profile: string) => (await readProfile(fileOf(profile))).platformUrl,
+    bind: (profile: string, platformUrl: string) =>
+      change(profile, (file) => {
+        file.platformUrl = platformUrl;
+      }),
+    /** Renames the profile's file if it is damaged; returns its new name where it was. */
+    setAsideDamaged: (profile: string) => setAsideDamaged(fileOf(profile)),
+    /** Runs `work` while no other process of this user changes the profile. */
+    async exclusively<T>(profile: string, work: () => Promise<T>): Promise<T> {
       await prepareDirectory(directory);
       return exclusively(join(directory, `${profile}.lock`), work);
     },
   };
+}
 
-  /** Whether the credential store has it now. Where it need not be there, prints why it is not. */
-  async function storeInKeyring(profile: string, session: Session, isRequired: boolean): Promise<boolean> {
-    const account = accountOf({ profile, platformUrl: session.platformUrl });
-    try {
-      await (await keyring()).putSecret(account, JSON.stringify(session));
-      return true;
-    } catch (error) {
-      if (isRequired || !(error instanceof Error)) throw error;
-      printMessage(`${error.message} The session is kept in ${fileOf(profile)}, which only you can read.`);
-      return false;
-    }
+/** Whether the credential store has it now. Where it need not be there, prints why it is not, and where it is. */
+async function putInKeyring(
+  session: Session,
+  profile: string,
+  file: string,
+  store: 'keyring' | undefined,
+): Promise<boolean> {
+  try {
+    await (await keyring()).putSecret(accountOf({ ...session, profile }), JSON.stringify(session));
+    return true;
+  } catch (error) {
+    if (store === 'keyring' || !(error instanceof Error)) throw error;
+    printMessage(`${error.message} The session is kept in ${file}, which only you can read.`);
+    return false;
   }
 }
 
-function chosenStore(env: NodeJS.ProcessEnv): 'keyring' | 'file' | undefined {
-  const store = env.ANDROMEDA_CREDENTIAL_STORE || undefined;
+function chosenStore(): 'keyring' | 'file' | undefined {
+  const store = process.env.ANDROMEDA_CREDENTIAL_STORE || undefined;
   if (store === undefined || store === 'keyring' || store === 'file') return store;
   throw usage(`ANDROMEDA_CREDENTIAL_STORE is '${store}'; it may be keyring or file.`);
 }
@@ -135,14 +134,6 @@ function accountOf({ profile, platformUrl }: SessionKey): string {
   return `${profile} ${platformUrl}`;
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** The error when a session cannot be refreshed. */
 export function sessionEnded(): CliError {
   return signInFirst('Your session has ended; sign in again with `andromeda auth login`.');
@@ -157,14 +148,16 @@ export async function findKey(
   state: LocalState,
   { profile, url }: Selection,
 ): Promise<SessionKey | undefined> {
-  const platformUrl = url ?? (await state.bindings.find(profile));
+  const platformUrl = url ?? (await state.boundTo(profile));
   return platformUrl === undefined ? undefined : { profile, platformUrl };
 }
 
-/** The stored session, as it is. */
-export async function storedSession(state: LocalState, selection: Selection): Promise<Session | undefined> {
+/** The stored session, as it is. Throws where there is none. */
+export async function storedSession(state: LocalState, selection: Selection): Promise<Session> {
   const key = await findKey(state, selection);
-  return key && state.sessions.get(key);
+  const session = key && (await state.get(key));
+  if (!session) throw notSignedIn(key, selection);
+  return session;
 }
 
 /**
@@ -172,43 +165,31 @@ export async function storedSession(state: LocalState, selection: Selection): Pr
  * storage"). Issuers take a refresh token once: a second process waits for the lock and then finds the
  * session that the first has stored.
  */
-export async function freshSession(
-  state: LocalState,
-  selection: Selection,
-  now: () => number,
-): Promise<Session> {
+export async function freshSession(state: LocalState, selection: Selection): Promise<Session> {
   const session = await storedSession(state, selection);
-  if (!session) throw notSignedIn(await findKey(state, selection), selection);
-  if (!needsRefresh(session, now())) return session;
+  if (!needsRefresh(session)) return session;
   return state.exclusively(selection.profile, async () => {
     const latest = await storedSession(state, selection);
-    if (!latest) throw notSignedIn(await findKey(state, selection), selection);
-    if (!needsRefresh(latest, now())) return latest;
-    return refresh(state, selection.profile, latest, now);
+    return needsRefresh(latest) ? refresh(state, selection.profile, latest) : latest;
   });
 }
 
-async function refresh(
-  state: LocalState,
-  profile: string,
-  session: Session,
-  now: () => number,
-): Promise<Session> {
+async function refresh(state: LocalState, profile: string, session: Session): Promise<Session> {
   if (session.refreshToken === undefined) throw sessionEnded();
   const { refreshTokens } = await import('../net/issuer.ts');
-  const tokens = await refreshTokens(session, session.refreshToken, session.resource, now);
+  const tokens = await refreshTokens(session, session.refreshToken, session.resource);
   if (tokens === 'refused') {
     const { refreshToken: _refused, ...ended } = session;
-    await state.sessions.put(profile, ended);
+    await state.put(profile, ended);
     throw sessionEnded();
   }
   const refreshed = { ...session, ...tokens };
-  await state.sessions.put(profile, refreshed);
+  await state.put(profile, refreshed);
   return refreshed;
 }
 
 /** The error when there is no session. */
-export function notSignedIn(key: SessionKey | undefined, { profile, url }: Selection): CliError {
+function notSignedIn(key: SessionKey | undefined, { profile, url }: Selection): CliError {
   const where = profile === 'default' ? '' : ` --profile ${profile}`;
   if (!key)
     return signInFirst(`You are not signed in; run \`andromeda auth login${where} --url <platform_url>\`.`);

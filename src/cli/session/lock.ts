@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
 import { isHeldOnWindows } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
-import { isObject } from '../net/request.ts';
+import { isObject, parseJson } from '../net/request.ts';
 
 /** Work under the lock must end sooner than this: after it, others take the lock for abandoned. */
 const staleMs = 30_000;
@@ -42,7 +42,7 @@ async function create(path: string, holder: string): Promise<boolean> {
   try {
     await using file = await open(path, 'wx', 0o600);
     await file.writeFile(holder).catch(async (error: unknown) => {
-      await rm(path, { force: true }); // on a full disk: without its holder, it would stand in everybody's way
+      await rm(path, { force: true }); // on a full disk: without its holder, it would block every other command
       throw error;
     });
     return true;
@@ -75,9 +75,9 @@ async function isAbandoned(path: string): Promise<boolean> {
 
 /** Whether the holder was a process of this machine that has ended; a home may be shared by several machines. */
 function isGone(holder: string): boolean {
+  const value = parseJson(holder);
+  if (!isObject(value) || value.host !== hostname() || typeof value.pid !== 'number') return false;
   try {
-    const value: unknown = JSON.parse(holder);
-    if (!isObject(value) || value.host !== hostname() || typeof value.pid !== 'number') return false;
     process.kill(value.pid, 0); // signal 0 only asks
     return false;
   } catch (error) {

@@ -10,7 +10,7 @@ import { visibleName } from '../../domain/visible-text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
-import { isObject, isSafeUrl } from '../net/request.ts';
+import { isObject, isSafeUrl, parseJson } from '../net/request.ts';
 
 export interface SignedInUser {
   name: string;
@@ -39,27 +39,9 @@ export interface SessionKey {
   platformUrl: string;
 }
 
-/**
- * Where sessions are stored. `put` and `delete` may be called again with the same arguments. Writers hold the
- * profile's lock (`exclusively`), since a refresh is a read, a request and a write that belong together.
- */
-export interface SessionStore {
-  get(key: SessionKey): Promise<Session | undefined>;
-  /** Whether there is one, without asking the credential store. */
-  has(key: SessionKey): Promise<boolean>;
-  put(profile: string, session: Session): Promise<void>;
-  delete(key: SessionKey): Promise<void>;
-}
-
-/** Which environment a profile is bound to: the one of its last `auth login --url`. */
-export interface Bindings {
-  find(profile: string): Promise<string | undefined>;
-  bind(profile: string, platformUrl: string): Promise<void>;
-}
-
 /** Whether the access token has less than 30 seconds left, too little to start a request with. */
-export function needsRefresh(session: Session, now: number): boolean {
-  return session.expiresAt !== undefined && Date.parse(session.expiresAt) - now < 30_000;
+export function needsRefresh({ expiresAt }: Session): boolean {
+  return expiresAt !== undefined && Date.parse(expiresAt) - Date.now() < 30_000;
 }
 
 /**
@@ -79,36 +61,18 @@ export function nameOf({ name, email }: SignedInUser): string {
   return name ? `${visibleName(name)} <${address}>` : address;
 }
 
+const urls = ['platformUrl', 'businessUrl', 'issuer'];
+const needed = [...urls, 'clientId', 'accessToken'];
+const optional = ['refreshToken', 'expiresAt', 'scope', 'resource'];
+
 /** A session from what was stored, or undefined when it is not one. */
 export function parseSession(value: unknown): Session | undefined {
   if (!isObject(value)) return undefined;
-  const {
-    platformUrl,
-    businessUrl,
-    issuer,
-    clientId,
-    accessToken,
-    refreshToken,
-    expiresAt,
-    scope,
-    resource,
-    user,
-  } = value;
-  for (const url of [platformUrl, businessUrl, issuer])
-    if (typeof url !== 'string' || !URL.canParse(url)) return undefined;
-  if (typeof clientId !== 'string' || typeof accessToken !== 'string') return undefined;
-  return {
-    platformUrl: String(platformUrl),
-    businessUrl: String(businessUrl),
-    issuer: String(issuer),
-    clientId,
-    accessToken,
-    ...(typeof refreshToken === 'string' && { refreshToken }),
-    ...(typeof expiresAt === 'string' && { expiresAt }),
-    ...(typeof scope === 'string' && { scope }),
-    ...(typeof resource === 'string' && { resource }),
-    ...(isUser(user) && { user: { name: user.name, email: user.email } }),
-  };
+  const isText = (name: string) => typeof value[name] === 'string';
+  if (!needed.every(isText) || !urls.every((name) => URL.canParse(String(value[name])))) return undefined;
+  const texts = [...needed, ...optional].filter(isText).map((name) => [name, value[name]]);
+  const user = isUser(value.user) && { user: { name: value.user.name, email: value.user.email } };
+  return { ...Object.fromEntries(texts), ...user } as Session;
 }
 
 function isUser(value: unknown): value is SignedInUser {
@@ -199,21 +163,17 @@ export async function writeProfile(path: string, file: ProfileFile): Promise<voi
 }
 
 function parse(text: string): ProfileFile | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isObject(value) || !isObject(value.sessions)) return undefined;
-    const { platformUrl, sessions, inKeyring } = value;
-    const file: ProfileFile = { sessions: {}, inKeyring: [] };
-    if (typeof platformUrl === 'string') file.platformUrl = platformUrl;
-    if (Array.isArray(inKeyring)) file.inKeyring = inKeyring.filter((url) => typeof url === 'string');
-    for (const [url, stored] of Object.entries(sessions)) {
-      const session = parseSession(stored);
-      // Under another environment's key, its token would be sent to the wrong server.
-      if (!session || session.platformUrl !== url) return undefined;
-      file.sessions[url] = session;
-    }
-    return file;
-  } catch {
-    return undefined;
+  const value = parseJson(text);
+  if (!isObject(value) || !isObject(value.sessions)) return undefined;
+  const { platformUrl, sessions, inKeyring } = value;
+  const file: ProfileFile = { sessions: {}, inKeyring: [] };
+  if (typeof platformUrl === 'string') file.platformUrl = platformUrl;
+  if (Array.isArray(inKeyring)) file.inKeyring = inKeyring.filter((url) => typeof url === 'string');
+  for (const [url, stored] of Object.entries(sessions)) {
+    const session = parseSession(stored);
+    // Under another environment's key, its token would be sent to the wrong server.
+    if (session?.platformUrl !== url) return undefined;
+    file.sessions[url] = session;
   }
+  return file;
 }

@@ -91,18 +91,9 @@ test('a name that names nothing is one sentence that lists what there is, and st
   }
 });
 
-interface Named {
-  name: string;
-  id: string;
-}
-
 test('a name beats an ID, a short beginning of an ID is none, and what fits several is refused', () => {
-  const kind = {
-    one: 'cluster',
-    many: 'clusters',
-    nameOf: (item: Named) => item.name,
-    idOf: (item: Named) => item.id,
-  };
+  const kind = ['cluster', 'clusters'] as const;
+  const labelsOf = ({ name, id }: { name: string; id: string }) => [name, id] as const;
   const items = [
     { name: 'a', id: '7b6f1f0e-1' },
     { name: 'b', id: '7b6f1f0e-2' },
@@ -110,7 +101,7 @@ test('a name beats an ID, a short beginning of an ID is none, and what fits seve
   ];
   const found = (wanted: string) => {
     try {
-      return pick(kind, items, wanted).id;
+      return pick(kind, items, wanted, labelsOf).id;
     } catch (error) {
       return (error as Error).message;
     }
@@ -125,10 +116,12 @@ test('a name beats an ID, a short beginning of an ID is none, and what fits seve
     "'7b6f1f0e-1' fits several clusters: a (7b6f1f0e-1), 7b6f1f0e-1 (c6f1f0e3-0).",
   );
   const many = Array.from({ length: 12 }, (_, n) => ({ name: `n${n}`, id: `${n}` }));
-  assert.throws(() => pick(kind, many, 'x'), {
+  assert.throws(() => pick(kind, many, 'x', labelsOf), {
     message: "There is no cluster 'x'; there are: n0, n1, n10, n11, n2, n3, n4, n5, n6, n7 and 2 more.",
   });
-  assert.throws(() => pick(kind, [], 'x'), { message: "There is no cluster 'x'; there are no clusters." });
+  assert.throws(() => pick(kind, [], 'x', labelsOf), {
+    message: "There is no cluster 'x'; there are no clusters.",
+  });
 });
 
 test('a name that several clusters had over time is the one in service', async (t) => {

@@ -5,9 +5,9 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Command } from 'commander';
-import { everyday } from '../../../src/cli/everyday/index.ts';
 import { CliError, contractStatus, exitStatus, type Failed, outcomeOf } from '../../../src/cli/exit.ts';
-import { addNoun, addVerb } from '../../../src/cli/verb.ts';
+import { everyday } from '../../../src/cli/program.ts';
+import { addAll } from '../../../src/cli/verb.ts';
 import { kubeconfig } from '../../../src/domain/kubernetes/kubeconfig.ts';
 import { keygen } from '../../support/ssh-keys.ts';
 import { createMachine, json, type Seen } from '../harness.ts';
@@ -21,12 +21,8 @@ test('every everyday command explains itself, with an example', async () => {
       output += text;
     },
   });
-  const part = { prefix: 'andromeda', finish: () => {} };
-  for (const load of Object.values(everyday)) {
-    const loaded = await load();
-    if ('verbs' in loaded) addNoun(program, loaded, part);
-    else addVerb(program, loaded, part);
-  }
+  const part = { prefix: 'andromeda ', finish: () => {} };
+  for (const load of Object.values(everyday)) addAll(program, [await load()], part);
   assert.deepEqual(
     program.commands.map((command) => command.name()),
     Object.keys(everyday),
