@@ -2,9 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import { open, realpath, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { failure } from './exit.ts';
+import { reasonOf } from './yaml-file.ts';
 
-/** Writes `text` to `path`, readable by its owner alone. A link stays one: what it points to is replaced. */
-export async function writeAtomically(path: string, text: string): Promise<void> {
+/**
+ * Writes `text` to `path`, readable by its owner alone. A link stays one: what it points to is replaced. Throws `failed` with
+ * the reason.
+ */
+export async function writeAtomically(path: string, text: string, failed: string): Promise<void> {
   const target = await realpath(path).catch(() => path);
   const temporary = `${target}.${randomUUID()}.tmp`;
   try {
@@ -18,7 +23,7 @@ export async function writeAtomically(path: string, text: string): Promise<void>
     await replace(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw error;
+    throw failure(`${failed}: ${reasonOf(error as NodeJS.ErrnoException)}.`, error);
   }
 }
 

@@ -12,14 +12,15 @@ export function parseTime(flag: string, text: string | undefined): string | unde
 }
 
 /** RFC 3339 in UTC from a time, a date, or a span from now such as `2h`. */
-export function parseEnd(flag: string, text: string | undefined, now: number): string | undefined {
+export function parseEnd(flag: string, text: string | undefined): string | undefined {
   const ms = durationMs(text ?? '');
-  return ms === undefined ? parseTime(flag, text) : new Date(now + ms).toISOString();
+  return ms === undefined ? parseTime(flag, text) : new Date(Date.now() + ms).toISOString();
 }
 
-/** The time that long ago: `30m`, `2h`, `7d`. */
-export function parseSince(flag: string, text: string, now: number): string {
-  return new Date(now - parseSpan(flag, text)).toISOString();
+/** RFC 3339 in UTC from `--from`, or from `--since`: that long ago. */
+export function parseStart(from: string | undefined, since: string | undefined): string | undefined {
+  if (since === undefined) return parseTime('--from', from);
+  return new Date(Date.now() - parseSpan('--since', since)).toISOString();
 }
 
 /** Milliseconds of a time span: `30m`, `2h`, `7d`. */

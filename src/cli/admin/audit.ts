@@ -10,10 +10,10 @@ import {
 import { visibleLine } from '../../domain/visible-text.ts';
 import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
-import type { Reader } from '../net/api.ts';
+import { pagesBySeq, type Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printAll } from '../output.ts';
-import { parseSince, parseTime } from '../time.ts';
+import { parseStart, parseTime } from '../time.ts';
 import { optional, reads, repeatable } from '../verb.ts';
 
 type AuditEntry = Business['AuditEntry'];
@@ -33,23 +33,14 @@ interface Head {
   hash: string;
 }
 
-const pageSize = 500;
+/** What must still be in the trail as it was. */
+type Expected = Head & { because: 'noted earlier' | 'signed' };
 
-/** The trail page by page, oldest entry first. */
-async function* pages(
-  api: Reader,
-  filter: Record<string, string | undefined>,
-  start = 0,
-): AsyncGenerator<AuditEntry[]> {
-  let after = start;
-  for (;;) {
-    const query = { ...filter, limit: pageSize, after };
-    const { entries } = await api.get('/operator/audit', { query });
-    if (entries.length > 0) yield entries;
-    const last = entries.at(-1);
-    if (!last || entries.length < pageSize) return;
-    after = last.seq;
-  }
+function entries(api: Reader, filter: Record<string, string | undefined>, start = 0) {
+  return pagesBySeq(
+    async (page) => (await api.get('/operator/audit', { query: { ...filter, ...page } })).entries,
+    start,
+  );
 }
 
 export const audit = reads<Filter>({
@@ -66,15 +57,8 @@ export const audit = reads<Filter>({
   ],
   formats: ['json'],
   async run({ api, options: { person, cluster, operation, from, to, since } }) {
-    const filter = {
-      from: since === undefined ? parseTime('--from', from) : parseSince('--since', since, Date.now()),
-      to: parseTime('--to', to),
-      person,
-      cluster,
-      operation,
-    };
-    for await (const entries of pages(api, filter))
-      await printAll(entries.map((entry) => JSON.stringify(entry)));
+    const filter = { from: parseStart(from, since), to: parseTime('--to', to), person, cluster, operation };
+    for await (const page of entries(api, filter)) await printAll(page.map((entry) => JSON.stringify(entry)));
     return undefined;
   },
 });
@@ -115,46 +99,33 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
   ],
   formats: ['text', 'json', 'yaml'],
   async run({ api, options }): Promise<Answer> {
-    const noted = options.head === undefined ? undefined : parseHead(options.head);
+    const noted = options.head === undefined ? [] : [parseHead(options.head)];
     for (const key of options.key ?? [])
       if (!isAuditPublicKey(key))
         throw usage(`'${key}' is not a key as \`andromeda admin audit key\` prints it.`);
     const { key, heads, checkpoint } = await api.get('/operator/audit/heads');
     const keys = options.key ?? [key];
-    requireSigned(heads, keys);
-    if (checkpoint) requireCheckpoint(checkpoint, keys, noted);
-    const hashes = new Map(heads.map((head) => [head.seq, head.hash]));
-    let last: Head = { seq: checkpoint?.seq ?? 0, hash: checkpoint?.hash ?? '' };
-    let redacted = 0;
-    const accepted: number[] = [];
-    for await (const entries of pages(api, {}, last.seq)) {
-      const page = entries.map(asChained);
-      redacted += page.filter(({ redaction }) => redaction && !redaction.accepted).length;
-      accepted.push(...page.filter(({ redaction }) => redaction?.accepted).map(({ seq }) => seq));
-      const broken = findBreak(last, page, (one) => keys.includes(one));
-      if (broken) {
-        const now = await api.get('/operator/audit/heads');
-        if (now.checkpoint?.seq !== checkpoint?.seq)
-          throw failure('Old entries were deleted meanwhile (retention.audit); run this again.');
-        throw failure(
-          `Entry ${broken.seq} is the first that does not fit: it was changed, or what stood before it. Once you know why, \`andromeda admin audit accept-break ${broken.seq}\` on the host has the trail go on behind it.`,
-        );
-      }
-      for (const { seq, hash } of page) {
-        if (seq === noted?.seq) requireSame(hash, noted);
-        if (hashes.has(seq) && hashes.get(seq) !== hash)
-          throw failure(`The trail was rewritten: entry ${seq} is not the one that was signed.`);
-      }
-      last = page.at(-1) ?? last;
+    for (const head of heads) {
+      requireKey('head', head, keys);
+      if (!isSignedHead(head)) throw failure(`The signature of the head of entry ${head.seq} is wrong.`);
     }
-    if (noted && noted.seq > last.seq)
-      throw failure(
-        `The trail was cut: it ends at entry ${last.seq}, and entry ${noted.seq} was noted earlier.`,
-      );
+    const expected: Expected[] = [
+      ...noted,
+      ...heads.map(({ seq, hash }) => ({ seq, hash, because: 'signed' as const })),
+    ];
+    if (checkpoint) requireCheckpoint(checkpoint, keys, noted);
+    const { last, redacted, accepted } = await readTrail(api, checkpoint, keys, expected);
     const signed = heads.at(-1)?.seq ?? 0;
-    if (signed > last.seq)
-      throw failure(`The trail was cut: it ends at entry ${last.seq}, and entry ${signed} was signed.`);
+    for (const { seq, because } of [...noted, ...expected.slice(-1)])
+      if (seq > last.seq)
+        throw failure(`The trail was cut: it ends at entry ${last.seq}, and entry ${seq} was ${because}.`);
     const head = `${last.seq}:${last.hash}`;
+    const sentences = [
+      signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
+      checkpoint && `Entries up to ${checkpoint.seq} were deleted at ${visibleLine(checkpoint.at)}.`,
+      redacted > 0 && `Texts of ${redacted === 1 ? '1 entry' : `${redacted} entries`} were replaced.`,
+      accepted.length > 0 && acceptedText(accepted),
+    ];
     return {
       json: {
         entries: last.seq,
@@ -165,44 +136,68 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
         ...(accepted.length > 0 && { accepted }),
       },
       text: `entries ${last.seq}\nhead ${head}`,
-      message: [
-        signed === 0 ? 'No head is signed yet.' : `Signed up to entry ${signed}.`,
-        checkpoint && `Entries up to ${checkpoint.seq} were deleted at ${visibleLine(checkpoint.at)}.`,
-        redacted > 0 && `Texts of ${redacted === 1 ? '1 entry' : `${redacted} entries`} were replaced.`,
-        accepted.length > 0 && acceptedText(accepted),
-      ]
-        .filter(Boolean)
-        .join(' '),
+      message: sentences.filter(Boolean).join(' '),
     };
   },
 });
 
-/** Each head must be signed, and with one of these keys. */
-function requireSigned(heads: readonly SignedHead[], keys: readonly string[]): void {
-  for (const head of heads) {
-    if (!keys.includes(head.key))
+/** The last entry of the trail, and what was changed in it with a signature. Throws at the first entry that does not fit. */
+async function readTrail(
+  api: Reader,
+  checkpoint: AuditCheckpoint | undefined,
+  keys: readonly string[],
+  expected: readonly Expected[],
+) {
+  const expectedAt = Map.groupBy(expected, ({ seq }) => seq);
+  let last: Head = { seq: checkpoint?.seq ?? 0, hash: checkpoint?.hash ?? '' };
+  let redacted = 0;
+  const accepted: number[] = [];
+  for await (const read of entries(api, {}, last.seq)) {
+    const page = read.map(asChained);
+    redacted += page.filter(({ redaction }) => redaction && !redaction.accepted).length;
+    accepted.push(...page.filter(({ redaction }) => redaction?.accepted).map(({ seq }) => seq));
+    const broken = findBreak(last, page, (key) => keys.includes(key));
+    if (broken) {
+      const now = await api.get('/operator/audit/heads');
+      if (now.checkpoint?.seq !== checkpoint?.seq)
+        throw failure('Old entries were deleted meanwhile (retention.audit); run this again.');
       throw failure(
-        `The head of entry ${head.seq} is signed with another key, ${visibleLine(head.key)}. If that was yours, give all of them with --key.`,
+        `Entry ${broken.seq} is the first that does not fit: it was changed, or what stood before it. Once you know why, \`andromeda admin audit accept-break ${broken.seq}\` on the host has the trail go on behind it.`,
       );
-    if (!isSignedHead(head)) throw failure(`The signature of the head of entry ${head.seq} is wrong.`);
+    }
+    for (const { seq, hash } of page) requireSame(hash, expectedAt.get(seq) ?? []);
+    last = page.at(-1) ?? last;
   }
+  return { last, redacted, accepted };
+}
+
+function requireKey(what: string, { seq, key }: SignedHead, keys: readonly string[]): void {
+  if (!keys.includes(key))
+    throw failure(
+      `The ${what} of entry ${seq} is signed with another key, ${visibleLine(key)}. If that was yours, give all of them with --key.`,
+    );
 }
 
 /** The beginning of a trail whose older entries were deleted. An entry noted earlier may be among those. */
 function requireCheckpoint(
   checkpoint: AuditCheckpoint,
   keys: readonly string[],
-  noted: Head | undefined,
+  noted: readonly Expected[],
 ): void {
-  if (!keys.includes(checkpoint.key))
-    throw failure(
-      `The checkpoint of entry ${checkpoint.seq} is signed with another key, ${visibleLine(checkpoint.key)}. If that was yours, give all of them with --key.`,
-    );
+  requireKey('checkpoint', checkpoint, keys);
   if (!isSignedCheckpoint(checkpoint))
     throw failure(
       `The trail was cut: the signature of the checkpoint at which it begins, entry ${checkpoint.seq}, is wrong.`,
     );
-  if (noted?.seq === checkpoint.seq) requireSame(checkpoint.hash, noted);
+  const same = noted.filter(({ seq }) => seq === checkpoint.seq);
+  requireSame(checkpoint.hash, same);
+}
+
+function requireSame(found: string, expected: readonly Expected[]): void {
+  for (const { seq, hash, because } of expected) {
+    const which = because === 'signed' ? 'that was signed' : because;
+    if (hash !== found) throw failure(`The trail was rewritten: entry ${seq} is not the one ${which}.`);
+  }
 }
 
 function acceptedText(accepted: readonly number[]): string {
@@ -210,18 +205,13 @@ function acceptedText(accepted: readonly number[]): string {
   return `The chain broke at ${accepted.length === 1 ? 'entry' : 'entries'} ${named}, which was accepted on the host: \`andromeda admin audit --operation acceptAuditBreak\` says when.`;
 }
 
-function requireSame(hash: string | undefined, noted: Head): void {
-  if (hash !== undefined && hash !== noted.hash)
-    throw failure(`The trail was rewritten: entry ${noted.seq} is not the one noted earlier.`);
-}
-
 function asChained(entry: AuditEntry): ChainedEntry {
   return { command_id: null, organization_id: null, cluster_id: null, subject_user_id: null, ...entry };
 }
 
-function parseHead(text: string): Head {
+function parseHead(text: string): Expected {
   const [, seq, hash = ''] = /^(\d{1,15}):(sha256:[0-9a-f]{64})?$/.exec(text) ?? [];
   if (seq === undefined || (hash === '') !== (Number(seq) === 0))
     throw usage(`'${text}' is not a head as \`andromeda admin audit verify\` prints it.`);
-  return { seq: Number(seq), hash };
+  return { seq: Number(seq), hash, because: 'noted earlier' };
 }

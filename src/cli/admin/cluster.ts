@@ -68,7 +68,7 @@ export const grant: Noun = {
       async run({ api, options }, email) {
         const body = {
           email,
-          expires_at: parseEnd('--expires', options.expires, Date.now()),
+          expires_at: parseEnd('--expires', options.expires),
           cluster_id: (await findCluster(api, options.cluster)).cluster.id,
           relation: options.relation,
           scope: options.namespace,

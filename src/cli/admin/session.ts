@@ -1,9 +1,10 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway, and those that are over. */
 import { csv } from '../../domain/csv.ts';
 import { printer } from '../answer.ts';
+import { pagesBySeq } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printAll } from '../output.ts';
-import { parseSince, parseTime } from '../time.ts';
+import { parseStart, parseTime } from '../time.ts';
 import { changesOne, lists, type Noun, optional, reads } from '../verb.ts';
 
 type SshSession = Business['Session'];
@@ -35,8 +36,6 @@ interface PastFilter {
   output?: string;
 }
 
-const pageSize = 500;
-
 const pastColumns = [
   ...['seq', 'id', 'username', 'user_id', 'cluster_id', 'login_node', 'remote_address', 'key_id'],
   ...['fingerprint', 'opened_at', 'closed_at', 'end_reason', 'bytes_up', 'bytes_down', 'channels', 'shells'],
@@ -60,18 +59,15 @@ const past = reads<PastFilter>({
   async run({ api, options: { from, to, since, output, person, cluster, address, key } }) {
     const filter = {
       ...{ person, cluster, address, key },
-      from: since === undefined ? parseTime('--from', from) : parseSince('--since', since, Date.now()),
+      from: parseStart(from, since),
       to: parseTime('--to', to),
     };
     if (output === 'csv') await printAll([csv([pastColumns]).trimEnd()]);
-    let after: number | undefined;
-    do {
-      const query = { ...filter, limit: pageSize, ...(after !== undefined && { after }) };
-      const { sessions: page } = await api.get('/operator/sessions/past', { query });
-      const lines = page.map((one) => (output === 'csv' ? rowOf(one) : JSON.stringify(one)));
-      if (lines.length > 0) await printAll(lines);
-      after = page.length < pageSize ? undefined : page.at(-1)?.seq;
-    } while (after !== undefined);
+    const pages = pagesBySeq(
+      async (page) => (await api.get('/operator/sessions/past', { query: { ...filter, ...page } })).sessions,
+    );
+    for await (const page of pages)
+      await printAll(page.map((one) => (output === 'csv' ? rowOf(one) : JSON.stringify(one))));
     return undefined;
   },
 });

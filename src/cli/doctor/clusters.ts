@@ -9,6 +9,7 @@ import { asWord, sshDirectory } from '../everyday/local-keys.ts';
 import {
   describeMissing,
   hostAlias,
+  hostKeysOf,
   isReachable,
   readSshAccess,
   type SshAccess,
@@ -107,7 +108,12 @@ function parted(access: SshAccess, name: string): { text: string; fix?: string }
 /** What `andromeda ssh` has noted of the cluster. */
 async function checkNoted({ id, name }: Cluster, access: SshAccess): Promise<Finding> {
   const file = join(stateDirectory(), 'known_hosts');
-  if (await isDirectory(file))
+  if (
+    await stat(file).then(
+      (found) => found.isDirectory(),
+      () => false,
+    )
+  )
     return wrong(
       'host key',
       `${file} is a directory, so that no host key can be noted there.`,
@@ -126,7 +132,7 @@ async function checkNoted({ id, name }: Cluster, access: SshAccess): Promise<Fin
 }
 
 async function* checkGateway(access: SshAccess): AsyncGenerator<Finding> {
-  const { hostname, port, host_key, next_host_key } = access;
+  const { hostname, port } = access;
   const at = `${hostname} port ${port}`;
   const answer = await readBanner(hostname, port, bannerMs);
   if ('fault' in answer)
@@ -142,10 +148,10 @@ async function* checkGateway(access: SshAccess): AsyncGenerator<Finding> {
       'Something else answers at that address; ask whoever runs the service.',
     );
   const found = await scanHostKey(hostname, port);
-  if (found !== undefined && found !== host_key && found !== next_host_key)
+  if (found !== undefined && !hostKeysOf(access).includes(found))
     return yield wrong(
       'gateway',
-      `${at} shows another host key than the service names: somebody is in between, or it is not the gateway.`,
+      `${at} shows another host key than the service names: the connection is intercepted, or it is not the gateway.`,
       'Do not log in. Tell whoever runs the service.',
     );
   yield ok(
@@ -171,38 +177,16 @@ async function* checkProxy(cluster: Cluster, access: SshAccess): AsyncGenerator<
 }
 
 /** ~/.ssh/known_hosts, which `andromeda ssh` does not use, and a plain ssh to the gateway does. */
-async function* checkKnownHosts({
-  hostname,
-  port,
-  host_key,
-  next_host_key,
-}: SshAccess): AsyncGenerator<Finding> {
-  const file = join(sshDirectory(), 'known_hosts');
-  if (await isDirectory(file))
-    return yield warn(
-      'host key',
-      `${file} is a directory, so that a plain ssh can note no host key.`,
-      `\`mv ${asWord(file)} ${asWord(`${file}.old`)}\``,
-    );
+async function* checkKnownHosts(access: SshAccess): AsyncGenerator<Finding> {
+  const { hostname, port } = access;
   const name = port === 22 ? hostname : `[${hostname}]:${port}`;
-  const { stdout } = await askProgram('ssh-keygen', ['-F', name, '-f', file], 10_000);
+  const args = ['-F', name, '-f', join(sshDirectory(), 'known_hosts')];
+  const { stdout } = await askProgram('ssh-keygen', args, 10_000);
   const keys = stdout.split(/\r?\n/).flatMap((line) => /^[^#\s]\S* (ssh-ed25519 \S+)/.exec(line)?.[1] ?? []);
-  if (
-    keys.length === 0 ||
-    keys.includes(host_key) ||
-    (next_host_key !== undefined && keys.includes(next_host_key))
-  )
-    return;
+  if (keys.length === 0 || hostKeysOf(access).some((key) => keys.includes(key))) return;
   yield warn(
     'host key',
     `~/.ssh/known_hosts has another key for ${name}, so that a plain ssh refuses it.`,
     `\`ssh-keygen -R '${name}'\``,
-  );
-}
-
-function isDirectory(file: string): Promise<boolean> {
-  return stat(file).then(
-    (found) => found.isDirectory(),
-    () => false,
   );
 }

@@ -1,8 +1,6 @@
-/** What the steps of `doctor` have in common. */
+/** What `doctor` finds on this machine, a line each, and what its steps have in common. */
 import { execFile } from 'node:child_process';
 import { CliError } from '../exit.ts';
-
-/** What `doctor` finds on this machine, a line each. */
 
 export interface Finding {
   /** `warn`: it works today. `wrong`: it keeps the person from a shell. */
@@ -14,19 +12,17 @@ export interface Finding {
   fix?: string;
 }
 
-export const ok = (about: string, text: string): Finding => ({ verdict: 'ok', about, text });
-export const warn = (about: string, text: string, fix: string): Finding => ({
-  verdict: 'warn',
-  about,
-  text,
-  fix,
-});
-export const wrong = (about: string, text: string, fix?: string): Finding => ({
-  verdict: 'wrong',
-  about,
-  text,
-  ...(fix !== undefined && { fix }),
-});
+const judged =
+  <Rest extends [fix?: string]>(verdict: Finding['verdict']) =>
+  (about: string, text: string, ...[fix]: Rest): Finding => ({
+    verdict,
+    about,
+    text,
+    ...(fix !== undefined && { fix }),
+  });
+export const ok = judged<[]>('ok');
+export const warn = judged<[fix: string]>('warn');
+export const wrong = judged<[fix?: string]>('wrong');
 
 /** The sentence of an error that commands report; anything else is thrown on. */
 export function sentenceOf(error: unknown): string {

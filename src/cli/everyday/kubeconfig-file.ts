@@ -5,6 +5,7 @@
  */
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { type Document, isMap, isSeq, parse, parseDocument, type YAMLSeq } from 'yaml';
 import { isUuid } from '../../domain/id.ts';
 import { writeAtomically } from '../atomic-file.ts';
@@ -60,12 +61,15 @@ export function parseKubeconfig(text: unknown, expected: Expected): Record<strin
 
 /** Whether this program made this user of a kubeconfig, for signing in at this issuer. */
 function isOurUser(user: unknown, issuer: string): boolean {
-  const exec = isObject(user) ? user.exec : undefined;
-  if (!isObject(exec) || exec.command !== 'kubectl' || !Array.isArray(exec.args)) return false;
-  return (
-    signIn.every((argument, index) => (exec.args as unknown[])[index] === argument) &&
-    namesIssuer(exec.args, issuer)
-  );
+  const args = signInArguments(isObject(user) ? user.exec : undefined);
+  return args !== undefined && namesIssuer(args, issuer);
+}
+
+/** What follows `kubectl oidc-login get-token`, where that is what is run. */
+function signInArguments(exec: unknown): unknown[] | undefined {
+  if (!isObject(exec) || exec.command !== 'kubectl' || !Array.isArray(exec.args)) return undefined;
+  const isSignIn = isDeepStrictEqual(exec.args.slice(0, signIn.length), signIn);
+  return isSignIn ? exec.args.slice(signIn.length) : undefined;
 }
 
 function clusterFault(cluster: unknown): string | undefined {
@@ -90,13 +94,9 @@ function contextFault(context: unknown, id: string): string | undefined {
 
 function userFault(user: unknown, issuer: string): string | undefined {
   const exec = hasOnly(user, ['exec']) ? user.exec : undefined;
-  const isSignIn =
-    hasOnly(exec, ['apiVersion', 'command', 'args', 'interactiveMode', 'installHint']) &&
-    exec.command === 'kubectl' &&
-    Array.isArray(exec.args) &&
-    signIn.every((argument, index) => (exec.args as unknown[])[index] === argument);
-  if (!isSignIn) return 'its user is not `kubectl oidc-login get-token`';
-  const args: unknown[] = (exec.args as unknown[]).slice(signIn.length);
+  const args = signInArguments(exec);
+  if (!hasOnly(exec, ['apiVersion', 'command', 'args', 'interactiveMode', 'installHint']) || !args)
+    return 'its user is not `kubectl oidc-login get-token`';
   const odd = args.find(
     (arg) => !String(arg).startsWith(issuerFlag) && !flags.some((flag) => flag.test(String(arg))),
   );
@@ -146,9 +146,7 @@ export async function mergeKubeconfig(
       throw failure(`${file} cannot be read: ${reasonOf(error)}.`, error);
     });
     const { merged, isCurrent } = mergeText(text, added, { file, use, ...expected });
-    await writeAtomically(target, merged).catch((error: NodeJS.ErrnoException) => {
-      throw failure(`${file} could not be written: ${reasonOf(error)}.`, error);
-    });
+    await writeAtomically(target, merged, `${file} could not be written`);
     return isCurrent;
   });
 }
@@ -162,7 +160,7 @@ function mergeText(
   ours: Record<string, unknown>,
   { file, use, clusterId, issuer }: Expected & { file: string; use: boolean },
 ): { merged: string; isCurrent: boolean } {
-  const document = before.trim() === '' ? emptyDocument() : parseDocument(before);
+  const document = parseDocument(before.trim() === '' ? 'apiVersion: v1\nkind: Config\n' : before);
   const [problem] = document.errors;
   if (problem || !isMap(document.contents))
     throw failure(`${file} is not a kubeconfig; nothing was written.${problem ? ` ${problem.code}` : ''}`);
@@ -184,10 +182,6 @@ function mergeText(
     merged: document.toString({ ...forKubectl, lineWidth: 0 }),
     isCurrent: document.get('current-context') === context,
   };
-}
-
-function emptyDocument(): Document.Parsed {
-  return parseDocument('apiVersion: v1\nkind: Config\n');
 }
 
 function listOf(document: Document, name: string, file: string): YAMLSeq {

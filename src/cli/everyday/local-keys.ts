@@ -66,19 +66,11 @@ export function hasPrivateFile(key: LocalKey): Promise<boolean> {
 
 /** The first name for a key that nothing in ~/.ssh has. */
 async function freeName(): Promise<string> {
-  const usual = join(sshDirectory(), 'id_ed25519');
-  for (let number = 1; number < 100; number++) {
-    const name = number === 1 ? usual : `${usual}_${number}`;
-    if (!(await exists(name)) && !(await exists(`${name}.pub`))) return name;
+  const taken = await readdir(sshDirectory()).catch((): string[] => []);
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? 'id_ed25519' : `id_ed25519_${number}`;
+    if (!taken.includes(name) && !taken.includes(`${name}.pub`)) return join(sshDirectory(), name);
   }
-  return `${usual}_${Date.now()}`;
-}
-
-function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** A file as one word of a command. */

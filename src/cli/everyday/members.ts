@@ -161,7 +161,7 @@ export const expiresFlag = optional(
 
 /** Null for never; undefined where it was not given. */
 export function endOf(text: string | undefined): string | null | undefined {
-  return text === 'never' ? null : parseEnd('--expires', text, Date.now());
+  return text === 'never' ? null : parseEnd('--expires', text);
 }
 
 async function listMembers(api: Reader, { id }: Organization): Promise<Member[]> {

@@ -3,10 +3,8 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Answer } from '../answer.ts';
 import { writeAtomically } from '../atomic-file.ts';
-import { failure } from '../exit.ts';
 import type { PlatformReader } from '../net/api.ts';
 import { optional, reads } from '../verb.ts';
-import { reasonOf } from '../yaml-file.ts';
 import {
   type Cluster,
   findCluster,
@@ -52,12 +50,9 @@ async function blocks(hosts: readonly SshHost[]): Promise<string> {
 
 /** Writes the blocks to a file; returns how to include it in the ssh configuration, unless it is included. */
 async function put(file: string, text: string, aliases: readonly string[]): Promise<string> {
-  try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await writeAtomically(file, `${text}\n`);
-  } catch (error) {
-    throw failure(`${file} could not be written: ${reasonOf(error as NodeJS.ErrnoException)}.`, error);
-  }
+  // Where that fails, writing says why.
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => {});
+  await writeAtomically(file, `${text}\n`, `${file} could not be written`);
   const config = await readFile(join(sshDirectory(), 'config'), 'utf8').catch(() => '');
   const name = dirname(file) === sshDirectory() ? file.slice(sshDirectory().length + 1) : file;
   const included = config.split('\n').some((line) => /^\s*include\s/i.test(line) && line.includes(name));

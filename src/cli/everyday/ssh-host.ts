@@ -9,7 +9,6 @@ import type { PlatformReader } from '../net/api.ts';
 import type { Platform } from '../net/operations.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { stateDirectory } from '../session/session.ts';
-import { reasonOf } from '../yaml-file.ts';
 import type { Cluster } from './caller.ts';
 
 export interface SshHost {
@@ -44,7 +43,7 @@ export function hostAlias({ name, id, organization }: Cluster, all: readonly Clu
 
 /** Whether there is an address to log in to. Throws when it is not one that may reach a file or an argument of ssh. */
 export function isReachable({ cluster, access }: SshHost): boolean {
-  const { hostname, port, username, host_key: hostKey, next_host_key: nextHostKey } = access;
+  const { hostname, port, username } = access;
   if (hostname === '' || username === '') return false;
   // A line more in a file of ssh is an option more, and ProxyCommand is one of them.
   const facts: [string, boolean][] = [
@@ -53,19 +52,22 @@ export function isReachable({ cluster, access }: SshHost): boolean {
     ['an address', matches(/^[a-z0-9:][a-z0-9.:_-]{0,252}$/i, hostname)],
     ['a port', Number.isInteger(port) && port >= 1 && port <= 65_535],
     ['a user name', matches(/^[a-z][a-z0-9_-]{0,31}$/, username)],
-    ['a host key', isHostKey(hostKey) && (nextHostKey === undefined || isHostKey(nextHostKey))],
+    ['a host key', hostKeysOf(access).every((key) => matches(hostKeyLine, key))],
   ];
   const wrong = facts.find(([, isSound]) => !isSound);
   if (wrong) throw failure(`The Platform API gave ${wrong[0]} that ssh cannot be given.`);
   return true;
 }
 
-function isHostKey(value: unknown): boolean {
-  return matches(/^(?:ssh|ecdsa|rsa)-[a-z0-9-]{1,40} [A-Za-z0-9+/]{1,16384}={0,2}$/, value);
-}
+const hostKeyLine = /^(?:ssh|ecdsa|rsa)-[a-z0-9-]{1,40} [A-Za-z0-9+/]{1,16384}={0,2}$/;
 
 function matches(pattern: RegExp, value: unknown): boolean {
   return typeof value === 'string' && pattern.test(value);
+}
+
+/** The gateway's, and the next one where it was announced. */
+export function hostKeysOf({ host_key: now, next_host_key: next }: SshAccess): string[] {
+  return next === undefined ? [now] : [now, next];
 }
 
 /** Notes the host keys, each under its cluster's ID, replacing what was noted before; returns the file. */
@@ -75,16 +77,12 @@ export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<strin
     const before = await readFile(file, 'utf8').catch(() => '');
     const ids = new Set(hosts.map(({ cluster }) => cluster.id));
     const others = before.split('\n').filter((line) => line !== '' && !ids.has(line.split(' ')[0] ?? ''));
-    const ours = hosts.flatMap(({ cluster, access: { host_key, next_host_key } }) =>
-      [host_key, ...(next_host_key === undefined ? [] : [next_host_key])].map(
-        (key) => `${cluster.id} ${key}`,
-      ),
+    const ours = hosts.flatMap(({ cluster, access }) =>
+      hostKeysOf(access).map((key) => `${cluster.id} ${key}`),
     );
     const after = [...others, ...ours].sort().map((line) => `${line}\n`);
     if (after.join('') === before) return;
-    await writeAtomically(file, after.join('')).catch((error: NodeJS.ErrnoException) => {
-      throw failure(`The host key could not be written to ${file}: ${reasonOf(error)}.`, error);
-    });
+    await writeAtomically(file, after.join(''), `The host key could not be written to ${file}`);
   });
   return file;
 }

@@ -9,48 +9,30 @@ import { authorization } from '../session/session.ts';
 import { type ApiName, type CallBy, type FilledFrom, fillPath, type Method } from './operations.ts';
 import { codeOf, describeTransport, isObject, parseJson, readText, send, urlAt } from './request.ts';
 
-/** The Business API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
-export interface Reader {
-  get: CallBy<'Business', 'get'>;
+/** An API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
+interface ReaderOf<A extends ApiName> {
+  get: CallBy<A, 'get'>;
   /** POSTs a question that changes nothing. */
-  ask: CallBy<'Business', 'post'>;
+  ask: CallBy<A, 'post'>;
 }
 
-/** Its changes, each with an idempotency key of its own and the audit reason. */
-export interface Api extends Reader {
-  post: CallBy<'Business', 'post'>;
-  put: CallBy<'Business', 'put'>;
+/** Its changes too, each with an idempotency key of its own and the audit reason. */
+interface WriterOf<A extends ApiName> extends ReaderOf<A> {
+  post: CallBy<A, 'post'>;
+  put: CallBy<A, 'put'>;
 }
 
-export interface PlatformReader {
-  get: CallBy<'Platform', 'get'>;
-  /** POSTs a question that changes nothing. */
-  ask: CallBy<'Platform', 'post'>;
-}
+export type Reader = ReaderOf<'Business'>;
+export type Api = WriterOf<'Business'>;
+export type PlatformReader = ReaderOf<'Platform'>;
+export type Platform = WriterOf<'Platform'>;
 
-export interface Platform extends PlatformReader {
-  /** PUTs a whole document, with an idempotency key of its own and the audit reason. */
-  put: CallBy<'Platform', 'put'>;
-}
-
-export interface Client {
-  api: Api;
-  platform: Platform;
-}
-
-interface Request extends FilledFrom {
+interface Given extends FilledFrom {
   body?: unknown;
   about?: string | undefined;
 }
 
-interface Wanted {
-  of: ApiName;
-  method: Method;
-  path: string;
-  headers?: [string, string][];
-  body?: unknown;
-  about?: string | undefined;
-}
+type Header = [name: string, value: string];
 
 const bodyLimit = 256 * 1024 * 1024;
 /** Before the second and the third attempt, when the connection fails. */
@@ -66,64 +48,60 @@ const lostConnections = [
 ];
 
 /** The APIs of the session that `options` choose; `reason` goes with every write. */
-export function createClient(options: EnvironmentOptions, reason: string): Client {
+export function createClient(options: EnvironmentOptions, reason: string): { api: Api; platform: Platform } {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   if (!/^\P{Cc}{1,500}$/u.test(reason)) throw usage('--reason takes one line of 1 to 500 characters.');
   // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire.
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
-  async function once<T>({ of, method, path, headers = [], body, about }: Wanted): Promise<T> {
+  async function once<T>(of: ApiName, method: Method, path: string, given: Given, own: Header[]): Promise<T> {
     const session = await freshSession(state, selection);
     const url = urlAt(of === 'Business' ? session.businessUrl : session.platformUrl, path);
-    const all: [string, string][] = [...headers, ['Accept', 'application/json'], authorization(session, url)];
-    if (body !== undefined) all.push(['Content-Type', 'application/json']);
+    const headers: Header[] = [...own, ['Accept', 'application/json'], authorization(session, url)];
+    const { body, about } = given;
+    if (body !== undefined) headers.push(['Content-Type', 'application/json']);
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
-    const response = await send({ method: method.toUpperCase(), url, headers: all, body: sent });
+    const response = await send({ method: method.toUpperCase(), url, headers, body: sent });
     const text = await readText(response, bodyLimit).catch((error: unknown) => {
       throw describeTransport(error, url.origin);
     });
     return judge<T>(`the ${of} API`, url, response.statusCode ?? 0, parseJson(text), about);
   }
 
-  /** A write keeps its headers over all attempts, so that it is done once. */
-  async function request<T>(wanted: Wanted): Promise<T> {
-    for (const pause of pausesMs) {
-      try {
-        return await once<T>(wanted);
-      } catch (error) {
-        if (!lostConnections.includes(codeOf(error) ?? '')) throw error;
-        await sleep(pause);
-      }
-    }
-    return once<T>(wanted);
-  }
-
   // The types of the documents stop here: on the wire a call is a method, a path and JSON.
   const call =
-    (of: ApiName, method: Method, headersOf?: () => [string, string][]) =>
-    (path: string, given: Request = {}): Promise<never> => {
-      const { body, about } = given;
-      const headers = headersOf?.() ?? [];
-      return request<never>({ of, method, path: fillPath(path, given), headers, body, about });
+    (of: ApiName, method: Method, headersOf: () => Header[] = () => []) =>
+    (path: string, given: Given = {}): Promise<never> => {
+      const filled = fillPath(path, given);
+      // A write keeps its headers over all attempts, so that it is done once.
+      const headers = headersOf();
+      return untilConnected(() => once<never>(of, method, filled, given, headers));
     };
-  const command = (): [string, string][] => [
+  const command = (): Header[] => [
     ['Idempotency-Key', randomUUID()],
     ['Audit-Reason', auditReason],
   ];
-  return {
-    api: {
-      get: call('Business', 'get'),
-      ask: call('Business', 'post'),
-      post: call('Business', 'post', command),
-      put: call('Business', 'put', command),
-    },
-    platform: {
-      get: call('Platform', 'get'),
-      ask: call('Platform', 'post'),
-      put: call('Platform', 'put', command),
-    },
-  };
+  const apiOf = (of: ApiName) => ({
+    get: call(of, 'get'),
+    ask: call(of, 'post'),
+    post: call(of, 'post', command),
+    put: call(of, 'put', command),
+  });
+  return { api: apiOf('Business'), platform: apiOf('Platform') };
+}
+
+/** Tries again when the connection fails. */
+async function untilConnected<T>(attempt: () => Promise<T>): Promise<T> {
+  for (const pause of pausesMs) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!lostConnections.includes(codeOf(error) ?? '')) throw error;
+      await sleep(pause);
+    }
+  }
+  return attempt();
 }
 
 function judge<T>(api: string, url: URL, status: number, body: unknown, about: string | undefined): T {
@@ -140,8 +118,6 @@ function judge<T>(api: string, url: URL, status: number, body: unknown, about: s
   throw new CliError(outcome, visibleLine(isAboutBody ? `${about}: ${message}` : message));
 }
 
-/** Lists that an API gives a page at a time. */
-
 /** All the items; `read` asks for the page after a token, `parts` says what is in it and the next token. */
 export async function readPages<P, T>(
   read: (after: string | undefined) => Promise<P>,
@@ -155,4 +131,18 @@ export async function readPages<P, T>(
     after = next;
   } while (after !== undefined);
   return all;
+}
+
+/** Page by page, of a list whose entries are numbered; `read` asks for those behind the entry `after`. */
+export async function* pagesBySeq<T extends { seq: number }>(
+  read: (page: { limit: number; after: number | undefined }) => Promise<readonly T[]>,
+  start?: number,
+): AsyncGenerator<readonly T[]> {
+  const limit = 500;
+  for (let after = start; ; ) {
+    const page = await read({ limit, after });
+    if (page.length > 0) yield page;
+    if (page.length < limit) return;
+    after = page.at(-1)?.seq;
+  }
 }

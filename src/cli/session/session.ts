@@ -157,9 +157,8 @@ async function readAny(path: string): Promise<ProfileFile | 'damaged'> {
 export async function writeProfile(path: string, file: ProfileFile): Promise<void> {
   const { inKeyring, ...rest } = file;
   const content = inKeyring.length === 0 ? rest : file;
-  await writeAtomically(path, `${JSON.stringify(content, null, 2)}\n`).catch((error: unknown) => {
-    throw failure(`The session could not be written to ${path}: ${messageOf(error)}.`, error);
-  });
+  const text = `${JSON.stringify(content, null, 2)}\n`;
+  await writeAtomically(path, text, `The session could not be written to ${path}`);
 }
 
 function parse(text: string): ProfileFile | undefined {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pick } from '../../../src/cli/pick.ts';
-import { parseSince, parseTime } from '../../../src/cli/time.ts';
+import { parseStart, parseTime } from '../../../src/cli/time.ts';
 import { signedIn, taken } from '../small-api.ts';
 import { alpha, alphaId, bob, lookups } from './operator-api.ts';
 
@@ -151,16 +151,17 @@ test('an empty password on standard input, or one nobody can type again, changes
   assert.ok(requests.every(({ method }) => method === 'GET'));
 });
 
-test('times and time spans are RFC 3339 in UTC', () => {
+test('times and time spans are RFC 3339 in UTC', (t) => {
   assert.equal(parseTime('--from', undefined), undefined);
   assert.equal(parseTime('--from', '2026-01-02'), '2026-01-02T00:00:00.000Z');
   assert.equal(parseTime('--from', '2026-01-02T03:00:00+02:00'), '2026-01-02T01:00:00.000Z');
   for (const wrong of ['', 'today', '2026-13-01', '02.01.2026', '12'])
     assert.throws(() => parseTime('--from', wrong));
-  const now = Date.parse('2026-01-08T00:00:00Z');
-  assert.equal(parseSince('--since', '90s', now), '2026-01-07T23:58:30.000Z');
-  assert.equal(parseSince('--since', '2h', now), '2026-01-07T22:00:00.000Z');
-  assert.equal(parseSince('--since', '7d', now), '2026-01-01T00:00:00.000Z');
+  assert.equal(parseStart('2026-01-02', undefined), '2026-01-02T00:00:00.000Z');
+  t.mock.timers.enable({ apis: ['Date'], now: Date.parse('2026-01-08T00:00:00Z') });
+  assert.equal(parseStart(undefined, '90s'), '2026-01-07T23:58:30.000Z');
+  assert.equal(parseStart(undefined, '2h'), '2026-01-07T22:00:00.000Z');
+  assert.equal(parseStart(undefined, '7d'), '2026-01-01T00:00:00.000Z');
   for (const wrong of ['', 'h', '2', '-2h', '2 h', '2y'])
-    assert.throws(() => parseSince('--since', wrong, now));
+    assert.throws(() => parseStart(undefined, wrong));
 });
