@@ -1,7 +1,8 @@
-/** Text in the person's own editor. */
-import { spawn } from 'node:child_process';
+/** Other programs at the person's terminal, such as their own editor. */
+import { type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CliError, failure } from './exit.ts';
 
@@ -52,21 +53,35 @@ export function editorCommand(
   return { editor, program: env.ComSpec || 'cmd.exe', args, windowsVerbatimArguments: true };
 }
 
-function runEditor(file: string): Promise<void> {
+async function runEditor(file: string): Promise<void> {
   const { editor, program, args, ...options } = editorCommand(file);
-  const child = spawn(program, args, { stdio: 'inherit', ...options });
-  // Ctrl-C is for the editor: were we to end first, the two would share the terminal, and the text would be lost.
-  const ignore = () => {};
-  process.on('SIGINT', ignore);
-  return new Promise<void>((resolve, reject) => {
-    child.on('error', (error) =>
-      reject(failure(`The editor could not be started: ${error.message}.`, error)),
-    );
-    child.on('exit', (status) => {
-      if (status === 0) resolve();
-      else reject(failure(`The editor '${editor}' did not end well; nothing was changed.`));
-    });
-  }).finally(() => {
-    process.off('SIGINT', ignore);
+  const status = await runAtTerminal(program, args, options).catch((error: Error) => {
+    throw failure(`The editor could not be started: ${error.message}.`, error);
   });
+  if (status !== 0) throw failure(`The editor '${editor}' did not end well; nothing was changed.`);
+}
+
+/** Runs a program at this terminal; resolves to its exit status. */
+export async function runAtTerminal(
+  program: string,
+  args: readonly string[],
+  options: SpawnOptions = {},
+): Promise<number> {
+  // Ctrl-C is for the program, which has it from the terminal: were we to end first, the two would share the terminal. What
+  // only we get is handed on, from its first moment.
+  const ignore = () => {};
+  const handOn = (signal: NodeJS.Signals) => child.kill(signal);
+  process.on('SIGINT', ignore);
+  process.on('SIGTERM', handOn);
+  process.on('SIGHUP', handOn);
+  const child = spawn(program, args, { stdio: 'inherit', ...options });
+  try {
+    const ended = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    const [status, signal] = ended;
+    return status ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+  } finally {
+    process.off('SIGINT', ignore);
+    process.off('SIGTERM', handOn);
+    process.off('SIGHUP', handOn);
+  }
 }

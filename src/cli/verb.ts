@@ -12,8 +12,11 @@ interface Described {
   /** As commander reads it: `rename <slug> <name>`. */
   usage: string;
   summary: string;
-  /** What follows the name of the program or of its part, `andromeda` or `andromeda admin`; whole lines for `own`. */
-  example: string | string[];
+  /**
+   * What follows the name of the program or of its part, `andromeda` or `andromeda admin`; whole lines for `own`. Left out: what
+   * one types is all there is to it.
+   */
+  example?: string | string[];
   flags?: Option[];
 }
 
@@ -124,20 +127,23 @@ export function outputFlag(formats: readonly string[]): Option {
 /** Adds a noun with its verbs. */
 function addNoun(parent: Command, { name, summary, verbs }: Noun, part: Part): void {
   const group = parent.command(name).description(summary);
-  for (const verb of verbs) addVerb(group, verb, part);
-  const [first = ''] = verbs.flatMap((verb) => verb.example);
-  group.addHelpText('after', example(part.prefix + first));
+  const commands = verbs.map((verb) => addVerb(group, verb, part));
+  const [first] = verbs.flatMap((verb, index) => examplesOf(verb, commands[index] ?? group, part));
+  group.addHelpText('after', example(first ?? name));
 }
 
 /** Adds a verb below `parent`; returns its command. */
-export function addVerb(parent: Command, verb: Verb, { prefix, finish }: Part): Command {
+export function addVerb(parent: Command, verb: Verb, part: Part): Command {
   const command = parent.command(verb.usage).description(verb.summary);
-  const examples = [verb.example].flat().map((line) => prefix + line);
-  command.addHelpText('after', (verb.note ?? '') + example(...examples));
+  command.addHelpText('after', (verb.note ?? '') + example(...examplesOf(verb, command, part)));
   if (verb.passesOn) command.passThroughOptions();
   for (const argument of verb.args ?? []) command.addArgument(argument);
   for (const flag of verb.flags ?? []) command.addOption(flag);
-  return command.action(async () => finish(await verb.run(command)));
+  return command.action(async () => part.finish(await verb.run(command)));
+}
+
+function examplesOf({ example }: Verb, command: Command, { prefix }: Part): string[] {
+  return example === undefined ? [nameOf(command)] : [example].flat().map((line) => prefix + line);
 }
 
 /** Adds nouns and verbs. */
@@ -163,23 +169,13 @@ interface Printer<T> {
   many(json: unknown, rows: readonly T[]): Answer;
 }
 
-/** `list`: everything of one kind; `rows` finds it in the answer. */
-export function lists<J, T>(
-  noun: string,
+/** `list`: everything of one kind; `read` finds it in the answer. */
+export function lists<T>(
   summary: string,
   printer: Printer<T>,
-  read: (api: Reader) => Promise<J>,
-  rows: (json: J) => readonly T[],
+  read: (api: Reader) => Promise<readonly [json: unknown, rows: readonly T[]]>,
 ): Verb {
-  return reads({
-    usage: 'list',
-    summary,
-    example: `${noun} list`,
-    async run({ api }) {
-      const json = await read(api);
-      return printer.many(json, rows(json));
-    },
-  });
+  return reads({ usage: 'list', summary, run: async ({ api }) => printer.many(...(await read(api))) });
 }
 
 /** A change to one thing that is named by its ID. */

@@ -41,13 +41,10 @@ export const grant: Noun = {
   name: 'grant',
   summary: 'clusters and namespaces shared with people',
   verbs: [
-    lists(
-      'grant',
-      'every live grant',
-      grants,
-      (api) => api.get('/operator/grants'),
-      (json) => json.grants,
-    ),
+    lists('every live grant', grants, async (api) => {
+      const json = await api.get('/operator/grants');
+      return [json, json.grants];
+    }),
     writes<GrantOptions>({
       usage: 'add <email>',
       summary: 'share a cluster, or one namespace of it, with a person',
@@ -106,6 +103,18 @@ async function find(api: Reader, options: OnCluster, name: string): Promise<{ ma
   return { machineID: pick(kind, machines, name, (machine) => [machine.name, machine.id]).id };
 }
 
+const decides = (to: 'admit' | 'quarantine', summary: string, example: string) =>
+  writes<OnCluster>({
+    usage: `${to} <name>`,
+    summary,
+    example: `machine ${example}`,
+    flags: [clusterFlag],
+    async run({ api, options }, name = '') {
+      const path = await find(api, options, name);
+      return machineTable.one(await api.post(`/operator/machines/{machineID}/${to}`, { path }));
+    },
+  });
+
 export const machine: Noun = {
   name: 'machine',
   summary: 'machines of a cluster, and which of them may do work',
@@ -120,26 +129,12 @@ export const machine: Noun = {
         return machineTable.many(json, json.machines);
       },
     }),
-    writes<OnCluster>({
-      usage: 'admit <name>',
-      summary: 'let a machine do work',
-      example: 'machine admit node-1 --cluster alpha',
-      flags: [clusterFlag],
-      async run({ api, options }, name = '') {
-        const path = await find(api, options, name);
-        return machineTable.one(await api.post('/operator/machines/{machineID}/admit', { path }));
-      },
-    }),
-    writes<OnCluster>({
-      usage: 'quarantine <name>',
-      summary: 'keep a machine from doing work',
-      example: "machine quarantine node-1 --cluster alpha --reason 'ECC errors'",
-      flags: [clusterFlag],
-      async run({ api, options }, name = '') {
-        const path = await find(api, options, name);
-        return machineTable.one(await api.post('/operator/machines/{machineID}/quarantine', { path }));
-      },
-    }),
+    decides('admit', 'let a machine do work', 'admit node-1 --cluster alpha'),
+    decides(
+      'quarantine',
+      'keep a machine from doing work',
+      "quarantine node-1 --cluster alpha --reason 'ECC errors'",
+    ),
   ],
 };
 
@@ -248,13 +243,10 @@ export const cluster: Noun = {
   name: 'cluster',
   summary: 'clusters, in service and out of it',
   verbs: [
-    lists(
-      'cluster',
-      'every cluster, those released too',
-      clusters,
-      (api) => api.get('/operator/clusters'),
-      (json) => json.clusters,
-    ),
+    lists('every cluster, those released too', clusters, async (api) => {
+      const json = await api.get('/operator/clusters');
+      return [json, json.clusters];
+    }),
     writes<AddOptions>({
       usage: 'add <name>',
       summary: 'take a cluster into service',

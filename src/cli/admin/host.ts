@@ -61,78 +61,77 @@ const stepVerb = (server: ServerCommands, step: KeyStep, summary: string) =>
     run: (options, kind) => server.stepKey(step, kind, options),
   });
 
+const keys = (server: ServerCommands): Noun => ({
+  name: 'key',
+  summary: "the service's own keys, and how one takes the place of another, on the host itself",
+  verbs: [
+    own<OnHost>({
+      usage: 'list',
+      summary: 'print which keys there are, and which the service uses',
+      flags: [configFlag],
+      run: (options) => server.listKeys(options),
+    }),
+    own<OnHost, [KeyKind | 'audit']>({
+      usage: 'new',
+      summary: 'make a key anew whose file is gone, as those who know the one before will notice',
+      args: [
+        new Argument(
+          '<key>',
+          "the gateway's towards people or login nodes, the built-in sign-in's, or the audit trail's",
+        ).choices([...keyKinds, 'audit']),
+      ],
+      example: 'key new client --yes',
+      flags: newFlags,
+      run: (options, kind) => server.newKey(kind, options),
+    }),
+    ...steps.map(([step, summary]) => stepVerb(server, step, summary)),
+  ],
+});
+
+const hostKey = (server: ServerCommands): Noun => ({
+  name: 'host-key',
+  summary: 'what the SSH gateway shows to people, on the host itself',
+  verbs: [
+    own<OnHost>({
+      usage: 'new',
+      summary: 'make the host key anew when its file is gone: people are told that it has changed',
+      example: 'host-key new --yes',
+      flags: newFlags,
+      run: (options) => server.newKey('host', options),
+    }),
+  ],
+});
+
+const secrets = (server: ServerCommands): Noun => ({
+  name: 'secrets',
+  summary: "the service's own keys in a database that several servers share, on the host itself",
+  verbs: [
+    own<object, [string]>({
+      usage: 'new-key',
+      summary: 'make the key that they are encrypted with, which is on every server and not in the database',
+      args: [new Argument('<file>', 'a file that is not there yet')],
+      example: 'secrets new-key /etc/andromeda/secrets.key',
+      run: (_, file) => server.newSecretsKey(file),
+    }),
+    own<OnHost>({
+      usage: 'list',
+      summary: 'print their names, versions and ages',
+      flags: [configFlag],
+      run: (options) => server.listSecrets(options),
+    }),
+    own<RotateSecretsOptions>({
+      usage: 'rotate',
+      summary: 'encrypt all of them with another key',
+      example: 'secrets rotate --from secrets.key --to secrets-2.key',
+      flags: [
+        configFlag,
+        required('--from <file>', 'the key that they are encrypted with'),
+        required('--to <file>', 'the key that takes its place'),
+      ],
+      run: (options) => server.rotateSecrets(options),
+    }),
+  ],
+});
+
 /** The service's own keys, and the secrets in a shared database. */
-export const hostNouns = (server: ServerCommands): Noun[] => [
-  {
-    name: 'key',
-    summary: "the service's own keys, and how one takes the place of another, on the host itself",
-    verbs: [
-      own<OnHost>({
-        usage: 'list',
-        summary: 'print which keys there are, and which the service uses',
-        example: 'key list',
-        flags: [configFlag],
-        run: (options) => server.listKeys(options),
-      }),
-      own<OnHost, [KeyKind | 'audit']>({
-        usage: 'new',
-        summary: 'make a key anew whose file is gone, as those who know the one before will notice',
-        args: [
-          new Argument(
-            '<key>',
-            "the gateway's towards people or login nodes, the built-in sign-in's, or the audit trail's",
-          ).choices([...keyKinds, 'audit']),
-        ],
-        example: 'key new client --yes',
-        flags: newFlags,
-        run: (options, kind) => server.newKey(kind, options),
-      }),
-      ...steps.map(([step, summary]) => stepVerb(server, step, summary)),
-    ],
-  },
-  {
-    name: 'host-key',
-    summary: 'what the SSH gateway shows to people, on the host itself',
-    verbs: [
-      own<OnHost>({
-        usage: 'new',
-        summary: 'make the host key anew when its file is gone: people are told that it has changed',
-        example: 'host-key new --yes',
-        flags: newFlags,
-        run: (options) => server.newKey('host', options),
-      }),
-    ],
-  },
-  {
-    name: 'secrets',
-    summary: "the service's own keys in a database that several servers share, on the host itself",
-    verbs: [
-      own<object, [string]>({
-        usage: 'new-key',
-        summary:
-          'make the key that they are encrypted with, which is on every server and not in the database',
-        args: [new Argument('<file>', 'a file that is not there yet')],
-        example: 'secrets new-key /etc/andromeda/secrets.key',
-        run: (_, file) => server.newSecretsKey(file),
-      }),
-      own<OnHost>({
-        usage: 'list',
-        summary: 'print their names, versions and ages',
-        example: 'secrets list',
-        flags: [configFlag],
-        run: (options) => server.listSecrets(options),
-      }),
-      own<RotateSecretsOptions>({
-        usage: 'rotate',
-        summary: 'encrypt all of them with another key',
-        example: 'secrets rotate --from secrets.key --to secrets-2.key',
-        flags: [
-          configFlag,
-          required('--from <file>', 'the key that they are encrypted with'),
-          required('--to <file>', 'the key that takes its place'),
-        ],
-        run: (options) => server.rotateSecrets(options),
-      }),
-    ],
-  },
-];
+export const hostNouns = (server: ServerCommands): Noun[] => [keys(server), hostKey(server), secrets(server)];

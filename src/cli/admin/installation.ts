@@ -22,13 +22,10 @@ export const servers: Noun = {
   name: 'servers',
   summary: 'the servers that share the database',
   verbs: [
-    lists(
-      'servers',
-      'every server, and those that ended without a word within a day',
-      serverTable,
-      (api) => api.get('/operator/servers'),
-      (json) => json.servers,
-    ),
+    lists('every server, and those that ended without a word within a day', serverTable, async (api) => {
+      const json = await api.get('/operator/servers');
+      return [json, json.servers];
+    }),
   ],
 };
 
@@ -157,7 +154,6 @@ const table = printer<Business['Problem']>(
 export const problems = reads({
   usage: 'problems',
   summary: 'what must be mended: clusters, the service and its host, newest first',
-  example: 'problems',
   async run({ api }): Promise<Answer> {
     const json = await api.get('/operator/problems');
     return table.many(json, json.problems);
@@ -167,7 +163,6 @@ export const problems = reads({
 export const installation = reads({
   usage: 'installation',
   summary: "the service's own keys and how each is replaced, and its backups",
-  example: 'installation',
   formats: ['text', 'json', 'yaml'],
   async run({ api }): Promise<Answer> {
     const json = await api.get('/operator/installation');

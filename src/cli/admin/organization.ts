@@ -29,13 +29,10 @@ export const purchase: Noun = {
   name: 'purchase',
   summary: 'storage that organizations want to buy',
   verbs: [
-    lists(
-      'purchase',
-      'every storage purchase, decided or not',
-      purchases,
-      (api) => api.get('/operator/purchases'),
-      (json) => json.purchases,
-    ),
+    lists('every storage purchase, decided or not', purchases, async (api) => {
+      const json = await api.get('/operator/purchases');
+      return [json, json.purchases];
+    }),
     decides('accept', 'accept a storage purchase: it counts from now on'),
     decides('decline', 'decline a storage purchase'),
   ],
@@ -73,13 +70,10 @@ export const organization: Noun = {
   name: 'organization',
   summary: 'organizations, and the domains that join them',
   verbs: [
-    lists(
-      'organization',
-      'every organization',
-      organizations,
-      (api) => api.get('/operator/organizations'),
-      (json) => json.organizations,
-    ),
+    lists('every organization', organizations, async (api) => {
+      const json = await api.get('/operator/organizations');
+      return [json, json.organizations];
+    }),
     writes<{ name?: string; owner: string; ownerUsername?: string; domain?: string[] }>({
       usage: 'add <slug>',
       summary: 'make an organization with its first owner',

@@ -114,7 +114,6 @@ export const person: Noun = {
     reads<{ email?: string }>({
       usage: 'list',
       summary: 'everyone with an account',
-      example: 'person list',
       flags: [optional('--email <email>', 'only whoever has this address')],
       async run({ api, options }) {
         const found = await list(api, options.email);

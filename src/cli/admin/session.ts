@@ -84,13 +84,10 @@ export const session: Noun = {
   name: 'session',
   summary: 'SSH sessions, open ones and those that are over',
   verbs: [
-    lists(
-      'session',
-      'every open SSH session',
-      sessions,
-      (api) => api.get('/operator/sessions'),
-      (json) => json.sessions,
-    ),
+    lists('every open SSH session', sessions, async (api) => {
+      const json = await api.get('/operator/sessions');
+      return [json, json.sessions];
+    }),
     past,
     changesOne(
       'session',

@@ -60,14 +60,15 @@ function introduce({ platformUrl, issuer }: { platformUrl: string; issuer: strin
 
 function announce(platformUrl: string, device: DeviceCode): void {
   const plain = visibleLine(device.verificationUri);
-  print(`To sign in to ${platformUrl}, open`);
-  print();
-  print(`    ${visibleLine(device.verificationUriComplete ?? plain)}`);
-  print();
-  print(device.verificationUriComplete ? `or open ${plain} and enter the code` : 'and enter the code');
-  print();
-  print(`    ${visibleLine(device.userCode)}`);
-  print();
+  const complete = device.verificationUriComplete;
+  print(`To sign in to ${platformUrl}, open
+
+    ${complete ? visibleLine(complete) : plain}
+
+${complete ? `or open ${plain} and enter the code` : 'and enter the code'}
+
+    ${visibleLine(device.userCode)}
+`);
 }
 
 async function waitFor(device: DeviceCode): Promise<Tokens> {

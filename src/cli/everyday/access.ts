@@ -79,7 +79,6 @@ export const access: Noun = {
     reads({
       usage: 'list',
       summary: 'what you asked for, newest first, and what became of it',
-      example: 'access list',
       async run({ api }) {
         const json = await api.get('/me/access-requests');
         return own.many(json, json.requests);
@@ -97,7 +96,6 @@ export const access: Noun = {
     reads<OrgOptions & { all?: true }>({
       usage: 'requests',
       summary: 'what members ask for, for those who may set permissions',
-      example: 'access requests',
       flags: [orgFlag, optional('--all', 'what was decided lately too')],
       async run({ api, options }) {
         const { id } = await findOrganization(api, options);

@@ -196,7 +196,6 @@ export const clusters: Noun = {
     reads<OrgOptions>({
       usage: 'list',
       summary: 'the clusters you can see',
-      example: 'clusters list',
       flags: [orgFlag],
       async run({ api, platform, options }): Promise<Answer> {
         const { clusters: rows, hidden } = await listClusters({ api, platform }, options);

@@ -106,7 +106,6 @@ export const keys: Noun = {
     reads({
       usage: 'list',
       summary: 'your SSH keys, revoked ones too',
-      example: 'keys list',
       async run({ api }) {
         const json = await listKeys(api);
         const message = lapseNotice(json.keys);

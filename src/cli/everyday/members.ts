@@ -114,7 +114,6 @@ const grantTable = printer<Business['OperatorGrant']>(
 const grants = reads<OrgOptions>({
   usage: 'grants',
   summary: 'who holds a Kubernetes grant on a cluster of your organization, members or not',
-  example: 'members grants',
   flags: [orgFlag],
   async run({ api, options }) {
     const { id } = await findOrganization(api, options);

@@ -1,7 +1,6 @@
 /** `andromeda ssh`: the system's ssh, with what it has to know of the cluster. */
-import { spawn } from 'node:child_process';
-import { constants } from 'node:os';
 import { confirm, isAttended } from '../ask.ts';
+import { runAtTerminal } from '../edit.ts';
 import { failure } from '../exit.ts';
 import type { Api, PlatformReader } from '../net/api.ts';
 import { printMessage } from '../output.ts';
@@ -38,7 +37,12 @@ export const ssh = writes<OrgOptions>({
     const knownHosts = await rememberHostKeys([host]);
     const given = sshOptions(host, knownHosts, await findIdentityFile(access.key_fingerprints));
     const flags = given.flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-    const status = await runSsh([...flags, hostAlias(cluster), ...rest]);
+    const args = [...flags, hostAlias(cluster), ...rest];
+    const status = await runAtTerminal('ssh', args).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT')
+        throw failure('There is no ssh on this machine; install the OpenSSH client.', error);
+      throw failure(`ssh could not be started: ${error.message}.`, error);
+    });
     return { json: undefined, text: '', status };
   },
 });
@@ -88,34 +92,4 @@ async function offerKey(api: Api): Promise<void> {
   );
   await confirm('Register it?');
   await registerKey(api, key.material, key.file);
-}
-
-/** Runs ssh at this terminal; resolves to its exit status. */
-function runSsh(args: readonly string[]): Promise<number> {
-  // Ctrl-C is for ssh, which has it from the terminal; what only we get is handed on, from its first moment.
-  const ignore = () => {};
-  const handOn = (signal: NodeJS.Signals) => child.kill(signal);
-  process.on('SIGINT', ignore);
-  process.on('SIGTERM', handOn);
-  process.on('SIGHUP', handOn);
-  const child = spawn('ssh', args, { stdio: 'inherit' });
-  return new Promise<number>((resolve, reject) => {
-    child.on('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        failure(
-          error.code === 'ENOENT'
-            ? 'There is no ssh on this machine; install the OpenSSH client.'
-            : `ssh could not be started: ${error.message}.`,
-          error,
-        ),
-      ),
-    );
-    child.on('exit', (status, signal) =>
-      resolve(status ?? 128 + (signal === null ? 0 : constants.signals[signal])),
-    );
-  }).finally(() => {
-    process.off('SIGINT', ignore);
-    process.off('SIGTERM', handOn);
-    process.off('SIGHUP', handOn);
-  });
 }

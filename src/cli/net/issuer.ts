@@ -17,10 +17,13 @@ export interface DeviceCode {
   wait(): Promise<Tokens>;
 }
 
-interface Request {
+interface Client {
   issuer: string;
-  platformUrl: string;
   clientId: string;
+}
+
+interface Request extends Client {
+  platformUrl: string;
   scope: string;
   signal: AbortSignal;
 }
@@ -80,7 +83,8 @@ async function poll(
 ): Promise<Tokens> {
   let interval = answer.interval ?? 5;
   for (;;) {
-    await pause(interval * 1000, signal);
+    // The timer's own abort error hides the reason.
+    await sleep(interval * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
     const asked = Date.now();
     if (asked >= deadline) throw expired();
     try {
@@ -122,21 +126,11 @@ function expired(): Error {
   return failure('The code has expired before anyone used it; run `andromeda auth login` again.');
 }
 
-/** The timer's own abort error hides the reason. */
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await sleep(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted());
-}
-
 export interface Tokens {
   accessToken: string;
   refreshToken?: string;
   expiresAt?: string;
   scope?: string;
-}
-
-interface Client {
-  issuer: string;
-  clientId: string;
 }
 
 /**

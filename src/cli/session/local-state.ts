@@ -3,7 +3,7 @@
  * (a headless login). `ANDROMEDA_CREDENTIAL_STORE` decides; without it, a sign-in takes the first that will do, and
  * what follows from it stays there.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Selection } from '../environment.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import { parseJson } from '../net/request.ts';
@@ -34,20 +34,10 @@ export function openLocalState() {
   const chosen = chosenStore();
   const fileOf = (profile: string) => join(directory, `${profile}.json`);
 
-  const change = async (profile: string, edit: (file: ProfileFile) => void) => {
-    const file = await readProfile(fileOf(profile));
-    edit(file);
-    await prepareDirectory(directory);
-    await writeProfile(fileOf(profile), file);
-  };
   const locate = async ({ profile, platformUrl }: SessionKey) => {
     const file = await readProfile(fileOf(profile));
     const isInKeyring = file.inKeyring.includes(platformUrl) && chosen !== 'file';
     return { isInKeyring, session: file.sessions[platformUrl] };
-  };
-  const forget = (file: ProfileFile, platformUrl: string) => {
-    file.inKeyring = file.inKeyring.filter((url) => url !== platformUrl);
-    delete file.sessions[platformUrl];
   };
 
   return {
@@ -65,7 +55,7 @@ export function openLocalState() {
       const known = await locate({ profile, platformUrl });
       const store = chosen ?? (known.session && 'file');
       const isStored = store !== 'file' && (await putInKeyring(session, profile, fileOf(profile), store));
-      await change(profile, (file) => {
+      await change(fileOf(profile), (file) => {
         forget(file, platformUrl);
         if (isStored) file.inKeyring.push(platformUrl);
         else file.sessions[platformUrl] = session;
@@ -74,14 +64,12 @@ export function openLocalState() {
     async delete(key: SessionKey): Promise<void> {
       const { isInKeyring } = await locate(key);
       if (isInKeyring) await (await keyring()).deleteSecret(accountOf(key));
-      await change(key.profile, (file) => forget(file, key.platformUrl));
+      await change(fileOf(key.profile), (file) => forget(file, key.platformUrl));
     },
     /** The environment that a profile is bound to: the one of its last `auth login --url`. */
     boundTo: async (profile: string) => (await readProfile(fileOf(profile))).platformUrl,
     bind: (profile: string, platformUrl: string) =>
-      change(profile, (file) => {
-        file.platformUrl = platformUrl;
-      }),
+      change(fileOf(profile), (file) => Object.assign(file, { platformUrl })),
     /** Renames the profile's file if it is damaged; returns its new name where it was. */
     setAsideDamaged: (profile: string) => setAsideDamaged(fileOf(profile)),
     /** Runs `work` while no other process of this user changes the profile. */
@@ -90,6 +78,18 @@ export function openLocalState() {
       return exclusively(join(directory, `${profile}.lock`), work);
     },
   };
+}
+
+async function change(path: string, edit: (file: ProfileFile) => void): Promise<void> {
+  const file = await readProfile(path);
+  edit(file);
+  await prepareDirectory(dirname(path));
+  await writeProfile(path, file);
+}
+
+function forget(file: ProfileFile, platformUrl: string): void {
+  file.inKeyring = file.inKeyring.filter((url) => url !== platformUrl);
+  delete file.sessions[platformUrl];
 }
 
 /** Whether the credential store has it now. Where it need not be there, prints why it is not, and where it is. */

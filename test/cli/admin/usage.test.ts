@@ -162,6 +162,5 @@ test('times and time spans are RFC 3339 in UTC', (t) => {
   assert.equal(parseStart(undefined, '90s'), '2026-01-07T23:58:30.000Z');
   assert.equal(parseStart(undefined, '2h'), '2026-01-07T22:00:00.000Z');
   assert.equal(parseStart(undefined, '7d'), '2026-01-01T00:00:00.000Z');
-  for (const wrong of ['', 'h', '2', '-2h', '2 h', '2y'])
-    assert.throws(() => parseStart(undefined, wrong));
+  for (const wrong of ['', 'h', '2', '-2h', '2 h', '2y']) assert.throws(() => parseStart(undefined, wrong));
 });
