@@ -4,7 +4,7 @@ import type { Routes } from '../small-api.ts';
 const at = '2026-01-02T03:04:05.000Z';
 export const alphaId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 
-export const physics = {
+const physics = {
   organization: {
     id: 'org_1',
     slug: 'physics',
@@ -29,15 +29,6 @@ export const bob = {
   updated_at: at,
 };
 
-export const bobsMembership = {
-  org_id: 'org_1',
-  user_id: 'user_bob',
-  email: 'bob@physics.example',
-  role: 'member',
-  lifecycle_state: 'active',
-  organization_username: { username: 'bob' },
-};
-
 export const alpha = {
   cluster: { id: alphaId, state: 'active', selected_scheduler: 'sunk' },
   name: 'alpha',
@@ -49,22 +40,7 @@ export const alpha = {
   failure: null,
 };
 
-export const grant = {
-  grant: {
-    id: 'grant_1',
-    resource_kind: 'kubernetes_cluster',
-    resource_id: alphaId,
-    user_id: 'user_eve',
-    username: 'eve@elsewhere.example',
-    relation: 'kubernetes.developer',
-    scope: 'team-a',
-    granted_by: 'user_0',
-    granted_at: at,
-  },
-  cluster_name: 'alpha',
-};
-
-export const machine = {
+const machine = {
   id: '11111111-3c39-4a8e-9a55-0d1c2b3a4f50',
   cluster_id: alphaId,
   name: 'node-1',
