@@ -67,6 +67,11 @@ export function printer<T>(columns: Columns<T>, none: string) {
   };
 }
 
+/** A table of names and values, which needs no heading. */
+export function formatPairs(rows: readonly (readonly [string, Cell])[]): string {
+  return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
+}
+
 /** Several values in one cell, without a space, so that a row can be split at spaces. */
 export function listed(values: readonly string[]): string {
   return values.join(',');

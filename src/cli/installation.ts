@@ -1,7 +1,7 @@
 /** Commands for the host itself: a backup, its way back, and the service. What they do is handed in by `main.ts`. */
 import { Argument } from 'commander';
 import { usage } from './exit.ts';
-import { interruptible, startProgress } from './progress.ts';
+import { interruptible, withProgress } from './progress.ts';
 import type {
   CheckOptions,
   InstallationOptions,
@@ -100,11 +100,13 @@ const backup = (server: ServerCommands): Verb =>
     async run({ list, ...options }, file) {
       if (list && file !== undefined) throw usage('Give either <file> or --list, not both.');
       if (list) return server.listBackups(checked(options));
-      const progress = startProgress();
-      const onProgress = (part: number) => progress.show(`${Math.floor(part * 100)} %`);
+      const whole = checked(options);
       return interruptible('Cancelled; no backup was made.', (signal) =>
-        server.backup(file, checked(options), { onProgress, signal }),
-      ).finally(() => progress.end());
+        withProgress((show) => {
+          const onProgress = (part: number) => show(`${Math.floor(part * 100)} %`);
+          return server.backup(file, whole, { onProgress, signal });
+        }),
+      );
     },
   });
 
@@ -148,11 +150,9 @@ const migrate = (server: ServerCommands): Verb =>
     ],
     async run({ from, to, ...options }) {
       if (from === to) throw usage(`--from and --to are both ${to}; one is sqlite, the other one postgres.`);
-      const progress = startProgress();
-      const onProgress = (text: string) => progress.show(text);
       return interruptible('Cancelled; nothing was copied.', (signal) =>
-        server.migrate({ to, ...options }, { onProgress, signal }),
-      ).finally(() => progress.end());
+        withProgress((onProgress) => server.migrate({ to, ...options }, { onProgress, signal })),
+      );
     },
   });
 

@@ -18,21 +18,20 @@ const longestPauseMs = 3000;
  * asked again. Throws a sentence after `timeoutMs`, or on Ctrl-C.
  */
 export function waitFor<T>(timeoutMs: number, check: () => Promise<Check<T>>): Promise<T> {
-  return interruptible('Cancelled; the changes go on without anyone waiting.', async (signal) => {
-    const progress = startProgress();
+  const wait = (signal: AbortSignal) => async (show: (text: string) => void) => {
     const deadline = Date.now() + timeoutMs;
-    try {
-      for (let pause = firstPauseMs; ; pause = Math.min(pause * 1.5, longestPauseMs)) {
-        const { done, missing, found } = await checkOrRetry(check);
-        if (done) return found as T;
-        if (Date.now() + pause > deadline) throw failure(`It is not in place yet: ${missing}.`);
-        progress.show(`Waiting: ${missing}`);
-        await sleep(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
-      }
-    } finally {
-      progress.end();
+    for (let pause = firstPauseMs; ; pause = Math.min(pause * 1.5, longestPauseMs)) {
+      const { done, missing, found } = await checkOrRetry(check);
+      if (done) return found as T;
+      if (Date.now() + pause > deadline) throw failure(`It is not in place yet: ${missing}.`);
+      show(`Waiting: ${missing}`);
+      // The timer's own abort error hides the reason.
+      await sleep(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
-  });
+  };
+  return interruptible('Cancelled; the changes go on without anyone waiting.', (signal) =>
+    withProgress(wait(signal)),
+  );
 }
 
 async function checkOrRetry<T>(check: () => Promise<Check<T>>): Promise<Check<T | undefined>> {
@@ -44,12 +43,6 @@ async function checkOrRetry<T>(check: () => Promise<Check<T>>): Promise<Check<T 
   }
 }
 
-export interface Progress {
-  show(text: string): void;
-  /** Takes the line away. */
-  end(): void;
-}
-
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const clear = '\r\u001b[K';
 
@@ -58,8 +51,9 @@ export function isWatched(): boolean {
   return process.stderr.isTTY === true && process.env.TERM !== 'dumb';
 }
 
-export function startProgress(): Progress {
-  if (!isWatched()) return { show: () => {}, end: () => {} };
+/** Runs `work`, which shows what it waits for in a line that is taken away when it ends. */
+export function withProgress<T>(work: (show: (text: string) => void) => Promise<T>): Promise<T> {
+  if (!isWatched()) return work(() => {});
   let line = '';
   let drawn = 0;
   const draw = () => {
@@ -68,17 +62,15 @@ export function startProgress(): Progress {
     const text = [...`${frame} ${line}`].slice(0, (process.stderr.columns ?? 80) - 1).join('');
     process.stderr.write(clear + text);
   };
-  const timer = setInterval(draw, 120);
-  return {
-    show(text) {
-      line = visibleLine(text);
-      draw();
-    },
-    end() {
-      clearInterval(timer);
-      process.stderr.write(clear);
-    },
+  const show = (text: string) => {
+    line = visibleLine(text);
+    draw();
   };
+  const timer = setInterval(draw, 120);
+  return work(show).finally(() => {
+    clearInterval(timer);
+    process.stderr.write(clear);
+  });
 }
 
 /** Runs `work` with a signal that Ctrl-C aborts. */

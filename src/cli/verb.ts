@@ -3,7 +3,7 @@
  * the flags that every command of its kind has.
  */
 import { type Argument, type Command, Option } from 'commander';
-import { type Answer, printAnswer } from './answer.ts';
+import { type Answer, printAnswer, type printer } from './answer.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { exitStatus } from './exit.ts';
 import { type Api, createClient, type Platform, type PlatformReader, type Reader } from './net/api.ts';
@@ -164,10 +164,7 @@ export function example(...lines: string[]): string {
   return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
 }
 
-interface Printer<T> {
-  one(json: T): Answer;
-  many(json: unknown, rows: readonly T[]): Answer;
-}
+type Printer<T> = ReturnType<typeof printer<T>>;
 
 /** `list`: everything of one kind; `read` finds it in the answer. */
 export function lists<T>(

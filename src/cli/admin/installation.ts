@@ -1,6 +1,6 @@
 /** `andromeda admin problems`, `installation`, `gateway` and `servers`: what must be mended, and what the service is made of. */
 import { visibleLine } from '../../domain/visible-text.ts';
-import { type Answer, formatTable, printer } from '../answer.ts';
+import { type Answer, formatPairs, formatTable, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import type { Business } from '../net/operations.ts';
 import { lists, type Noun, optional, reads, required } from '../verb.ts';
@@ -181,7 +181,7 @@ function describeKeys({ keys }: Installation): string {
 }
 
 function describeBackup({ backup: { schedule, last, kept, failure, drill } }: Installation): string {
-  const rows: [string, string | undefined][] = [
+  return formatPairs([
     [
       'Backups to',
       schedule ? `${schedule.to}${schedule.encrypted ? ', encrypted' : ''}` : 'none by themselves',
@@ -191,6 +191,5 @@ function describeBackup({ backup: { schedule, last, kept, failure, drill } }: In
     ['Next due', schedule?.due_at],
     ['Failed', failure && `${failure.failures} times, at ${failure.at}: ${failure.message}`],
     ['Rehearsed', drill && `${drill.at}  ${drill.file}${drill.good ? '' : ', and it was not good'}`],
-  ];
-  return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
+  ]);
 }

@@ -9,10 +9,10 @@ import { isAttended } from '../ask.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import { failure, usage } from '../exit.ts';
 import { differenceNotice, discover, offeredVersion } from '../net/discovery.ts';
-import type { DeviceCode, Tokens } from '../net/issuer.ts';
+import type { DeviceCode } from '../net/issuer.ts';
 import { getJson, isObject, urlAt } from '../net/request.ts';
 import { print, printMessage } from '../output.ts';
-import { interruptible, startProgress } from '../progress.ts';
+import { interruptible, withProgress } from '../progress.ts';
 import {
   findKey,
   type LocalState,
@@ -39,7 +39,11 @@ export async function login(options: EnvironmentOptions): Promise<void> {
     if (!isKnown) introduce(environment);
     const device = await startDeviceFlow({ ...environment, scope, signal });
     announce(key.platformUrl, device);
-    const tokens = await waitFor(device);
+    const withdraw = offerBrowser(device.answer.verification_uri_complete ?? device.answer.verification_uri);
+    const tokens = await withProgress((show) => {
+      show('Waiting for you to sign in …');
+      return device.wait();
+    }).finally(withdraw);
     const session: Session = { scope, ...environment, resource: device.resource, ...tokens };
     return finish(state, selection, session, signal);
   });
@@ -59,26 +63,16 @@ function introduce({ platformUrl, issuer }: { platformUrl: string; issuer: strin
 }
 
 function announce(platformUrl: string, device: DeviceCode): void {
-  const plain = visibleLine(device.verificationUri);
-  const complete = device.verificationUriComplete;
+  const plain = visibleLine(device.answer.verification_uri);
+  const complete = device.answer.verification_uri_complete;
   print(`To sign in to ${platformUrl}, open
 
     ${complete ? visibleLine(complete) : plain}
 
 ${complete ? `or open ${plain} and enter the code` : 'and enter the code'}
 
-    ${visibleLine(device.userCode)}
+    ${visibleLine(device.answer.user_code)}
 `);
-}
-
-async function waitFor(device: DeviceCode): Promise<Tokens> {
-  const withdraw = offerBrowser(device.verificationUriComplete ?? device.verificationUri);
-  const progress = startProgress();
-  progress.show('Waiting for you to sign in …');
-  return device.wait().finally(() => {
-    progress.end();
-    withdraw();
-  });
 }
 
 async function finish(

@@ -17,7 +17,12 @@ import {
 } from '../everyday/ssh-host.ts';
 import { createClient, type PlatformReader } from '../net/api.ts';
 import { stateDirectory } from '../session/session.ts';
-import { askProgram, type Finding, ok, sentenceOf, warn, wrong } from './finding.ts';
+import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.ts';
+
+const onAccess = findingsAbout('access');
+const onHostKey = findingsAbout('host key');
+const onGateway = findingsAbout('gateway');
+const onSsh = findingsAbout('ssh');
 
 /** The Ed25519 host key at an address, `ssh-ed25519 AAAA…`; undefined where it could not be asked. */
 async function scanHostKey(host: string, port: number): Promise<string | undefined> {
@@ -42,15 +47,14 @@ export async function* checkClusters(
         ? (await listClusters({ api, platform }, {})).clusters.filter(isInService)
         : [await findCluster({ api, platform }, wanted, {})];
     if (clusters.length === 0)
-      yield warn('access', 'You see no cluster.', 'Ask an owner of your organization for access to one.');
+      yield onAccess.warn('You see no cluster.', 'Ask an owner of your organization for access to one.');
     const addresses = new Map<string, { cluster: Cluster; access: SshAccess }>();
     for (const cluster of clusters.slice(0, mostClusters)) {
       const access = yield* checkAccess(platform, cluster, wanted !== undefined);
       if (access) addresses.set(`${access.hostname} ${access.port} ${access.host_key}`, { cluster, access });
     }
     if (clusters.length > mostClusters)
-      yield ok(
-        'access',
+      yield onAccess.ok(
         `${clusters.length - mostClusters} more clusters; \`andromeda doctor <cluster>\` looks at one.`,
       );
     for (const { cluster, access } of addresses.values()) {
@@ -58,8 +62,7 @@ export async function* checkClusters(
       yield* checkProxy(cluster, access);
     }
   } catch (error) {
-    yield wrong(
-      'access',
+    yield onAccess.wrong(
       sentenceOf(error),
       'Name a cluster that `andromeda clusters list` prints, or try again.',
     );
@@ -77,19 +80,19 @@ async function* checkAccess(
   if (!access) {
     const text = `${name}: you may not log in there.`;
     if (isWanted)
-      yield wrong('access', text, 'Ask an owner of your organization for the permission clusters.ssh.');
-    else yield ok('access', text);
+      yield onAccess.wrong(text, 'Ask an owner of your organization for the permission clusters.ssh.');
+    else yield onAccess.ok(text);
     return undefined;
   }
-  if (access.ready) yield ok('access', `${name} lets you in as ${visibleLine(access.username)}.`);
+  if (access.ready) yield onAccess.ok(`${name} lets you in as ${visibleLine(access.username)}.`);
   else {
     const { text, fix } = parted(access, name);
-    yield wrong('access', text.startsWith(name) ? text : `${name}: ${text}`, fix);
+    yield onAccess.wrong(text.startsWith(name) ? text : `${name}: ${text}`, fix);
   }
   try {
     if (!isReachable({ cluster, access })) return undefined;
   } catch (error) {
-    yield wrong('access', sentenceOf(error), 'Tell whoever runs the service.');
+    yield onAccess.wrong(sentenceOf(error), 'Tell whoever runs the service.');
     return undefined;
   }
   yield await checkNoted(cluster, access);
@@ -114,18 +117,16 @@ async function checkNoted({ id, name }: Cluster, access: SshAccess): Promise<Fin
       () => false,
     )
   )
-    return wrong(
-      'host key',
+    return onHostKey.wrong(
       `${file} is a directory, so that no host key can be noted there.`,
       `\`mv ${asWord(file)} ${asWord(`${file}.old`)}\``,
     );
   const text = await readFile(file, 'utf8').catch(() => '');
   const noted = text.split('\n').filter((line) => line.startsWith(`${id} `));
-  if (noted.includes(`${id} ${access.host_key}`)) return ok('host key', `${name}: noted in ${file}.`);
+  if (noted.includes(`${id} ${access.host_key}`)) return onHostKey.ok(`${name}: noted in ${file}.`);
   if (noted.length === 0)
-    return ok('host key', `${name}: not noted yet; \`andromeda ssh\` and \`andromeda ssh-config\` do it.`);
-  return warn(
-    'host key',
+    return onHostKey.ok(`${name}: not noted yet; \`andromeda ssh\` and \`andromeda ssh-config\` do it.`);
+  return onHostKey.warn(
     `${name}: the gateway has another key than the one that is noted in ${file}.`,
     `\`andromeda ssh ${name}\` or \`andromeda ssh-config --write\` notes the new one, which the service vouches for.`,
   );
@@ -136,26 +137,22 @@ async function* checkGateway(access: SshAccess): AsyncGenerator<Finding> {
   const at = `${hostname} port ${port}`;
   const answer = await readBanner(hostname, port, bannerMs);
   if ('fault' in answer)
-    return yield wrong(
-      'gateway',
+    return yield onGateway.wrong(
       `${at}: ${answer.fault}.`,
       `Is this machine in a network that may reach ${at} (firewall, VPN)? Ask whoever runs the service.`,
     );
   if (!answer.banner.startsWith('SSH-2.0-'))
-    return yield wrong(
-      'gateway',
+    return yield onGateway.wrong(
       `${at} does not speak SSH: '${visibleLine(answer.banner)}'.`,
       'Something else answers at that address; ask whoever runs the service.',
     );
   const found = await scanHostKey(hostname, port);
   if (found !== undefined && !hostKeysOf(access).includes(found))
-    return yield wrong(
-      'gateway',
+    return yield onGateway.wrong(
       `${at} shows another host key than the service names: the connection is intercepted, or it is not the gateway.`,
       'Do not log in. Tell whoever runs the service.',
     );
-  yield ok(
-    'gateway',
+  yield onGateway.ok(
     `${at} answers${found === undefined ? '' : ', with the host key that the service names'}.`,
   );
   yield* checkKnownHosts(access);
@@ -169,8 +166,7 @@ async function* checkProxy(cluster: Cluster, access: SshAccess): AsyncGenerator<
   const [, setting, proxy] = /^(proxyjump|proxycommand) (?!none\r?$)(.+?)\r?$/m.exec(stdout) ?? [];
   if (setting === undefined || proxy === undefined) return;
   const name = setting === 'proxyjump' ? 'ProxyJump' : 'ProxyCommand';
-  yield warn(
-    'ssh',
+  yield onSsh.warn(
     `Your ssh configuration has \`${name} ${visibleLine(proxy)}\` for the gateway: where that does not lead to it, no login does.`,
     `If \`andromeda ssh\` fails, put this at the top of ~/.ssh/config: \`Host andromeda-*\`, and in the next line \`ProxyJump none\``,
   );
@@ -184,8 +180,7 @@ async function* checkKnownHosts(access: SshAccess): AsyncGenerator<Finding> {
   const { stdout } = await askProgram('ssh-keygen', args, 10_000);
   const keys = stdout.split(/\r?\n/).flatMap((line) => /^[^#\s]\S* (ssh-ed25519 \S+)/.exec(line)?.[1] ?? []);
   if (keys.length === 0 || hostKeysOf(access).some((key) => keys.includes(key))) return;
-  yield warn(
-    'host key',
+  yield onHostKey.warn(
     `~/.ssh/known_hosts has another key for ${name}, so that a plain ssh refuses it.`,
     `\`ssh-keygen -R '${name}'\``,
   );

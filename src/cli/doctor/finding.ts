@@ -12,17 +12,17 @@ export interface Finding {
   fix?: string;
 }
 
-const judged =
-  <Rest extends [fix?: string]>(verdict: Finding['verdict']) =>
-  (about: string, text: string, ...[fix]: Rest): Finding => ({
-    verdict,
+/** What can be found about one thing. */
+export const findingsAbout = (about: string) => ({
+  ok: (text: string): Finding => ({ verdict: 'ok', about, text }),
+  warn: (text: string, fix: string): Finding => ({ verdict: 'warn', about, text, fix }),
+  wrong: (text: string, fix?: string): Finding => ({
+    verdict: 'wrong',
     about,
     text,
     ...(fix !== undefined && { fix }),
-  });
-export const ok = judged<[]>('ok');
-export const warn = judged<[fix: string]>('warn');
-export const wrong = judged<[fix?: string]>('wrong');
+  }),
+});
 
 /** The sentence of an error that commands report; anything else is thrown on. */
 export function sentenceOf(error: unknown): string {

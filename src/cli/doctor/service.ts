@@ -11,7 +11,13 @@ import { differenceNotice, installLine, offeredVersion, parseEnvironment } from 
 import { isObject, parseJson, readText, send, urlAt } from '../net/request.ts';
 import { findKey, freshSession, openLocalState } from '../session/local-state.ts';
 import { nameOf, stateDirectory } from '../session/session.ts';
-import { type Finding, ok, sentenceOf, warn, wrong } from './finding.ts';
+import { type Finding, findingsAbout, sentenceOf } from './finding.ts';
+
+const onAddress = findingsAbout('address');
+const onClient = findingsAbout('client');
+const onTls = findingsAbout('tls');
+const onClock = findingsAbout('clock');
+const onSignIn = findingsAbout('sign-in');
 
 const metadataPath = '/.well-known/oauth-protected-resource';
 /** Tokens are refused where clocks differ by more. */
@@ -25,14 +31,14 @@ export async function* checkService(options: EnvironmentOptions): AsyncGenerator
   const key = await findKey(state, selection).catch(sentenceOf);
   if (key === undefined || typeof key === 'string') {
     const fix = `\`andromeda auth login${flagOf(selection)} --url <platform_url>\`; whoever runs the service knows its address.`;
-    yield wrong('address', key ?? `None is known for the profile '${selection.profile}'.`, fix);
+    yield onAddress.wrong(key ?? `None is known for the profile '${selection.profile}'.`, fix);
     return false;
   }
   const { platformUrl } = key;
   const isThere = yield* checkAddress(platformUrl);
   if (!isThere) return false;
   const notice = differenceNotice(platformUrl, await offeredVersion(platformUrl, 5_000));
-  if (notice) yield warn('client', notice, `Type ${installLine(platformUrl)}`);
+  if (notice) yield onClient.warn(notice, `Type ${installLine(platformUrl)}`);
   return yield* checkSignIn(selection, options);
 }
 
@@ -51,7 +57,7 @@ async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boole
       : isTls
         ? 'Trust the certificate authority of the service (NODE_EXTRA_CA_CERTS names its file), or have its operator renew the certificate.'
         : 'Is the address right, and is this machine in the network of the service (VPN)? Ask whoever runs it.';
-    yield wrong(isTls ? 'tls' : 'address', sentenceOf(error), fix);
+    yield (isTls ? onTls : onAddress).wrong(sentenceOf(error), fix);
     return false;
   }
   const after = Date.now();
@@ -61,23 +67,23 @@ async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boole
   if (response.statusCode !== 200 || typeof environment === 'string') {
     const why = response.statusCode === 200 ? `: ${String(environment)}` : ` (${response.statusCode})`;
     const fix = 'Sign in with the address of the Platform API: `andromeda auth login --url <platform_url>`.';
-    yield wrong('address', `${platformUrl} answers, and not as a platform does${why}.`, fix);
+    yield onAddress.wrong(`${platformUrl} answers, and not as a platform does${why}.`, fix);
     return false;
   }
-  yield ok('address', `${platformUrl} answers, in ${after - before} ms.`);
+  yield onAddress.ok(`${platformUrl} answers, in ${after - before} ms.`);
   yield* facts;
   return true;
 }
 
 function* certificateFacts({ socket }: IncomingMessage): Generator<Finding> {
-  if (!(socket instanceof TLSSocket)) return yield ok('tls', 'None: the service is on this machine.');
+  if (!(socket instanceof TLSSocket)) return yield onTls.ok('None: the service is on this machine.');
   const { valid_to: until, issuer } = socket.getPeerCertificate();
   const left = Date.parse(until) - Date.now();
   const by = visibleLine(String(issuer?.O ?? issuer?.CN ?? 'an authority that it does not name'));
   const text = `The certificate, by ${by}, is valid until ${new Date(until).toISOString().slice(0, 10)}.`;
   if (left < 7 * dayMs)
-    yield warn('tls', text, 'Tell whoever runs the service that its certificate ends soon.');
-  else yield ok('tls', text);
+    yield onTls.warn(text, 'Tell whoever runs the service that its certificate ends soon.');
+  else yield onTls.ok(text);
 }
 
 function* clockFacts({ headers }: IncomingMessage, at: number): Generator<Finding> {
@@ -89,8 +95,8 @@ function* clockFacts({ headers }: IncomingMessage, at: number): Generator<Findin
     Math.abs(ahead) <= 1
       ? 'This clock and that of the service are together.'
       : `This clock is ${Math.abs(ahead)} seconds ${ahead > 0 ? 'ahead of' : 'behind'} that of the service.`;
-  if (Math.abs(ahead) * 1000 <= clockToleranceMs) yield ok('clock', text);
-  else yield wrong('clock', text, 'Set the clock of this machine (by a time server), and sign in again.');
+  if (Math.abs(ahead) * 1000 <= clockToleranceMs) yield onClock.ok(text);
+  else yield onClock.wrong(text, 'Set the clock of this machine (by a time server), and sign in again.');
 }
 
 async function* checkSignIn(
@@ -105,11 +111,11 @@ async function* checkSignIn(
     const who = nameOf({ name: user.display_name ?? '', email: user.primary_email });
     const until = session.expiresAt === undefined ? '' : `, until ${session.expiresAt}`;
     const renewed = session.refreshToken === undefined ? '' : ' and renewed by itself';
-    yield ok('sign-in', `${who}${until}${renewed}.`);
+    yield onSignIn.ok(`${who}${until}${renewed}.`);
     yield* checkSessionFile(selection);
     return true;
   } catch (error) {
-    yield wrong('sign-in', sentenceOf(error), fix);
+    yield onSignIn.wrong(sentenceOf(error), fix);
     return false;
   }
 }
@@ -121,8 +127,7 @@ async function* checkSessionFile({ profile }: Selection): AsyncGenerator<Finding
   const mode = (await stat(file).catch(() => undefined))?.mode;
   if (mode === undefined || (mode & 0o777) === 0o600) return;
   const octal = (mode & 0o777).toString(8).padStart(4, '0');
-  yield warn(
-    'sign-in',
+  yield onSignIn.warn(
     `${file}, which keeps your session, has the mode ${octal}, and should have 0600.`,
     `\`chmod 600 ${asWord(file)}\``,
   );

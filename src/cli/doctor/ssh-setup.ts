@@ -12,7 +12,10 @@ import {
   privateFileOf,
 } from '../everyday/local-keys.ts';
 import { createClient } from '../net/api.ts';
-import { askProgram, type Finding, ok, sentenceOf, warn, wrong } from './finding.ts';
+import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.ts';
+
+const onKey = findingsAbout('key');
+const onSsh = findingsAbout('ssh');
 
 /** The first that knows Ed25519 keys, which are the only ones that the service takes. */
 const oldestSsh = 6.5;
@@ -34,15 +37,14 @@ export async function* checkSshSetup(signedIn: EnvironmentOptions | false): Asyn
     const known = new Set(keys.map(({ fingerprint }) => fingerprint));
     yield await checkKeys(new Set(usable.map(({ fingerprint }) => fingerprint)), known);
   } catch (error) {
-    yield wrong('key', sentenceOf(error), 'Try again; if it stays, tell whoever runs the service.');
+    yield onKey.wrong(sentenceOf(error), 'Try again; if it stays, tell whoever runs the service.');
   }
 }
 
 async function checkSsh(): Promise<Finding> {
   const { status, stdout, stderr } = await askProgram('ssh', ['-V'], 30_000);
   if (status === undefined)
-    return wrong(
-      'ssh',
+    return onSsh.wrong(
       'There is no ssh on this machine.',
       process.platform === 'win32'
         ? 'Install it: Settings → System → Optional features → OpenSSH Client.'
@@ -51,27 +53,25 @@ async function checkSsh(): Promise<Finding> {
   const said = (stderr || stdout).split(/[\r\n,]/)[0] ?? '';
   const version = /OpenSSH_(?:for_Windows_)?(\d+\.\d+)/.exec(said)?.[1];
   if (version === undefined)
-    return warn(
-      'ssh',
+    return onSsh.warn(
       `${said || 'What there is'} is not OpenSSH.`,
       'Install OpenSSH if `andromeda ssh` fails.',
     );
   if (Number(version) < oldestSsh)
-    return wrong(
-      'ssh',
+    return onSsh.wrong(
       `${said} is older than ${oldestSsh}, and knows no Ed25519 keys.`,
       'Install a newer OpenSSH.',
     );
-  return ok('ssh', said);
+  return onSsh.ok(said);
 }
 
 /** Whether this machine has a key that is registered, and ssh can use it. `known`: those that no longer let in too. */
 async function checkKeys(registered: ReadonlySet<string>, known: ReadonlySet<string>): Promise<Finding> {
   const another = await adviseNewKey(known);
-  if (registered.size === 0) return wrong('key', 'You have no key registered that lets you in.', another);
+  if (registered.size === 0) return onKey.wrong('You have no key registered that lets you in.', another);
   const [local, agent] = await Promise.all([listLocalKeys(), agentKeys()]);
   const held = [...registered].find((fingerprint) => agent?.has(fingerprint));
-  if (held !== undefined) return ok('key', `${held} is registered, and in the agent.`);
+  if (held !== undefined) return onKey.ok(`${held} is registered, and in the agent.`);
   const mine = local.filter(({ fingerprint }) => registered.has(fingerprint));
   const there = await Promise.all(mine.map(hasPrivateFile));
   const key = mine.find((_, index) => there[index]);
@@ -79,38 +79,34 @@ async function checkKeys(registered: ReadonlySet<string>, known: ReadonlySet<str
   const [first] = mine;
   const agentText = agent ? 'not in the agent' : 'no agent runs';
   if (first)
-    return wrong(
-      'key',
+    return onKey.wrong(
       `${first.file} is registered, but its private key ${privateFileOf(first)} is not here, and ${agent ? 'it is ' : ''}${agentText}.`,
       `Bring that file back, or give the agent the key from where it lies (\`ssh-add FILE\`), or make a new one: ${another}`,
     );
   const where = agent ? 'in ~/.ssh or in the agent' : `in ~/.ssh, and ${agentText}`;
-  return wrong('key', `None of your ${registered.size} registered keys is ${where}.`, another);
+  return onKey.wrong(`None of your ${registered.size} registered keys is ${where}.`, another);
 }
 
 async function checkPrivateKey(key: LocalKey, agent: AgentKeys, another: string): Promise<Finding> {
   const file = privateFileOf(key);
   if (await isOpenToOthers(file))
-    return wrong(
-      'key',
+    return onKey.wrong(
       `${file} can be read by others, so ssh does not use it.`,
       `\`chmod 600 ${asWord(file)}\``,
     );
   // With an empty passphrase it does not prompt for one.
   const { status, stderr } = await askProgram('ssh-keygen', ['-y', '-P', '', '-f', file], 15_000);
   if (typeof status === 'number' && status !== 0 && !/passphrase/i.test(stderr))
-    return wrong(
-      'key',
+    return onKey.wrong(
       `${file} is no private key that ssh can read.`,
       `Bring it back from a copy, or make a new one: ${another}`,
     );
   if (typeof status === 'number' && status !== 0)
-    return warn(
-      'key',
+    return onKey.warn(
       `${file} is registered and not in the agent: ssh asks for its passphrase each time.`,
       `\`ssh-add ${asWord(file)}\`${agent ? '' : ', once an agent runs (`eval "$(ssh-agent)"`)'}`,
     );
-  return ok('key', `${file} (${key.fingerprint}) is registered.`);
+  return onKey.ok(`${file} (${key.fingerprint}) is registered.`);
 }
 
 async function agentKeys(): Promise<AgentKeys> {

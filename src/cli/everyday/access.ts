@@ -5,7 +5,7 @@ import { usage } from '../exit.ts';
 import type { Business } from '../net/operations.ts';
 import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
-import { findCluster, findOrganization, type OrgOptions, orgFlag } from './caller.ts';
+import { findCluster, type OrgOptions, orgFlag, orgPath } from './caller.ts';
 import { endOf, expand, expiresFlag } from './members.ts';
 
 type AccessRequest = Business['AccessRequest'];
@@ -66,13 +66,13 @@ export const access: Noun = {
         const { cluster: wanted } = options;
         const cluster =
           wanted === undefined ? undefined : await findCluster({ api, platform }, wanted, options);
-        const { id } = cluster?.organization ?? (await findOrganization(api, options));
+        const path = cluster ? { orgID: cluster.organization.id } : await orgPath(api, options);
         const body = {
           permissions: await expand(api, names),
           ...(cluster && { cluster_id: cluster.id }),
           ...(hours !== undefined && { hours }),
         };
-        const json = await api.post('/organizations/{orgID}/access-requests', { path: { orgID: id }, body });
+        const json = await api.post('/organizations/{orgID}/access-requests', { path, body });
         return { ...own.one(json), message: '`andromeda access list` says what becomes of it.' };
       },
     }),
@@ -98,9 +98,9 @@ export const access: Noun = {
       summary: 'what members ask for, for those who may set permissions',
       flags: [orgFlag, optional('--all', 'what was decided lately too')],
       async run({ api, options }) {
-        const { id } = await findOrganization(api, options);
-        const query = { state: options.all ? ('all' as const) : ('open' as const) };
-        const json = await api.get('/organizations/{orgID}/access-requests', { path: { orgID: id }, query });
+        const path = await orgPath(api, options);
+        const query = { state: options.all ? 'all' : 'open' };
+        const json = await api.get('/organizations/{orgID}/access-requests', { path, query });
         return asked.many(json, json.requests);
       },
     }),
@@ -110,11 +110,12 @@ export const access: Noun = {
       example: 'access approve access_request_01J8Z3XK5T7Q2M4N6P8R0S1V3W --expires 30d',
       flags: [orgFlag, expiresFlag],
       async run({ api, options }, id = '') {
-        const { id: orgID } = await findOrganization(api, options);
+        const path = { ...(await orgPath(api, options)), requestID: id };
         const end = endOf(options.expires);
+        const body = end === undefined ? {} : { expires_at: end };
         const json = await api.post('/organizations/{orgID}/access-requests/{requestID}/approve', {
-          path: { orgID, requestID: id },
-          body: end === undefined ? {} : { expires_at: end },
+          path,
+          body,
         });
         const message = `The clusters are told now; \`andromeda wait permission ${json.email}\` ends when they have it.`;
         return { ...asked.one(json), message };
@@ -126,8 +127,7 @@ export const access: Noun = {
       example: "access decline access_request_01J8Z3XK5T7Q2M4N6P8R0S1V3W --reason 'use beta until May'",
       flags: [orgFlag],
       async run({ api, options }, id = '') {
-        const { id: orgID } = await findOrganization(api, options);
-        const path = { orgID, requestID: id };
+        const path = { ...(await orgPath(api, options)), requestID: id };
         return asked.one(
           await api.post('/organizations/{orgID}/access-requests/{requestID}/decline', { path }),
         );

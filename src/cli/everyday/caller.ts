@@ -128,24 +128,18 @@ export async function findMe(api: Reader): Promise<Business['Me']> {
     isObject(me.user) &&
     Array.isArray(memberships) &&
     memberships.every((one) => isObject(one) && typeof one.org_id === 'string');
-  if (isUnderstood) {
-    printNotices(me.notices);
-    return me;
-  }
-  throw failure('The answer of the Business API to GET /me was not understood; is this its address?');
-}
-
-const printed = new Set<string>();
-
-/** Prints, once each, what the service wants the caller to know: of access that lapses, for example. */
-function printNotices(notices: unknown): void {
-  if (!Array.isArray(notices)) return;
-  for (const notice of notices) {
-    if (typeof notice !== 'string' || printed.has(notice)) continue;
+  if (!isUnderstood)
+    throw failure('The answer of the Business API to GET /me was not understood; is this its address?');
+  // Once each, what the service wants the caller to know: of access that lapses, for example.
+  const notices: unknown[] = Array.isArray(me.notices) ? me.notices : [];
+  for (const notice of notices.filter((one) => typeof one === 'string' && !printed.has(one))) {
     printed.add(notice);
-    printMessage(`Note: ${visibleLine(notice)}`);
+    printMessage(`Note: ${visibleLine(String(notice))}`);
   }
+  return me;
 }
+
+const printed = new Set<unknown>();
 
 /**
  * The caller's organizations, or only the one they name, which for staff can be any. An ID may be of another, which shares a cluster
@@ -172,6 +166,11 @@ export async function findOrganizations(api: Reader, { org }: OrgOptions): Promi
     'notFound',
     'You belong to no organization; one that shares a cluster with you is named with --org and its ID.',
   );
+}
+
+/** The same, as paths name it. */
+export async function orgPath(api: Reader, options: OrgOptions): Promise<{ orgID: string }> {
+  return { orgID: (await findOrganization(api, options)).id };
 }
 
 /** The organization they name, or the only one they have. */

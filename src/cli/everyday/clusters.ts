@@ -1,7 +1,7 @@
 /** `andromeda clusters`, `machines` and `storage`. */
 import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
 import { formatBytes } from '../../domain/units.ts';
-import { type Answer, type Cell, formatTable, printer } from '../answer.ts';
+import { type Answer, type Cell, formatPairs, printer } from '../answer.ts';
 import { readPages } from '../net/api.ts';
 import type { Business, Platform } from '../net/operations.ts';
 import { type Noun, reads } from '../verb.ts';
@@ -154,7 +154,7 @@ function details(
   const scheduler = options?.scheduler;
   const storage = options?.storage;
   const types = Object.entries(storage?.configured ?? {}).filter(([, state]) => state === 'configured');
-  const rows: [string, string | undefined][] = [
+  return formatPairs([
     ['Name', cluster.name],
     ['ID', cluster.id],
     ['Organization', organization.slug],
@@ -173,9 +173,7 @@ function details(
     ],
     ['GPUs', usage && describeUsage(usage)],
     ['Kubernetes', platform?.status.kubeletVersion || platform?.spec.version],
-  ];
-  // A table of names and values needs no heading.
-  return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
+  ]);
 }
 
 /** The sum, and the machines that take no work, with the reason. */

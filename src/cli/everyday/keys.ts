@@ -92,10 +92,8 @@ function changed(json: ChangedKey): Answer {
 async function confirmRevocation(key: SshKey, keys: readonly SshKey[]): Promise<void> {
   const others = keys.filter(({ id, lifecycle_state: state }) => id !== key.id && state === 'active');
   if (key.lifecycle_state !== 'active' || others.length > 0 || !isAttended()) return;
-  printMessage(
-    `${key.fingerprint} is your last key. Without one you cannot log in, and your account leaves the`,
-  );
-  printMessage('clusters: their nodes restart, and jobs that run on them end, those of other people too.');
+  printMessage(`${key.fingerprint} is your last key. Without one you cannot log in, and your account leaves the
+clusters: their nodes restart, and jobs that run on them end, those of other people too.`);
   await confirm('Revoke it?');
 }
 

@@ -6,7 +6,7 @@
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { type Document, isMap, isSeq, parse, parseDocument, type YAMLSeq } from 'yaml';
+import { type Document, isMap, isSeq, parse, parseDocument, stringify, type YAMLSeq } from 'yaml';
 import { isUuid } from '../../domain/id.ts';
 import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
@@ -22,7 +22,7 @@ export interface Expected {
 }
 
 /** kubectl reads YAML 1.1, where a namespace called `no` would be something else than text. */
-export const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN' } as const;
+const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
 
 /** What `kubectl` runs to sign in, as it begins. */
 const signIn = ['oidc-login', 'get-token'];
@@ -57,6 +57,11 @@ export function parseKubeconfig(text: unknown, expected: Expected): Record<strin
     userFault(only(value.users, 'user', id), expected.issuer) ??
     value
   );
+}
+
+/** Serialised anew: two YAML readers may not agree on text that the server wrote. */
+export function formatKubeconfig(checked: object): string {
+  return stringify(checked, forKubectl).trimEnd();
 }
 
 /** Whether this program made this user of a kubeconfig, for signing in at this issuer. */
@@ -179,7 +184,7 @@ function mergeText(
   const isFree = (document.get('current-context') ?? '') === '';
   if (use || isFree) document.set('current-context', context);
   return {
-    merged: document.toString({ ...forKubectl, lineWidth: 0 }),
+    merged: document.toString(forKubectl),
     isCurrent: document.get('current-context') === context,
   };
 }

@@ -2,12 +2,11 @@
 import type { Answer } from '../answer.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure } from '../exit.ts';
-import type { PlatformReader, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
 import { openLocalState, storedSession } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
-import { type Cluster, findCluster, findMe, type OrgOptions, orgFlag, unless } from './caller.ts';
+import { type Apis, type Cluster, findCluster, findMe, type OrgOptions, orgFlag, unless } from './caller.ts';
 
 interface UsableCluster {
   id: string;
@@ -22,16 +21,12 @@ type Grants = Business['GrantAccess'][];
 const kind = ['cluster that is shared with you', 'clusters that are shared with you'] as const;
 
 /** The cluster by its name, its ID or the beginning of that. Grants are asked for only where no organization has it. */
-async function findUsableCluster(
-  apis: { api: Reader; platform: PlatformReader },
-  wanted: string,
-  options: OrgOptions,
-): Promise<UsableCluster> {
+async function findUsableCluster(apis: Apis, wanted: string, options: OrgOptions): Promise<UsableCluster> {
   const own = await findCluster(apis, wanted, options).catch((error: unknown) => {
     if (error instanceof CliError && ['notFound', 'forbidden'].includes(error.outcome)) return error;
     throw error;
   });
-  if (!(own instanceof CliError) && own.platform) return ofOrganization(own);
+  if ('platform' in own) return ofOrganization(own);
   // A server of an earlier version has no such path.
   const answer = await unless(['notFound'], apis.api.get('/me/kubernetes-access'));
   const shared = clustersOf(answer?.grants ?? []);
@@ -76,7 +71,7 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
     const query = { organizationId };
     const json = await platform.get('/clusters/{clusterId}/kubeconfig', { path: { clusterId: id }, query });
     const expected = { clusterId: id, issuer: await issuerOf(options) };
-    const { parseKubeconfig } = await import('./kubeconfig-file.ts');
+    const { formatKubeconfig, mergeKubeconfig, parseKubeconfig } = await import('./kubeconfig-file.ts');
     const checked = parseKubeconfig(json.kubeconfig, expected);
     if (typeof checked === 'string')
       throw failure(`The kubeconfig that the Platform API gave is not used: ${checked}.`);
@@ -85,10 +80,9 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
     if (merge === undefined)
       return {
         json,
-        text: await formatKubeconfig(checked),
+        text: formatKubeconfig(checked),
         ...(notes.length > 0 && { message: notes.join('\n') }),
       };
-    const { mergeKubeconfig } = await import('./kubeconfig-file.ts');
     const isCurrent = await mergeKubeconfig(merge, checked, { ...expected, use: use ?? false });
     const how = isCurrent ? 'kubectl uses it now' : `use it with \`kubectl --context ${id}\``;
     return { json, text: '', message: [`${name} is in ${merge}; ${how}.`, ...notes].join('\n') };
@@ -99,10 +93,4 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
 async function issuerOf(options: EnvironmentOptions): Promise<string> {
   const session = await storedSession(openLocalState(), selectEnvironment(options));
   return session?.issuer ?? '';
-}
-
-/** Serialised anew: two YAML readers may not agree on text that the server wrote. */
-async function formatKubeconfig(checked: object): Promise<string> {
-  const [{ stringify }, { forKubectl }] = await Promise.all([import('yaml'), import('./kubeconfig-file.ts')]);
-  return stringify(checked, { ...forKubectl, lineWidth: 0 }).trimEnd();
 }

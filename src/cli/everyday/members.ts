@@ -8,7 +8,7 @@ import { pick } from '../pick.ts';
 import { describeMemberPlan } from '../plan-text.ts';
 import { parseEnd } from '../time.ts';
 import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
-import { findOrganization, type Organization, type OrgOptions, orgFlag } from './caller.ts';
+import { findOrganization, type Organization, type OrgOptions, orgFlag, orgPath } from './caller.ts';
 
 type Member = Business['Membership'];
 type Change = Business['MemberChange'];
@@ -116,8 +116,8 @@ const grants = reads<OrgOptions>({
   summary: 'who holds a Kubernetes grant on a cluster of your organization, members or not',
   flags: [orgFlag],
   async run({ api, options }) {
-    const { id } = await findOrganization(api, options);
-    const json = await api.get('/organizations/{orgID}/grants', { path: { orgID: id } });
+    const path = await orgPath(api, options);
+    const json = await api.get('/organizations/{orgID}/grants', { path });
     return grantTable.many(json, json.grants);
   },
 });
@@ -327,11 +327,9 @@ export const members: Noun = {
         repeatable('--permission <key>', 'what they may do, such as clusters.ssh'),
       ],
       async run({ api, options: { role, username, name, permission, ...options } }, email = '') {
-        const { id } = await findOrganization(api, options);
+        const path = await orgPath(api, options);
         const body = { email, role, username, name, permissions: permission };
-        return membershipTable.one(
-          await api.post('/organizations/{orgID}/members', { path: { orgID: id }, body }),
-        );
+        return membershipTable.one(await api.post('/organizations/{orgID}/members', { path, body }));
       },
     }),
     changesMember(

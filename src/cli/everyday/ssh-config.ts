@@ -24,25 +24,31 @@ import {
   sshOptions,
 } from './ssh-host.ts';
 
+interface NamedHost extends SshHost {
+  /** What ssh is to call it. */
+  host: string;
+}
+
 /** The clusters that the caller may log in to. */
-async function findHosts(platform: PlatformReader, clusters: readonly Cluster[]): Promise<SshHost[]> {
+async function findHosts(platform: PlatformReader, clusters: readonly Cluster[]): Promise<NamedHost[]> {
   const found = await Promise.all(
     clusters.filter(isInService).map(async (cluster) => {
       const access = await unless(['forbidden'], readSshAccess(platform, cluster));
       return access && { cluster, access };
     }),
   );
-  return found.filter((host) => host !== undefined).filter(isReachable);
+  const hosts = found.filter((host) => host !== undefined).filter(isReachable);
+  const all = hosts.map(({ cluster }) => cluster);
+  return hosts.map((one) => ({ ...one, host: hostAlias(one.cluster, all) }));
 }
 
-async function blocks(hosts: readonly SshHost[]): Promise<string> {
+async function blocks(hosts: readonly NamedHost[]): Promise<string> {
   const knownHosts = await rememberHostKeys(hosts);
-  const clusters = hosts.map(({ cluster }) => cluster);
   const each = await Promise.all(
-    hosts.map(async (host) => {
-      const identityFile = await findIdentityFile(host.access.key_fingerprints);
-      const lines = sshOptions(host, knownHosts, identityFile).map(([name, value]) => `    ${name} ${value}`);
-      return [`Host ${hostAlias(host.cluster, clusters)}`, ...lines].join('\n');
+    hosts.map(async (one) => {
+      const identityFile = await findIdentityFile(one.access.key_fingerprints);
+      const lines = sshOptions(one, knownHosts, identityFile).map(([name, value]) => `    ${name} ${value}`);
+      return [`Host ${one.host}`, ...lines].join('\n');
     }),
   );
   return ['# Written by `andromeda ssh-config`; a later run replaces it.', ...each].join('\n\n');
@@ -76,19 +82,14 @@ export const sshConfig = reads<OrgOptions & { write?: string | true }>({
         ? (await listClusters({ api, platform }, options)).clusters
         : [await findCluster({ api, platform }, wanted, options)];
     const hosts = await findHosts(platform, clusters);
-    const all = hosts.map(({ cluster }) => cluster);
-    const aliases = all.map((cluster) => hostAlias(cluster, all));
     const json = {
-      hosts: hosts.map(({ cluster, access }, index) => ({
-        host: aliases[index],
-        cluster_id: cluster.id,
-        ...access,
-      })),
+      hosts: hosts.map(({ host, cluster, access }) => ({ host, cluster_id: cluster.id, ...access })),
     };
     if (hosts.length === 0) return { json, text: '', message: 'There is no cluster that you may log in to.' };
     const text = await blocks(hosts);
     if (write === undefined) return { json, text };
     const file = write === true ? join(sshDirectory(), 'andromeda.conf') : resolve(write);
-    return { json, text: '', message: await put(file, text, aliases) };
+    const names = hosts.map(({ host }) => host);
+    return { json, text: '', message: await put(file, text, names) };
   },
 });

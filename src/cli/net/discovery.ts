@@ -10,7 +10,7 @@ const listPath = '/download/list.json';
 export async function offeredVersion(platformUrl: string, timeoutMs: number): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);
-    const { status, body } = await getJson({ url: urlAt(platformUrl, listPath), timeoutMs, signal });
+    const { status, body } = await getJson({ url: urlAt(platformUrl, listPath), signal });
     const version = status === 200 ? body?.version : undefined;
     return typeof version === 'string' && /^\d+\.\d+\.\d+[\w.+-]{0,40}$/.test(version) ? version : undefined;
   } catch {

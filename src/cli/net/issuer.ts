@@ -8,9 +8,7 @@ import { CliError, failure } from '../exit.ts';
 import { codeOf, describeTransport, isSafeUrl, withoutSlash } from './request.ts';
 
 export interface DeviceCode {
-  userCode: string;
-  verificationUri: string;
-  verificationUriComplete?: string;
+  answer: client.DeviceAuthorizationResponse;
   /** What the tokens will be for, as the issuer calls it. */
   resource: string;
   /** Resolves to the tokens once the person has agreed. */
@@ -38,21 +36,16 @@ export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
   const resource = resourceOf(configuration.serverMetadata().protected_resources, request);
   const asked = Date.now();
   try {
-    const answer = await client.initiateDeviceAuthorization(configuration, {
-      scope: request.scope,
-      resource,
-    });
-    const { verification_uri_complete: complete } = answer;
+    const { scope } = request;
+    const answer = await client.initiateDeviceAuthorization(configuration, { scope, resource });
+    const deadline = asked + answer.expires_in * 1000;
     return {
-      userCode: answer.user_code,
-      verificationUri: answer.verification_uri,
+      answer,
       resource,
-      ...(complete !== undefined && { verificationUriComplete: complete }),
-      wait: () => poll(configuration, { ...answer, resource }, asked + answer.expires_in * 1000, request),
+      wait: () => poll(configuration, { ...answer, resource }, deadline, request),
     };
   } catch (error) {
-    if (oauthCodeOf(error) === 'invalid_target') throw notServed(request);
-    throw explain(error, request.issuer, request.signal);
+    throw explain(error, request);
   }
 }
 
@@ -79,51 +72,38 @@ async function poll(
   configuration: client.Configuration,
   answer: client.DeviceAuthorizationResponse & { resource: string },
   deadline: number,
-  { issuer, platformUrl, signal }: Request,
+  request: Request,
 ): Promise<Tokens> {
+  const { signal } = request;
   let interval = answer.interval ?? 5;
   for (;;) {
     // The timer's own abort error hides the reason.
     await sleep(interval * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
     const asked = Date.now();
-    if (asked >= deadline) throw expired();
+    if (asked >= deadline) throw failure(codeExpired);
     try {
       const parameters = { device_code: answer.device_code, resource: answer.resource };
       return tokensOf(await client.genericGrantRequest(configuration, grantType, parameters), asked);
     } catch (error) {
-      switch (oauthCodeOf(error)) {
-        case 'authorization_pending':
-          break;
-        case 'slow_down':
-          interval += 5;
-          break;
-        case 'access_denied':
-          throw failure('Sign-in was denied.');
-        case 'expired_token':
-          throw expired();
-        case 'invalid_target':
-          throw notServed({ issuer, platformUrl });
-        default:
-          if (signal.aborted || !isPassing(error)) throw explain(error, issuer, signal);
-          interval *= 2;
-      }
+      const code = oauthCodeOf(error);
+      if (code === 'authorization_pending') continue;
+      if (code === 'slow_down') interval += 5;
+      else if (!signal.aborted && isPassing(error)) interval *= 2;
+      else throw explain(error, request);
     }
   }
 }
 
-/** The issuer's OAuth error code. */
+const codeExpired = 'The code has expired before anyone used it; run `andromeda auth login` again.';
+
 function oauthCodeOf(error: unknown): string | undefined {
   return error instanceof client.ResponseBodyError ? error.error : undefined;
 }
 
-function notServed({ issuer, platformUrl }: Pick<Request, 'issuer' | 'platformUrl'>): Error {
+function notServed({ issuer, platformUrl }: Asked): Error {
   return failure(
     `${platformUrl} names ${issuer} for signing in, which does not serve that address; ask whoever gave it to you.`,
   );
-}
-
-function expired(): Error {
-  return failure('The code has expired before anyone used it; run `andromeda auth login` again.');
 }
 
 export interface Tokens {
@@ -164,7 +144,7 @@ async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Prom
       execute: issuer.startsWith('http:') ? [client.allowInsecureRequests] : [],
     });
   } catch (error) {
-    throw explain(error, issuer, signal);
+    throw explain(error, { issuer, signal });
   }
 }
 
@@ -185,7 +165,7 @@ export async function refreshTokens(
       const status = refusal(error);
       if (status !== undefined && status < 500 && status !== 429) return 'refused';
       const isTooLate = pauseMs === undefined || performance.now() - began > againWithinMs;
-      if (isTooLate || !isPassing(error) || wasRefused(error)) throw explain(error, who.issuer);
+      if (isTooLate || !isPassing(error) || wasRefused(error)) throw explain(error, who);
       await sleep(pauseMs);
     }
   }
@@ -200,7 +180,7 @@ export async function revokeToken(who: Client, token: string, hint: string): Pro
   try {
     await client.tokenRevocation(configuration, token, { token_type_hint: hint });
   } catch (error) {
-    throw explain(error, who.issuer);
+    throw explain(error, who);
   }
 }
 
@@ -222,20 +202,30 @@ function refusal(error: unknown): number | undefined {
   return isOAuthError ? error.status : undefined;
 }
 
+/** What a request to the issuer was about. */
+interface Asked {
+  issuer: string;
+  platformUrl?: string;
+  signal?: AbortSignal | undefined;
+}
+
 /** One sentence for whatever a request to the issuer failed with. */
-function explain(error: unknown, issuer: string, signal?: AbortSignal): unknown {
+function explain(error: unknown, { issuer, platformUrl, signal }: Asked): unknown {
   if (signal?.aborted) return signal.reason;
   const own = ownError(error);
   if (own) return own;
-  if (error instanceof client.ResponseBodyError)
+  if (error instanceof client.ResponseBodyError) {
+    if (platformUrl && error.error === 'invalid_target') return notServed({ issuer, platformUrl });
+    if (error.error === 'access_denied') return failure('Sign-in was denied.');
+    if (error.error === 'expired_token') return failure(codeExpired);
     return failure(`${issuer} refused: ${visibleLine(error.error_description ?? error.error)}.`, error);
+  }
   if (isUnreachable(error)) return describeTransport(error, new URL(issuer).origin);
   if (codeOf(error) === 'OAUTH_TIMEOUT') return failure(`${issuer} did not answer in time.`, error);
   const status = answeredStatus(error);
   if (status !== undefined)
     return failure(`${issuer} answered ${status}${status >= 500 ? '; try again later' : ''}.`, error);
-  const message = messageOf(error);
-  return failure(`${issuer} cannot be used: ${visibleLine(message)}.`, error);
+  return failure(`${issuer} cannot be used: ${visibleLine(messageOf(error))}.`, error);
 }
 
 /** Whether trying again may help: no connection, no answer in time, or a server in trouble (RFC 8628 §3.5). */
