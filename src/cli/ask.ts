@@ -9,7 +9,6 @@ export function isAttended(): boolean {
   return process.stdin.isTTY === true;
 }
 
-/** The answer to a question. */
 export function ask(question: string): Promise<string> {
   return conversation(process.stderr, (next) => next(question));
 }

@@ -26,7 +26,6 @@ const unitFlags = [
   optional('--root <dir>', 'install into this directory, for an image').default('/'),
 ];
 
-/** All of them. */
 export const onHost = (server: ServerCommands): (Noun | Verb)[] => [
   own<CheckOptions>({
     usage: 'check',
@@ -124,7 +123,7 @@ const restore = (server: ServerCommands): Verb =>
       configFlag,
       dataFlag,
       optional('--identity <file>', 'the private key that decrypts it: of age, or of SSH'),
-      optional('--drill', 'change nothing: restore it beside, check it, and remove it again'),
+      optional('--drill', 'change nothing: restore it to a temporary place, check it, and remove it again'),
     ],
     async run(options, file) {
       if (file === undefined && !options.drill)

@@ -7,7 +7,6 @@ import { DomainError } from '../domain/error.ts';
 import { escapeControls, visibleLine } from '../domain/visible-text.ts';
 import { CliError, exitStatus } from './exit.ts';
 
-/** Writes one line of data to stdout. */
 export function print(line = ''): void {
   process.stdout.write(`${escapeControls(line)}\n`);
 }
@@ -20,7 +19,6 @@ export function printAll(lines: readonly string[]): Promise<void> {
   });
 }
 
-/** Writes one sentence to stderr. */
 export function printMessage(sentence: string): void {
   process.stderr.write(`${escapeControls(sentence)}\n`);
 }

@@ -56,7 +56,7 @@ export interface ServerCommands {
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
   listKeys(options: OnHost): Promise<number>;
   stepKey(step: KeyStep, kind: KeyKind, options: OnHost & { force?: boolean }): Promise<number>;
-  /** Makes a key of the service anew whose file is gone. */
+  /** Makes a new key of the service when its file is gone. */
   newKey(kind: KeyKind | 'audit', options: OnHost & { yes?: boolean }): Promise<number>;
   /** Makes the key that secrets in a shared database are encrypted with. */
   newSecretsKey(file: string): Promise<number>;

@@ -237,7 +237,7 @@ test('a platform that names the issuer of another one gets no token where the is
   const real = await startEnvironment(t);
   const evil = await startEnvironment(t, { discovery: { authorization_servers: [real.url] } });
   const login = () => run(['auth', 'login', '--url', evil.url]);
-  const refusal = `${evil.url} names ${real.url} for signing in, which does not serve that address; ask whoever gave it to you.`;
+  const refusal = `${evil.url} names ${real.url} for signing in, which does not serve that address; ask the person who gave it to you.`;
   const introduction = `You have not signed in to ${evil.url} before. Its people sign in at ${real.url}.`;
 
   for (const listed of [[real.url], [], 'all', [`${evil.url}/deeper`]]) {

@@ -37,7 +37,7 @@ test('without an address, or at one where nothing is, it says so first', async (
   assert.deepEqual([wrong.status, wrong.stdout], [2, '']);
 });
 
-test('an address where nobody is signed in yet, and one that is no platform', async (t) => {
+test('an address where no one is signed in yet, and one that is no platform', async (t) => {
   const { run } = await createMachine(t);
   const environment = await startEnvironment(t);
   const { stdout, status } = await run(['doctor', '--json', '--url', environment.url]);

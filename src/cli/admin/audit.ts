@@ -65,7 +65,7 @@ export const audit = reads<Filter>({
 
 export const auditHead = reads({
   usage: 'head',
-  summary: 'print the head of the audit trail as it is now, signed; note it elsewhere',
+  summary: 'print the head of the audit trail as it is now, signed; keep it outside the service',
   example: 'audit head >> /mnt/elsewhere/heads',
   formats: ['text', 'json', 'yaml'],
   async run({ api }): Promise<Answer> {
@@ -79,7 +79,7 @@ export const auditHead = reads({
 export const auditKey = reads({
   usage: 'key',
   summary:
-    'print the public key that signs heads of the audit trail; note it elsewhere, for `audit verify --key`',
+    'print the public key that signs heads of the audit trail; keep it outside the service, for `audit verify --key`',
   example: 'audit key > audit.key',
   formats: ['text', 'json', 'yaml'],
   async run({ api }): Promise<Answer> {
@@ -91,7 +91,7 @@ export const auditKey = reads({
 export const verifyAudit = reads<{ head?: string; key?: string[] }>({
   usage: 'verify',
   summary:
-    'check the whole audit trail and its signed heads; note the head it prints elsewhere, and give it next time',
+    'check the whole audit trail and its signed heads; keep the head it prints outside the service, and give it next time',
   example: 'audit verify --head "$(cat head)"',
   flags: [
     optional('--head <seq:hash>', 'a head noted earlier, which must still be in the trail'),

@@ -1,6 +1,6 @@
 /** `andromeda admin cluster`, `machine` and `grant`: clusters, their machines, and with whom they are shared. */
 import { dirname, resolve } from 'node:path';
-import { withClusterPaths, withLabPaths } from '../../domain/clusters/lab-paths.ts';
+import { withClusterPaths } from '../../domain/clusters/lab-paths.ts';
 import { type Answer, printer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
 import { machineTable } from '../everyday/clusters.ts';
@@ -157,12 +157,10 @@ export async function describeCheck(json: Check): Promise<Answer> {
     const message = `${server || 'The API server'}: ${fault}\n${how}`;
     return { json, text: role, message, status: exitStatus.failure };
   }
-  const table = [rights.many(json, json.rights).text, ...(json.optional ?? []).map(describeOptional)].join(
-    '\n',
-  );
-  if (lacking.length === 0) {
+  const lines = [rights.many(json, json.rights).text, ...(json.optional ?? []).map(describeOptional)];
+  const table = lines.join('\n');
+  if (lacking.length === 0)
     return { json, text: table, message: `${who} has every right that is needed at ${server}.` };
-  }
   const message = `${table}\n\n${who} lacks ${lacking.length} of ${json.rights.length} rights at ${server}. ${how}`;
   return { json, text: role, message, status: exitStatus.failure };
 }
@@ -213,7 +211,7 @@ type Described = Record<'name' | 'organization', unknown>;
 async function describe(name: string, options: AddOptions): Promise<Described> {
   const { file, organization, scheduler, siteId, siteName, simulated } = options;
   if (siteName !== undefined && siteId === undefined) throw usage('--site-name goes with --site-id.');
-  const entry = file === undefined ? {} : absolutePaths(await readYaml(file), file);
+  const entry = file === undefined ? {} : withClusterPaths(await readYaml(file), fromDirectoryOf(file));
   return {
     ...entry,
     name,
@@ -296,19 +294,8 @@ export const cluster: Noun = {
   ],
 };
 
-type Section = Record<string, unknown>;
-
-/** A lab with the paths in its clusters made absolute. */
-export function absoluteLab(lab: Section, file: string): Section {
-  return withLabPaths(lab, fromDirectoryOf(file));
-}
-
-/** A cluster's description with its paths, which are relative to the file, made absolute. */
-function absolutePaths(cluster: Section, file: string): Section {
-  return withClusterPaths(cluster, fromDirectoryOf(file));
-}
-
-function fromDirectoryOf(file: string): (path: string) => string {
+/** Makes a path absolute that is relative to the file it stands in. */
+export function fromDirectoryOf(file: string): (path: string) => string {
   const directory = file === '-' ? process.cwd() : dirname(resolve(file));
   return (path) => resolve(directory, path);
 }

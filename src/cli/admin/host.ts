@@ -10,7 +10,7 @@ const configFlag = optional(
   '--config <file>',
   'the installation (YAML); where `service install` puts it otherwise',
 );
-const newFlags = [configFlag, optional('--yes', 'accept what it does to those who know the one before')];
+const newFlags = [configFlag, optional('--yes', 'accept what it does to those who know the old one')];
 
 export const bootstrap = (server: ServerCommands): Verb =>
   own<BootstrapOptions>({
@@ -19,7 +19,7 @@ export const bootstrap = (server: ServerCommands): Verb =>
     example: 'bootstrap --config andromeda.yaml --email ada@physics.example',
     flags: [
       configFlag,
-      required('--email <address>', 'whoever signs in with this verified address'),
+      required('--email <address>', 'the person who signs in with this verified address'),
       optional('--name <name>', 'how they are called'),
     ],
     run: (options) => server.bootstrap(options, newPassword),
@@ -39,7 +39,7 @@ export const acceptBreak = (server: ServerCommands): Verb =>
   });
 
 const steps: [KeyStep, summary: string][] = [
-  ['announce', 'make the next key, for everybody to know before it is used'],
+  ['announce', 'make the next key, so that it is known before it is used'],
   ['switch', 'put the next key into use; the one before still holds'],
   ['back', 'put the key from before into use again'],
   ['withdraw', 'drop the next key'],
@@ -73,7 +73,7 @@ const keys = (server: ServerCommands): Noun => ({
     }),
     own<OnHost, [KeyKind | 'audit']>({
       usage: 'new',
-      summary: 'make a key anew whose file is gone, as those who know the one before will notice',
+      summary: 'make a new key when its file is gone; those who know the old one will notice',
       args: [
         new Argument(
           '<key>',
@@ -94,7 +94,7 @@ const hostKey = (server: ServerCommands): Noun => ({
   verbs: [
     own<OnHost>({
       usage: 'new',
-      summary: 'make the host key anew when its file is gone: people are told that it has changed',
+      summary: 'make a new host key when its file is gone; SSH clients report that it has changed',
       example: 'host-key new --yes',
       flags: newFlags,
       run: (options) => server.newKey('host', options),

@@ -1,4 +1,4 @@
-/** `andromeda admin problems`, `installation`, `gateway` and `servers`: what must be mended, and what the service is made of. */
+/** `andromeda admin problems`, `installation`, `gateway` and `servers`: what needs attention, and what the service is made of. */
 import { visibleLine } from '../../domain/visible-text.ts';
 import { type Answer, formatPairs, formatTable, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
@@ -50,7 +50,7 @@ function sshdLines({ publicKeys, from, manage }: SshdNeeds): string {
 #
 ${publicKeys.map((key) => `#   ${key}`).join('\n')}
 #
-# Then check it with "sshd -t", and reload sshd. From elsewhere people do not come in at
+# Then check it with "sshd -t", and reload sshd. From other addresses people do not come in at
 # all: the keys in their own authorized_keys would go round the gateway, also when they are revoked.
 
 # Everyone comes from the gateway's address, so that one address starts many logins at once.
@@ -148,12 +148,12 @@ const table = printer<Business['Problem']>(
     PROBLEM: (row) => row.message,
     'TO-DO': (row) => row.action,
   },
-  'Nothing must be mended.',
+  'Nothing needs attention.',
 );
 
 export const problems = reads({
   usage: 'problems',
-  summary: 'what must be mended: clusters, the service and its host, newest first',
+  summary: 'what needs attention: clusters, the service and its host, newest first',
   async run({ api }): Promise<Answer> {
     const json = await api.get('/operator/problems');
     return table.many(json, json.problems);

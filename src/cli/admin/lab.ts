@@ -1,4 +1,5 @@
 /** `andromeda admin plan`, `apply` and `export`: the installation as one file. */
+import { withLabPaths } from '../../domain/clusters/lab-paths.ts';
 import type { Answer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import type { Reader } from '../net/api.ts';
@@ -7,7 +8,7 @@ import { printMessage } from '../output.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
 import { optional, reads, required, writes } from '../verb.ts';
 import { readYaml } from '../yaml-file.ts';
-import { absoluteLab } from './cluster.ts';
+import { fromDirectoryOf } from './cluster.ts';
 
 interface LabOptions {
   file: string;
@@ -25,7 +26,7 @@ const flags = [
 ];
 
 async function read({ file, prune }: LabOptions): Promise<LabRequest> {
-  return { lab: absoluteLab(await readYaml(file), file), prune: prune ?? false };
+  return { lab: withLabPaths(await readYaml(file), fromDirectoryOf(file)), prune: prune ?? false };
 }
 
 function planOf(api: Reader, body: LabRequest, file: string): Promise<Business['LabPlan']> {

@@ -82,7 +82,7 @@ export const organization: Noun = {
         optional('--name <name>', 'its name (the slug)'),
         required('--owner <email>', 'its first owner'),
         optional('--owner-username <username>', "the owner's login name (made from the address)"),
-        repeatable('--domain <domain>', 'whoever signs in with such an address joins'),
+        repeatable('--domain <domain>', 'people who sign in with such an address join'),
       ],
       async run({ api, options: { name, owner, ownerUsername, domain } }, slug = '') {
         const body = {
@@ -109,7 +109,7 @@ export const organization: Noun = {
       usage: 'domains <slug> [domains...]',
       summary: 'set the domains that join an organization: the complete set',
       example: 'organization domains physics physics.example lab.example',
-      flags: [optional('--none', 'nobody joins by address')],
+      flags: [optional('--none', 'no one joins by address')],
       async run({ api, options }, slug = '', ...domains) {
         const body = { auto_join_domains: completeSet('domains', domains, options.none) };
         const path = { orgID: await findOrganization(api, slug) };

@@ -46,7 +46,7 @@ const identities = printer<Business['Identity']>(
     SUBJECT: (row) => row.subject,
     SINCE: (row) => row.created_at,
   },
-  'There are no identities: whoever signs in with the verified address next is the person, unless unbound.',
+  'There are no identities: the next sign-in with the verified address gets the account, unless unbound.',
 );
 
 /** Those that were unbound are said on stderr: they are none. */
@@ -114,7 +114,7 @@ export const person: Noun = {
     reads<{ email?: string }>({
       usage: 'list',
       summary: 'everyone with an account',
-      flags: [optional('--email <email>', 'only whoever has this address')],
+      flags: [optional('--email <email>', 'only the person with this address')],
       async run({ api, options }) {
         const found = await list(api, options.email);
         return people.many({ people: found }, found);
@@ -122,7 +122,7 @@ export const person: Noun = {
     }),
     writes<{ name?: string; staff?: string[] }>({
       usage: 'add <email>',
-      summary: 'make an account for whoever signs in with this verified address',
+      summary: 'make an account for the person who signs in with this verified address',
       example: 'person add bob@physics.example --name Bob',
       flags: [
         optional('--name <name>', 'how they are called'),

@@ -92,7 +92,7 @@ export const session: Noun = {
     changesOne(
       'session',
       'close',
-      'close an SSH session; the person is told the reason',
+      'close an SSH session; the person sees the reason',
       sessions,
       (api, id) => api.post('/operator/sessions/{sessionID}/close', { path: { sessionID: id } }),
       'maintenance at noon',

@@ -75,7 +75,7 @@ async function* checkAccess(
   cluster: Cluster,
   isWanted: boolean,
 ): AsyncGenerator<Finding, SshAccess | undefined> {
-  const access = await unless(['forbidden', 'notFound'], readSshAccess(platform, cluster));
+  const access = await unless(readSshAccess(platform, cluster), 'forbidden', 'notFound');
   const { name } = cluster;
   if (!access) {
     const text = `${name}: you may not log in there.`;
@@ -92,7 +92,7 @@ async function* checkAccess(
   try {
     if (!isReachable({ cluster, access })) return undefined;
   } catch (error) {
-    yield onAccess.wrong(sentenceOf(error), 'Tell whoever runs the service.');
+    yield onAccess.wrong(sentenceOf(error), 'Tell the operator of the service.');
     return undefined;
   }
   yield await checkNoted(cluster, access);
@@ -139,18 +139,18 @@ async function* checkGateway(access: SshAccess): AsyncGenerator<Finding> {
   if ('fault' in answer)
     return yield onGateway.wrong(
       `${at}: ${answer.fault}.`,
-      `Is this machine in a network that may reach ${at} (firewall, VPN)? Ask whoever runs the service.`,
+      `Is this machine in a network that may reach ${at} (firewall, VPN)? Ask the operator of the service.`,
     );
   if (!answer.banner.startsWith('SSH-2.0-'))
     return yield onGateway.wrong(
       `${at} does not speak SSH: '${visibleLine(answer.banner)}'.`,
-      'Something else answers at that address; ask whoever runs the service.',
+      'Something else answers at that address; ask the operator of the service.',
     );
   const found = await scanHostKey(hostname, port);
   if (found !== undefined && !hostKeysOf(access).includes(found))
     return yield onGateway.wrong(
       `${at} shows another host key than the service names: the connection is intercepted, or it is not the gateway.`,
-      'Do not log in. Tell whoever runs the service.',
+      'Do not log in. Tell the operator of the service.',
     );
   yield onGateway.ok(
     `${at} answers${found === undefined ? '' : ', with the host key that the service names'}.`,

@@ -30,7 +30,7 @@ export async function* checkService(options: EnvironmentOptions): AsyncGenerator
   const state = openLocalState();
   const key = await findKey(state, selection).catch(sentenceOf);
   if (key === undefined || typeof key === 'string') {
-    const fix = `\`andromeda auth login${flagOf(selection)} --url <platform_url>\`; whoever runs the service knows its address.`;
+    const fix = `\`andromeda auth login${flagOf(selection)} --url <platform_url>\`; the operator of the service knows its address.`;
     yield onAddress.wrong(key ?? `None is known for the profile '${selection.profile}'.`, fix);
     return false;
   }
@@ -53,10 +53,10 @@ async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boole
     const isTls = /TLS/.test(sentenceOf(error));
     const isPlain = /does not speak TLS/.test(sentenceOf(error));
     const fix = isPlain
-      ? 'Does its address begin with http:// and not https://, or has it another port? Ask whoever runs the service.'
+      ? 'Does its address begin with http:// and not https://, or has it another port? Ask the operator of the service.'
       : isTls
         ? 'Trust the certificate authority of the service (NODE_EXTRA_CA_CERTS names its file), or have its operator renew the certificate.'
-        : 'Is the address right, and is this machine in the network of the service (VPN)? Ask whoever runs it.';
+        : 'Is the address right, and is this machine in the network of the service (VPN)? Ask its operator.';
     yield (isTls ? onTls : onAddress).wrong(sentenceOf(error), fix);
     return false;
   }
@@ -82,7 +82,7 @@ function* certificateFacts({ socket }: IncomingMessage): Generator<Finding> {
   const by = visibleLine(String(issuer?.O ?? issuer?.CN ?? 'an authority that it does not name'));
   const text = `The certificate, by ${by}, is valid until ${new Date(until).toISOString().slice(0, 10)}.`;
   if (left < 7 * dayMs)
-    yield onTls.warn(text, 'Tell whoever runs the service that its certificate ends soon.');
+    yield onTls.warn(text, 'Tell the operator of the service that its certificate ends soon.');
   else yield onTls.ok(text);
 }
 

@@ -37,7 +37,7 @@ export async function* checkSshSetup(signedIn: EnvironmentOptions | false): Asyn
     const known = new Set(keys.map(({ fingerprint }) => fingerprint));
     yield await checkKeys(new Set(usable.map(({ fingerprint }) => fingerprint)), known);
   } catch (error) {
-    yield onKey.wrong(sentenceOf(error), 'Try again; if it stays, tell whoever runs the service.');
+    yield onKey.wrong(sentenceOf(error), 'Try again; if it stays, tell the operator of the service.');
   }
 }
 

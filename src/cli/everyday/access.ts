@@ -36,7 +36,7 @@ const asked = printer<AccessRequest>(
     ASKED: (row) => row.created_at,
     ID: (row) => row.id,
   },
-  'Nobody asks for anything.',
+  'There are no requests.',
 );
 
 /** Whole hours of a span; undefined for `good`. */
@@ -117,7 +117,7 @@ export const access: Noun = {
           path,
           body,
         });
-        const message = `The clusters are told now; \`andromeda wait permission ${json.email}\` ends when they have it.`;
+        const message = `The clusters get the change now; \`andromeda wait permission ${json.email}\` ends when they have it.`;
         return { ...asked.one(json), message };
       },
     }),

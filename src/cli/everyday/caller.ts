@@ -49,15 +49,16 @@ async function clustersOf(
   const { id: businessOrgId } = organization;
   const [onPlatform, inBusiness] = await Promise.all([
     unless(
-      ['forbidden'],
       readPages(
         (after) => platform.get('/clusters', { query: { businessOrgId, limit: 200, after } }),
         ({ items, nextPageToken: next }) => ({ items, next }),
       ),
+      'forbidden',
     ),
     unless(
-      ['forbidden', 'notFound'],
       api.get('/organizations/{orgID}/clusters', { path: { orgID: businessOrgId } }),
+      'forbidden',
+      'notFound',
     ),
   ]);
   return onPlatform?.map((cluster) => {
@@ -101,8 +102,8 @@ export function isInService({ platform }: Cluster): boolean {
 
 /** What comes, or undefined when the API refuses in one of these ways. */
 export async function unless<T>(
-  refusals: readonly CliError['outcome'][],
   what: Promise<T>,
+  ...refusals: readonly CliError['outcome'][]
 ): Promise<T | undefined> {
   try {
     return await what;

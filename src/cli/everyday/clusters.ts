@@ -59,7 +59,7 @@ export const storage = reads<OrgOptions>({
     const passing = organizations.length > 1 ? (['forbidden'] as const) : [];
     const lists = await Promise.all(
       organizations.map(({ id }) =>
-        unless(passing, platform.get('/organizations/{orgId}/storage', { path: { orgId: id } })),
+        unless(platform.get('/organizations/{orgId}/storage', { path: { orgId: id } }), ...passing),
       ),
     );
     const items = lists.flatMap((list) => list?.items ?? []);
@@ -89,15 +89,14 @@ export const machines = reads<OrgOptions>({
     if (items.length === 0) {
       // Nodes that the service may not read are unknown, which is not the same as none.
       const reported = platform.get('/clusters/{clusterId}/options', cluster);
-      const why = (await unless(['notFound', 'forbidden'], reported))?.scheduler?.ready?.message;
+      const why = (await unless(reported, 'notFound', 'forbidden'))?.scheduler?.ready?.message;
       const answer = machineTable.many({ items }, []);
-      return why === undefined
-        ? answer
-        : { ...answer, message: `No machines are known; the cluster reports: ${why}` };
+      if (why === undefined) return answer;
+      return { ...answer, message: `No machines are known; the cluster reports: ${why}` };
     }
     // A server of an earlier version does not say what is in use.
     const usage = platform.get('/clusters/{clusterId}/usage', cluster);
-    const used = await unless(['notFound', 'forbidden'], usage);
+    const used = await unless(usage, 'notFound', 'forbidden');
     const useOf = new Map(used?.machines.map(({ id, gpus_in_use, reason }) => [id, { gpus_in_use, reason }]));
     const rows = items.map((machine) => ({ ...row(machine), ...useOf.get(machine.id) }));
     const table = machineTable.many({ items, ...(used && { gpus: used.gpus }) }, rows);
@@ -215,11 +214,11 @@ export const clusters: Noun = {
       async run({ api, platform, options }, wanted = ''): Promise<Answer> {
         const cluster = await findCluster({ api, platform }, wanted, options);
         const reported = await unless(
-          ['forbidden'],
           platform.get('/clusters/{clusterId}/options', named(cluster)),
+          'forbidden',
         );
         const used = platform.get('/clusters/{clusterId}/usage', named(cluster));
-        const usage = await unless(['forbidden', 'notFound'], used);
+        const usage = await unless(used, 'forbidden', 'notFound');
         const json = { ...cluster, options: reported ?? null, usage: usage ?? null };
         return { json, text: details(cluster, reported, usage) };
       },

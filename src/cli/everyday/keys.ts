@@ -68,7 +68,7 @@ const dropped = printer<Business['KeyCluster']>(
   'No cluster had this key when it was revoked.',
 );
 
-const waiting = 'The clusters are told now; `andromeda wait key` ends when they have it.';
+const waiting = 'The clusters get the change now; `andromeda wait key` ends when they have it.';
 
 export function listKeys(api: Reader): Promise<SshKeys> {
   return api.get('/me/ssh-keys');

@@ -59,7 +59,7 @@ export function parseKubeconfig(text: unknown, expected: Expected): Record<strin
   );
 }
 
-/** Serialised anew: two YAML readers may not agree on text that the server wrote. */
+/** Written again: two YAML readers may not agree on text that the server wrote. */
 export function formatKubeconfig(checked: object): string {
   return stringify(checked, forKubectl).trimEnd();
 }

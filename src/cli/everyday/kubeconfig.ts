@@ -28,7 +28,7 @@ async function findUsableCluster(apis: Apis, wanted: string, options: OrgOptions
   });
   if ('platform' in own) return ofOrganization(own);
   // A server of an earlier version has no such path.
-  const answer = await unless(['notFound'], apis.api.get('/me/kubernetes-access'));
+  const answer = await unless(apis.api.get('/me/kubernetes-access'), 'notFound');
   const shared = clustersOf(answer?.grants ?? []);
   try {
     if (shared.length > 0) return pick(kind, shared, wanted, ({ name, id }) => [name, id]);

@@ -9,7 +9,6 @@ export interface LocalKey extends SshPublicKey {
   file: string;
 }
 
-/** The person's directory for ssh. */
 export function sshDirectory(): string {
   return join(homeDirectory(), '.ssh');
 }

@@ -69,7 +69,6 @@ const accessTable = printer<AccessRow>(
   'There is no cluster in service.',
 );
 
-/** When the last way ends by itself. */
 function latest({ ways }: Business['AccessToCluster']): string | undefined {
   return ways
     .flatMap(({ until }) => until ?? [])
@@ -230,7 +229,7 @@ async function change(
     path,
     body: { permissions, ...(ends.length > 0 && { expires_at: Object.fromEntries(ends) }) },
   });
-  const message = `The clusters are told now; \`andromeda wait permission ${email}\` ends when they have it.`;
+  const message = `The clusters get the change now; \`andromeda wait permission ${email}\` ends when they have it.`;
   return { ...memberPermissions.one(json), message };
 }
 

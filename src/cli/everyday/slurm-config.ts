@@ -256,7 +256,7 @@ export const slurmConfig: Noun = {
           const after = await parseYaml(edited, file);
           // A change that another person made since the first read must not be undone.
           if (!isDeepStrictEqual(await target.read(), before))
-            throw failure('It was changed elsewhere in the meantime; look at it, and edit it again.');
+            throw failure('Another person changed it in the meantime; look at it, and edit it again.');
           return replace(platform, target, { before, after, about: file }, options);
         });
       },

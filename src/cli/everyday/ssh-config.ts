@@ -33,7 +33,7 @@ interface NamedHost extends SshHost {
 async function findHosts(platform: PlatformReader, clusters: readonly Cluster[]): Promise<NamedHost[]> {
   const found = await Promise.all(
     clusters.filter(isInService).map(async (cluster) => {
-      const access = await unless(['forbidden'], readSshAccess(platform, cluster));
+      const access = await unless(readSshAccess(platform, cluster), 'forbidden');
       return access && { cluster, access };
     }),
   );

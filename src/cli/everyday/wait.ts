@@ -78,7 +78,7 @@ async function clustersOfKey(
     );
   const open = await Promise.all(
     slurmClusters(clusters).map(async (one) =>
-      (await unless(['forbidden'], readSshAccess(platform, one))) ? one : undefined,
+      (await unless(readSshAccess(platform, one), 'forbidden')) ? one : undefined,
     ),
   );
   return open.filter((one) => one !== undefined);
@@ -133,7 +133,7 @@ const waitForPermission = reads<WaitOptions>({
       const [held, kubernetes] = await Promise.all([
         readPermissions(api, path),
         // A server of an earlier version has no such path.
-        unless(['notFound'], api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path })),
+        unless(api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path }), 'notFound'),
       ]);
       const missing = (kubernetes?.clusters ?? [])
         .filter(({ state }) => state !== 'applied' && state !== 'none')
@@ -145,7 +145,7 @@ const waitForPermission = reads<WaitOptions>({
       return checkAll(concerned, async ({ id }) => {
         const ofCluster = { orgID: organization.id, clusterID: id };
         const access = api.get('/organizations/{orgID}/clusters/{clusterID}/access', { path: ofCluster });
-        const observed = await unless(['notFound'], access);
+        const observed = await unless(access, 'notFound');
         return { lack: lackOfPermission(observed, held), observed };
       });
     });
@@ -217,7 +217,7 @@ export function lackOfPermission(
   const keys = effectivePermissions(held.role, held.permissions);
   const wanted = keys.has('clusters.ssh.admin') ? 'admin' : keys.has('clusters.ssh') ? 'use' : undefined;
   const listed = list?.users.find(({ user_id: id }) => id === held.user_id)?.access_mode;
-  if (listed !== wanted) return 'its access list is being made anew';
+  if (listed !== wanted) return 'its access list is being rebuilt';
   if (!list) return undefined;
   if (list.state === 'converged') return undefined;
   const waiting = list.waiting_hosts?.map(({ host, since }) => `${host} (since ${since})`) ?? [];

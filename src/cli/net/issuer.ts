@@ -102,7 +102,7 @@ function oauthCodeOf(error: unknown): string | undefined {
 
 function notServed({ issuer, platformUrl }: Asked): Error {
   return failure(
-    `${platformUrl} names ${issuer} for signing in, which does not serve that address; ask whoever gave it to you.`,
+    `${platformUrl} names ${issuer} for signing in, which does not serve that address; ask the person who gave it to you.`,
   );
 }
 

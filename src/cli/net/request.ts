@@ -123,7 +123,6 @@ export async function getJson(request: Omit<HttpRequest, 'method'>) {
   return { status: response.statusCode ?? 0, body: isObject(body) ? body : undefined };
 }
 
-/** Undefined for what is no JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -114,7 +114,6 @@ export function homeDirectory(): string {
   return home;
 }
 
-/** Makes the directory where it is missing, for its owner alone. */
 export async function prepareDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });

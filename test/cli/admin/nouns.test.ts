@@ -69,7 +69,7 @@ test('admin person shows the identities that a person signs in with, and binds t
   assert.equal((await app.business('/me', { as: 'bob' })).status, 200);
   const row = (issuer: string, subject: string) => ['ISSUER  SUBJECT  SINCE', `${issuer}  ${subject}  TIME`];
   const none =
-    'There are no identities: whoever signs in with the verified address next is the person, unless unbound.';
+    'There are no identities: the next sign-in with the verified address gets the account, unless unbound.';
   await prints('person identities bob@physics.example', row(app.issuer.url, 'subject-bob'));
   await prints('person rebind bob@physics.example', [], none);
   const bound = row('https://new.example', '8');
@@ -226,7 +226,7 @@ const problem = {
   next_try_at: '2026-01-02T03:05:05.000Z',
 };
 golden(
-  'admin problems and installation say what must be mended, and which keys and backups there are',
+  'admin problems and installation say what needs attention, and which keys and backups there are',
   {
     'GET /operator/problems': {
       problems: [

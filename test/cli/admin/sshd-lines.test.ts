@@ -22,7 +22,7 @@ const golden = `# What Andromeda needs of sshd on a login node. Keep this as /et
 #
 #   ssh-ed25519 AAAA gateway
 #
-# Then check it with "sshd -t", and reload sshd. From elsewhere people do not come in at
+# Then check it with "sshd -t", and reload sshd. From other addresses people do not come in at
 # all: the keys in their own authorized_keys would go round the gateway, also when they are revoked.
 
 # Everyone comes from the gateway's address, so that one address starts many logins at once.

@@ -412,7 +412,7 @@ test("what was edited is not lost when it is refused, and does not undo somebody
   const env = await editor(directory, 'sed -i s/hi/ho/ "$2"');
   const raced = await run(['slurm-config', 'edit', 'alpha'], { env: { ...env, TMPDIR: directory } });
   const [, file = ''] =
-    /^It was changed elsewhere in the meantime; look at it, and edit it again\. Your text is in (\S+)\.\n$/.exec(
+    /^Another person changed it in the meantime; look at it, and edit it again\. Your text is in (\S+)\.\n$/.exec(
       raced.stderr,
     ) ?? [];
   assert.match(await readFile(file, 'utf8'), /echo ho/);

@@ -57,7 +57,7 @@ golden(
 );
 
 golden(
-  'what the service wants somebody to know is said once, beside what was asked for',
+  'what the service wants a person to know is said once, apart from what was asked for',
   { 'GET /me': { ...me, notices: ['Your access lapses.', 'A key lapses.'] } },
   [
     {
@@ -230,7 +230,7 @@ golden(
 
 const [oldKey, newKey] = keySet.keys;
 const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB';
-const told = 'The clusters are told now; `andromeda wait key` ends when they have it.';
+const told = 'The clusters get the change now; `andromeda wait key` ends when they have it.';
 const revokeNew = `POST /me/ssh-keys/${newKey?.id}/revoke`;
 golden(
   'keys are listed, added and revoked by fingerprint or ID',
@@ -372,7 +372,7 @@ golden(
 );
 
 const [read, put] = [`GET /${permissionsOf('user_bob')}`, `PUT /${permissionsOf('user_bob')}`];
-const tellsBob = `The clusters are told now; \`andromeda wait permission ${membership.email}\` ends when they have it.`;
+const tellsBob = `The clusters get the change now; \`andromeda wait permission ${membership.email}\` ends when they have it.`;
 const profiles = {
   permissions: [],
   profiles: [{ name: 'Engineer', description: 'x', permissions: ['clusters.read', 'clusters.ssh'] }],

@@ -142,7 +142,7 @@ test('each way to fail has a status of its own, but not for call and auth', asyn
   assert.deepEqual([gone.status, gone.stderr], [7, `Could not reach ${url}: the connection was refused.\n`]);
 });
 
-test('nobody signed in, or a session that has ended, is status 3', async (t) => {
+test('no one signed in, or a session that has ended, is status 3', async (t) => {
   const { run } = await createMachine(t);
   for (const args of [
     ['clusters', 'list'],

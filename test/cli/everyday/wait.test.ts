@@ -47,7 +47,7 @@ test('a permission is in place when the list that the cluster applied says so', 
     state,
     users: [{ user_id: 'other', access_mode: 'use' }, ...(mode ? [{ user_id: 'u', access_mode: mode }] : [])],
   });
-  const anew = 'its access list is being made anew';
+  const anew = 'its access list is being rebuilt';
   const rows: [
     Parameters<typeof lackOfPermission>[0],
     Parameters<typeof lackOfPermission>[1],
