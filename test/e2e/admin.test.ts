@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createMachine, type Result, sessionAt } from '../cli/harness.ts';
-import { alpha, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
 /** The command line of somebody who is signed in, `root` unless said otherwise. */
@@ -21,8 +21,7 @@ async function operator(t: TestContext, app: TestApp, name = 'root') {
     assert.equal(status, 0, `${args}: ${stderr}`);
     return stdout;
   };
-  const read = async (args: string) => JSON.parse(await ok(`${args} -o json`));
-  return { ...machine, admin, ok, read };
+  return { ...machine, admin, ok };
 }
 
 function refused({ status, stdout, stderr }: Result, sentence: RegExp, expected = 1): void {
@@ -95,80 +94,6 @@ On cluster alpha:
     JOB  USER  NAME   MACHINES
     17   bob   train  alpha-1
 `,
-  );
-});
-
-test('people, members and organizations are managed by name', async (t) => {
-  await using app = await startTestApp();
-  const { ok, read, admin } = await operator(t, app);
-  await ok('organization add biology --name Biology --owner dora@biology.example --domain biology.example');
-  await ok('organization rename biology Life');
-  await ok('organization domains biology --none');
-  const { organizations } = await read('organization list');
-  const biology = organizations.find(
-    (one: { organization: { slug: string } }) => one.organization.slug === 'biology',
-  );
-  assert.deepEqual(
-    [biology.organization.display_name, biology.auto_join_domains, biology.member_count],
-    ['Life', [], 1],
-  );
-
-  const person = await read('person add zoe@biology.example --name Zoe --staff staff.read');
-  assert.deepEqual([person.primary_email, person.staff_keys], ['zoe@biology.example', ['staff.read']]);
-  assert.deepEqual((await read('person staff zoe@biology.example --none')).staff_keys, []);
-  refused(await admin('person password zoe@biology.example', 'secret\n'), /another issuer/, 6);
-
-  const inBiology = '--org biology';
-  await ok(`members add zoe@biology.example ${inBiology} --username zz --permission clusters.read`);
-  await ok(`members username zoe@biology.example zoe ${inBiology}`);
-  await ok(`members grant zoe@biology.example clusters.ssh ${inBiology}`);
-  assert.match(
-    await ok(`members list --permissions ${inBiology}`),
-    /\nzoe@biology\.example +member +zoe +clusters\.read,clusters\.ssh +user_/,
-  );
-  await ok(`members role zoe@biology.example owner ${inBiology}`);
-  await ok(`members role dora@biology.example member ${inBiology}`);
-  refused(await admin(`members remove zoe@biology.example ${inBiology}`), /owner/, 6);
-  await ok(`members remove dora@biology.example ${inBiology}`);
-  assert.equal((await read('person deactivate dora@biology.example')).lifecycle_state, 'deactivated');
-  assert.equal((await read('person reactivate dora@biology.example')).lifecycle_state, 'active');
-});
-
-test('clusters, machines and grants are managed by name', async (t) => {
-  await using app = await startTestApp();
-  const { ok, read, admin } = await operator(t, app);
-  await ok(
-    'cluster add gamma --organization physics --scheduler kubernetes --site-id room-2 --simulated 1x4',
-  );
-  await eventually(
-    () => ok('cluster list'),
-    (table) => /\ngamma +physics +kubernetes +active +room-2 +simulated /.test(table),
-  );
-
-  const machine = async () => (await read('machine list --cluster alpha')).machines[0];
-  const { name } = await eventually(machine, (one) => one !== undefined);
-  assert.equal((await read(`machine quarantine ${name} --cluster alpha`)).lifecycle_state, 'quarantined');
-  assert.equal((await read(`machine admit ${name} --cluster ${alpha}`)).lifecycle_state, 'admitted');
-
-  const { grant } = await read(
-    'grant add eve@elsewhere.example --cluster gamma --relation kubernetes.viewer --namespace team-a --expires 2099-01-01',
-  );
-  assert.match(
-    await ok('grant list'),
-    /\neve@elsewhere\.example +gamma +kubernetes\.viewer +team-a +- +2099-01-01T00:00:00/,
-  );
-  await ok(`grant revoke ${grant.id}`);
-  assert.equal((await admin('grant list')).stderr, 'There are no grants.\n');
-
-  assert.equal((await admin('purchase list')).stderr, 'There are no purchases.\n');
-  assert.equal((await admin('session list')).stderr, 'There are no open sessions.\n');
-  assert.match(await ok('gateway key'), /^ssh-ed25519 [A-Za-z0-9+/=]+( \S+)?\n$/);
-
-  assert.equal((await admin('cluster release gamma')).status, 2);
-  await ok('cluster release gamma --yes');
-  await eventually(
-    () => ok('cluster list'),
-    (table) => /\ngamma .* released /.test(table),
   );
 });
 
