@@ -45,7 +45,7 @@ export interface Answer {
 /** Prints an answer: as JSON or YAML where `format` says so, else for people. */
 export async function printAnswer(answer: Answer, format: string | undefined): Promise<void> {
   if (format === 'json') return print(JSON.stringify(answer.json, null, 2));
-  if (format === 'yaml') return print(await (await import('./yaml-file.ts')).formatYaml(answer.json));
+  if (format === 'yaml') return print(await (await import('./files.ts')).formatYaml(answer.json));
   if (answer.text !== '') print(answer.text);
   if (answer.message !== undefined) printMessage(answer.message);
 }

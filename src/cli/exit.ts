@@ -20,20 +20,7 @@ export function endDespiteThreads(status: number): void {
  * `call` and `auth` know 0, 1, 2 and 130 only: the contract says that a request that fails exits 1, so `contractStatus`
  * takes the finer ones back. `ssh` ends with the status of ssh itself once that has started.
  */
-export type Outcome =
-  | 'ok'
-  | 'failure'
-  | 'usage'
-  | 'notSignedIn'
-  | 'forbidden'
-  | 'notFound'
-  | 'conflict'
-  | 'unreachable'
-  | 'interrupted';
-
-export type Failed = Exclude<Outcome, 'ok'>;
-
-export const exitStatus: Readonly<Record<Outcome, number>> = {
+export const exitStatus = {
   ok: 0,
   failure: 1,
   usage: 2,
@@ -43,7 +30,9 @@ export const exitStatus: Readonly<Record<Outcome, number>> = {
   conflict: 6,
   unreachable: 7,
   interrupted: 130, // 128 + SIGINT, as shells report it
-};
+} as const;
+
+export type Failed = Exclude<keyof typeof exitStatus, 'ok'>;
 
 /** A command that cannot go on, with one plain sentence for the person at the terminal. */
 export class CliError extends Error {

@@ -1,10 +1,10 @@
 /** What is different on other systems than this one, by what is asked for there. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isHeldOnWindows } from '../../src/cli/atomic-file.ts';
 import { findBrowser } from '../../src/cli/commands/auth.ts';
 import { editorCommand } from '../../src/cli/edit.ts';
 import { quoted } from '../../src/cli/everyday/ssh-host.ts';
+import { isHeldOnWindows } from '../../src/cli/files.ts';
 import { differenceNotice } from '../../src/cli/net/discovery.ts';
 import { stateDirectory } from '../../src/cli/session/session.ts';
 

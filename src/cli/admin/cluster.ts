@@ -5,13 +5,13 @@ import { type Answer, printer } from '../answer.ts';
 import { ask, isAttended } from '../ask.ts';
 import { machineTable } from '../everyday/clusters.ts';
 import { exitStatus, failure, usage } from '../exit.ts';
+import { formatYaml, readYaml } from '../files.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
 import { parseEnd } from '../time.ts';
 import { changesOne, lists, type Noun, optional, reads, required, writes } from '../verb.ts';
-import { formatYaml, readYaml } from '../yaml-file.ts';
 
 type Grant = Business['OperatorGrant'];
 

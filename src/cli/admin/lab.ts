@@ -2,22 +2,15 @@
 import { withLabPaths } from '../../domain/clusters/lab-paths.ts';
 import type { Answer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
-import type { Reader } from '../net/api.ts';
-import type { Business } from '../net/operations.ts';
+import { readYaml } from '../files.ts';
 import { printMessage } from '../output.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
 import { optional, reads, required, writes } from '../verb.ts';
-import { readYaml } from '../yaml-file.ts';
 import { fromDirectoryOf } from './cluster.ts';
 
 interface LabOptions {
   file: string;
-  prune?: true;
-}
-
-interface LabRequest {
-  lab: object;
-  prune: boolean;
+  prune?: boolean;
 }
 
 const flags = [
@@ -25,21 +18,9 @@ const flags = [
   optional('--prune', 'members, grants and clusters that the file leaves out go'),
 ];
 
-async function read({ file, prune }: LabOptions): Promise<LabRequest> {
-  return { lab: withLabPaths(await readYaml(file), fromDirectoryOf(file)), prune: prune ?? false };
-}
-
-function planOf(api: Reader, body: LabRequest, file: string): Promise<Business['LabPlan']> {
-  return api.ask('/operator/lab/plan', { body, about: file });
-}
-
-/** Where a person can answer, shows what would be lost and asks. */
-async function confirmLoss(api: Reader, body: LabRequest, file: string): Promise<void> {
-  if (!isAttended()) return;
-  const planned = await planOf(api, body, file);
-  if (!isDestructive(planned)) return;
-  printMessage(`${describePlan(planned, '')}\n`);
-  await confirm('Go on?');
+/** What a call is given for this lab file. */
+async function read({ file, prune = false }: LabOptions) {
+  return { body: { lab: withLabPaths(await readYaml(file), fromDirectoryOf(file)), prune }, about: file };
 }
 
 export const plan = reads<LabOptions>({
@@ -48,7 +29,7 @@ export const plan = reads<LabOptions>({
   example: 'plan -f lab.yaml --prune',
   flags,
   async run({ api, options }): Promise<Answer> {
-    const json = await planOf(api, await read(options), options.file);
+    const json = await api.ask('/operator/lab/plan', await read(options));
     return { json, text: describePlan(json, 'Nothing would change.') };
   },
 });
@@ -59,9 +40,16 @@ export const apply = writes<LabOptions & { yes?: true }>({
   example: 'apply -f lab.yaml',
   flags: [...flags, optional('--yes', 'without asking')],
   async run({ api, options }): Promise<Answer> {
-    const body = await read(options);
-    if (!options.yes) await confirmLoss(api, body, options.file);
-    const json = await api.post('/operator/lab', { body, about: options.file });
+    const given = await read(options);
+    // Where a person can answer, they see what would be lost.
+    if (!options.yes && isAttended()) {
+      const planned = await api.ask('/operator/lab/plan', given);
+      if (isDestructive(planned)) {
+        printMessage(`${describePlan(planned, '')}\n`);
+        await confirm('Go on?');
+      }
+    }
+    const json = await api.post('/operator/lab', given);
     return { json, text: describePlan(json, 'Nothing to change.') };
   },
 });

@@ -52,11 +52,11 @@ const organizations = printer<Organization>(
   'There are no organizations.',
 );
 
-/** The ID of the organization with this slug. */
-async function findOrganization(api: Reader, slug: string): Promise<string> {
+/** The organization with this slug, as paths name it. */
+async function pathOf(api: Reader, slug: string): Promise<{ orgID: string }> {
   const { organizations } = await api.get('/operator/organizations');
   const all = organizations.map(({ organization }) => organization);
-  return pick(['organization', 'organizations'], all, slug, ({ slug, id }) => [slug, id]).id;
+  return { orgID: pick(['organization', 'organizations'], all, slug, ({ slug, id }) => [slug, id]).id };
 }
 
 /** A complete set from the arguments; an empty one has to be meant. */
@@ -100,7 +100,7 @@ export const organization: Noun = {
       summary: 'give an organization another name; the slug stays',
       example: "organization rename physics 'Department of Physics'",
       async run({ api }, slug = '', name) {
-        const path = { orgID: await findOrganization(api, slug) };
+        const path = await pathOf(api, slug);
         const body = { display_name: name };
         return organizations.one(await api.put('/operator/organizations/{orgID}', { path, body }));
       },
@@ -112,7 +112,7 @@ export const organization: Noun = {
       flags: [optional('--none', 'no one joins by address')],
       async run({ api, options }, slug = '', ...domains) {
         const body = { auto_join_domains: completeSet('domains', domains, options.none) };
-        const path = { orgID: await findOrganization(api, slug) };
+        const path = await pathOf(api, slug);
         return organizations.one(await api.put('/operator/organizations/{orgID}', { path, body }));
       },
     }),
@@ -121,7 +121,7 @@ export const organization: Noun = {
       summary: 'end an organization whose clusters are released; its slug is never used again',
       example: 'organization retire physics',
       async run({ api }, slug = '') {
-        const path = { orgID: await findOrganization(api, slug) };
+        const path = await pathOf(api, slug);
         const json = await api.post('/organizations/{orgID}/retire', { path });
         return { json, text: '', message: `${slug} is retired.` };
       },

@@ -6,12 +6,12 @@ import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { ReplyOf } from '../../domain/operation.ts';
 import { type Answer, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
+import { readInput } from '../files.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
-import { readInput } from '../yaml-file.ts';
 import { sshDirectory } from './local-keys.ts';
 
 export const shell: Noun = {

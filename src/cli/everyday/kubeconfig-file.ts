@@ -8,11 +8,10 @@ import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Document, isMap, isSeq, parse, parseDocument, stringify, type YAMLSeq } from 'yaml';
 import { isUuid } from '../../domain/id.ts';
-import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
+import { reasonOf, writeAtomically } from '../files.ts';
 import { isObject, withoutSlash } from '../net/request.ts';
 import { exclusively } from '../session/lock.ts';
-import { reasonOf } from '../yaml-file.ts';
 
 export interface Expected {
   /** What cluster, context and user are called. */

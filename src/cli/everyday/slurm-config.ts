@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Answer, listed, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
+import { formatYaml, parseYaml, readYaml } from '../files.ts';
 import type { Platform } from '../net/api.ts';
 import type { Platform as Schemas } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
-import { formatYaml, parseYaml, readYaml } from '../yaml-file.ts';
 import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
 
 type Check = Schemas['SlurmConfigurationCheck'];

@@ -2,7 +2,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Answer } from '../answer.ts';
-import { writeAtomically } from '../atomic-file.ts';
+import { writeAtomically } from '../files.ts';
 import type { PlatformReader } from '../net/api.ts';
 import { optional, reads } from '../verb.ts';
 import {

@@ -7,8 +7,8 @@ import { open, readFile, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
-import { isHeldOnWindows } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
+import { isHeldOnWindows } from '../files.ts';
 import { isObject, parseJson } from '../net/request.ts';
 
 /** Work under the lock must end sooner than this: after it, others take the lock for abandoned. */

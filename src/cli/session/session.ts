@@ -8,8 +8,8 @@ import { homedir, userInfo } from 'node:os';
 import { isAbsolute, posix, win32 } from 'node:path';
 import { visibleName } from '../../domain/visible-text.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { writeAtomically } from '../atomic-file.ts';
 import { failure } from '../exit.ts';
+import { writeAtomically } from '../files.ts';
 import { isObject, isSafeUrl, parseJson } from '../net/request.ts';
 
 export interface SignedInUser {
