@@ -46,6 +46,7 @@ export const slow = [
   'test/build/executable.test.ts',
   'test/e2e/walk.test.ts',
   'test/cli/admin/client.test.ts',
+  'test/cli/real.test.ts',
   'test/identity/issuer/password-page.test.ts',
   'test/gateway/records.test.ts',
   'test/gateway/access.test.ts',

@@ -1,7 +1,7 @@
 /** What both APIs make of parameters and bodies, whatever the operation. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alpha, physics, type Reply, startTestApp } from '../support/app.ts';
+import { alpha, beta, physics, type Reply, startTestApp } from '../support/app.ts';
 
 test('requests', async (t) => {
   await using service = await startTestApp({
@@ -128,5 +128,13 @@ test('requests', async (t) => {
     const reply = await service.write('/me/ssh-keys', { as: 'ada', body });
     refused(reply, 400);
     assert.match(reply.body.message, /1 MiB/);
+  });
+
+  await t.test('a boolean parameter is true or false: 422', async () => {
+    const release = (abandon: string) =>
+      service.write(`/operator/clusters/${beta}/release?abandon=${abandon}`, { as: 'root' });
+    for (const text of ['yes', '1', 'TRUE', 'true&abandon=true']) refused(await release(text), 422, text);
+    assert.equal((await release('true')).status, 200);
+    assert.equal((await release('false')).status, 200);
   });
 });

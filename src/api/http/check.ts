@@ -9,7 +9,7 @@ import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { isTime } from '../../domain/time.ts';
 import { type Document, resolve } from './document.ts';
 
-/** What a request carries. Checking makes numbers of its integer parameters and fills in defaults. */
+/** What a request carries. Checking makes numbers and booleans of its parameters and fills in defaults. */
 interface Inputs {
   path: Record<string, unknown>;
   query: Record<string, unknown>;
@@ -62,9 +62,9 @@ export function createChecks(document: Document): (operation: Operation) => Chec
     const mayBeEmpty = new Set(
       parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
     );
-    const integers = parametersOf(document, operation).filter(
-      (one) => one.in === 'query' && resolve<Schema>(document, one.schema)['type'] === 'integer',
-    );
+    const typed = parametersOf(document, operation)
+      .filter((one) => one.in === 'query')
+      .map(({ name, schema }) => ({ name, type: resolve<Schema>(document, schema)['type'] }));
 
     return (inputs) => {
       for (const { name, 'x-missing': code } of ownAnswer) {
@@ -79,8 +79,8 @@ export function createChecks(document: Document): (operation: Operation) => Chec
           empty.map((name) => ({ path: `/query/${name}`, message: 'is empty' })),
         );
       }
-      for (const { name } of integers) {
-        if (name in inputs.query) inputs.query[name] = integerOf(inputs.query[name]);
+      for (const { name, type } of typed) {
+        if (name in inputs.query) inputs.query[name] = typedValue(inputs.query[name], type);
       }
       throwFaults(checkParameters(), inputs);
       if (!body) return;
@@ -95,9 +95,10 @@ export function createChecks(document: Document): (operation: Operation) => Chec
   };
 }
 
-/** The number that plain digits write, if it is exact; anything else stays as it is, for the schema to refuse. */
-function integerOf(value: unknown): unknown {
-  if (typeof value !== 'string' || !/^-?\d+$/.test(value)) return value;
+/** `true` or `false`, or the number that plain digits write, if it is exact. The schema refuses what stays text. */
+function typedValue(value: unknown, type: unknown): unknown {
+  if (type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true';
+  if (type !== 'integer' || typeof value !== 'string' || !/^-?\d+$/.test(value)) return value;
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
