@@ -66,16 +66,11 @@ export interface CommandReply<T> {
   result: T;
 }
 
-/**
- * Every operation of a document, each with its own request and reply; `Alias` are those that another one answers. A list of
- * functions that `satisfies` this misses none, names none wrong, and answers nothing else than the document says.
- */
-export type OperationsOf<Api, Deps, Alias extends keyof Api = never> = {
-  [Id in Exclude<keyof Api, Alias>]: (
-    deps: Deps,
-    request: Request<Api[Id] & OperationType>,
-  ) => Promise<AnswerOf<Api[Id] & OperationType>>;
-};
+/** One operation of a document. */
+export type OperationOf<T extends OperationType, Deps> = (
+  deps: Deps,
+  request: Request<T>,
+) => Promise<AnswerOf<T>>;
 
 /**
  * What an operation returns: where the document says that its reply has an entity tag, with that. Otherwise only commands have

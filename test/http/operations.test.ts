@@ -1,15 +1,19 @@
 /** The lists of operations are those of the documents: the compiler holds what these types say. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { businessOperations } from '../../src/api/business/index.ts';
+import * as businessOperations from '../../src/api/business/index.ts';
 import type { BusinessDeps } from '../../src/api/business/operation.ts';
 import type { operations as BusinessApi } from '../../src/api/generated/business.ts';
 import type { operations as PlatformApi } from '../../src/api/generated/platform.ts';
 import { loadDocument, operationsOf } from '../../src/api/http/document.ts';
-import { platformOperations } from '../../src/api/platform/index.ts';
+import * as platformOperations from '../../src/api/platform/index.ts';
 import type { PlatformDeps } from '../../src/api/platform/operation.ts';
-import type { OperationsOf } from '../../src/domain/operation.ts';
+import type { OperationOf, OperationType } from '../../src/domain/operation.ts';
 
+/** Every operation of a document; `Alias` are those that another one answers. */
+type OperationsOf<Api, Deps, Alias extends keyof Api = never> = {
+  [Id in Exclude<keyof Api, Alias>]: OperationOf<Api[Id] & OperationType, Deps>;
+};
 type Business = OperationsOf<BusinessApi, BusinessDeps, 'registerSshKeyForOrganization'>;
 type Platform = OperationsOf<PlatformApi, PlatformDeps>;
 

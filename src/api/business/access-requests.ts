@@ -17,7 +17,6 @@ import {
 } from '../../domain/access/request.ts';
 import { isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { CommandReply } from '../../domain/operation.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';
@@ -36,23 +35,20 @@ import { updateMemberPermissions } from '../../store/organizations/membership-ch
 import { findMembership, listGrantedPermissions } from '../../store/organizations/memberships.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
 import { requireHoldings, requireKey, requireManager, requireOrdinaryMember } from './member-permissions.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 import { organizationNotFound } from './organizations.ts';
 
 /** What the caller asked for, newest first. */
-export async function listMyAccessRequests(
-  { store }: BusinessDeps,
-  { caller, now }: BusinessRequest<'listMyAccessRequests'>,
-): Promise<BusinessReply<'listMyAccessRequests'>> {
+export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ store }, { caller, now }) => {
   const own = await listRequestsOf(store.read, caller.userId);
   return { requests: own.map((request) => requestBody(request, now)) };
-}
+};
 
 /** What waits for a decision in an organization, for those who may set permissions there. */
-export async function listAccessRequests(
-  { store }: BusinessDeps,
-  { caller, path, query, now }: BusinessRequest<'listAccessRequests'>,
-): Promise<BusinessReply<'listAccessRequests'>> {
+export const listAccessRequests: Operation<'listAccessRequests'> = async (
+  { store },
+  { caller, path, query, now },
+) => {
   const own = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!own) throw organizationNotFound();
   requireManager(own.permissions);
@@ -61,13 +57,13 @@ export async function listAccessRequests(
       ? await listRequests(store.read, path.orgID)
       : await listOpenRequests(store.read, path.orgID, now);
   return { requests: requests.map((request) => requestBody(request, now)) };
-}
+};
 
 /** Asks for permissions, or for more time with them. */
-export function requestAccess(
-  { store }: BusinessDeps,
-  { caller, path, body, command, now }: BusinessRequest<'requestAccess'>,
-): Promise<CommandReply<BusinessReply<'requestAccess'>>> {
+export const requestAccess: Operation<'requestAccess'> = (
+  { store },
+  { caller, path, body, command, now },
+) => {
   const { orgID: organizationId } = path;
   const { userId } = caller;
   const { hours = null } = body;
@@ -102,7 +98,7 @@ export function requestAccess(
       },
     },
   );
-}
+};
 
 async function requireCluster(tx: Tx, organizationId: string, clusterId: string): Promise<void> {
   const cluster = await findCluster(tx.db, clusterId);
@@ -113,10 +109,10 @@ async function requireCluster(tx: Tx, organizationId: string, clusterId: string)
 }
 
 /** Takes the caller's request back. */
-export function withdrawAccessRequest(
-  { store }: BusinessDeps,
-  { caller, path, command, now }: BusinessRequest<'withdrawAccessRequest'>,
-): Promise<CommandReply<BusinessReply<'withdrawAccessRequest'>>> {
+export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = (
+  { store },
+  { caller, path, command, now },
+) => {
   const { requestID: id } = path;
   const { userId } = caller;
   return runCommand(
@@ -142,13 +138,10 @@ export function withdrawAccessRequest(
       },
     },
   );
-}
+};
 
 /** Grants what was asked for, for as long as was asked or for another term. */
-export function approveAccessRequest(
-  deps: BusinessDeps,
-  request: BusinessRequest<'approveAccessRequest'>,
-): Promise<CommandReply<BusinessReply<'approveAccessRequest'>>> {
+export const approveAccessRequest: Operation<'approveAccessRequest'> = (deps, request) => {
   const { expires_at: sent } = request.body;
   const term = sent == null ? sent : toTime(fromTime(sent));
   return decide(
@@ -173,18 +166,14 @@ export function approveAccessRequest(
       };
     },
   );
-}
+};
 
 /** Refuses what was asked for; the person reads the reason. */
-export function declineAccessRequest(
-  deps: BusinessDeps,
-  request: BusinessRequest<'declineAccessRequest'>,
-): Promise<CommandReply<BusinessReply<'declineAccessRequest'>>> {
-  return decide(deps, request, { operation: 'declineAccessRequest' }, async (_tx, asked) => ({
+export const declineAccessRequest: Operation<'declineAccessRequest'> = (deps, request) =>
+  decide(deps, request, { operation: 'declineAccessRequest' }, async (_tx, asked) => ({
     decision: { state: 'declined' },
     details: requestText(asked),
   }));
-}
 
 interface Outcome {
   decision: { state: 'approved' | 'declined'; expiresAt?: string | null };

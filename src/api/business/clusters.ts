@@ -15,34 +15,24 @@ import { findCluster, listOrganizationClusters } from '../../store/clusters/clus
 import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 import { organizationNotFound } from './organizations.ts';
 
 /** The organization's clusters in order of creation; none for a member without `clusters.read`. */
-export async function listClusters(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'listClusters'>,
-): Promise<BusinessReply<'listClusters'>> {
+export const listClusters: Operation<'listClusters'> = async ({ store }, { caller, path, now }) => {
   const membership = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!membership) throw organizationNotFound();
   if (!membership.permissions.has('clusters.read')) return { clusters: [] };
   const clusters = await listOrganizationClusters(store.read, path.orgID);
   return { clusters: clusters.map((cluster) => clusterBody(cluster)) };
-}
+};
 
 /** One cluster. */
-export async function getCluster(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'getCluster'>,
-): Promise<BusinessReply<'getCluster'>> {
-  return clusterBody(await readableCluster(store.read, caller.userId, path, now));
-}
+export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, path, now }) =>
+  clusterBody(await readableCluster(store.read, caller.userId, path, now));
 
 /** Nodes of the organization's clusters that are set aside for it, in order of the clusters' creation. */
-export async function listReservations(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'listReservations'>,
-): Promise<BusinessReply<'listReservations'>> {
+export const listReservations: Operation<'listReservations'> = async ({ store }, { caller, path, now }) => {
   const membership = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!membership) throw organizationNotFound();
   if (!membership.permissions.has('reservations.read')) {
@@ -61,13 +51,10 @@ export async function listReservations(
           },
     ),
   };
-}
+};
 
 /** Who a Slurm cluster must know, and how far the list has got. */
-export async function getClusterAccess(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'getClusterAccess'>,
-): Promise<BusinessReply<'getClusterAccess'>> {
+export const getClusterAccess: Operation<'getClusterAccess'> = async ({ store }, { caller, path, now }) => {
   const cluster = await readableCluster(store.read, caller.userId, path, now);
   const clusterId = cluster.id;
   const found = await readAccessList(store, clusterId);
@@ -100,7 +87,7 @@ export async function getClusterAccess(
         : { allocation: { uid: user.uid, gid: user.uid, home: homeOf(user.username), shell: user.shell } }),
     })),
   };
-}
+};
 
 /** A cluster of an organization, for someone with `clusters.read` there. Throws `forbidden`, then `not_found`. */
 async function readableCluster(

@@ -11,25 +11,25 @@ import type { Reader } from '../../store/engine/index.ts';
 import { listLiveGrants } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** All that can be granted. */
 const resourceKind = 'kubernetes_cluster' as const;
 
 /** The caller's live grants, in clusters of any organization. */
-export async function listResourceGrants(
-  { store }: BusinessDeps,
-  { caller, query, now }: BusinessRequest<'listResourceGrants'>,
-): Promise<BusinessReply<'listResourceGrants'>> {
+export const listResourceGrants: Operation<'listResourceGrants'> = async (
+  { store },
+  { caller, query, now },
+) => {
   if (query.kind !== undefined && query.kind !== resourceKind) return { grants: [] };
   return { grants: (await listLiveGrants(store.read, caller.userId, now)).map(grantBody) };
-}
+};
 
 /** Whether the caller's live grants are in force, and where. */
-export async function listMyKubernetesAccess(
-  { store }: BusinessDeps,
-  { caller, now }: BusinessRequest<'listMyKubernetesAccess'>,
-): Promise<BusinessReply<'listMyKubernetesAccess'>> {
+export const listMyKubernetesAccess: Operation<'listMyKubernetesAccess'> = async (
+  { store },
+  { caller, now },
+) => {
   const grants = await listLiveGrants(store.read, caller.userId, now);
   const observed = await observeGrants(store.read, grants);
   return {
@@ -41,7 +41,7 @@ export async function listMyKubernetesAccess(
       ...access,
     })),
   };
-}
+};
 
 /** Grants with their clusters, and whether each is in force; those on clusters without a Kubernetes side are left out. */
 export async function observeGrants(
@@ -63,10 +63,10 @@ export async function observeGrants(
 }
 
 /** By which way the caller passes a gate of a cluster: organization, then grant, then staff. */
-export async function getResourceAccess(
-  { store }: BusinessDeps,
-  { caller, query, now }: BusinessRequest<'getResourceAccess'>,
-): Promise<BusinessReply<'getResourceAccess'>> {
+export const getResourceAccess: Operation<'getResourceAccess'> = async (
+  { store },
+  { caller, query, now },
+) => {
   const { kind, gate, scope } = query;
   const { userId } = caller;
   const id = query.id.toLowerCase();
@@ -90,7 +90,7 @@ export async function getResourceAccess(
     return { ...passed, via: 'staff' };
   }
   throw noAccess();
-}
+};
 
 /** A grant as the API shows it. */
 export function grantBody(grant: Grant) {

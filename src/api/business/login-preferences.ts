@@ -1,15 +1,14 @@
 /** How a person wants to be logged in, on every cluster of every organization. */
-import type { CommandReply } from '../../domain/operation.ts';
 import { parseLoginShell } from '../../domain/people/login-shell.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import { updateLoginShell } from '../../store/people/people.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** Sets the login shell. Sending the one that is set already starts nothing on the clusters. */
-export async function setLoginPreferences(
-  { store }: BusinessDeps,
-  { caller, body, command, now }: BusinessRequest<'setLoginPreferences'>,
-): Promise<CommandReply<BusinessReply<'setLoginPreferences'>>> {
+export const setLoginPreferences: Operation<'setLoginPreferences'> = async (
+  { store },
+  { caller, body, command, now },
+) => {
   const shell = parseLoginShell(body.shell);
   return runCommand(
     store,
@@ -24,4 +23,4 @@ export async function setLoginPreferences(
       },
     },
   );
-}
+};

@@ -9,13 +9,10 @@ import { findMembership, listMembershipsOf } from '../../store/organizations/mem
 import { findOrganization } from '../../store/organizations/organizations.ts';
 import { findPerson } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** The caller, their memberships, and the organization to assume when there is only one to choose. */
-export async function getMe(
-  { store }: BusinessDeps,
-  { caller, now }: BusinessRequest<'getMe'>,
-): Promise<BusinessReply<'getMe'>> {
+export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
   const [user, memberships] = await Promise.all([
     findPerson(store.read, caller.userId),
     listMembershipsOf(store.read, caller.userId),
@@ -39,7 +36,7 @@ export async function getMe(
     staff_keys: user.staffKeys,
     ...(notices.length === 0 ? {} : { notices }),
   };
-}
+};
 
 /** What has lapsed of a person's access, or is about to. */
 async function lapseNoticesOf({ read, lapses }: Store, person: Person): Promise<string[]> {

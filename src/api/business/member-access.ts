@@ -26,7 +26,7 @@ import { findPerson } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
 import { grantBody, observeGrants } from './grants.ts';
 import { requireManager, seesClusters } from './member-permissions.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { BusinessReply, Operation } from './operation.ts';
 import { organizationNotFound } from './organizations.ts';
 
 type Person = BusinessReply<'listMemberAccess'>['people'][number];
@@ -43,10 +43,10 @@ interface Known {
   kubernetes: KubernetesLookup | undefined;
 }
 
-export async function listMemberAccess(
-  { store }: BusinessDeps,
-  { caller, path, query, now }: BusinessRequest<'listMemberAccess'>,
-): Promise<BusinessReply<'listMemberAccess'>> {
+export const listMemberAccess: Operation<'listMemberAccess'> = async (
+  { store },
+  { caller, path, query, now },
+) => {
   const { orgID: organizationId } = path;
   const own = await findMembership(store.read, organizationId, caller.userId, now);
   if (!own) throw organizationNotFound();
@@ -69,17 +69,17 @@ export async function listMemberAccess(
     people: people.map((one) => ({ ...one, clusters: one.clusters.filter(isReached) })),
     clusters: reached.map(deliveryBody),
   };
-}
+};
 
 function isReached(on: OnCluster | undefined): boolean {
   return on !== undefined && on.ways.length > 0;
 }
 
 /** Everybody's live grants on the organization's clusters. */
-export async function listOrganizationGrants(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'listOrganizationGrants'>,
-): Promise<BusinessReply<'listOrganizationGrants'>> {
+export const listOrganizationGrants: Operation<'listOrganizationGrants'> = async (
+  { store },
+  { caller, path, now },
+) => {
   const own = await findMembership(store.read, path.orgID, caller.userId, now);
   if (!own) throw organizationNotFound();
   requireManager(own.permissions);
@@ -93,7 +93,7 @@ export async function listOrganizationGrants(
       return { grant: grantBody(grant), cluster_name: grant.clusterName, ...(access && { access }) };
     }),
   };
-}
+};
 
 async function knownOf(store: Store, cluster: Cluster, now: number): Promise<Known> {
   const isSlurm = cluster.scheduler === 'sunk';

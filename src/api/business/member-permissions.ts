@@ -15,7 +15,6 @@ import { sidesOf } from '../../domain/clusters/side.ts';
 import { DomainError } from '../../domain/error.ts';
 import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
 import { permissionIds } from '../../domain/kubernetes/bindings.ts';
-import type { CommandReply } from '../../domain/operation.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { findKubernetesAccessOf } from '../../store/access/kubernetes-access.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';
@@ -33,23 +32,23 @@ import {
   listGrantedPermissions,
   listMembers,
 } from '../../store/organizations/memberships.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { organizationNotFound, standingIn } from './organizations.ts';
 
 /** The keys a member was granted, or the one that stands for an owner's or admin's role. */
-export async function getMemberPermissions(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'getMemberPermissions'>,
-): Promise<BusinessReply<'getMemberPermissions'>> {
+export const getMemberPermissions: Operation<'getMemberPermissions'> = async (
+  { store },
+  { caller, path, now },
+) => {
   await requireReader(store.read, caller.userId, path, now);
   return permissionsBody(store.read, path.orgID, path.userID, now);
-}
+};
 
 /** The same of every member, for those who may grant. */
-export async function listMemberPermissions(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'listMemberPermissions'>,
-): Promise<BusinessReply<'listMemberPermissions'>> {
+export const listMemberPermissions: Operation<'listMemberPermissions'> = async (
+  { store },
+  { caller, path, now },
+) => {
   const { orgID: organizationId } = path;
   await requireReader(store.read, caller.userId, { orgID: organizationId, userID: undefined }, now);
   const ended = await findLastEnd(store.read, organizationId, now);
@@ -68,17 +67,13 @@ export async function listMemberPermissions(
       })),
     };
   });
-}
+};
 
 type SetPermissions = Pick<BusinessRequest<'setMemberPermissions'>, 'caller' | 'path' | 'body'>;
 
 /** Makes a member's permissions exactly the set sent. */
-export function setMemberPermissions(
-  { store }: BusinessDeps,
-  request: BusinessRequest<'setMemberPermissions'>,
-): Promise<CommandReply<BusinessReply<'setMemberPermissions'>>> {
-  return runCommand(store, request, settingPermissions(request));
-}
+export const setMemberPermissions: Operation<'setMemberPermissions'> = ({ store }, request) =>
+  runCommand(store, request, settingPermissions(request));
 
 /** The command of those who may grant. The headers of a write have no part in it, so that it can be tried out as well. */
 export function settingPermissions({
@@ -207,10 +202,10 @@ export function requireKey(key: string): PermissionKey {
 }
 
 /** Whether a member's Kubernetes permissions are in force on the organization's clusters. */
-export async function getMemberKubernetesAccess(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'getMemberKubernetesAccess'>,
-): Promise<BusinessReply<'getMemberKubernetesAccess'>> {
+export const getMemberKubernetesAccess: Operation<'getMemberKubernetesAccess'> = async (
+  { store },
+  { caller, path, now },
+) => {
   const own = await requireReader(store.read, caller.userId, path, now);
   const clusters = await listOrganizationClusters(store.read, path.orgID);
   const inService = clusters.filter(
@@ -225,7 +220,7 @@ export async function getMemberKubernetesAccess(
     }),
   );
   return { clusters: found.flat() };
-}
+};
 
 /**
  * Whether a person sees all clusters of the organization: who may list them, and who manages members, to see what their

@@ -15,7 +15,7 @@ import { findMember, findMembership } from '../../store/organizations/membership
 import { findPersonByEmail, updateLifecycle } from '../../store/people/people.ts';
 import { settingPermissions } from './member-permissions.ts';
 import { adding, removing, settingRole } from './memberships.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { type LoginAccount, restartOf, type SlurmCluster } from './restarts.ts';
 
 type Request = BusinessRequest<'planMemberChanges'>;
@@ -42,10 +42,7 @@ interface Person {
 const plans = createRateLimiter({ burst: 20, everyMs: 500 });
 
 /** Tries the changes out by the rules of the writes themselves. */
-export async function planMemberChanges(
-  { store, gateway }: BusinessDeps,
-  request: Request,
-): Promise<BusinessReply<'planMemberChanges'>> {
+export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store, gateway }, request) => {
   const { orgID: organizationId } = request.path;
   if (plans.take(request.caller.userId) > 0) {
     throw new DomainError('service_unavailable', 'Too many plans at once. Try again in a second.');
@@ -73,7 +70,7 @@ export async function planMemberChanges(
       effects.push(await effectOn(tx.db, cluster, [...people.values()], sessions));
     return { changes, clusters: effects.filter(isSomething) };
   });
-}
+};
 
 /** Whom a change is about; undefined while they have no account. */
 async function targetOf(db: Reader, change: Change): Promise<string | undefined> {

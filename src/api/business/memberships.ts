@@ -25,14 +25,11 @@ import {
 import { findOrCreatePerson } from '../../store/people/people.ts';
 import { membershipBody } from './me.ts';
 import { memberNotFound, newEnds, requireAhead } from './member-permissions.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
 /** Every member, oldest membership first. */
-export async function listMembers(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'listMembers'>,
-): Promise<BusinessReply<'listMembers'>> {
+export const listMembers: Operation<'listMembers'> = async ({ store }, { caller, path, now }) => {
   const reader = { organizationId: path.orgID, userId: caller.userId };
   await standingIn({ db: store.read, now }, reader, 'staff.read');
   const version = await findMembersVersion(store.read, path.orgID);
@@ -40,7 +37,7 @@ export async function listMembers(
     const members = await store.readSnapshot((db) => listOrganizationMembers(db, path.orgID));
     return { members: members.map(membershipBody) };
   });
-}
+};
 
 /** Makes someone a member; they get an account where there is none for their address. */
 export const addMember = running(adding);

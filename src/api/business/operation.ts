@@ -5,7 +5,7 @@ import type { Side } from '../../domain/clusters/side.ts';
 import type { HostRules } from '../../domain/host-settings.ts';
 import type { BackupState, Problem, ServiceKeys, SidePasses } from '../../domain/installation-state.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
-import type { OperationType, ReplyOf, Request } from '../../domain/operation.ts';
+import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';
 import type { GatewayView } from './gateway-view.ts';
@@ -42,5 +42,10 @@ export interface BusinessDeps {
   hostRules: HostRules;
 }
 
+/** One operation, by its name in the document: what it is given and answers follows from that. */
+export type Operation<Id extends keyof operations> = OperationOf<
+  operations[Id] & OperationType,
+  BusinessDeps
+>;
 export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
 export type BusinessReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;

@@ -2,7 +2,6 @@
 import { effectivePermissions, type Role } from '../../domain/access/permission.ts';
 import type { GrantedPermission } from '../../domain/access/permission-end.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { CommandReply } from '../../domain/operation.ts';
 import type { Organization } from '../../domain/organizations/organization.ts';
 import { holdsStaffKey, type StaffKey } from '../../domain/people/staff.ts';
 import { runCommand } from '../../store/audit/commands.ts';
@@ -11,26 +10,23 @@ import { findMembership } from '../../store/organizations/memberships.ts';
 import * as organizations from '../../store/organizations/organizations.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** An organization the caller belongs to; to anyone else it does not exist. */
-export async function getOrganization(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'getOrganization'>,
-): Promise<BusinessReply<'getOrganization'>> {
+export const getOrganization: Operation<'getOrganization'> = async ({ store }, { caller, path, now }) => {
   const [organization, membership] = await Promise.all([
     findOrganization(store.read, path.orgID),
     findMembership(store.read, path.orgID, caller.userId, now),
   ]);
   if (!organization || !membership) throw organizationNotFound();
   return organizationBody(organization);
-}
+};
 
 /** Ends an organization; only an owner or an operator may. */
-export function retireOrganization(
-  { store }: BusinessDeps,
-  { caller, path, command, now }: BusinessRequest<'retireOrganization'>,
-): Promise<CommandReply<BusinessReply<'retireOrganization'>>> {
+export const retireOrganization: Operation<'retireOrganization'> = (
+  { store },
+  { caller, path, command, now },
+) => {
   const organizationId = path.orgID;
   const about = { target: organizationId, organizationId };
   return runCommand(
@@ -52,7 +48,7 @@ export function retireOrganization(
       },
     },
   );
-}
+};
 
 interface Standing {
   role: Role;

@@ -3,30 +3,23 @@ import { lapseOf } from '../../domain/access/lapse.ts';
 import { parseSshPublicKey, type SshKey, type SshKeySet } from '../../domain/access/ssh-key.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
-import type { CommandReply } from '../../domain/operation.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import * as keys from '../../store/people/ssh-keys.ts';
 import { listDrops } from '../../store/people/ssh-keys.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** The caller's keys, revoked ones included, and the generation of the set. */
-export async function listSshKeys(
-  { store }: BusinessDeps,
-  { caller }: BusinessRequest<'listSshKeys'>,
-): Promise<BusinessReply<'listSshKeys'>> {
+export const listSshKeys: Operation<'listSshKeys'> = async ({ store }, { caller }) => {
   const [list, set] = await Promise.all([
     keys.listSshKeys(store.read, caller.userId),
     keys.findSshKeySet(store.read, caller.userId),
   ]);
   const days = store.lapses.policy.keyMaxDays;
   return { keys: list.map((key) => keyBody(key, days)), generation: set?.generation ?? 0 };
-}
+};
 
 /** Which clusters have dropped a revoked key of the caller, and when. */
-export async function listKeyClusters(
-  { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'listKeyClusters'>,
-): Promise<BusinessReply<'listKeyClusters'>> {
+export const listKeyClusters: Operation<'listKeyClusters'> = async ({ store }, { caller, path }) => {
   const own = await keys.listSshKeys(store.read, caller.userId);
   if (!own.some(({ id }) => id === path.keyID)) {
     throw new DomainError('not_found', 'You have no SSH key with this ID.');
@@ -39,13 +32,13 @@ export async function listKeyClusters(
       dropped_at: droppedAt,
     })),
   };
-}
+};
 
 /** Registers a key for the caller. `invalid_state` when anyone registered it before. */
-export async function registerSshKey(
-  { store }: BusinessDeps,
-  { caller, body, command, now }: BusinessRequest<'registerSshKey'>,
-): Promise<CommandReply<BusinessReply<'registerSshKey'>>> {
+export const registerSshKey: Operation<'registerSshKey'> = async (
+  { store },
+  { caller, body, command, now },
+) => {
   const key = parseSshPublicKey(body.public_key);
   const userId = caller.userId;
   const days = store.lapses.policy.keyMaxDays;
@@ -63,13 +56,10 @@ export async function registerSshKey(
       },
     },
   );
-}
+};
 
 /** Revokes one of the caller's keys. Revoking a revoked one answers with it and changes nothing. */
-export async function revokeSshKey(
-  { store }: BusinessDeps,
-  { caller, path, command, now }: BusinessRequest<'revokeSshKey'>,
-): Promise<CommandReply<BusinessReply<'revokeSshKey'>>> {
+export const revokeSshKey: Operation<'revokeSshKey'> = async ({ store }, { caller, path, command, now }) => {
   const keyId = path.keyID;
   const days = store.lapses.policy.keyMaxDays;
   if (!isId('ssh_key', keyId)) {
@@ -88,7 +78,7 @@ export async function revokeSshKey(
       },
     },
   );
-}
+};
 
 function keyReply(
   { key, set }: { key: SshKey; set: SshKeySet },

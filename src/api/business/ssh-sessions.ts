@@ -1,28 +1,21 @@
 /** A person's own SSH sessions, and the logins that they were refused. */
 import type { PastSession, SshSession } from '../../domain/access/ssh-session.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { CommandReply } from '../../domain/operation.ts';
 import { listRefusedLogins } from '../../store/audit/audit.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import { requestClosing } from '../../store/audit/open-sessions.ts';
 import { listPastSessions } from '../../store/audit/past-sessions.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** Those that are open, oldest first. */
-export async function listMySessions(
-  { gateway }: BusinessDeps,
-  { caller }: BusinessRequest<'listMySessions'>,
-): Promise<BusinessReply<'listMySessions'>> {
+export const listMySessions: Operation<'listMySessions'> = async ({ gateway }, { caller }) => {
   const own = (await gateway.sessions()).filter(({ userId }) => userId === caller.userId);
   return { sessions: own.sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1)).map(sessionBody) };
-}
+};
 
 /** Closes one of the caller's own; anybody else's does not exist for them. */
-export async function closeMySession(
-  deps: BusinessDeps,
-  request: BusinessRequest<'closeMySession'>,
-): Promise<CommandReply<BusinessReply<'closeMySession'>>> {
+export const closeMySession: Operation<'closeMySession'> = async (deps, request) => {
   const { caller, path } = request;
   const id = path.sessionID;
   const text = 'You have closed this session.';
@@ -41,13 +34,10 @@ export async function closeMySession(
   });
   if (session) deps.gateway.close(id, text);
   return reply;
-}
+};
 
 /** The last ones, newest first. */
-export async function listMyRefusals(
-  { store }: BusinessDeps,
-  { caller }: BusinessRequest<'listMyRefusals'>,
-): Promise<BusinessReply<'listMyRefusals'>> {
+export const listMyRefusals: Operation<'listMyRefusals'> = async ({ store }, { caller }) => {
   const refused = await listRefusedLogins(store.read, caller.userId, 20);
   return {
     refusals: refused.map(({ at, clusterId, keyId, sourceAddress, message }) => ({
@@ -58,18 +48,15 @@ export async function listMyRefusals(
       message,
     })),
   };
-}
+};
 
 /** Those that are over, the last that ended first. */
-export async function listMyPastSessions(
-  { store }: BusinessDeps,
-  { caller, query }: BusinessRequest<'listMyPastSessions'>,
-): Promise<BusinessReply<'listMyPastSessions'>> {
+export const listMyPastSessions: Operation<'listMyPastSessions'> = async ({ store }, { caller, query }) => {
   const { after: before, limit = 100, ...times } = query;
   const filter = { userId: caller.userId, ...utcTimes(times) };
   const sessions = await listPastSessions(store.read, filter, { before, limit });
   return { sessions: sessions.map(pastSessionBody) };
-}
+};
 
 /** The times of a request as the tables hold them. */
 export function utcTimes({ from, to }: { from?: string | undefined; to?: string | undefined }) {

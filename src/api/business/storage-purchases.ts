@@ -16,12 +16,12 @@ import { findCluster, raiseDesiredGeneration } from '../../store/clusters/cluste
 import * as purchases from '../../store/clusters/storage-purchases.ts';
 import type { Tx } from '../../store/engine/index.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from './operation.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { requireOperator, requireStaff } from './operator/staff.ts';
 import { organizationNotFound } from './organizations.ts';
 
 /** What more storage for a cluster would come to. `invalid_state` where it cannot be bought for this one. */
-export function quotePurchase(deps: BusinessDeps, request: BusinessRequest<'quotePurchase'>) {
+export const quotePurchase: Operation<'quotePurchase'> = (deps, request) => {
   const { storage_type: type, bytes } = request.body;
   const about = { target: 'quote', details: `${bytes} bytes of ${type}` };
   const what = { operation: 'quotePurchase', meaning: [type, bytes], about };
@@ -34,10 +34,10 @@ export function quotePurchase(deps: BusinessDeps, request: BusinessRequest<'quot
     const result = { ...offerBody(quote), current_bytes, total_bytes, created_at, expires_at };
     return { result, about: { target: quote.id } };
   });
-}
+};
 
 /** Asks for what was quoted. `invalid_state` when the quote has expired, was used, or no longer holds. */
-export function createPurchase(deps: BusinessDeps, request: BusinessRequest<'createPurchase'>) {
+export const createPurchase: Operation<'createPurchase'> = (deps, request) => {
   const quoteId = request.body.quote_id;
   const about = { target: isId('quote', quoteId) ? quoteId : 'purchase' };
   const what = { operation: 'createPurchase', meaning: [quoteId], about };
@@ -51,7 +51,7 @@ export function createPurchase(deps: BusinessDeps, request: BusinessRequest<'cre
     const details = `${quote.bytes} bytes of ${quote.type} for ${cluster.name}, from ${quoteId}`;
     return { result: purchaseBody(made), about: { target: made.id, details } };
   });
-}
+};
 
 /** A command of an owner or an admin, about storage for a cluster of the organization. */
 function buying<T>(
@@ -83,13 +83,10 @@ function buying<T>(
 }
 
 /** Every purchase, oldest first. */
-export async function operatorListPurchases(
-  { store }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorListPurchases'>,
-): Promise<BusinessReply<'operatorListPurchases'>> {
+export const operatorListPurchases: Operation<'operatorListPurchases'> = async ({ store }, { caller }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   return { purchases: (await purchases.listPurchases(store.read)).map(purchaseBody) };
-}
+};
 
 /** Makes a requested purchase count; one that counts already stays as it is. `invalid_state` for a declined one. */
 export const operatorAcceptPurchase = deciding('operatorAcceptPurchase', 'active');

@@ -5,14 +5,11 @@ import { cached } from '../../store/engine/cache.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { listGrantedClusters } from '../../store/organizations/grants.ts';
 import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation, PlatformReply } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the organization's clusters that the caller can see, by ID. */
-export async function listClusters(
-  { store }: PlatformDeps,
-  { caller, query, now }: PlatformRequest<'listClusters'>,
-): Promise<PlatformReply<'listClusters'>> {
+export const listClusters: Operation<'listClusters'> = async ({ store }, { caller, query, now }) => {
   const organizationId = query.businessOrgId;
   const limit = query.limit ?? 50;
   const list = `clusters/${organizationId}`;
@@ -27,7 +24,7 @@ export async function listClusters(
     'forbidden',
     'This needs clusters.read in the organization, or a grant on a cluster.',
   );
-}
+};
 
 async function clusterPage(
   db: Reader,
@@ -42,16 +39,13 @@ async function clusterPage(
 }
 
 /** One cluster. */
-export async function getCluster(
-  { store }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'getCluster'>,
-): Promise<PlatformReply<'getCluster'>> {
+export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, path, query, now }) => {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
   return clusterBody(
     await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now }),
   );
-}
+};
 
 function clusterBody(cluster: ClusterOfPage): PlatformReply<'getCluster'> {
   return {

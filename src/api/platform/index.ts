@@ -5,45 +5,23 @@
  * Flow: `http` checks and authenticates a request → an operation here → reads of `store`, and for Slurm configurations
  * one write.
  */
-import type { OperationsOf } from '../../domain/operation.ts';
-import type { operations } from '../generated/platform.ts';
-import { getCluster, listClusters } from './clusters.ts';
-import { getProtectedResource } from './discovery.ts';
-import { getKubeconfig } from './kubeconfig.ts';
-import { getClusterUsage, listMachines } from './machines.ts';
-import type { PlatformDeps } from './operation.ts';
-import { getClusterOptions } from './options.ts';
-import {
+export { getCluster, listClusters } from './clusters.ts';
+
+export { getProtectedResource } from './discovery.ts';
+export { getKubeconfig } from './kubeconfig.ts';
+export { getClusterUsage, listMachines } from './machines.ts';
+export { getClusterOptions } from './options.ts';
+export {
   getDefaultSchedulerConfiguration,
   getSchedulerConfiguration,
   setDefaultSchedulerConfiguration,
   setSchedulerConfiguration,
 } from './slurm-configurations.ts';
-import {
+export {
   checkSchedulerConfiguration,
   getSchedulerConfigurationStatus,
   getSchedulerConfigurationVersion,
   listSchedulerConfigurationVersions,
 } from './slurm-history.ts';
-import { getSshAccess } from './ssh-access.ts';
-import { listStorage } from './storage.ts';
-
-export const platformOperations = {
-  getProtectedResource,
-  listClusters,
-  getCluster,
-  getClusterOptions,
-  listMachines,
-  getClusterUsage,
-  getSshAccess,
-  getKubeconfig,
-  getSchedulerConfiguration,
-  setSchedulerConfiguration,
-  checkSchedulerConfiguration,
-  getSchedulerConfigurationStatus,
-  listSchedulerConfigurationVersions,
-  getSchedulerConfigurationVersion,
-  getDefaultSchedulerConfiguration,
-  setDefaultSchedulerConfiguration,
-  listStorage,
-} satisfies OperationsOf<operations, PlatformDeps>;
+export { getSshAccess } from './ssh-access.ts';
+export { listStorage } from './storage.ts';

@@ -11,16 +11,16 @@ import type { Reader } from '../../store/engine/index.ts';
 import { listLiveGrants } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
 import { clusterOf, requireClusterId } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** kubectl reads YAML 1.1, where a namespace called `no` or `0b1` would be something else than text. */
 const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
 
 /** The file for whom the organization or a grant lets in, and how long that lasts. */
-export async function getKubeconfig(
-  { store, signIn, kubernetesLogin }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'getKubeconfig'>,
-): Promise<PlatformReply<'getKubeconfig'>> {
+export const getKubeconfig: Operation<'getKubeconfig'> = async (
+  { store, signIn, kubernetesLogin },
+  { caller, path, query, now },
+) => {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.organizationId;
   const admitted = await admission(store.read, { userId: caller.userId, organizationId, clusterId, now });
@@ -44,7 +44,7 @@ export async function getKubeconfig(
     kubeconfig: stringify(file, forKubectl),
     ...(admitted.expiresAt === null ? {} : { accessExpiresAt: admitted.expiresAt }),
   };
-}
+};
 
 /** What lets someone in, the organization or a grant, and for how long. Throws `forbidden` when nothing does. */
 async function admission(

@@ -5,14 +5,11 @@ import { freshness, type Machine } from '../../domain/clusters/machine.ts';
 import { listMachines as listClusterMachines } from '../../store/clusters/machines.ts';
 import { fromTime } from '../../store/engine/time.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the machines of a cluster that the caller may see, by ID. */
-export async function listMachines(
-  { store }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'listMachines'>,
-): Promise<PlatformReply<'listMachines'>> {
+export const listMachines: Operation<'listMachines'> = async ({ store }, { caller, path, query, now }) => {
   const clusterId = requireClusterId(path.clusterId);
   const { businessOrgId: organizationId, limit = 50 } = query;
   const list = `machines/${organizationId}/${clusterId}`;
@@ -28,13 +25,13 @@ export async function listMachines(
     items: page.slice(0, limit).map((machine) => machineBody(machine, cluster, now)),
     ...(last ? { next_page_token: pageToken(list, last.id) } : {}),
   };
-}
+};
 
 /** How many GPUs of a cluster are free, and what each of its machines holds. */
-export async function getClusterUsage(
-  { store }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'getClusterUsage'>,
-): Promise<PlatformReply<'getClusterUsage'>> {
+export const getClusterUsage: Operation<'getClusterUsage'> = async (
+  { store },
+  { caller, path, query, now },
+) => {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
   const cluster = await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now });
@@ -47,7 +44,7 @@ export async function getClusterUsage(
     gpus: { ...gpus, in_use: inUse },
     machines: machines.map((machine) => usageBody(machine, cluster, now)),
   };
-}
+};
 
 const byName = new Intl.Collator('en', { numeric: true });
 

@@ -1,5 +1,5 @@
 /** What every operation of the Platform API is given and answers, typed by openapi/platform.yaml. */
-import type { OperationType, ReplyOf, Request } from '../../domain/operation.ts';
+import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/platform.ts';
 
@@ -34,5 +34,10 @@ export interface PlatformDeps {
   kubernetesLogin: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
 }
 
+/** One operation, by its name in the document: what it is given and answers follows from that. */
+export type Operation<Id extends keyof operations> = OperationOf<
+  operations[Id] & OperationType,
+  PlatformDeps
+>;
 export type PlatformRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
 export type PlatformReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;

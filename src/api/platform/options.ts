@@ -5,18 +5,18 @@ import { findClusterReport } from '../../store/clusters/observations.ts';
 import { sumActivePurchases } from '../../store/clusters/storage-purchases.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** The options of a cluster that the caller may see, from its latest report. */
-export async function getClusterOptions(
-  { store }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'getClusterOptions'>,
-): Promise<PlatformReply<'getClusterOptions'>> {
+export const getClusterOptions: Operation<'getClusterOptions'> = async (
+  { store },
+  { caller, path, query, now },
+) => {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
   const cluster = await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now });
   return clusterOptions(await optionFacts(store.read, cluster, now));
-}
+};
 
 /** What the options and the storage of a cluster are derived from. */
 export async function optionFacts(db: Reader, cluster: Cluster, now: number): Promise<OptionFacts> {

@@ -1,7 +1,6 @@
 /** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
 import { isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { Tagged } from '../../domain/operation.ts';
 import { checkSlurmConfiguration, withoutEmptyFields } from '../../domain/slurm/configuration.ts';
 import { findLastSeq } from '../../store/audit/audit.ts';
 import { runReplacement } from '../../store/audit/commands.ts';
@@ -13,15 +12,15 @@ import {
 } from '../../store/clusters/slurm-configurations.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
 import { clusterOf, requireClusterId, requirePermission } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 const permission = 'clusters.configure';
 
 /** A cluster's configuration; empty while it was never written. */
-export async function getSchedulerConfiguration(
-  { store }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'getSchedulerConfiguration'>,
-): Promise<Tagged<PlatformReply<'getSchedulerConfiguration'>>> {
+export const getSchedulerConfiguration: Operation<'getSchedulerConfiguration'> = async (
+  { store },
+  { caller, path, query, now },
+) => {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
   await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
@@ -29,7 +28,7 @@ export async function getSchedulerConfiguration(
   // The configuration and its number of the same moment.
   const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, clusterId);
   return { etag: tagOf(schedulerGeneration), body: slurmConfiguration };
-}
+};
 
 function tagOf(generation: number): string {
   return `"${generation}"`;
@@ -40,10 +39,10 @@ function tagOf(generation: number): string {
  * `invalid_state` for a cluster that is out of service, and `precondition_failed` where it would undo a change that the
  * caller has not seen.
  */
-export async function setSchedulerConfiguration(
-  { store }: PlatformDeps,
-  { caller, path, query, body, write, now }: PlatformRequest<'setSchedulerConfiguration'>,
-): Promise<Tagged<PlatformReply<'setSchedulerConfiguration'>>> {
+export const setSchedulerConfiguration: Operation<'setSchedulerConfiguration'> = async (
+  { store },
+  { caller, path, query, body, write, now },
+) => {
   const clusterId = requireClusterId(path.clusterId);
   const organizationId = query.businessOrgId;
   const { userId } = caller;
@@ -75,7 +74,7 @@ export async function setSchedulerConfiguration(
     },
   );
   return { etag: tagOf(generation), body: configuration };
-}
+};
 
 /** Throws `precondition_failed` unless the configuration of this number is one that the caller has seen. */
 function requireMatch(tags: readonly string[] | undefined, generation: number): void {
@@ -87,20 +86,20 @@ function requireMatch(tags: readonly string[] | undefined, generation: number): 
 }
 
 /** What the organization's new clusters start with; empty when there is no default. */
-export async function getDefaultSchedulerConfiguration(
-  { store }: PlatformDeps,
-  { caller, path, now }: PlatformRequest<'getDefaultSchedulerConfiguration'>,
-): Promise<PlatformReply<'getDefaultSchedulerConfiguration'>> {
+export const getDefaultSchedulerConfiguration: Operation<'getDefaultSchedulerConfiguration'> = async (
+  { store },
+  { caller, path, now },
+) => {
   const { orgId: organizationId } = path;
   await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
   return findDefaultSlurmConfiguration(store.read, path.orgId);
-}
+};
 
 /** Replaces what new clusters start with. Throws as above; `invalid_state` for an organization that is retired. */
-export async function setDefaultSchedulerConfiguration(
-  { store }: PlatformDeps,
-  { caller, path, body, now }: PlatformRequest<'setDefaultSchedulerConfiguration'>,
-): Promise<PlatformReply<'setDefaultSchedulerConfiguration'>> {
+export const setDefaultSchedulerConfiguration: Operation<'setDefaultSchedulerConfiguration'> = async (
+  { store },
+  { caller, path, body, now },
+) => {
   const { orgId: organizationId } = path;
   const { userId } = caller;
   const configuration = withoutEmptyFields(body);
@@ -119,4 +118,4 @@ export async function setDefaultSchedulerConfiguration(
       },
     },
   );
-}
+};

@@ -23,7 +23,7 @@ import {
 } from '../../store/clusters/slurm-configurations.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { clusterOf, requireClusterId, requirePermission } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 const permission = 'clusters.configure';
 
@@ -49,10 +49,10 @@ async function configurable(
 }
 
 /** What a configuration would come to. Throws `invalid_state` for a cluster that takes none. */
-export async function checkSchedulerConfiguration(
-  { store }: PlatformDeps,
-  request: PlatformRequest<'checkSchedulerConfiguration'>,
-): Promise<PlatformReply<'checkSchedulerConfiguration'>> {
+export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration'> = async (
+  { store },
+  request,
+) => {
   if (checks.take(request.caller.userId) > 0) {
     throw new DomainError('service_unavailable', 'Too many checks at once. Try again in a second.');
   }
@@ -86,13 +86,13 @@ export async function checkSchedulerConfiguration(
     openSessions: ends.includes('login') ? await countOpenSessions(store.read, cluster.id) : 0,
     endedJobs: ends.includes('compute') ? (observation?.report.runningJobs.length ?? 0) : 0,
   };
-}
+};
 
 /** How far the newest configuration has come. */
-export async function getSchedulerConfigurationStatus(
-  { store }: PlatformDeps,
-  request: PlatformRequest<'getSchedulerConfigurationStatus'>,
-): Promise<PlatformReply<'getSchedulerConfigurationStatus'>> {
+export const getSchedulerConfigurationStatus: Operation<'getSchedulerConfigurationStatus'> = async (
+  { store },
+  request,
+) => {
   const cluster = await configurable(store, request);
   const [newest, observation, list, failures] = await Promise.all([
     findNewestSlurmVersion(store.read, cluster.id),
@@ -121,26 +121,26 @@ export async function getSchedulerConfigurationStatus(
       observedAt: new Date(observation.observedAt).toISOString(),
     }),
   };
-}
+};
 
 /** The configurations that the cluster was given, newest first. */
-export async function listSchedulerConfigurationVersions(
-  { store }: PlatformDeps,
-  request: PlatformRequest<'listSchedulerConfigurationVersions'>,
-): Promise<PlatformReply<'listSchedulerConfigurationVersions'>> {
+export const listSchedulerConfigurationVersions: Operation<'listSchedulerConfigurationVersions'> = async (
+  { store },
+  request,
+) => {
   const { id } = await configurable(store, request);
   const versions = await listSlurmVersions(store.read, id);
   return { items: versions.map(({ userId, email, ...rest }) => ({ ...rest, author: { userId, email } })) };
-}
+};
 
 /** One of them. Throws `not_found` for what is not kept any more. */
-export async function getSchedulerConfigurationVersion(
-  { store }: PlatformDeps,
-  request: PlatformRequest<'getSchedulerConfigurationVersion'>,
-): Promise<PlatformReply<'getSchedulerConfigurationVersion'>> {
+export const getSchedulerConfigurationVersion: Operation<'getSchedulerConfigurationVersion'> = async (
+  { store },
+  request,
+) => {
   const { id } = await configurable(store, request);
   const { generation } = request.path;
   const found = await findSlurmVersion(store.read, id, Number(generation));
   if (found) return found;
   throw new DomainError('not_found', `Configuration number ${generation} is not kept, or never was.`);
-}
+};

@@ -4,13 +4,13 @@ import { observationFreshnessMs } from '../../domain/access/list.ts';
 import { DomainError } from '../../domain/error.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';
 import { requireClusterId, requirePermission } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 /** Always an answer for someone with `clusters.ssh`, ready or not. */
-export async function getSshAccess(
-  { store, gateway }: PlatformDeps,
-  { caller, path, query, now }: PlatformRequest<'getSshAccess'>,
-): Promise<PlatformReply<'getSshAccess'>> {
+export const getSshAccess: Operation<'getSshAccess'> = async (
+  { store, gateway },
+  { caller, path, query, now },
+) => {
   const { userId } = caller;
   const clusterId = requireClusterId(path.clusterId);
   await requirePermission(store.read, {
@@ -56,4 +56,4 @@ export async function getSshAccess(
     observation_current: isFresh && observed.manifestGeneration >= generation,
     ...(observed.at === undefined ? {} : { observed_at: observed.at }),
   };
-}
+};

@@ -3,14 +3,11 @@ import { storageInventory } from '../../domain/clusters/options.ts';
 import { DomainError } from '../../domain/error.ts';
 import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { canReadClusters } from './access.ts';
-import type { PlatformDeps, PlatformReply, PlatformRequest } from './operation.ts';
+import type { Operation } from './operation.ts';
 import { optionFacts } from './options.ts';
 
 /** An entry for every cluster that the organization owns, or owned. */
-export async function listStorage(
-  { store }: PlatformDeps,
-  { caller, path, now }: PlatformRequest<'listStorage'>,
-): Promise<PlatformReply<'listStorage'>> {
+export const listStorage: Operation<'listStorage'> = async ({ store }, { caller, path, now }) => {
   const { orgId: organizationId } = path;
   if (!(await canReadClusters(store.read, { userId: caller.userId, organizationId, now }))) {
     throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
@@ -23,4 +20,4 @@ export async function listStorage(
     ...storageInventory(await optionFacts(store.read, cluster, now)),
   }));
   return { items: await Promise.all(items) };
-}
+};

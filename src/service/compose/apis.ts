@@ -1,11 +1,11 @@
 /** The two APIs as Express applications, each with exactly what its operations need. */
 import type { RequestListener } from 'node:http';
-import { businessOperations } from '../../api/business/index.ts';
+import * as businessOperations from '../../api/business/index.ts';
 import { createApi } from '../../api/http/api.ts';
 import { loadDocument } from '../../api/http/document.ts';
 import { createAuthenticator } from '../../api/identity/index.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
-import { platformOperations } from '../../api/platform/index.ts';
+import * as platformOperations from '../../api/platform/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Gateways } from '../../gateway/process/gateways.ts';
 import type { Logger } from '../../lib/log.ts';

@@ -2,15 +2,15 @@
 import { DomainError } from '../../../domain/error.ts';
 import { findCheckpoint, listAuditEntries, listHeads } from '../../../store/audit/audit.ts';
 import { fromTime, toTime } from '../../../store/engine/time.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { clusterOf, personOf } from './about.ts';
 import { requireStaff } from './staff.ts';
 
 /** A page of the trail. */
-export async function operatorListAuditEntries(
-  { store }: BusinessDeps,
-  { caller, query }: BusinessRequest<'operatorListAuditEntries'>,
-): Promise<BusinessReply<'operatorListAuditEntries'>> {
+export const operatorListAuditEntries: Operation<'operatorListAuditEntries'> = async (
+  { store },
+  { caller, query },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.audit');
   const { person, cluster, operation, from, to, order = 'oldest', limit = 100, after = 0 } = query;
   const filter = {
@@ -33,26 +33,26 @@ export async function operatorListAuditEntries(
       }),
     ),
   };
-}
+};
 
 /** The trail's head as it is now, signed on the spot where it was not. */
-export async function operatorGetAuditHead(
-  { store, audit }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorGetAuditHead'>,
-): Promise<BusinessReply<'operatorGetAuditHead'>> {
+export const operatorGetAuditHead: Operation<'operatorGetAuditHead'> = async (
+  { store, audit },
+  { caller },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.audit');
   const head = await audit.sign();
   if (!head) throw new DomainError('not_found', 'The audit trail has no entry yet.');
   return head;
-}
+};
 
 /** Every signed head that is kept, oldest first, and the key of this installation. */
-export async function operatorListAuditHeads(
-  { store, audit }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorListAuditHeads'>,
-): Promise<BusinessReply<'operatorListAuditHeads'>> {
+export const operatorListAuditHeads: Operation<'operatorListAuditHeads'> = async (
+  { store, audit },
+  { caller },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.audit');
   const checkpoint = await findCheckpoint(store.read);
   const heads = await listHeads(store.read, { after: 0, limit: 1000 });
   return { key: audit.publicKey, heads, ...(checkpoint && { checkpoint }) };
-}
+};

@@ -6,7 +6,6 @@ import { mergeSides, type SideState, sideTrouble } from '../../../domain/cluster
 import { DomainError } from '../../../domain/error.ts';
 import { checkHostSettings } from '../../../domain/host-settings.ts';
 import type { SidePasses } from '../../../domain/installation-state.ts';
-import type { CommandReply } from '../../../domain/operation.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { abandonRelease } from '../../../store/clusters/cluster-sides.ts';
@@ -21,15 +20,15 @@ import type { Reader } from '../../../store/engine/index.ts';
 import { findOrganization, findOrganizationBySlug } from '../../../store/organizations/organizations.ts';
 import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest, InstallationView } from '../operation.ts';
+import type { InstallationView, Operation } from '../operation.ts';
 import { failingSince } from './problems.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every cluster there ever was, oldest first. */
-export async function operatorListClusters(
-  { store, installation }: BusinessDeps,
-  { caller, now }: BusinessRequest<'operatorListClusters'>,
-): Promise<BusinessReply<'operatorListClusters'>> {
+export const operatorListClusters: Operation<'operatorListClusters'> = async (
+  { store, installation },
+  { caller, now },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const clusters = await listAllClusters(store.read);
   return {
@@ -37,13 +36,10 @@ export async function operatorListClusters(
       clusters.map((cluster) => operatorClusterBody(store.read, cluster, now, installation)),
     ),
   };
-}
+};
 
 /** Takes a cluster into service, as a lab file describes it. */
-export function operatorCreateCluster(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorCreateCluster'>,
-): Promise<CommandReply<BusinessReply<'operatorCreateCluster'>>> {
+export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, request) => {
   const { body, now } = request;
   checkLab({ clusters: [body] });
   checkHostSettings(deps.hostRules, body, undefined);
@@ -64,13 +60,10 @@ export function operatorCreateCluster(
       };
     },
   });
-}
+};
 
 /** Takes a cluster out of service; one that is out already stays so. */
-export function operatorReleaseCluster(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorReleaseCluster'>,
-): Promise<CommandReply<BusinessReply<'operatorReleaseCluster'>>> {
+export const operatorReleaseCluster: Operation<'operatorReleaseCluster'> = (deps, request) => {
   const clusterId = request.path.clusterID.toLowerCase();
   const { now } = request;
   const { abandon = false } = request.query;
@@ -97,16 +90,16 @@ export function operatorReleaseCluster(
       };
     },
   });
-}
+};
 
 /** Which rights the service has on a Kubernetes cluster; asked of the cluster itself. */
-export async function operatorCheckCluster(
-  { store, checkCluster }: BusinessDeps,
-  { caller, path }: BusinessRequest<'operatorCheckCluster'>,
-): Promise<BusinessReply<'operatorCheckCluster'>> {
+export const operatorCheckCluster: Operation<'operatorCheckCluster'> = async (
+  { store, checkCluster },
+  { caller, path },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.operate');
   return checkCluster(await requireCluster(store.read, path.clusterID.toLowerCase()));
-}
+};
 
 async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);

@@ -1,19 +1,15 @@
 /** The SSH gateway, as operators see it: its keys, and who is connected. */
 import { DomainError } from '../../../domain/error.ts';
-import type { CommandReply } from '../../../domain/operation.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { requestClosing } from '../../../store/audit/open-sessions.ts';
 import { listPastSessions } from '../../../store/audit/past-sessions.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { pastSessionBody, sessionBody, utcTimes } from '../ssh-sessions.ts';
 import { clusterOf, personOf } from './about.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** How people and login nodes know the gateway. */
-export async function operatorGetGateway(
-  { store, gateway }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorGetGateway'>,
-): Promise<BusinessReply<'operatorGetGateway'>> {
+export const operatorGetGateway: Operation<'operatorGetGateway'> = async ({ store, gateway }, { caller }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { hostname, port, hostKeys, publicKeys } = gateway;
   const [hostKey = '', ...otherHostKeys] = hostKeys;
@@ -26,23 +22,23 @@ export async function operatorGetGateway(
     public_key: publicKey,
     other_public_keys: otherPublicKeys,
   };
-}
+};
 
 /** The sessions that are open, oldest first. */
-export async function operatorListSessions(
-  { store, gateway }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorListSessions'>,
-): Promise<BusinessReply<'operatorListSessions'>> {
+export const operatorListSessions: Operation<'operatorListSessions'> = async (
+  { store, gateway },
+  { caller },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const oldestFirst = [...(await gateway.sessions())].sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1));
   return { sessions: oldestFirst.map(sessionBody) };
-}
+};
 
 /** The sessions that are over, the last that ended first. They tell as much as the audit trail does. */
-export async function operatorListPastSessions(
-  { store }: BusinessDeps,
-  { caller, query }: BusinessRequest<'operatorListPastSessions'>,
-): Promise<BusinessReply<'operatorListPastSessions'>> {
+export const operatorListPastSessions: Operation<'operatorListPastSessions'> = async (
+  { store },
+  { caller, query },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.audit');
   const { person, cluster, address, key, after: before, limit = 100, ...times } = query;
   const filter = {
@@ -54,13 +50,10 @@ export async function operatorListPastSessions(
   };
   const sessions = await listPastSessions(store.read, filter, { before, limit });
   return { sessions: sessions.map(pastSessionBody) };
-}
+};
 
 /** Closes a session, and shows the person the reason. */
-export async function operatorCloseSession(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorCloseSession'>,
-): Promise<CommandReply<BusinessReply<'operatorCloseSession'>>> {
+export const operatorCloseSession: Operation<'operatorCloseSession'> = async (deps, request) => {
   const id = request.path.sessionID;
   const text = `An operator has closed this session: ${request.command.auditReason}`;
   const session = (await deps.gateway.sessions()).find((one) => one.id === id);
@@ -82,4 +75,4 @@ export async function operatorCloseSession(
   // Only what is in the trail is done; closing twice does no harm.
   deps.gateway.close(id, text);
   return reply;
-}
+};

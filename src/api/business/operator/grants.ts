@@ -2,7 +2,6 @@
 import { type Grant, isSameGrant, isWiderRole } from '../../../domain/access/grant.ts';
 import { isInService } from '../../../domain/clusters/cluster.ts';
 import { DomainError } from '../../../domain/error.ts';
-import type { CommandReply } from '../../../domain/operation.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { findCluster } from '../../../store/clusters/clusters.ts';
@@ -17,14 +16,11 @@ import {
 } from '../../../store/organizations/grants.ts';
 import { findOrCreatePerson } from '../../../store/people/people.ts';
 import { grantBody, observeGrants } from '../grants.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every live grant, oldest first. */
-export async function operatorListGrants(
-  { store }: BusinessDeps,
-  { caller, now }: BusinessRequest<'operatorListGrants'>,
-): Promise<BusinessReply<'operatorListGrants'>> {
+export const operatorListGrants: Operation<'operatorListGrants'> = async ({ store }, { caller, now }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const grants = await listAllLiveGrants(store.read, now);
   const observed = await observeGrants(store.read, grants);
@@ -35,13 +31,10 @@ export async function operatorListGrants(
       return { ...operatorGrantBody(grant), ...(access && { access }) };
     }),
   };
-}
+};
 
 /** Shares a cluster, or a namespace of it; the person gets an account where there is none. */
-export function operatorCreateGrant(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorCreateGrant'>,
-): Promise<CommandReply<BusinessReply<'operatorCreateGrant'>>> {
+export const operatorCreateGrant: Operation<'operatorCreateGrant'> = (deps, request) => {
   const { body, caller, now } = request;
   const { relation, scope = null, role_id: roleId = null, allow_wider_role: isMeant = false } = body;
   const email = foldEmail(body.email);
@@ -86,13 +79,10 @@ export function operatorCreateGrant(
       return { result: operatorGrantBody(await requireGrant(tx, id)), about };
     },
   });
-}
+};
 
 /** Ends a grant, from this second on. */
-export function operatorRevokeGrant(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorRevokeGrant'>,
-): Promise<CommandReply<BusinessReply<'operatorRevokeGrant'>>> {
+export const operatorRevokeGrant: Operation<'operatorRevokeGrant'> = (deps, request) => {
   const { grantID: id } = request.path;
   return runCommand(deps.store, request, {
     operation: 'operatorRevokeGrant',
@@ -110,7 +100,7 @@ export function operatorRevokeGrant(
       return { result: operatorGrantBody(grant), about };
     },
   });
-}
+};
 
 async function requireGrant(tx: Tx, id: string): Promise<Grant> {
   const grant = await findGrant(tx.db, id);

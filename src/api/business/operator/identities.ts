@@ -1,6 +1,5 @@
 /** With which identities people sign in, and making an account another identity's. */
 import { DomainError } from '../../../domain/error.ts';
-import type { CommandReply } from '../../../domain/operation.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import {
@@ -10,25 +9,22 @@ import {
   unbindIdentity,
   updateIdentityAt,
 } from '../../../store/people/identities.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { requirePerson } from './people.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** A person's identities, oldest first. */
-export async function operatorListIdentities(
-  { store }: BusinessDeps,
-  { caller, path }: BusinessRequest<'operatorListIdentities'>,
-): Promise<BusinessReply<'operatorListIdentities'>> {
+export const operatorListIdentities: Operation<'operatorListIdentities'> = async (
+  { store },
+  { caller, path },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   await requirePerson(store.read, path.userID);
   return identitiesBody(store.read, path.userID);
-}
+};
 
 /** Replaces a person's identity at an issuer by a subject; without one, by the next sign-in with the verified address. */
-export function operatorRebindIdentity(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorRebindIdentity'>,
-): Promise<CommandReply<BusinessReply<'operatorRebindIdentity'>>> {
+export const operatorRebindIdentity: Operation<'operatorRebindIdentity'> = (deps, request) => {
   const userId = request.path.userID;
   const { issuer, subject } = request.body;
   return runCommand(deps.store, request, {
@@ -47,13 +43,10 @@ export function operatorRebindIdentity(
       };
     },
   });
-}
+};
 
 /** Takes an identity from an account; its subject is not bound to any account again by its address. */
-export function operatorUnbindIdentity(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorUnbindIdentity'>,
-): Promise<CommandReply<BusinessReply<'operatorUnbindIdentity'>>> {
+export const operatorUnbindIdentity: Operation<'operatorUnbindIdentity'> = (deps, request) => {
   const userId = request.path.userID;
   const { issuer, subject } = request.body;
   return runCommand(deps.store, request, {
@@ -73,7 +66,7 @@ export function operatorUnbindIdentity(
       return { result: await identitiesBody(tx.db, userId) };
     },
   });
-}
+};
 
 async function identitiesBody(db: Reader, userId: string) {
   const toWire = ({ createdAt, ...identity }: Identity) => ({ ...identity, created_at: createdAt });

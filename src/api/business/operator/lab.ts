@@ -3,7 +3,6 @@ import { isInService } from '../../../domain/clusters/cluster.ts';
 import { checkLab, type Lab } from '../../../domain/clusters/lab.ts';
 import { type LabStep, planLab } from '../../../domain/clusters/lab-plan.ts';
 import { checkHostSettings, type HostRules } from '../../../domain/host-settings.ts';
-import type { CommandReply } from '../../../domain/operation.ts';
 import { listWantedUsers } from '../../../store/access/access-list-users.ts';
 import { appendAuditEntry } from '../../../store/audit/audit.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
@@ -11,26 +10,23 @@ import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { exportLab, takeSteps } from '../../../store/data-dir/lab.ts';
 import { type Tx, tryOut } from '../../../store/engine/index.ts';
 import { listDeactivatedEmails } from '../../../store/people/people.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { BusinessReply, Operation } from '../operation.ts';
 import { type LoginAccount, restartOf, type SlurmCluster } from '../restarts.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 type Plan = BusinessReply<'operatorPlanLab'>;
 
 /** The installation as a lab file; applying it again changes nothing. */
-export async function operatorExportLab(
-  { store }: BusinessDeps,
-  { caller, now }: BusinessRequest<'operatorExportLab'>,
-): Promise<BusinessReply<'operatorExportLab'>> {
+export const operatorExportLab: Operation<'operatorExportLab'> = async ({ store }, { caller, now }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   return exportLab(store.read, now);
-}
+};
 
 /** What applying a lab would do: found by doing it, and taking it back. */
-export async function operatorPlanLab(
-  { store, hostRules }: BusinessDeps,
-  { caller, body }: BusinessRequest<'operatorPlanLab'>,
-): Promise<BusinessReply<'operatorPlanLab'>> {
+export const operatorPlanLab: Operation<'operatorPlanLab'> = async (
+  { store, hostRules },
+  { caller, body },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { lab, prune = false } = body;
   checkLab(lab);
@@ -38,13 +34,10 @@ export async function operatorPlanLab(
     const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, hostRules });
     return plan;
   });
-}
+};
 
 /** Brings the installation to a lab: all of it, or nothing. Each step has an entry of its own in the audit trail. */
-export function operatorApplyLab(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorApplyLab'>,
-): Promise<CommandReply<BusinessReply<'operatorApplyLab'>>> {
+export const operatorApplyLab: Operation<'operatorApplyLab'> = (deps, request) => {
   const { caller, command } = request;
   const { hostRules } = deps;
   const { lab, prune = false } = request.body;
@@ -78,7 +71,7 @@ export function operatorApplyLab(
       return { result: plan, about: { details: [about.details, count].filter(Boolean).join(', ') } };
     },
   });
-}
+};
 
 async function apply(
   tx: Tx,

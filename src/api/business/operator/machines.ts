@@ -8,14 +8,14 @@ import { runCommand } from '../../../store/audit/commands.ts';
 import { findCluster, raiseDesiredGeneration } from '../../../store/clusters/clusters.ts';
 import { findMachine, listMachines, updateMachineState } from '../../../store/clusters/machines.ts';
 import { fromTime } from '../../../store/engine/time.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from '../operation.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** The machines that a cluster reports, by name. */
-export async function operatorListMachines(
-  { store }: BusinessDeps,
-  { caller, path, now }: BusinessRequest<'operatorListMachines'>,
-): Promise<BusinessReply<'operatorListMachines'>> {
+export const operatorListMachines: Operation<'operatorListMachines'> = async (
+  { store },
+  { caller, path, now },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const clusterId = path.clusterID.toLowerCase();
   if (!(await findCluster(store.read, clusterId))) {
@@ -24,23 +24,15 @@ export async function operatorListMachines(
   const machines = await listMachines(store.read, clusterId);
   machines.sort((a, b) => byName.compare(a.name, b.name));
   return { machines: machines.map((machine) => machineBody(machine, now)) };
-}
+};
 
 /** Lets a machine work; one that may already stays as it is. */
-export async function operatorAdmitMachine(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorAdmitMachine'>,
-): Promise<CommandReply<BusinessReply<'operatorAdmitMachine'>>> {
-  return setState(deps, request, 'operatorAdmitMachine', 'admitted');
-}
+export const operatorAdmitMachine: Operation<'operatorAdmitMachine'> = async (deps, request) =>
+  setState(deps, request, 'operatorAdmitMachine', 'admitted');
 
 /** Keeps a machine from work; one that is kept from it already stays as it is. */
-export async function operatorQuarantineMachine(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorQuarantineMachine'>,
-): Promise<CommandReply<BusinessReply<'operatorQuarantineMachine'>>> {
-  return setState(deps, request, 'operatorQuarantineMachine', 'quarantined');
-}
+export const operatorQuarantineMachine: Operation<'operatorQuarantineMachine'> = async (deps, request) =>
+  setState(deps, request, 'operatorQuarantineMachine', 'quarantined');
 
 async function setState(
   deps: BusinessDeps,

@@ -1,5 +1,4 @@
 /** Organizations, as operators see and make them. */
-import type { CommandReply } from '../../../domain/operation.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import type { Reader } from '../../../store/engine/index.ts';
@@ -12,24 +11,21 @@ import {
   updateOrganizationName,
 } from '../../../store/organizations/organizations.ts';
 import { findOrCreatePerson } from '../../../store/people/people.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { organizationBody, requireOrganization } from '../organizations.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every organization, oldest first. */
-export async function operatorListOrganizations(
-  { store }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorListOrganizations'>,
-): Promise<BusinessReply<'operatorListOrganizations'>> {
+export const operatorListOrganizations: Operation<'operatorListOrganizations'> = async (
+  { store },
+  { caller },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   return { organizations: (await listOrganizations(store.read)).map(summaryBody) };
-}
+};
 
 /** Makes an organization with its first owner. */
-export function operatorCreateOrganization(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorCreateOrganization'>,
-): Promise<CommandReply<BusinessReply<'operatorCreateOrganization'>>> {
+export const operatorCreateOrganization: Operation<'operatorCreateOrganization'> = (deps, request) => {
   const { body, caller } = request;
   const { slug, display_name, owner_username } = body;
   const domains = body.auto_join_domains ?? [];
@@ -50,13 +46,10 @@ export function operatorCreateOrganization(
       };
     },
   });
-}
+};
 
 /** Renames an organization, or sets the domains that join it; what is left out stays. */
-export function operatorUpdateOrganization(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorUpdateOrganization'>,
-): Promise<CommandReply<BusinessReply<'operatorUpdateOrganization'>>> {
+export const operatorUpdateOrganization: Operation<'operatorUpdateOrganization'> = (deps, request) => {
   const organizationId = request.path.orgID;
   const { display_name, auto_join_domains: domains } = request.body;
   const details = [
@@ -81,7 +74,7 @@ export function operatorUpdateOrganization(
       return { result: await organizationReply(tx.db, organizationId) };
     },
   });
-}
+};
 
 async function organizationReply(db: Reader, organizationId: string) {
   const [summary] = await listOrganizations(db, organizationId);

@@ -25,16 +25,13 @@ import {
   updateStaffKeys,
 } from '../../../store/people/people.ts';
 import { listSshKeys, revokeSshKey } from '../../../store/people/ssh-keys.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from '../operation.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
 
 /** A page of people in order of their IDs, or the one with an email. */
-export async function operatorListPeople(
-  { store }: BusinessDeps,
-  { caller, query }: BusinessRequest<'operatorListPeople'>,
-): Promise<BusinessReply<'operatorListPeople'>> {
+export const operatorListPeople: Operation<'operatorListPeople'> = async ({ store }, { caller, query }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { after, email, limit = 50 } = query;
   if (after !== undefined && !isId('user', after)) {
@@ -46,13 +43,10 @@ export async function operatorListPeople(
     people: people.slice(0, limit).map((person) => personBody(person, store)),
     ...(last ? { next_page_token: last.id } : {}),
   };
-}
+};
 
 /** Makes an account for the person who signs in with this verified address. */
-export function operatorCreatePerson(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorCreatePerson'>,
-): PersonReply {
+export const operatorCreatePerson: Operation<'operatorCreatePerson'> = (deps, request) => {
   const { name, staff_keys: keys = [] } = request.body;
   const email = foldEmail(request.body.email);
   return runCommand(deps.store, request, {
@@ -67,13 +61,10 @@ export function operatorCreatePerson(
       return { result: await personReply(tx, userId, deps.store), about: { subjectUserId: userId } };
     },
   });
-}
+};
 
 /** Makes a person's staff keys exactly the set sent. */
-export function operatorSetStaffKeys(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorSetStaffKeys'>,
-): PersonReply {
+export const operatorSetStaffKeys: Operation<'operatorSetStaffKeys'> = (deps, request) => {
   const keys = [...new Set(request.body.staff_keys)].sort();
   const what = {
     operation: 'operatorSetStaffKeys',
@@ -85,13 +76,10 @@ export function operatorSetStaffKeys(
     await updateStaffKeys(tx, { userId, keys });
     return undefined;
   });
-}
+};
 
 /** Sets a person's password at the embedded issuer; what was signed in to with the one before is over. */
-export async function operatorSetPassword(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorSetPassword'>,
-): PersonReply {
+export const operatorSetPassword: Operation<'operatorSetPassword'> = async (deps, request) => {
   const { store, hashPassword } = deps;
   const { password } = request.body;
   // Hashing is work, so it is done only for those who may; the command refuses the others.
@@ -114,13 +102,10 @@ export async function operatorSetPassword(
     await setPassword(tx, { userId, hash });
     return undefined;
   });
-}
+};
 
 /** Takes everything from a person who left: sign-in, memberships, grants, staff keys and SSH keys. */
-export function operatorDeactivatePerson(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorDeactivatePerson'>,
-): PersonReply {
+export const operatorDeactivatePerson: Operation<'operatorDeactivatePerson'> = (deps, request) => {
   const { now } = request;
   const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
   return changePerson(deps, request, what, async (tx, userId) => {
@@ -133,13 +118,10 @@ export function operatorDeactivatePerson(
     await updateLifecycle(tx, { userId, state: 'deactivated' });
     return undefined;
   });
-}
+};
 
 /** Gives a person another address, which invitations, lab files and the next sign-in know them by. */
-export function operatorSetPersonEmail(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorSetPersonEmail'>,
-): PersonReply {
+export const operatorSetPersonEmail: Operation<'operatorSetPersonEmail'> = (deps, request) => {
   const email = foldEmail(request.body.email);
   const what = { operation: 'operatorSetPersonEmail', meaning: [email], details: `→ ${email}` };
   return changePerson(deps, request, what, async (tx, userId) => {
@@ -147,13 +129,10 @@ export function operatorSetPersonEmail(
     await updateEmail(tx, { userId, email });
     return { details: `${before.email} → ${email}` };
   });
-}
+};
 
 /** Replaces what names a person who was deactivated; the audit trail follows in the background. */
-export async function operatorErasePerson(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorErasePerson'>,
-): PersonReply {
+export const operatorErasePerson: Operation<'operatorErasePerson'> = async (deps, request) => {
   const what = { operation: 'operatorErasePerson', meaning: [], details: 'what names the person' };
   const reply = await changePerson(deps, request, what, async (tx, userId) => {
     const { erasedAt } = await requirePerson(tx.db, userId);
@@ -163,13 +142,10 @@ export async function operatorErasePerson(
   });
   deps.audit.eraseNames();
   return reply;
-}
+};
 
 /** Lets a person sign in again; what was taken from them stays taken. */
-export function operatorReactivatePerson(
-  deps: BusinessDeps,
-  request: BusinessRequest<'operatorReactivatePerson'>,
-): PersonReply {
+export const operatorReactivatePerson: Operation<'operatorReactivatePerson'> = (deps, request) => {
   const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
   return changePerson(deps, request, what, async (tx, userId) => {
     const { erasedAt } = await requirePerson(tx.db, userId);
@@ -177,7 +153,7 @@ export function operatorReactivatePerson(
     await updateLifecycle(tx, { userId, state: 'active' });
     return undefined;
   });
-}
+};
 
 function changePerson(
   deps: BusinessDeps,

@@ -17,14 +17,14 @@ import { findObservation, listSideStates } from '../../../store/clusters/observa
 import type { Reader } from '../../../store/engine/index.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import { deliveryOf } from '../clusters.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest, InstallationView } from '../operation.ts';
+import type { InstallationView, Operation } from '../operation.ts';
 import { requireStaff } from './staff.ts';
 
 /** Everything that a person must mend, newest first. */
-export async function operatorListProblems(
-  { store, installation }: BusinessDeps,
-  { caller, now }: BusinessRequest<'operatorListProblems'>,
-): Promise<BusinessReply<'operatorListProblems'>> {
+export const operatorListProblems: Operation<'operatorListProblems'> = async (
+  { store, installation },
+  { caller, now },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const clusters = (await listAllClusters(store.read)).filter(({ state }) => state !== 'released');
   const found = await Promise.all(
@@ -33,13 +33,13 @@ export async function operatorListProblems(
   const ofServers = problemsOfServers(await listServers(store));
   const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...found.flat()]);
   return { problems: problems.map(problemBody) };
-}
+};
 
 /** The service's keys, and its backups. */
-export async function operatorGetInstallation(
-  { store, installation }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorGetInstallation'>,
-): Promise<BusinessReply<'operatorGetInstallation'>> {
+export const operatorGetInstallation: Operation<'operatorGetInstallation'> = async (
+  { store, installation },
+  { caller },
+) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { schedule, last, kept, failure, drill } = installation.backup();
   return {
@@ -65,7 +65,7 @@ export async function operatorGetInstallation(
       ...(drill && { drill: { at: drill.at, file: drill.file, good: drill.isGood } }),
     },
   };
-}
+};
 
 /** Since when a side has failed: what is on record, or since this process has known of it. RFC 3339. */
 export function failingSince(state: SideState, passes: SidePasses | undefined): string | null {

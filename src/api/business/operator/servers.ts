@@ -1,13 +1,10 @@
 /** The servers that share the database, as operators see them. */
 import { listServers } from '../../../store/servers/servers.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { requireStaff } from './staff.ts';
 
 /** In the order in which they were started; those that are gone for a while as well. */
-export async function operatorListServers(
-  { store }: BusinessDeps,
-  { caller }: BusinessRequest<'operatorListServers'>,
-): Promise<BusinessReply<'operatorListServers'>> {
+export const operatorListServers: Operation<'operatorListServers'> = async ({ store }, { caller }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const servers = await listServers(store);
   return {
@@ -22,4 +19,4 @@ export async function operatorListServers(
       leases,
     })),
   };
-}
+};
