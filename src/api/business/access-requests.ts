@@ -17,9 +17,9 @@ import {
 } from '../../domain/access/request.ts';
 import { isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
+import { present } from '../../domain/present.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { runCommand } from '../../store/audit/commands.ts';
-import { findCluster } from '../../store/clusters/clusters.ts';
 import type { Tx } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
 import {
@@ -32,11 +32,12 @@ import {
   updateAccessRequest,
 } from '../../store/organizations/access-requests.ts';
 import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
-import { findMembership, listGrantedPermissions } from '../../store/organizations/memberships.ts';
+import { listGrantedPermissions } from '../../store/organizations/memberships.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
-import { requireHoldings, requireKey, requireManager, requireOrdinaryMember } from './member-permissions.ts';
+import { clusterIn } from './clusters.ts';
+import { requireHoldings, requireKey, requireOrdinaryMember } from './member-permissions.ts';
 import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
-import { organizationNotFound } from './organizations.ts';
+import { ownMembership } from './organizations.ts';
 
 /** What the caller asked for, newest first. */
 export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ store }, { caller, now }) => {
@@ -49,9 +50,7 @@ export const listAccessRequests: Operation<'listAccessRequests'> = async (
   { store },
   { caller, path, query, now },
 ) => {
-  const own = await findMembership(store.read, path.orgID, caller.userId, now);
-  if (!own) throw organizationNotFound();
-  requireManager(own.permissions);
+  await requireHoldings({ db: store.read, now }, path.orgID, caller.userId);
   const requests =
     query.state === 'all'
       ? await listRequests(store.read, path.orgID)
@@ -60,84 +59,65 @@ export const listAccessRequests: Operation<'listAccessRequests'> = async (
 };
 
 /** Asks for permissions, or for more time with them. */
-export const requestAccess: Operation<'requestAccess'> = (
-  { store },
-  { caller, path, body, command, now },
-) => {
-  const { orgID: organizationId } = path;
-  const { userId } = caller;
+export const requestAccess: Operation<'requestAccess'> = ({ store }, request) => {
+  const { body, command } = request;
+  const { orgID: organizationId } = request.path;
+  const { userId } = request.caller;
   const { hours = null } = body;
   const permissions = [...new Set(body.permissions)].sort();
   const clusterId = body.cluster_id?.toLowerCase() ?? null;
   const asked = { organizationId, userId, clusterId, permissions, hours, reason: command.auditReason };
-  return runCommand(
-    store,
-    { caller, command, now },
-    {
-      operation: 'requestAccess',
-      meaning: [organizationId, permissions, clusterId, hours],
-      about: {
-        target: organizationId,
-        organizationId,
-        subjectUserId: userId,
-        details: requestText({ permissions: permissions.map((key) => cutText(key, 80)), hours }),
-      },
-      async authorize(tx) {
-        if (!(await findMembership(tx.db, organizationId, userId, tx.now))) throw organizationNotFound();
-      },
-      async apply(tx) {
-        permissions.forEach(requireKey);
-        await requireActiveOrganization(tx.db, organizationId);
-        await requireOrdinaryMember(tx, organizationId, userId);
-        if (clusterId !== null) await requireCluster(tx, organizationId, clusterId);
-        const held = heldUntil('member', await listGrantedPermissions(tx.db, organizationId, userId, tx.now));
-        requireWorthAsking(asked, held, await listOpenRequestsOf(tx.db, asked, tx.now));
-        const id = await createAccessRequest(tx, asked);
-        const request = await requireRequest(tx, id);
-        return { result: requestBody(request, tx.now), about: { target: id, clusterId } };
-      },
+  return runCommand(store, request, {
+    operation: 'requestAccess',
+    meaning: [organizationId, permissions, clusterId, hours],
+    about: {
+      target: organizationId,
+      organizationId,
+      subjectUserId: userId,
+      details: requestText({ permissions: permissions.map((key) => cutText(key, 80)), hours }),
     },
-  );
+    async authorize(tx) {
+      await ownMembership(tx.db, organizationId, userId, tx.now);
+    },
+    async apply(tx) {
+      permissions.forEach(requireKey);
+      await requireActiveOrganization(tx.db, organizationId);
+      await requireOrdinaryMember(tx, organizationId, userId);
+      if (clusterId !== null) await requireCluster(tx, organizationId, clusterId);
+      const held = heldUntil('member', await listGrantedPermissions(tx.db, organizationId, userId, tx.now));
+      requireWorthAsking(asked, held, await listOpenRequestsOf(tx.db, asked, tx.now));
+      const id = await createAccessRequest(tx, asked);
+      return { result: await requestReply(tx, id), about: { target: id, clusterId } };
+    },
+  });
 };
 
 async function requireCluster(tx: Tx, organizationId: string, clusterId: string): Promise<void> {
-  const cluster = await findCluster(tx.db, clusterId);
-  if (cluster?.organizationId !== organizationId) {
-    throw new DomainError('not_found', 'The organization has no such cluster.');
-  }
+  const cluster = await clusterIn(tx.db, organizationId, clusterId);
   if (!isInService(cluster)) throw new DomainError('invalid_state', 'The cluster is out of service.');
 }
 
 /** Takes the caller's request back. */
-export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = (
-  { store },
-  { caller, path, command, now },
-) => {
-  const { requestID: id } = path;
-  const { userId } = caller;
-  return runCommand(
-    store,
-    { caller, command, now },
-    {
-      operation: 'withdrawAccessRequest',
-      meaning: [id],
-      about: { target: id, subjectUserId: userId },
-      async apply(tx) {
-        const request = await requireRequest(tx, id);
-        if (request.userId !== userId) throw requestNotFound();
-        // A second time, or when it has lapsed, it comes to the same.
-        if (request.state !== 'withdrawn' && requestState(request, tx.now) !== 'lapsed') {
-          requireOpenRequest(request, tx.now);
-        }
-        const withdrawn = { state: 'withdrawn', by: userId, reason: '' } as const;
-        if (request.state === 'open') await updateAccessRequest(tx, request, withdrawn);
-        return {
-          result: requestBody(await requireRequest(tx, id), tx.now),
-          about: { ...aboutRequest(request), details: requestText(request) },
-        };
-      },
+export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = ({ store }, request) => {
+  const { requestID: id } = request.path;
+  const { userId } = request.caller;
+  return runCommand(store, request, {
+    operation: 'withdrawAccessRequest',
+    meaning: [id],
+    about: { target: id, subjectUserId: userId },
+    async apply(tx) {
+      const asked = await requireRequest(tx, id);
+      if (asked.userId !== userId) throw requestNotFound();
+      // A second time, or when it has lapsed, it comes to the same.
+      if (asked.state !== 'withdrawn' && requestState(asked, tx.now) !== 'lapsed') {
+        requireOpenRequest(asked, tx.now);
+      }
+      const withdrawn = { state: 'withdrawn', by: userId, reason: '' } as const;
+      if (asked.state === 'open') await updateAccessRequest(tx, asked, withdrawn);
+      const about = { ...aboutRequest(asked), details: requestText(asked) };
+      return { result: await requestReply(tx, id), about };
     },
-  );
+  });
 };
 
 /** Grants what was asked for, for as long as was asked or for another term. */
@@ -183,43 +163,34 @@ interface Outcome {
 /** One decision on an open request by someone who may set permissions, and who did not ask for them. */
 function decide(
   { store }: BusinessDeps,
-  {
-    caller,
-    path,
-    command,
-    now,
-  }: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path' | 'command' | 'now'>,
+  request: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path' | 'command' | 'now'>,
   what: { operation: string; meaning?: unknown },
   outcomeOf: (tx: Tx, asked: AccessRequest, held: Holdings) => Promise<Outcome>,
 ) {
-  const { orgID: organizationId, requestID: id } = path;
-  return runCommand(
-    store,
-    { caller, command, now },
-    {
-      operation: what.operation,
-      meaning: [organizationId, id, what.meaning],
-      about: { target: id, organizationId },
-      async authorize(tx) {
-        await requireHoldings(tx, organizationId, caller.userId);
-      },
-      async apply(tx) {
-        const held = await requireHoldings(tx, organizationId, caller.userId);
-        await requireActiveOrganization(tx.db, organizationId);
-        const asked = await requireRequest(tx, id);
-        if (asked.organizationId !== organizationId) throw requestNotFound();
-        if (asked.userId === caller.userId) {
-          throw new DomainError('forbidden', 'You asked for this yourself: somebody else has to decide.');
-        }
-        requireOpenRequest(asked, tx.now);
-        const { decision, details } = await outcomeOf(tx, asked, held);
-        const by = { by: caller.userId, reason: command.auditReason };
-        await updateAccessRequest(tx, asked, { ...decision, ...by });
-        const result = requestBody(await requireRequest(tx, id), tx.now);
-        return { result, about: { ...aboutRequest(asked), details } };
-      },
+  const { caller, command } = request;
+  const { orgID: organizationId, requestID: id } = request.path;
+  return runCommand(store, request, {
+    operation: what.operation,
+    meaning: [organizationId, id, what.meaning],
+    about: { target: id, organizationId },
+    async authorize(tx) {
+      await requireHoldings(tx, organizationId, caller.userId);
     },
-  );
+    async apply(tx) {
+      const held = await requireHoldings(tx, organizationId, caller.userId);
+      await requireActiveOrganization(tx.db, organizationId);
+      const asked = await requireRequest(tx, id);
+      if (asked.organizationId !== organizationId) throw requestNotFound();
+      if (asked.userId === caller.userId) {
+        throw new DomainError('forbidden', 'You asked for this yourself: somebody else has to decide.');
+      }
+      requireOpenRequest(asked, tx.now);
+      const { decision, details } = await outcomeOf(tx, asked, held);
+      const by = { by: caller.userId, reason: command.auditReason };
+      await updateAccessRequest(tx, asked, { ...decision, ...by });
+      return { result: await requestReply(tx, id), about: { ...aboutRequest(asked), details } };
+    },
+  });
 }
 
 function aboutRequest({ organizationId, userId, clusterId }: AccessRequest) {
@@ -236,24 +207,29 @@ function requestNotFound(): DomainError {
   return new DomainError('not_found', 'There is no such request.');
 }
 
+async function requestReply(tx: Tx, id: string) {
+  return requestBody(await requireRequest(tx, id), tx.now);
+}
+
 function requestBody(request: AccessRequest, now: number) {
-  const { clusterId, hours, decidedAt, decidedBy, decisionReason, expiresAt } = request;
   const state = requestState(request, now);
   return {
     id: request.id,
     organization_id: request.organizationId,
     user_id: request.userId,
     email: request.email,
-    ...(clusterId !== null && { cluster_id: clusterId }),
     permissions: [...request.permissions],
-    ...(hours !== null && { hours }),
     reason: request.reason,
     state,
     created_at: request.createdAt,
-    ...(state === 'open' && { lapses_at: toTime(requestLapsesAt(request)) }),
-    ...(decidedAt !== null && { decided_at: decidedAt }),
-    ...(decidedBy !== null && { decided_by: decidedBy }),
-    ...(decisionReason !== null && { decision_reason: decisionReason }),
-    ...(expiresAt !== null && { expires_at: expiresAt }),
+    ...present({
+      cluster_id: request.clusterId,
+      hours: request.hours,
+      lapses_at: state === 'open' ? toTime(requestLapsesAt(request)) : undefined,
+      decided_at: request.decidedAt,
+      decided_by: request.decidedBy,
+      decision_reason: request.decisionReason,
+      expires_at: request.expiresAt,
+    }),
   };
 }

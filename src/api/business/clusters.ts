@@ -10,21 +10,21 @@ import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import type { Observation } from '../../domain/clusters/observation.ts';
 import { DomainError } from '../../domain/error.ts';
 import { homeOf } from '../../domain/people/username.ts';
+import { present } from '../../domain/present.ts';
 import { readAccessList } from '../../store/access/access-lists.ts';
 import { findCluster, listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
 import type { Operation } from './operation.ts';
-import { organizationNotFound } from './organizations.ts';
+import { ownMembership } from './organizations.ts';
 
 /** The organization's clusters in order of creation; none for a member without `clusters.read`. */
 export const listClusters: Operation<'listClusters'> = async ({ store }, { caller, path, now }) => {
-  const membership = await findMembership(store.read, path.orgID, caller.userId, now);
-  if (!membership) throw organizationNotFound();
-  if (!membership.permissions.has('clusters.read')) return { clusters: [] };
+  const { permissions } = await ownMembership(store.read, path.orgID, caller.userId, now);
+  if (!permissions.has('clusters.read')) return { clusters: [] };
   const clusters = await listOrganizationClusters(store.read, path.orgID);
-  return { clusters: clusters.map((cluster) => clusterBody(cluster)) };
+  return { clusters: clusters.map(clusterBody) };
 };
 
 /** One cluster. */
@@ -33,9 +33,8 @@ export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, p
 
 /** Nodes of the organization's clusters that are set aside for it, in order of the clusters' creation. */
 export const listReservations: Operation<'listReservations'> = async ({ store }, { caller, path, now }) => {
-  const membership = await findMembership(store.read, path.orgID, caller.userId, now);
-  if (!membership) throw organizationNotFound();
-  if (!membership.permissions.has('reservations.read')) {
+  const { permissions } = await ownMembership(store.read, path.orgID, caller.userId, now);
+  if (!permissions.has('reservations.read')) {
     throw new DomainError('forbidden', 'This needs the permission reservations.read in the organization.');
   }
   const clusters = await listOrganizationClusters(store.read, path.orgID);
@@ -100,11 +99,14 @@ async function readableCluster(
   if (!membership?.permissions.has('clusters.read')) {
     throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
   }
-  const cluster = await findCluster(db, clusterID.toLowerCase());
-  if (cluster?.organizationId !== orgID) {
-    throw new DomainError('not_found', 'The organization has no such cluster.');
-  }
-  return cluster;
+  return clusterIn(db, orgID, clusterID.toLowerCase());
+}
+
+/** A cluster of the organization. Throws `not_found`. */
+export async function clusterIn(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
+  const cluster = await findCluster(db, clusterId);
+  if (cluster?.organizationId === organizationId) return cluster;
+  throw new DomainError('not_found', 'The organization has no such cluster.');
 }
 
 /** What the state of a list is read from. A cluster out of service is not asked any more: its last report stands. */
@@ -133,8 +135,7 @@ export function clusterBody(cluster: Cluster) {
     reason_code: cluster.reasonCode,
     expected_node_count: cluster.expectedNodeCount,
     assigned_node_count: cluster.assignedNodeCount,
-    ...(cluster.scheduler === null ? {} : { selected_scheduler: cluster.scheduler }),
-    ...(cluster.reservationId === null ? {} : { reservation_id: cluster.reservationId }),
+    ...present({ selected_scheduler: cluster.scheduler, reservation_id: cluster.reservationId }),
     infrastructure_ready_at: cluster.infrastructureReadyAt,
     teardown_completed_at: cluster.teardownCompletedAt,
     cleanup_state: cluster.cleanupState,

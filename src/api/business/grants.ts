@@ -5,6 +5,7 @@ import { sidesOf } from '../../domain/clusters/side.ts';
 import { DomainError } from '../../domain/error.ts';
 import { grantAccessState } from '../../domain/kubernetes/access-state.ts';
 import { holdsStaffKey } from '../../domain/people/staff.ts';
+import { present } from '../../domain/present.ts';
 import { findBound } from '../../store/clusters/cluster-sides.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';
 import type { Reader } from '../../store/engine/index.ts';
@@ -44,7 +45,7 @@ export const listMyKubernetesAccess: Operation<'listMyKubernetesAccess'> = async
 };
 
 /** Grants with their clusters, and whether each is in force; those on clusters without a Kubernetes side are left out. */
-export async function observeGrants(
+async function observeGrants(
   db: Reader,
   grants: readonly Grant[],
 ): Promise<{ grant: Grant; cluster: Cluster; access: ReturnType<typeof grantAccessState> }[]> {
@@ -82,8 +83,7 @@ export const getResourceAccess: Operation<'getResourceAccess'> = async (
     grants.filter((one) => one.clusterId === id && coversNamespace(one.scope, scope)),
   );
   if (grant) {
-    const { id: grant_id, expiresAt } = grant;
-    return { ...passed, via: 'grant', grant_id, ...(expiresAt === null ? {} : { expires_at: expiresAt }) };
+    return { ...passed, via: 'grant', grant_id: grant.id, ...present({ expires_at: grant.expiresAt }) };
   }
   // Operators do not get into Kubernetes by being operators.
   if (gate === 'read' && holdsStaffKey(await listStaffKeys(store.read, userId), 'staff.read')) {
@@ -92,9 +92,22 @@ export const getResourceAccess: Operation<'getResourceAccess'> = async (
   throw noAccess();
 };
 
+/** Grants with the names of their clusters, and whether they are in force where that can be known. */
+export async function observedGrantBodies(db: Reader, grants: readonly Grant[]) {
+  const observed = await observeGrants(db, grants);
+  const accessOf = new Map(observed.map(({ grant, access }) => [grant.id, access]));
+  return grants.map((grant) => ({
+    ...namedGrantBody(grant),
+    ...present({ access: accessOf.get(grant.id) }),
+  }));
+}
+
+export function namedGrantBody(grant: Grant) {
+  return { grant: grantBody(grant), cluster_name: grant.clusterName };
+}
+
 /** A grant as the API shows it. */
-export function grantBody(grant: Grant) {
-  const { scope, roleId, expiresAt } = grant;
+function grantBody(grant: Grant) {
   return {
     id: grant.id,
     resource_kind: resourceKind,
@@ -104,9 +117,7 @@ export function grantBody(grant: Grant) {
     relation: grant.relation,
     granted_by: grant.grantedBy,
     granted_at: grant.grantedAt,
-    ...(scope === null ? {} : { scope }),
-    ...(roleId === null ? {} : { role_id: roleId }),
-    ...(expiresAt === null ? {} : { expires_at: expiresAt }),
+    ...present({ scope: grant.scope, role_id: grant.roleId, expires_at: grant.expiresAt }),
   };
 }
 

@@ -15,13 +15,13 @@ export {
 } from './access-requests.ts';
 export { getCluster, getClusterAccess, listClusters, listReservations } from './clusters.ts';
 export { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
-export { setLoginPreferences } from './login-preferences.ts';
-export { getMe } from './me.ts';
+export { getMe, setLoginPreferences } from './me.ts';
 export { listMemberAccess, listOrganizationGrants } from './member-access.ts';
 export {
   getMemberKubernetesAccess,
   getMemberPermissions,
   listMemberPermissions,
+  listPermissionProfiles,
   setMemberPermissions,
 } from './member-permissions.ts';
 export { planMemberChanges } from './member-plan.ts';
@@ -45,6 +45,11 @@ export {
   operatorRebindIdentity,
   operatorUnbindIdentity,
 } from './operator/identities.ts';
+export {
+  operatorGetInstallation,
+  operatorListProblems,
+  operatorListServers,
+} from './operator/installation.ts';
 export { operatorApplyLab, operatorExportLab, operatorPlanLab } from './operator/lab.ts';
 export {
   operatorAdmitMachine,
@@ -66,10 +71,7 @@ export {
   operatorSetPersonEmail,
   operatorSetStaffKeys,
 } from './operator/people.ts';
-export { operatorGetInstallation, operatorListProblems } from './operator/problems.ts';
-export { operatorListServers } from './operator/servers.ts';
 export { getOrganization, retireOrganization } from './organizations.ts';
-export { listPermissionProfiles } from './permission-profiles.ts';
 export { listKeyClusters, listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
 export { closeMySession, listMyPastSessions, listMyRefusals, listMySessions } from './ssh-sessions.ts';
 export {

@@ -1,13 +1,16 @@
-/** The signed-in person. */
+/** The signed-in person, and how they want to be logged in on clusters. */
 import { lapseNotices } from '../../domain/access/lapse.ts';
 import { endNotices } from '../../domain/access/permission-end.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import type { Person } from '../../domain/people/person.ts';
+import { parseLoginShell } from '../../domain/people/username.ts';
+import { present } from '../../domain/present.ts';
+import { runCommand } from '../../store/audit/commands.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
-import { findPerson } from '../../store/people/people.ts';
+import { findPerson, updateLoginShell } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
 import type { Operation } from './operation.ts';
 
@@ -25,7 +28,7 @@ export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
       id: user.id,
       primary_email: user.email,
       display_name: user.displayName,
-      ...(user.preferredUsername === null ? {} : { preferred_username: user.preferredUsername }),
+      ...present({ preferred_username: user.preferredUsername }),
       login_shell: user.loginShell,
       lifecycle_state: 'active',
       created_at: user.createdAt,
@@ -36,6 +39,21 @@ export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
     staff_keys: user.staffKeys,
     ...(notices.length === 0 ? {} : { notices }),
   };
+};
+
+/** Sets the login shell on every cluster. Sending the one that is set already starts nothing there. */
+export const setLoginPreferences: Operation<'setLoginPreferences'> = async ({ store }, request) => {
+  const shell = parseLoginShell(request.body.shell);
+  const { userId } = request.caller;
+  return runCommand(store, request, {
+    operation: 'setLoginPreferences',
+    meaning: [shell],
+    about: { target: userId, subjectUserId: userId, details: shell },
+    async apply(tx, commandId) {
+      await updateLoginShell(tx, userId, shell);
+      return { result: { shell, command_id: commandId } };
+    },
+  });
 };
 
 /** What has lapsed of a person's access, or is about to. */
@@ -86,7 +104,7 @@ export function membershipBody(membership: Membership) {
       created_at: username.createdAt,
       org_id: membership.organizationId,
       user_id: membership.userId,
-      ...(username.frozenAt === null ? {} : { frozen_at: username.frozenAt }),
+      ...present({ frozen_at: username.frozenAt }),
     },
   };
 }

@@ -5,9 +5,11 @@ import { waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { type SideState, sideFailure } from '../../domain/clusters/merged-report.ts';
 import { type Observation, waitingFor, waitingText } from '../../domain/clusters/observation.ts';
-import { sidesOf } from '../../domain/clusters/side.ts';
+import { type Side, sidesOf } from '../../domain/clusters/side.ts';
 import { DomainError } from '../../domain/error.ts';
 import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
+import type { Membership } from '../../domain/organizations/membership.ts';
+import { present } from '../../domain/present.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';
 import { findListing, type Listing } from '../../store/access/access-list-users.ts';
 import { findAccessList } from '../../store/access/access-lists.ts';
@@ -18,16 +20,15 @@ import type { Store } from '../../store/engine/index.ts';
 import { listAllLiveGrants, listLiveGrants } from '../../store/organizations/grants.ts';
 import {
   findMember,
-  findMembership,
   findPastMembership,
   listGrantedPermissions,
 } from '../../store/organizations/memberships.ts';
 import { findPerson } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
-import { grantBody, observeGrants } from './grants.ts';
-import { requireManager, seesClusters } from './member-permissions.ts';
+import { observedGrantBodies } from './grants.ts';
+import { requireHoldings, requireManager, seesClusters } from './member-permissions.ts';
 import type { BusinessReply, Operation } from './operation.ts';
-import { organizationNotFound } from './organizations.ts';
+import { ownMembership } from './organizations.ts';
 
 type Person = BusinessReply<'listMemberAccess'>['people'][number];
 type OnCluster = Person['clusters'][number];
@@ -48,8 +49,7 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
   { caller, path, query, now },
 ) => {
   const { orgID: organizationId } = path;
-  const own = await findMembership(store.read, organizationId, caller.userId, now);
-  if (!own) throw organizationNotFound();
+  const own = await ownMembership(store.read, organizationId, caller.userId, now);
   const wanted = [...new Set(query.user_ids.split(','))];
   if (wanted.length > mostPeople)
     throw new DomainError('invalid_request', `At most ${mostPeople} people can be asked for at once.`);
@@ -80,19 +80,10 @@ export const listOrganizationGrants: Operation<'listOrganizationGrants'> = async
   { store },
   { caller, path, now },
 ) => {
-  const own = await findMembership(store.read, path.orgID, caller.userId, now);
-  if (!own) throw organizationNotFound();
-  requireManager(own.permissions);
+  await requireHoldings({ db: store.read, now }, path.orgID, caller.userId);
   const clusters = new Set((await listOrganizationClusters(store.read, path.orgID)).map(({ id }) => id));
   const grants = (await listAllLiveGrants(store.read, now)).filter((one) => clusters.has(one.clusterId));
-  const observed = await observeGrants(store.read, grants);
-  const accessOfGrant = new Map(observed.map(({ grant, access }) => [grant.id, access]));
-  return {
-    grants: grants.map((grant) => {
-      const access = accessOfGrant.get(grant.id);
-      return { grant: grantBody(grant), cluster_name: grant.clusterName, ...(access && { access }) };
-    }),
-  };
+  return { grants: await observedGrantBodies(store.read, grants) };
 };
 
 async function knownOf(store: Store, cluster: Cluster, now: number): Promise<Known> {
@@ -132,14 +123,7 @@ async function accessOf(
     email: user.email,
     name: user.displayName,
     is_member: member !== undefined,
-    ...(member && {
-      role: member.role,
-      username: member.username.username,
-      username_state: member.username.lifecycleState,
-      member_since: member.createdAt,
-      changed_at: member.updatedAt,
-    }),
-    ...(!member && past && { changed_at: past.endedAt }),
+    ...(member ? memberBody(member) : present({ changed_at: past?.endedAt })),
     keys: keys
       .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
       .map(({ fingerprint, createdAt }) => ({
@@ -150,19 +134,13 @@ async function accessOf(
     clusters: await Promise.all(
       clusters.map(async (known): Promise<OnCluster> => {
         const { cluster, kubernetes } = known;
-        const ways = waysIn(
-          cluster.scheduler === 'sunk'
-            ? [...new Set([...sidesOf(cluster), 'slurm' as const])]
-            : sidesOf(cluster),
-          member && { role: member.role, granted, updatedAt: member.updatedAt },
-          grants.filter(({ clusterId }) => clusterId === cluster.id),
-        );
+        const there = grants.filter(({ clusterId }) => clusterId === cluster.id);
+        const ways = waysIn(sidesWithWays(cluster), member && { ...member, granted }, there);
         return {
           cluster_id: cluster.id,
           ways: ways.map(({ roleId, grantId, ...way }) => ({
             ...way,
-            ...(roleId !== undefined && { role_id: roleId }),
-            ...(grantId !== undefined && { grant_id: grantId }),
+            ...present({ role_id: roleId, grant_id: grantId }),
           })),
           ...(cluster.scheduler === 'sunk' && { slurm: await onSlurm(store, known, userId, listing, now) }),
           ...(kubernetes && { kubernetes: kubernetesAccessState(await kubernetes.of(userId)) }),
@@ -170,6 +148,21 @@ async function accessOf(
       }),
     ),
   };
+}
+
+function memberBody(member: Membership) {
+  return {
+    role: member.role,
+    username: member.username.username,
+    username_state: member.username.lifecycleState,
+    member_since: member.createdAt,
+    changed_at: member.updatedAt,
+  };
+}
+
+function sidesWithWays(cluster: Cluster): Side[] {
+  const sides = sidesOf(cluster);
+  return cluster.scheduler === 'sunk' ? [...new Set([...sides, 'slurm' as const])] : sides;
 }
 
 /** Whether a Slurm cluster has what should be there of a person: the last version of the list that changed their entry. */

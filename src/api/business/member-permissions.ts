@@ -1,5 +1,11 @@
 /** What each member of an organization may do there. */
-import { isPermissionKey, type PermissionKey, roleKeys } from '../../domain/access/permission.ts';
+import {
+  fullCatalog,
+  isPermissionKey,
+  type PermissionKey,
+  permissionProfiles,
+  roleKeys,
+} from '../../domain/access/permission.ts';
 import {
   endStaysMs,
   endsOf,
@@ -33,7 +39,16 @@ import {
   listMembers,
 } from '../../store/organizations/memberships.ts';
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
-import { organizationNotFound, standingIn } from './organizations.ts';
+import { ownMembership, standingIn } from './organizations.ts';
+
+/** Every permission with what it includes, and the named presets; the same for everyone. */
+export const listPermissionProfiles: Operation<'listPermissionProfiles'> = async () => ({
+  permissions: fullCatalog.map(({ implies, ...permission }) => ({ ...permission, implies: [...implies] })),
+  profiles: permissionProfiles.map(({ permissions, ...profile }) => ({
+    ...profile,
+    permissions: [...permissions],
+  })),
+});
 
 /** The keys a member was granted, or the one that stands for an owner's or admin's role. */
 export const getMemberPermissions: Operation<'getMemberPermissions'> = async (
@@ -118,12 +133,11 @@ export function settingPermissions({
 
 /** What a member who may set permissions holds, and so may grant. Throws for anyone else. */
 export async function requireHoldings(
-  { db, now }: Tx,
+  { db, now }: { db: Reader; now: number },
   organizationId: string,
   userId: string,
 ): Promise<Holdings> {
-  const own = await findMembership(db, organizationId, userId, now);
-  if (!own) throw organizationNotFound();
+  const own = await ownMembership(db, organizationId, userId, now);
   requireManager(own.permissions);
   return heldUntil(own.role, own.granted);
 }

@@ -1,4 +1,5 @@
 /** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
+import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { SignedHead } from '../../domain/audit/head.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import type { Side } from '../../domain/clusters/side.ts';
@@ -8,7 +9,20 @@ import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';
-import type { GatewayView } from './gateway-view.ts';
+
+/** What operators see of the SSH gateway. */
+interface GatewayView {
+  hostname: string;
+  port: number;
+  /** What it shows to people, `ssh-ed25519 AAAA…`: the one in use, then those that hold besides. */
+  hostKeys: readonly string[];
+  /** What it shows to login nodes, likewise. */
+  publicKeys: readonly string[];
+  /** Of all servers. */
+  sessions(): Promise<readonly SshSession[]>;
+  /** Ends a session of this server with a word to the person; whether there was one. */
+  close(sessionId: string, text: string): boolean;
+}
 
 /** What the service knows about itself that is not in the database. */
 export interface InstallationView {

@@ -14,40 +14,29 @@ import type { Operation } from './operation.ts';
 
 /** An organization the caller belongs to; to anyone else it does not exist. */
 export const getOrganization: Operation<'getOrganization'> = async ({ store }, { caller, path, now }) => {
-  const [organization, membership] = await Promise.all([
-    findOrganization(store.read, path.orgID),
-    findMembership(store.read, path.orgID, caller.userId, now),
-  ]);
-  if (!organization || !membership) throw organizationNotFound();
-  return organizationBody(organization);
+  await ownMembership(store.read, path.orgID, caller.userId, now);
+  return organizationBody(await requireOrganization(store.read, path.orgID));
 };
 
 /** Ends an organization; only an owner or an operator may. */
-export const retireOrganization: Operation<'retireOrganization'> = (
-  { store },
-  { caller, path, command, now },
-) => {
-  const organizationId = path.orgID;
+export const retireOrganization: Operation<'retireOrganization'> = ({ store }, request) => {
+  const organizationId = request.path.orgID;
   const about = { target: organizationId, organizationId };
-  return runCommand(
-    store,
-    { caller, command, now },
-    {
-      operation: 'retireOrganization',
-      meaning: [organizationId],
-      about,
-      async authorize(tx) {
-        const who = { organizationId, userId: caller.userId };
-        const { role } = await standingIn(tx, who, 'staff.operate', (own) => own.role === 'owner');
-        if (role === 'owner') return;
-        throw new DomainError('forbidden', 'Only an owner can retire the organization.');
-      },
-      async apply(tx) {
-        await organizations.retireOrganization(tx, organizationId);
-        return { result: organizationBody(await requireOrganization(tx.db, organizationId)) };
-      },
+  return runCommand(store, request, {
+    operation: 'retireOrganization',
+    meaning: [organizationId],
+    about,
+    async authorize(tx, { userId }) {
+      const who = { organizationId, userId };
+      const { role } = await standingIn(tx, who, 'staff.operate', (own) => own.role === 'owner');
+      if (role === 'owner') return;
+      throw new DomainError('forbidden', 'Only an owner can retire the organization.');
     },
-  );
+    async apply(tx) {
+      await organizations.retireOrganization(tx, organizationId);
+      return { result: organizationBody(await requireOrganization(tx.db, organizationId)) };
+    },
+  });
 };
 
 interface Standing {
@@ -75,8 +64,14 @@ export async function standingIn(
     await requireOrganization(db, organizationId);
     return ofStaff;
   }
-  if (!own) throw organizationNotFound();
-  return own;
+  return own ?? ownMembership(db, organizationId, userId, now);
+}
+
+/** The caller's membership. Throws `not_found` for anyone else: for them there is no such organization. */
+export async function ownMembership(db: Reader, organizationId: string, userId: string, now: number) {
+  const own = await findMembership(db, organizationId, userId, now);
+  if (own) return own;
+  throw new DomainError('not_found', 'There is no such organization, or you are not a member of it.');
 }
 
 /** The organization with this ID. Throws `not_found`. */
@@ -97,8 +92,4 @@ export function organizationBody(organization: Organization) {
     created_at: organization.createdAt,
     updated_at: organization.updatedAt,
   };
-}
-
-export function organizationNotFound(): DomainError {
-  return new DomainError('not_found', 'There is no such organization, or you are not a member of it.');
 }

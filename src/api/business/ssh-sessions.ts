@@ -2,39 +2,60 @@
 import type { PastSession, SshSession } from '../../domain/access/ssh-session.ts';
 import { DomainError } from '../../domain/error.ts';
 import { listRefusedLogins } from '../../store/audit/audit.ts';
-import { runCommand } from '../../store/audit/commands.ts';
+import { type Command, runCommand } from '../../store/audit/commands.ts';
 import { requestClosing } from '../../store/audit/open-sessions.ts';
 import { listPastSessions } from '../../store/audit/past-sessions.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import type { Operation } from './operation.ts';
+import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 
 /** Those that are open, oldest first. */
 export const listMySessions: Operation<'listMySessions'> = async ({ gateway }, { caller }) => {
-  const own = (await gateway.sessions()).filter(({ userId }) => userId === caller.userId);
-  return { sessions: own.sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1)).map(sessionBody) };
+  const sessions = await gateway.sessions();
+  return openSessions(sessions.filter(({ userId }) => userId === caller.userId));
 };
 
 /** Closes one of the caller's own; anybody else's does not exist for them. */
-export const closeMySession: Operation<'closeMySession'> = async (deps, request) => {
-  const { caller, path } = request;
-  const id = path.sessionID;
-  const text = 'You have closed this session.';
-  const session = (await deps.gateway.sessions()).find(
-    (one) => one.id === id && one.userId === caller.userId,
-  );
-  const reply = await runCommand(deps.store, request, {
+export const closeMySession: Operation<'closeMySession'> = (deps, request) =>
+  closing(deps, request, {
     operation: 'closeMySession',
+    text: 'You have closed this session.',
+    isTheirs: ({ userId }) => userId === request.caller.userId,
+    absent: 'You have no such session any more.',
+  });
+
+/** Closes a session, and shows the person a text. */
+export async function closing(
+  deps: BusinessDeps,
+  request: Pick<BusinessRequest<'closeMySession'>, 'caller' | 'path' | 'command' | 'now'>,
+  {
+    text,
+    isTheirs,
+    absent,
+    ...command
+  }: Pick<Command<unknown>, 'operation' | 'authorize'> & {
+    text: string;
+    /** Whether a session may be closed by this; any other does not exist for it. */
+    isTheirs(session: SshSession): boolean;
+    /** What is said where there is none. */
+    absent: string;
+  },
+) {
+  const { sessionID: id } = request.path;
+  const session = (await deps.gateway.sessions()).find((one) => one.id === id && isTheirs(one));
+  const reply = await runCommand(deps.store, request, {
+    ...command,
     meaning: [id],
-    about: { target: id, ...(session && { clusterId: session.clusterId, subjectUserId: caller.userId }) },
+    about: { target: id, ...(session && { clusterId: session.clusterId, subjectUserId: session.userId }) },
     async apply(tx) {
-      if (!session) throw new DomainError('not_found', 'You have no such session any more.');
+      if (!session) throw new DomainError('not_found', absent);
       await requestClosing(tx, { id, text });
       return { result: sessionBody(session), about: { details: session.loginName } };
     },
   });
-  if (session) deps.gateway.close(id, text);
+  // Only what is in the trail is done; closing twice does no harm.
+  deps.gateway.close(id, text);
   return reply;
-};
+}
 
 /** The last ones, newest first. */
 export const listMyRefusals: Operation<'listMyRefusals'> = async ({ store }, { caller }) => {
@@ -68,15 +89,7 @@ export function pastSessionBody(session: PastSession) {
   const { known } = session;
   return {
     seq: session.seq,
-    id: session.id,
-    cluster_id: session.clusterId,
-    user_id: session.userId,
-    username: session.username,
-    key_id: session.keyId,
-    fingerprint: session.fingerprint,
-    remote_address: session.remoteAddress,
-    login_node: session.loginNode,
-    opened_at: session.openedAt,
+    ...sessionFacts(session),
     closed_at: session.closedAt,
     end_reason: session.reason,
     ...(known && {
@@ -93,11 +106,25 @@ export function pastSessionBody(session: PastSession) {
   };
 }
 
-/** A session as the API shows it. */
-export function sessionBody(session: SshSession) {
+/** Sessions that are open, oldest first. */
+export function openSessions(sessions: readonly SshSession[]) {
+  return { sessions: sessions.toSorted((a, b) => (a.openedAt < b.openedAt ? -1 : 1)).map(sessionBody) };
+}
+
+function sessionBody(session: SshSession) {
+  return {
+    ...sessionFacts(session),
+    login_name: session.loginName,
+    channels: session.channels,
+    bytes_up: session.bytesUp,
+    bytes_down: session.bytesDown,
+  };
+}
+
+/** What is the same of an open session and of one that is over. */
+function sessionFacts(session: SshSession | PastSession) {
   return {
     id: session.id,
-    login_name: session.loginName,
     cluster_id: session.clusterId,
     user_id: session.userId,
     username: session.username,
@@ -106,8 +133,5 @@ export function sessionBody(session: SshSession) {
     remote_address: session.remoteAddress,
     login_node: session.loginNode,
     opened_at: session.openedAt,
-    channels: session.channels,
-    bytes_up: session.bytesUp,
-    bytes_down: session.bytesDown,
   };
 }

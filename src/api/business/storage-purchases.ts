@@ -15,10 +15,10 @@ import { type Command, runCommand } from '../../store/audit/commands.ts';
 import { findCluster, raiseDesiredGeneration } from '../../store/clusters/clusters.ts';
 import * as purchases from '../../store/clusters/storage-purchases.ts';
 import type { Tx } from '../../store/engine/index.ts';
-import { findMembership } from '../../store/organizations/memberships.ts';
+import { clusterIn } from './clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { requireOperator, requireStaff } from './operator/staff.ts';
-import { organizationNotFound } from './organizations.ts';
+import { ownMembership } from './organizations.ts';
 
 /** What more storage for a cluster would come to. `invalid_state` where it cannot be bought for this one. */
 export const quotePurchase: Operation<'quotePurchase'> = (deps, request) => {
@@ -67,16 +67,12 @@ function buying<T>(
     meaning: [organizationId, clusterId, ...what.meaning],
     about: { ...what.about, organizationId, clusterId },
     async authorize({ db, now }, { userId }) {
-      const membership = await findMembership(db, organizationId, userId, now);
-      if (!membership) throw organizationNotFound();
-      if (membership.role !== 'member') return;
+      const { role } = await ownMembership(db, organizationId, userId, now);
+      if (role !== 'member') return;
       throw new DomainError('forbidden', 'Only an owner or an admin of the organization can buy storage.');
     },
     async apply(tx) {
-      const cluster = await findCluster(tx.db, clusterId);
-      if (cluster?.organizationId !== organizationId) {
-        throw new DomainError('not_found', 'The organization has no such cluster.');
-      }
+      const cluster = await clusterIn(tx.db, organizationId, clusterId);
       return apply(tx, cluster, await purchases.findStorageTarget(tx.db, cluster));
     },
   });

@@ -1,9 +1,10 @@
 /** The audit trail, for those who may read it. */
 import { DomainError } from '../../../domain/error.ts';
+import { present } from '../../../domain/present.ts';
 import { findCheckpoint, listAuditEntries, listHeads } from '../../../store/audit/audit.ts';
-import { fromTime, toTime } from '../../../store/engine/time.ts';
 import type { Operation } from '../operation.ts';
-import { clusterOf, personOf } from './about.ts';
+import { utcTimes } from '../ssh-sessions.ts';
+import { subjectsOf } from './about.ts';
 import { requireStaff } from './staff.ts';
 
 /** A page of the trail. */
@@ -12,24 +13,14 @@ export const operatorListAuditEntries: Operation<'operatorListAuditEntries'> = a
   { caller, query },
 ) => {
   await requireStaff(store.read, caller.userId, 'staff.audit');
-  const { person, cluster, operation, from, to, order = 'oldest', limit = 100, after = 0 } = query;
-  const filter = {
-    userId: person === undefined ? undefined : await personOf(store.read, person),
-    clusterId: cluster === undefined ? undefined : await clusterOf(store.read, cluster),
-    operation,
-    from: from === undefined ? undefined : toTime(fromTime(from)),
-    to: to === undefined ? undefined : toTime(fromTime(to)),
-  };
+  const { operation, order = 'oldest', limit = 100, after = 0, ...asked } = query;
+  const filter = { ...(await subjectsOf(store.read, asked)), operation, ...utcTimes(asked) };
   const entries = await listAuditEntries(store.read, filter, { after, limit, order });
   return {
     entries: entries.map(
       ({ command_id, organization_id, cluster_id, subject_user_id, redaction, ...entry }) => ({
         ...entry,
-        ...(command_id === null ? {} : { command_id }),
-        ...(organization_id === null ? {} : { organization_id }),
-        ...(cluster_id === null ? {} : { cluster_id }),
-        ...(subject_user_id === null ? {} : { subject_user_id }),
-        ...(redaction === null ? {} : { redaction }),
+        ...present({ command_id, organization_id, cluster_id, subject_user_id, redaction }),
       }),
     ),
   };

@@ -9,19 +9,16 @@ import type { SidePasses } from '../../../domain/installation-state.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { abandonRelease } from '../../../store/clusters/cluster-sides.ts';
-import {
-  createCluster,
-  findCluster,
-  listAllClusters,
-  startRelease,
-} from '../../../store/clusters/clusters.ts';
+import { createCluster, listAllClusters, startRelease } from '../../../store/clusters/clusters.ts';
 import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
-import type { Reader } from '../../../store/engine/index.ts';
+import type { Reader, Tx } from '../../../store/engine/index.ts';
+import { toTime } from '../../../store/engine/time.ts';
 import { findOrganization, findOrganizationBySlug } from '../../../store/organizations/organizations.ts';
 import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
-import type { InstallationView, Operation } from '../operation.ts';
-import { failingSince } from './problems.ts';
+import type { BusinessDeps, InstallationView, Operation } from '../operation.ts';
+import { requireCluster } from './about.ts';
+import { failingSince } from './installation.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every cluster there ever was, oldest first. */
@@ -40,7 +37,7 @@ export const operatorListClusters: Operation<'operatorListClusters'> = async (
 
 /** Takes a cluster into service, as a lab file describes it. */
 export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, request) => {
-  const { body, now } = request;
+  const { body } = request;
   checkLab({ clusters: [body] });
   checkHostSettings(deps.hostRules, body, undefined);
   return runCommand(deps.store, request, {
@@ -54,10 +51,7 @@ export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, 
       const id = await createCluster(tx, { ...body, organizationId: organization.id });
       await refuseSimulated(tx);
       const about = { target: id, clusterId: id, organizationId: organization.id };
-      return {
-        result: await operatorClusterBody(tx.db, await requireCluster(tx.db, id), now, deps.installation),
-        about,
-      };
+      return { result: await clusterReply(deps, tx, id), about };
     },
   });
 };
@@ -65,7 +59,6 @@ export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, 
 /** Takes a cluster out of service; one that is out already stays so. */
 export const operatorReleaseCluster: Operation<'operatorReleaseCluster'> = (deps, request) => {
   const clusterId = request.path.clusterID.toLowerCase();
-  const { now } = request;
   const { abandon = false } = request.query;
   const about = { target: clusterId, clusterId };
   const meaning = abandon ? [clusterId, 'abandon'] : [clusterId];
@@ -78,16 +71,8 @@ export const operatorReleaseCluster: Operation<'operatorReleaseCluster'> = (deps
       const { name, organizationId } = await requireCluster(tx.db, clusterId);
       await startRelease(tx, { clusterId, commandId });
       if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId));
-      const result = await operatorClusterBody(
-        tx.db,
-        await requireCluster(tx.db, clusterId),
-        now,
-        deps.installation,
-      );
-      return {
-        result,
-        about: { details: abandon ? `${name}, abandoned` : name, organizationId },
-      };
+      const details = abandon ? `${name}, abandoned` : name;
+      return { result: await clusterReply(deps, tx, clusterId), about: { details, organizationId } };
     },
   });
 };
@@ -101,10 +86,8 @@ export const operatorCheckCluster: Operation<'operatorCheckCluster'> = async (
   return checkCluster(await requireCluster(store.read, path.clusterID.toLowerCase()));
 };
 
-async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
-  const cluster = await findCluster(db, clusterId);
-  if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
-  return cluster;
+async function clusterReply({ installation }: BusinessDeps, { db, now }: Tx, clusterId: string) {
+  return operatorClusterBody(db, await requireCluster(db, clusterId), now, installation);
 }
 
 async function operatorClusterBody(
@@ -136,7 +119,7 @@ async function operatorClusterBody(
         }
       : null,
     sides: sides.map((state) => sideBody(state, now, passesOf(cluster.id, state.side))),
-    observed_at: report.observedAt === undefined ? null : new Date(report.observedAt).toISOString(),
+    observed_at: report.observedAt === undefined ? null : toTime(report.observedAt),
     failure: report.failure,
   };
 }
@@ -147,10 +130,10 @@ function sideBody(state: SideState, now: number, passes: SidePasses | undefined)
   return {
     side,
     state: observeFailure ? ('unreachable' as const) : observation ? reported : ('unreported' as const),
-    observed_at: observation ? new Date(observation.observedAt).toISOString() : null,
+    observed_at: observation ? toTime(observation.observedAt) : null,
     failure: sideTrouble(state),
     failing_since: failingSince(state, passes),
     failures: passes?.failures ?? 0,
-    next_try_at: passes?.nextAt === undefined ? null : new Date(passes.nextAt).toISOString(),
+    next_try_at: passes?.nextAt === undefined ? null : toTime(passes.nextAt),
   } as const;
 }

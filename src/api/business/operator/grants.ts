@@ -4,7 +4,6 @@ import { isInService } from '../../../domain/clusters/cluster.ts';
 import { DomainError } from '../../../domain/error.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
-import { findCluster } from '../../../store/clusters/clusters.ts';
 import type { Tx } from '../../../store/engine/index.ts';
 import { fromTime, toTime } from '../../../store/engine/time.ts';
 import {
@@ -15,22 +14,16 @@ import {
   revokeGrant,
 } from '../../../store/organizations/grants.ts';
 import { findOrCreatePerson } from '../../../store/people/people.ts';
-import { grantBody, observeGrants } from '../grants.ts';
+import { namedGrantBody, observedGrantBodies } from '../grants.ts';
 import type { Operation } from '../operation.ts';
+import { requireCluster } from './about.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** Every live grant, oldest first. */
 export const operatorListGrants: Operation<'operatorListGrants'> = async ({ store }, { caller, now }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const grants = await listAllLiveGrants(store.read, now);
-  const observed = await observeGrants(store.read, grants);
-  const accessOf = new Map(observed.map(({ grant, access }) => [grant.id, access]));
-  return {
-    grants: grants.map((grant) => {
-      const access = accessOf.get(grant.id);
-      return { ...operatorGrantBody(grant), ...(access && { access }) };
-    }),
-  };
+  return { grants: await observedGrantBodies(store.read, grants) };
 };
 
 /** Shares a cluster, or a namespace of it; the person gets an account where there is none. */
@@ -61,8 +54,7 @@ export const operatorCreateGrant: Operation<'operatorCreateGrant'> = (deps, requ
           `The role ${roleId} gives more than ${relation}. Give the relation that is meant, or set allow_wider_role.`,
         );
       }
-      const cluster = await findCluster(tx.db, clusterId);
-      if (!cluster) throw new DomainError('not_found', 'There is no such cluster.');
+      const cluster = await requireCluster(tx.db, clusterId);
       if (!isInService(cluster)) {
         throw new DomainError('invalid_state', `The cluster ${cluster.name} is out of service.`);
       }
@@ -76,7 +68,7 @@ export const operatorCreateGrant: Operation<'operatorCreateGrant'> = (deps, requ
         );
       const id = await createGrant(tx, { ...wanted, expiresAt, grantedBy: caller.userId });
       const about = { target: id, subjectUserId: userId, organizationId: cluster.organizationId };
-      return { result: operatorGrantBody(await requireGrant(tx, id)), about };
+      return { result: namedGrantBody(await requireGrant(tx, id)), about };
     },
   });
 };
@@ -97,7 +89,7 @@ export const operatorRevokeGrant: Operation<'operatorRevokeGrant'> = (deps, requ
         subjectUserId: grant.userId,
         details: `${grant.relation} of ${grant.email}`,
       };
-      return { result: operatorGrantBody(grant), about };
+      return { result: namedGrantBody(grant), about };
     },
   });
 };
@@ -106,8 +98,4 @@ async function requireGrant(tx: Tx, id: string): Promise<Grant> {
   const grant = await findGrant(tx.db, id);
   if (!grant) throw new DomainError('not_found', 'There is no such grant.');
   return grant;
-}
-
-function operatorGrantBody(grant: Grant) {
-  return { grant: grantBody(grant), cluster_name: grant.clusterName };
 }

@@ -10,7 +10,7 @@ import {
   updateIdentityAt,
 } from '../../../store/people/identities.ts';
 import type { Operation } from '../operation.ts';
-import { requirePerson } from './people.ts';
+import { requireNotErased, requirePerson } from './people.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** A person's identities, oldest first. */
@@ -33,8 +33,7 @@ export const operatorRebindIdentity: Operation<'operatorRebindIdentity'> = (deps
     about: { target: userId, subjectUserId: userId, details: `at ${issuer}` },
     authorize: requireOperator,
     async apply(tx) {
-      const { erasedAt } = await requirePerson(tx.db, userId);
-      if (erasedAt !== null) throw new DomainError('invalid_state', 'This person was erased, for good.');
+      await requireNotErased(tx, userId);
       const before = await updateIdentityAt(tx, { userId, issuer, subject });
       const change = `${before.join(', ') || 'none'} → ${subject ?? 'whoever signs in with the verified address next'}`;
       return {

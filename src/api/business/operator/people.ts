@@ -8,9 +8,11 @@ import type { CommandReply } from '../../../domain/operation.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
 import type { Person } from '../../../domain/people/person.ts';
 import { holdsStaffKey } from '../../../domain/people/staff.ts';
+import { present } from '../../../domain/present.ts';
 import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
 import { erasePerson } from '../../../store/audit/erasure.ts';
 import type { Reader, Store, Tx } from '../../../store/engine/index.ts';
+import { toTime } from '../../../store/engine/time.ts';
 import { listLiveGrants, revokeGrant } from '../../../store/organizations/grants.ts';
 import { removeMembership } from '../../../store/organizations/membership-changes.ts';
 import { listMembershipsOf } from '../../../store/organizations/memberships.ts';
@@ -148,8 +150,7 @@ export const operatorErasePerson: Operation<'operatorErasePerson'> = async (deps
 export const operatorReactivatePerson: Operation<'operatorReactivatePerson'> = (deps, request) => {
   const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
   return changePerson(deps, request, what, async (tx, userId) => {
-    const { erasedAt } = await requirePerson(tx.db, userId);
-    if (erasedAt !== null) throw new DomainError('invalid_state', 'This person was erased, for good.');
+    await requireNotErased(tx, userId);
     await updateLifecycle(tx, { userId, state: 'active' });
     return undefined;
   });
@@ -183,6 +184,12 @@ export async function requirePerson(db: Reader, userId: string): Promise<Person>
   return user;
 }
 
+/** Throws `invalid_state` for a person who was erased. */
+export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
+  const { erasedAt } = await requirePerson(tx.db, userId);
+  if (erasedAt !== null) throw new DomainError('invalid_state', 'This person was erased, for good.');
+}
+
 async function requireActive(tx: Tx, userId: string): Promise<Person> {
   const person = await requirePerson(tx.db, userId);
   if (person.lifecycleState !== 'active')
@@ -203,9 +210,11 @@ function personBody(person: Person, { lapses }: Store) {
     display_name: person.displayName,
     lifecycle_state: person.lifecycleState,
     staff_keys: person.staffKeys,
-    ...(person.erasedAt !== null && { erased_at: person.erasedAt }),
-    ...(person.signedInAt !== null && { last_sign_in_at: person.signedInAt }),
-    ...(lapse && { access_lapses_at: new Date(lapse.at).toISOString() }),
+    ...present({
+      erased_at: person.erasedAt,
+      last_sign_in_at: person.signedInAt,
+      access_lapses_at: lapse && toTime(lapse.at),
+    }),
     created_at: person.createdAt,
     updated_at: person.updatedAt,
   };

@@ -1,4 +1,4 @@
-/** What operators must mend, and what the service says of its own keys and backups. */
+/** What operators must mend, and what the service says of its own keys, backups and servers. */
 import { accessListState, isRecent } from '../../../domain/access/list.ts';
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import { type SideState, schedulerTrouble, sideTrouble } from '../../../domain/clusters/merged-report.ts';
@@ -10,11 +10,13 @@ import {
   type ServiceKey,
   type SidePasses,
 } from '../../../domain/installation-state.ts';
+import { present } from '../../../domain/present.ts';
 import { problemsOfServers } from '../../../domain/server-problems.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';
 import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
 import type { Reader } from '../../../store/engine/index.ts';
+import { toTime } from '../../../store/engine/time.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import { deliveryOf } from '../clusters.ts';
 import type { InstallationView, Operation } from '../operation.ts';
@@ -46,8 +48,8 @@ export const operatorGetInstallation: Operation<'operatorGetInstallation'> = asy
     keys: installation.keys().map((keys) => ({
       kind: keys.kind,
       current: keyBody(keys.current),
-      ...(keys.next && { next: keyBody(keys.next) }),
-      ...(keys.previous && { previous: keyBody(keys.previous) }),
+      ...present({ next: keys.next && keyBody(keys.next) }),
+      ...present({ previous: keys.previous && keyBody(keys.previous) }),
       next_step: nextKeyStep(keys),
     })),
     backup: {
@@ -67,13 +69,31 @@ export const operatorGetInstallation: Operation<'operatorGetInstallation'> = asy
   };
 };
 
+/** The servers that share the database, in the order in which they were started; those that are gone for a while as well. */
+export const operatorListServers: Operation<'operatorListServers'> = async ({ store }, { caller }) => {
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const servers = await listServers(store);
+  return {
+    servers: servers.map(({ id, name, version, isLive, startedAt, seenAt, leases }) => ({
+      id,
+      name,
+      version,
+      state: isLive ? ('live' as const) : ('gone' as const),
+      answers: id === store.server.id,
+      started_at: startedAt,
+      seen_at: seenAt,
+      leases,
+    })),
+  };
+};
+
 /** Since when a side has failed: what is on record, or since this process has known of it. RFC 3339. */
 export function failingSince(state: SideState, passes: SidePasses | undefined): string | null {
   if (sideTrouble(state) === null) return null;
   const { lastTransitionTime } = schedulerTrouble(state) ?? {};
   if (lastTransitionTime !== undefined) return lastTransitionTime;
   const since = state.observeFailure?.since ?? passes?.failingSince;
-  return since === undefined ? null : new Date(since).toISOString();
+  return since === undefined ? null : toTime(since);
 }
 
 async function problemsOf(
@@ -87,31 +107,40 @@ async function problemsOf(
     findAccessList(db, cluster.id),
     findObservation(db, cluster.id, 'slurm'),
   ]);
-  const problems = sides.flatMap((state) => problemOf(cluster, state, passesOf(cluster.id, state.side), now));
-  if (list && accessListState(deliveryOf(cluster, list, observation, now)) === 'rejected')
-    problems.push({
-      area: 'cluster',
-      about: cluster.name,
-      clusterId: cluster.id,
-      side: 'slurm',
-      urgency: 'now',
-      since: list.updatedAt,
-      message: `The platform refused version ${list.generation} of the access list${list.rejection ? `: ${list.rejection}` : '.'}`,
-      action: 'Change what it names; the next version is taken by itself.',
-    });
-  problems.push(...problemOfHosts(cluster, observation, now));
-  return problems;
+  const at = { area: 'cluster' as const, about: cluster.name, clusterId: cluster.id };
+  const isRejected = list && accessListState(deliveryOf(cluster, list, observation, now)) === 'rejected';
+  const ofList: Problem[] = isRejected
+    ? [
+        {
+          ...at,
+          side: 'slurm',
+          urgency: 'now',
+          since: list.updatedAt,
+          message: `The platform refused version ${list.generation} of the access list${list.rejection ? `: ${list.rejection}` : '.'}`,
+          action: 'Change what it names; the next version is taken by itself.',
+        },
+      ]
+    : [];
+  return [
+    ...sides.flatMap((state) => {
+      const passes = passesOf(cluster.id, state.side);
+      const nextTryAt = passes?.nextAt === undefined ? undefined : toTime(passes.nextAt);
+      const known = problemOf(cluster, state, passes, now);
+      return known ? [{ ...at, side: state.side, nextTryAt, ...known }] : [];
+    }),
+    ...ofList,
+    ...problemOfHosts(observation, now).map((known) => ({ ...at, side: 'slurm' as const, ...known })),
+  ];
 }
+
+/** What is to be mended, without where. */
+type Known = Pick<Problem, 'urgency' | 'since' | 'message' | 'action'>;
 
 /** So long a list may take that is on its way. */
 const usualWaitMs = 60_000;
 
 /** Hosts that have an older list: who was taken off it since may have an account and processes there. */
-function problemOfHosts(
-  { id, name }: Cluster,
-  observation: Observation<'slurm'> | undefined,
-  now: number,
-): Problem[] {
+function problemOfHosts(observation: Observation<'slurm'> | undefined, now: number): Known[] {
   const late = (observation?.waiting ?? []).filter(
     ({ since = '' }) => Date.parse(since) <= now - usualWaitMs,
   );
@@ -119,10 +148,6 @@ function problemOfHosts(
   if (message === undefined) return [];
   return [
     {
-      area: 'cluster',
-      about: name,
-      clusterId: id,
-      side: 'slurm',
       urgency: 'now',
       since: late.map(({ since = '' }) => since).sort()[0],
       message: `The access list is not everywhere, and people who were taken off it may still be on what lacks it. ${message}`,
@@ -133,49 +158,30 @@ function problemOfHosts(
 }
 
 function problemOf(
-  { id, name, state: lifecycle, cleanupState }: Cluster,
+  { name, state: lifecycle, cleanupState }: Cluster,
   state: SideState,
   passes: SidePasses | undefined,
   now: number,
-): Problem[] {
-  const { side, observation, observeFailure } = state;
-  const about = {
-    area: 'cluster' as const,
-    about: name,
-    clusterId: id,
-    side,
-    nextTryAt: passes?.nextAt === undefined ? undefined : new Date(passes.nextAt).toISOString(),
-  };
+): Known | undefined {
+  const { observation, observeFailure } = state;
   const failure = sideTrouble(state);
-  if (failure !== null)
-    return [
-      {
-        ...about,
-        urgency: 'now',
-        since: failingSince(state, passes) ?? undefined,
-        message: failure,
-        action: actionFor(name, state),
-      },
-    ];
+  if (failure !== null) {
+    const since = failingSince(state, passes) ?? undefined;
+    return { urgency: 'now', since, message: failure, action: actionFor(name, state) };
+  }
   if (lifecycle === 'releasing' && cleanupState !== 'pending' && cleanupState !== 'done' && cleanupState)
-    return [
-      {
-        ...about,
-        urgency: 'now',
-        message: `It cannot be released: ${cleanupState}`,
-        action: `Mend what it says; or give it up with \`andromeda admin cluster release ${name} --abandon\`.`,
-      },
-    ];
-  if (!observation || observeFailure || isRecent(observation.observedAt, now)) return [];
-  return [
-    {
-      ...about,
-      urgency: 'soon',
-      since: new Date(observation.observedAt).toISOString(),
-      message: 'It has not reported lately: what it has now is not known.',
-      action: 'Wait for the next try. If it stays silent, read the log for `sync.failed`.',
-    },
-  ];
+    return {
+      urgency: 'now',
+      message: `It cannot be released: ${cleanupState}`,
+      action: `Mend what it says; or give it up with \`andromeda admin cluster release ${name} --abandon\`.`,
+    };
+  if (!observation || observeFailure || isRecent(observation.observedAt, now)) return undefined;
+  return {
+    urgency: 'soon',
+    since: toTime(observation.observedAt),
+    message: 'It has not reported lately: what it has now is not known.',
+    action: 'Wait for the next try. If it stays silent, read the log for `sync.failed`.',
+  };
 }
 
 function actionFor(name: string, state: SideState): string {
@@ -192,21 +198,10 @@ function actionFor(name: string, state: SideState): string {
   return 'Mend on the cluster what it says; it is applied again by itself.';
 }
 
-function problemBody({ area, about, urgency, message, action, ...more }: Problem) {
-  const { clusterId, side, since, nextTryAt } = more;
-  return {
-    area,
-    about,
-    urgency,
-    message,
-    action,
-    ...(clusterId === undefined ? {} : { cluster_id: clusterId }),
-    ...(side === undefined ? {} : { side }),
-    ...(since === undefined ? {} : { since }),
-    ...(nextTryAt === undefined ? {} : { next_try_at: nextTryAt }),
-  };
+function problemBody({ clusterId, nextTryAt, side, since, ...problem }: Problem) {
+  return { ...problem, ...present({ cluster_id: clusterId, side, since, next_try_at: nextTryAt }) };
 }
 
 function keyBody({ id, line, since }: ServiceKey) {
-  return { id, ...(line === undefined ? {} : { line }), ...(since === undefined ? {} : { since }) };
+  return { id, ...present({ line, since }) };
 }
