@@ -1,10 +1,9 @@
 /** A cluster with `slurm` and `kubernetes` sections has a worker for each side, and neither waits for the other. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { optionFacts } from '../../src/api/platform/options.ts';
+import { clusterOptions, optionFacts } from '../../src/api/platform/options.ts';
 import type { KubernetesSideReport, Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { clusterOptions } from '../../src/domain/clusters/options.ts';
 import { kubernetesAccessState } from '../../src/domain/kubernetes/access-state.ts';
 import { type KubernetesAccess, permissionIds } from '../../src/domain/kubernetes/bindings.ts';
 import { createLogger } from '../../src/lib/log.ts';

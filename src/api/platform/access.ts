@@ -1,11 +1,12 @@
 /** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
 import type { PermissionKey } from '../../domain/access/permission.ts';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { isUuid } from '../../domain/id.ts';
+import type { Request } from '../../domain/operation.ts';
 import { holdsStaffKey } from '../../domain/people/staff.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';
-import type { Reader } from '../../store/engine/index.ts';
+import type { Reader, Store } from '../../store/engine/index.ts';
 import { hasLiveGrant } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
@@ -17,13 +18,18 @@ export function requireClusterId(clusterId: string): string {
   return clusterId.toLowerCase();
 }
 
+/** Who asks, and when. */
+export type Asked = Pick<Request, 'caller' | 'now'>;
+type AskedOfCluster = Asked & { path: { clusterId: string }; query: { businessOrgId: string } };
+
 /**
  * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` where staff
  * ask for an organization that does not exist.
  */
 export async function canReadClusters(
   db: Reader,
-  { userId, organizationId, now }: { userId: string; organizationId: string; now: number },
+  { caller: { userId }, now }: Asked,
+  organizationId: string,
 ): Promise<boolean> {
   const membership = await findMembership(db, organizationId, userId, now);
   if (membership?.permissions.has('clusters.read')) return true;
@@ -35,12 +41,9 @@ export async function canReadClusters(
 /** Throws `forbidden` for anyone without a permission of the organization's own: neither grants nor staff keys are one. */
 export async function requirePermission(
   db: Reader,
-  {
-    userId,
-    organizationId,
-    permission,
-    now,
-  }: { userId: string; organizationId: string; permission: PermissionKey; now: number },
+  { caller: { userId }, now }: Asked,
+  organizationId: string,
+  permission: PermissionKey,
 ): Promise<void> {
   const membership = await findMembership(db, organizationId, userId, now);
   if (membership?.permissions.has(permission)) return;
@@ -51,32 +54,36 @@ export async function requirePermission(
  * A cluster that the caller may see: by permission in the organization named, as staff, or by a live grant on it.
  * Throws `forbidden` before it says whether there is such a cluster, then `not_found`.
  */
-export async function visibleCluster(
-  db: Reader,
-  request: { userId: string; organizationId: string; clusterId: string; now: number },
-): Promise<Cluster> {
-  const { userId, organizationId, clusterId, now } = request;
+export async function visibleCluster(db: Reader, request: AskedOfCluster): Promise<Cluster> {
+  const clusterId = requireClusterId(request.path.clusterId);
+  const { businessOrgId: organizationId } = request.query;
   const allowed =
-    (await canReadClusters(db, { userId, organizationId, now })) ||
-    (await hasLiveGrant(db, userId, clusterId, now));
-  if (!allowed) {
-    throw new DomainError(
-      'forbidden',
-      'This needs clusters.read in the organization, or a grant on the cluster.',
-    );
-  }
-  return clusterOf(db, organizationId, clusterId);
+    (await canReadClusters(db, request, organizationId)) ||
+    (await hasLiveGrant(db, request.caller.userId, clusterId, request.now));
+  if (allowed) return clusterOf(db, organizationId, clusterId);
+  throw new DomainError(
+    'forbidden',
+    'This needs clusters.read in the organization, or a grant on the cluster.',
+  );
 }
 
 /** A cluster of the organization named. Throws `not_found`. */
 export async function clusterOf(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
-  requireOwn(cluster, organizationId);
-  return cluster;
+  if (cluster?.organizationId === organizationId) return cluster;
+  throw new DomainError('not_found', 'The organization has no such cluster.');
 }
 
-/** Throws `not_found` for anything but a cluster of the organization named. */
-function requireOwn(cluster: Cluster | undefined, organizationId: string): asserts cluster is Cluster {
-  if (cluster?.organizationId === organizationId) return;
-  throw new DomainError('not_found', 'The organization has no such cluster.');
+/** The cluster, for who may change its configuration. */
+export async function configurable({ read }: Store, request: AskedOfCluster): Promise<Cluster> {
+  const clusterId = requireClusterId(request.path.clusterId);
+  const { businessOrgId: organizationId } = request.query;
+  await requirePermission(read, request, organizationId, 'clusters.configure');
+  return clusterOf(read, organizationId, clusterId);
+}
+
+/** Throws `invalid_state` for a cluster that takes no configuration. */
+export function requireInService(cluster: Cluster): void {
+  if (isInService(cluster)) return;
+  throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
 }

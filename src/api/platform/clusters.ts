@@ -4,21 +4,21 @@ import { type ClusterOfPage, listClusterPage } from '../../store/clusters/cluste
 import { cached } from '../../store/engine/cache.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { listGrantedClusters } from '../../store/organizations/grants.ts';
-import { canReadClusters, requireClusterId, visibleCluster } from './access.ts';
+import { canReadClusters, visibleCluster } from './access.ts';
 import type { Operation, PlatformReply } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the organization's clusters that the caller can see, by ID. */
-export const listClusters: Operation<'listClusters'> = async ({ store }, { caller, query, now }) => {
-  const organizationId = query.businessOrgId;
-  const limit = query.limit ?? 50;
+export const listClusters: Operation<'listClusters'> = async ({ store }, request) => {
+  const { businessOrgId: organizationId, limit = 50, after: token } = request.query;
+  const { userId } = request.caller;
   const list = `clusters/${organizationId}`;
-  const after = query.after === undefined ? undefined : readPageToken(list, query.after);
-  if (await canReadClusters(store.read, { userId: caller.userId, organizationId, now })) {
+  const after = token === undefined ? undefined : readPageToken(list, token);
+  if (await canReadClusters(store.read, request, organizationId)) {
     const key = `clusters/${organizationId}/${limit}/${after ?? ''}`;
     return cached(store, key, () => clusterPage(store.read, { list, organizationId, limit, after }));
   }
-  const among = await listGrantedClusters(store.read, { userId: caller.userId, organizationId }, now);
+  const among = await listGrantedClusters(store.read, { userId, organizationId }, request.now);
   if (among.length > 0) return clusterPage(store.read, { list, organizationId, limit, after, among });
   throw new DomainError(
     'forbidden',
@@ -39,13 +39,8 @@ async function clusterPage(
 }
 
 /** One cluster. */
-export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, path, query, now }) => {
-  const clusterId = requireClusterId(path.clusterId);
-  const organizationId = query.businessOrgId;
-  return clusterBody(
-    await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now }),
-  );
-};
+export const getCluster: Operation<'getCluster'> = async ({ store }, request) =>
+  clusterBody(await visibleCluster(store.read, request));
 
 function clusterBody(cluster: ClusterOfPage): PlatformReply<'getCluster'> {
   return {

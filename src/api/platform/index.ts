@@ -6,11 +6,9 @@
  * one write.
  */
 export { getCluster, listClusters } from './clusters.ts';
-
-export { getProtectedResource } from './discovery.ts';
-export { getKubeconfig } from './kubeconfig.ts';
+export { getKubeconfig, getProtectedResource, getSshAccess } from './connect.ts';
 export { getClusterUsage, listMachines } from './machines.ts';
-export { getClusterOptions } from './options.ts';
+export { getClusterOptions, listStorage } from './options.ts';
 export {
   getDefaultSchedulerConfiguration,
   getSchedulerConfiguration,
@@ -23,5 +21,3 @@ export {
   getSchedulerConfigurationVersion,
   listSchedulerConfigurationVersions,
 } from './slurm-history.ts';
-export { getSshAccess } from './ssh-access.ts';
-export { listStorage } from './storage.ts';

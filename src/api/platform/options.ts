@@ -1,24 +1,56 @@
-/** What a cluster is set up with, and what can be bought for it. */
-import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { clusterOptions, type OptionFacts } from '../../domain/clusters/options.ts';
+/** What clusters are set up with, and what can be bought for them (contract, "Cluster options", "Storage inventory"). */
+import { isRecent } from '../../domain/access/list.ts';
+import type { ConditionReport, SideReport } from '../../domain/access/manifest.ts';
+import { type Cluster, type ClusterState, isInService } from '../../domain/clusters/cluster.ts';
+import { DomainError } from '../../domain/error.ts';
+import { present } from '../../domain/present.ts';
+import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findClusterReport } from '../../store/clusters/observations.ts';
 import { sumActivePurchases } from '../../store/clusters/storage-purchases.ts';
 import type { Reader } from '../../store/engine/index.ts';
-import { requireClusterId, visibleCluster } from './access.ts';
-import type { Operation } from './operation.ts';
+import { toTime } from '../../store/engine/time.ts';
+import { canReadClusters, visibleCluster } from './access.ts';
+import type { Operation, PlatformReply } from './operation.ts';
+
+type Options = PlatformReply<'getClusterOptions'>;
+type Inventory = PlatformReply<'listStorage'>['items'][number];
+type Condition = NonNullable<Options['scheduler']['ready']>;
 
 /** The options of a cluster that the caller may see, from its latest report. */
-export const getClusterOptions: Operation<'getClusterOptions'> = async (
-  { store },
-  { caller, path, query, now },
-) => {
-  const clusterId = requireClusterId(path.clusterId);
-  const organizationId = query.businessOrgId;
-  const cluster = await visibleCluster(store.read, { userId: caller.userId, organizationId, clusterId, now });
-  return clusterOptions(await optionFacts(store.read, cluster, now));
+export const getClusterOptions: Operation<'getClusterOptions'> = async ({ store }, request) => {
+  const cluster = await visibleCluster(store.read, request);
+  return clusterOptions(await optionFacts(store.read, cluster, request.now));
 };
 
-/** What the options and the storage of a cluster are derived from. */
+/** An entry for every cluster that the organization owns, or owned. */
+export const listStorage: Operation<'listStorage'> = async ({ store }, request) => {
+  const { orgId: organizationId } = request.path;
+  if (!(await canReadClusters(store.read, request, organizationId))) {
+    throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
+  }
+  const clusters = await listOrganizationClusters(store.read, organizationId);
+  const items = clusters.map(async (cluster) => ({
+    clusterId: cluster.id,
+    clusterName: cluster.name,
+    lifecycleState: cluster.state,
+    ...storageInventory(await optionFacts(store.read, cluster, request.now)),
+  }));
+  return { items: await Promise.all(items) };
+};
+
+/** A cluster, its last report, and what was bought for it. Times in ms since 1970. */
+export interface OptionFacts {
+  clusterId: string;
+  organizationId: string;
+  clusterState: ClusterState;
+  /** The configuration that the cluster is to have. */
+  desiredGeneration: number;
+  observation: { observedAt: number; report: Pick<SideReport, 'scheduler' | 'storage'> } | undefined;
+  /** Bytes of active purchases. */
+  purchased: { ceph: number; nfs: number };
+  now: number;
+}
+
 export async function optionFacts(db: Reader, cluster: Cluster, now: number): Promise<OptionFacts> {
   const [report, purchased] = await Promise.all([
     findClusterReport(db, cluster, now),
@@ -32,5 +64,116 @@ export async function optionFacts(db: Reader, cluster: Cluster, now: number): Pr
     observation: report.observedAt === undefined ? undefined : { observedAt: report.observedAt, report },
     purchased,
     now,
+  };
+}
+
+/** The options of a cluster, from its latest report. */
+export function clusterOptions(facts: OptionFacts): Options {
+  const { state, reason, report } = observed(facts);
+  const scheduler = report?.scheduler;
+  const storage = report?.storage;
+  return {
+    state,
+    ...present({ reason, observedAt: observedAt(facts) }),
+    scheduler: {
+      configured: configuredScheduler(scheduler),
+      ...present({ ready: condition(facts, schedulerCondition(scheduler?.configured), scheduler?.ready) }),
+      supported: { kubernetes: true, sunk: true },
+    },
+    storage: {
+      configured: {
+        ceph: configured(storage?.ceph),
+        weka: configured(storage?.weka),
+        nfs: configured(storage?.nfs),
+      },
+      ...present({ quotaBytes: storage?.quotaBytes, ready: storageCondition(facts, storage) }),
+      supported: { ceph: true, nfs: true },
+      purchase: purchaseRoute(facts, storage),
+    },
+  };
+}
+
+/** A cluster's entry in its organization's storage inventory, without what names the cluster. */
+export function storageInventory(
+  facts: OptionFacts,
+): Omit<Inventory, 'clusterId' | 'clusterName' | 'lifecycleState'> {
+  const { state, reason, report } = observed(facts);
+  const storage = report?.storage;
+  const isOpen = isInService({ state: facts.clusterState });
+  return {
+    state,
+    ...present({ reason, observedAt: observedAt(facts) }),
+    backends: [
+      {
+        type: 'ceph',
+        configured: configured(storage?.ceph),
+        ...present({
+          configuredQuotaBytes: storage?.quotaBytes,
+          purchasedRawBytes: facts.purchased.ceph || undefined,
+          ready: storage?.ceph ? storageCondition(facts, storage) : undefined,
+          purchase: isOpen ? purchaseRoute(facts, storage) : undefined,
+        }),
+      },
+      { type: 'weka', configured: configured(storage?.weka) },
+      { type: 'nfs', configured: configured(storage?.nfs) },
+    ],
+  };
+}
+
+/** How far the last report can be relied on; it is there only where it can. */
+function observed({ observation, clusterState, now }: OptionFacts) {
+  if (!isInService({ state: clusterState }))
+    return { state: 'unavailable', reason: 'cluster_not_active' } as const;
+  if (!observation || !isRecent(observation.observedAt, now))
+    return { state: 'unknown', reason: 'observation_stale' } as const;
+  return { state: 'available', reason: undefined, report: observation.report } as const;
+}
+
+function observedAt({ observation }: OptionFacts): string | undefined {
+  return observation && toTime(observation.observedAt);
+}
+
+function configuredScheduler(report: SideReport['scheduler']): Options['scheduler']['configured'] {
+  if (!report) return { state: 'unknown' };
+  return report.configured === null ? { state: 'none' } : { state: 'configured', value: report.configured };
+}
+
+function configured(is: boolean | undefined): Inventory['backends'][number]['configured'] {
+  if (is === undefined) return 'unknown';
+  return is ? 'configured' : 'not_configured';
+}
+
+function schedulerCondition(scheduler: 'sunk' | 'kubernetes' | null | undefined): Condition['type'] {
+  return scheduler === 'sunk' ? 'SUNKReady' : 'ControlPlaneAvailable';
+}
+
+/** WEKA's readiness is not observed. */
+function storageCondition(facts: OptionFacts, storage: SideReport['storage']): Condition | undefined {
+  return storage?.ceph || storage?.nfs ? condition(facts, 'StorageReady', storage.ready) : undefined;
+}
+
+/** What was said of another configuration than the cluster's current one is not said of this one. */
+function condition(
+  facts: OptionFacts,
+  type: Condition['type'],
+  report: ConditionReport | undefined,
+): Condition | undefined {
+  const observedGeneration = facts.desiredGeneration;
+  return report?.observedGeneration === observedGeneration
+    ? { type, ...report, observedGeneration }
+    : undefined;
+}
+
+/** The quota is Ceph's, unless the cluster has NFS storage, which excludes Ceph. */
+function purchaseRoute(
+  { organizationId, clusterId, purchased }: OptionFacts,
+  storage: SideReport['storage'],
+): Options['storage']['purchase'] {
+  const admitted = storage?.nfs ? purchased.nfs : purchased.ceph;
+  return {
+    method: 'POST',
+    path: `/organizations/${organizationId}/purchases`,
+    target_cluster_id: clusterId,
+    ...present({ admittedQuotaBytes: admitted || undefined }),
   };
 }

@@ -1,5 +1,4 @@
 /** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
-import { isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { checkSlurmConfiguration, withoutEmptyFields } from '../../domain/slurm/configuration.ts';
 import { findLastSeq } from '../../store/audit/audit.ts';
@@ -11,7 +10,7 @@ import {
   updateSlurmConfiguration,
 } from '../../store/clusters/slurm-configurations.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
-import { clusterOf, requireClusterId, requirePermission } from './access.ts';
+import { clusterOf, configurable, requireClusterId, requireInService, requirePermission } from './access.ts';
 import type { Operation } from './operation.ts';
 
 const permission = 'clusters.configure';
@@ -19,14 +18,11 @@ const permission = 'clusters.configure';
 /** A cluster's configuration; empty while it was never written. */
 export const getSchedulerConfiguration: Operation<'getSchedulerConfiguration'> = async (
   { store },
-  { caller, path, query, now },
+  request,
 ) => {
-  const clusterId = requireClusterId(path.clusterId);
-  const organizationId = query.businessOrgId;
-  await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
-  await clusterOf(store.read, organizationId, clusterId);
+  const { id } = await configurable(store, request);
   // The configuration and its number of the same moment.
-  const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, clusterId);
+  const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, id);
   return { etag: tagOf(schedulerGeneration), body: slurmConfiguration };
 };
 
@@ -41,12 +37,12 @@ function tagOf(generation: number): string {
  */
 export const setSchedulerConfiguration: Operation<'setSchedulerConfiguration'> = async (
   { store },
-  { caller, path, query, body, write, now },
+  request,
 ) => {
-  const clusterId = requireClusterId(path.clusterId);
-  const organizationId = query.businessOrgId;
-  const { userId } = caller;
-  const configuration = withoutEmptyFields(body);
+  const { caller, write, now } = request;
+  const clusterId = requireClusterId(request.path.clusterId);
+  const { businessOrgId: organizationId } = request.query;
+  const configuration = withoutEmptyFields(request.body);
   checkSlurmConfiguration(configuration);
   const about = { target: clusterId, organizationId, clusterId };
   const operation = 'setSchedulerConfiguration';
@@ -55,17 +51,12 @@ export const setSchedulerConfiguration: Operation<'setSchedulerConfiguration'> =
     store,
     { operation, caller, about, headers: write, meaning, now },
     {
-      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission, now }),
+      authorize: (tx) => requirePermission(tx.db, request, organizationId, permission),
       async apply(tx) {
         const cluster = await clusterOf(tx.db, organizationId, clusterId);
-        if (!isInService(cluster)) {
-          throw new DomainError(
-            'invalid_state',
-            `The cluster is ${cluster.state}, not provisioning or active.`,
-          );
-        }
+        requireInService(cluster);
         const auditSeq = (await findLastSeq(tx.db)) + 1;
-        const wanted = { clusterId, configuration, userId, auditSeq };
+        const wanted = { clusterId, configuration, userId: caller.userId, auditSeq };
         const changed = await updateSlurmConfiguration(tx, wanted);
         // A write that changes nothing cannot undo another person's.
         if (changed.length > 0) requireMatch(write.ifMatch, cluster.schedulerGeneration);
@@ -88,31 +79,31 @@ function requireMatch(tags: readonly string[] | undefined, generation: number): 
 /** What the organization's new clusters start with; empty when there is no default. */
 export const getDefaultSchedulerConfiguration: Operation<'getDefaultSchedulerConfiguration'> = async (
   { store },
-  { caller, path, now },
+  request,
 ) => {
-  const { orgId: organizationId } = path;
-  await requirePermission(store.read, { userId: caller.userId, organizationId, permission, now });
-  return findDefaultSlurmConfiguration(store.read, path.orgId);
+  const { orgId: organizationId } = request.path;
+  await requirePermission(store.read, request, organizationId, permission);
+  return findDefaultSlurmConfiguration(store.read, organizationId);
 };
 
 /** Replaces what new clusters start with. Throws as above; `invalid_state` for an organization that is retired. */
 export const setDefaultSchedulerConfiguration: Operation<'setDefaultSchedulerConfiguration'> = async (
   { store },
-  { caller, path, body, now },
+  request,
 ) => {
-  const { orgId: organizationId } = path;
-  const { userId } = caller;
-  const configuration = withoutEmptyFields(body);
+  const { caller, now } = request;
+  const { orgId: organizationId } = request.path;
+  const configuration = withoutEmptyFields(request.body);
   checkSlurmConfiguration(configuration);
   const about = { target: organizationId, organizationId };
   return runReplacement(
     store,
     { operation: 'setDefaultSchedulerConfiguration', caller, about, now },
     {
-      authorize: (tx) => requirePermission(tx.db, { userId, organizationId, permission, now }),
+      authorize: (tx) => requirePermission(tx.db, request, organizationId, permission),
       async apply(tx) {
         await requireActiveOrganization(tx.db, organizationId);
-        const replacement = { organizationId, configuration, userId };
+        const replacement = { organizationId, configuration, userId: caller.userId };
         const changed = await updateDefaultSlurmConfiguration(tx, replacement);
         return { result: await findDefaultSlurmConfiguration(tx.db, organizationId), changed };
       },

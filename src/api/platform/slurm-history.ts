@@ -1,13 +1,16 @@
 /** What a Slurm configuration would come to, how far one has come on its cluster, and those that the cluster was given. */
-import { isInService } from '../../domain/clusters/cluster.ts';
+import { type AccessList, isRecent } from '../../domain/access/list.ts';
+import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
+import type { Observation } from '../../domain/clusters/observation.ts';
 import { DomainError } from '../../domain/error.ts';
+import { present } from '../../domain/present.ts';
 import {
   configurationChanges,
   configurationFaults,
   partitionNames,
+  rejectedReason,
   withoutEmptyFields,
 } from '../../domain/slurm/configuration.ts';
-import { configurationStatus } from '../../domain/slurm/configuration-status.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import { findAccessList } from '../../store/access/access-lists.ts';
@@ -21,32 +24,13 @@ import {
   findSlurmVersionAt,
   listSlurmVersions,
 } from '../../store/clusters/slurm-configurations.ts';
-import type { Store } from '../../store/engine/index.ts';
-import { clusterOf, requireClusterId, requirePermission } from './access.ts';
-import type { Operation } from './operation.ts';
-
-const permission = 'clusters.configure';
+import { toTime } from '../../store/engine/time.ts';
+import { configurable, requireInService } from './access.ts';
+import type { Operation, PlatformReply } from './operation.ts';
 
 /** A check reads up to 2 MiB and compares it. A person who types asks for a few a minute. */
 const checks = createRateLimiter({ burst: 20, everyMs: 500 });
 const mostNames = 100;
-
-/** The cluster, for who may change its configuration. */
-async function configurable(
-  store: Store,
-  request: {
-    caller: { userId: string };
-    path: { clusterId: string };
-    query: { businessOrgId: string };
-    now: number;
-  },
-) {
-  const clusterId = requireClusterId(request.path.clusterId);
-  const { userId } = request.caller;
-  const organizationId = request.query.businessOrgId;
-  await requirePermission(store.read, { userId, organizationId, permission, now: request.now });
-  return clusterOf(store.read, organizationId, clusterId);
-}
 
 /** What a configuration would come to. Throws `invalid_state` for a cluster that takes none. */
 export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration'> = async (
@@ -57,14 +41,10 @@ export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration
     throw new DomainError('service_unavailable', 'Too many checks at once. Try again in a second.');
   }
   const cluster = await configurable(store, request);
-  if (!isInService(cluster)) {
-    throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
-  }
+  requireInService(cluster);
   const after = withoutEmptyFields(request.body);
-  const { schedulerGeneration, slurmConfiguration: before } = await findSchedulerState(
-    store.read,
-    cluster.id,
-  );
+  const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, cluster.id);
+  const before = slurmConfiguration;
   const rollout = cluster.driver.slurm?.rollout ?? 'restart';
   const hasSlurm = cluster.scheduler === 'sunk';
   const restarts = hasSlurm ? restartPlan([], [], { before, after }).restarts : [];
@@ -100,28 +80,47 @@ export const getSchedulerConfigurationStatus: Operation<'getSchedulerConfigurati
     findAccessList(store.read, cluster.id),
     findSideFailures(store.read, cluster.id, 'slurm'),
   ]);
-  const isPassedOn = list !== undefined && list.acceptedGeneration === list.generation;
-  const status = configurationStatus({
-    clusterState: cluster.state,
-    hasSlurm: cluster.scheduler === 'sunk',
-    desiredGeneration: cluster.desiredGeneration,
-    passedOnGeneration: isPassedOn ? list.desiredGeneration : 0,
-    newest,
-    observation: observation && { ...observation, ready: observation.report.scheduler?.ready },
-    observeFailure: failures.observe,
-    applyFailure: failures.apply,
-    now: request.now,
-  });
   return {
     generation: cluster.schedulerGeneration,
-    ...status,
-    ...(newest && { savedAt: newest.savedAt }),
+    ...statusOf(cluster, { newest, observation, list, failures, now: request.now }),
+    ...present({ savedAt: newest?.savedAt }),
     ...(observation && {
       inForceGeneration: await findSlurmVersionAt(store.read, cluster.id, observation.desiredGeneration),
-      observedAt: new Date(observation.observedAt).toISOString(),
+      observedAt: toTime(observation.observedAt),
     }),
   };
 };
+
+/** How far the newest configuration of a cluster has come, from what the cluster reported last. */
+function statusOf(
+  cluster: Cluster,
+  facts: {
+    newest: { desiredGeneration: number } | undefined;
+    observation: Observation<'slurm'> | undefined;
+    list: AccessList | undefined;
+    failures: { observe: string | undefined; apply: string | undefined };
+    now: number;
+  },
+): Pick<PlatformReply<'getSchedulerConfigurationStatus'>, 'state' | 'message'> {
+  const { newest, observation, list, failures } = facts;
+  if (!isInService(cluster)) return { state: 'not_in_service' };
+  if (!newest) return { state: 'never_written' };
+  if (cluster.scheduler !== 'sunk') return { state: 'no_slurm' };
+  if (failures.observe !== undefined) return { state: 'unknown', message: failures.observe };
+  if (observation && !isRecent(observation.observedAt, facts.now)) return { state: 'unknown' };
+  if (observation && observation.desiredGeneration >= newest.desiredGeneration) return { state: 'in_force' };
+  const ready = observation?.report.scheduler?.ready;
+  // What was said of an earlier configuration is not said of this one.
+  if (ready?.status === 'False' && (ready.observedGeneration ?? 0) >= newest.desiredGeneration) {
+    const state = ready.reason === rejectedReason ? 'refused' : 'failed';
+    return { state, ...present({ message: ready.message }) };
+  }
+  if (failures.apply !== undefined) return { state: 'failed', message: failures.apply };
+  const isPassedOn =
+    list?.acceptedGeneration === list?.generation &&
+    (list?.desiredGeneration ?? 0) >= cluster.desiredGeneration;
+  return { state: isPassedOn ? 'applying' : 'saved' };
+}
 
 /** The configurations that the cluster was given, newest first. */
 export const listSchedulerConfigurationVersions: Operation<'listSchedulerConfigurationVersions'> = async (

@@ -1,5 +1,5 @@
 /** What a side of a cluster reported last, as it is kept. */
-import type { SideReport, SlurmReport, WaitingHost } from '../access/manifest.ts';
+import type { ConditionReport, SideReport, SlurmReport, WaitingHost } from '../access/manifest.ts';
 import type { Side } from './side.ts';
 
 /** The part of a Slurm report that is kept whole: everything but the accounts. */
@@ -24,6 +24,34 @@ export function withSilence<R extends Silence>(
     ...(waiting && { waiting: waiting.map((one) => ({ since: earlier.get(one.host) ?? at, ...one })) }),
     ...(silent && { controllerHeardAt: before?.report.controllerHeardAt ?? before?.at ?? at }),
   };
+}
+
+/** A report whose conditions all say since when: the driver's time, else the earlier report's while nothing turned. */
+export function withTransitionTimes<R extends Pick<SideReport, 'scheduler' | 'storage'>>(
+  report: R,
+  earlier: Pick<SideReport, 'scheduler' | 'storage'> | undefined,
+  at: string,
+): R {
+  const settled = { ...report };
+  const { scheduler, storage } = report;
+  if (scheduler?.ready) {
+    const before = earlier?.scheduler;
+    const same = before?.configured === scheduler.configured ? before.ready : undefined;
+    settled.scheduler = { ...scheduler, ready: since(scheduler.ready, same, at) };
+  }
+  if (storage?.ready) {
+    settled.storage = { ...storage, ready: since(storage.ready, earlier?.storage?.ready, at) };
+  }
+  return settled;
+}
+
+function since(
+  condition: ConditionReport,
+  earlier: ConditionReport | undefined,
+  at: string,
+): ConditionReport {
+  const unchanged = earlier?.status === condition.status ? earlier.lastTransitionTime : undefined;
+  return { ...condition, lastTransitionTime: condition.lastTransitionTime ?? unchanged ?? at };
 }
 
 export interface Observation<S extends Side = Side> {

@@ -7,6 +7,9 @@ export interface Fault {
   message: string;
 }
 
+/** What the volume that a Slurm cluster's nodes share asks for when no size is set: 100 GiB. */
+export const defaultSharedVolumeBytes = 100 * 2 ** 30;
+
 export interface SimulatedSettings {
   computeNodes: number;
   gpusPerNode: number;

@@ -14,6 +14,9 @@ export interface SlurmConfiguration {
   computeS6Packages?: string;
 }
 
+/** What a cluster says of a configuration that it tried and did not take (docs/decisions/0015). */
+export const rejectedReason = 'ConfigurationRejected';
+
 const largestFile = 64 * 1024;
 const largestTogether = 256 * 1024;
 /** Files of all three fields: empty ones have no size, and each costs time and an inode on every host. */

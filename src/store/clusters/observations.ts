@@ -13,14 +13,18 @@ import type {
   StorageReport,
 } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { withTransitionTimes } from '../../domain/clusters/condition.ts';
 import {
   type ClusterReport,
   mergeMachines,
   mergeSides,
   type SideState,
 } from '../../domain/clusters/merged-report.ts';
-import { type Observation, type Silence, withSilence } from '../../domain/clusters/observation.ts';
+import {
+  type Observation,
+  type Silence,
+  withSilence,
+  withTransitionTimes,
+} from '../../domain/clusters/observation.ts';
 import { allSides, type Side, sidesOf } from '../../domain/clusters/side.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

@@ -7,8 +7,8 @@ import type {
   SchedulerReport,
   StorageReport,
 } from '../../domain/access/manifest.ts';
-import { defaultSharedVolumeBytes } from '../../domain/clusters/options.ts';
 import type { Fault, SimulatedSettings } from '../../domain/clusters/simulated.ts';
+import { defaultSharedVolumeBytes } from '../../domain/clusters/simulated.ts';
 
 type Scheduler = 'sunk' | 'kubernetes' | null;
 

@@ -1,7 +1,7 @@
 /** What a simulated slurmctld thinks of a configuration: as a real one, it does not start with a partition of nodes that there are none of. */
 import type { ConditionReport } from '../../domain/access/manifest.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
-import { rejectedReason } from '../../domain/slurm/configuration-status.ts';
+import { rejectedReason } from '../../domain/slurm/configuration.ts';
 import { cutText } from '../../domain/stored-text.ts';
 
 /** A configuration that was tried and not taken. */

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withTransitionTimes } from '../../src/domain/clusters/condition.ts';
+import { clusterOptions, type OptionFacts, storageInventory } from '../../src/api/platform/options.ts';
 import { freshness } from '../../src/domain/clusters/machine.ts';
-import {
-  clusterOptions,
-  defaultSharedVolumeBytes,
-  type OptionFacts,
-  storageInventory,
-} from '../../src/domain/clusters/options.ts';
+import { withTransitionTimes } from '../../src/domain/clusters/observation.ts';
+import { defaultSharedVolumeBytes } from '../../src/domain/clusters/simulated.ts';
 
 const now = Date.parse('2030-01-01T12:00:00.000Z');
 const report = {

@@ -1,0 +1,146 @@
+/** How a client finds the issuer, and how a person reaches a cluster: over SSH, and its Kubernetes API. */
+import { stringify } from 'yaml';
+import { decideAccess, isLapse } from '../../domain/access/decision.ts';
+import { type Grant, longestLasting } from '../../domain/access/grant.ts';
+import { observationFreshnessMs } from '../../domain/access/list.ts';
+import type { KubernetesReport } from '../../domain/access/manifest.ts';
+import { heldUntil } from '../../domain/access/permission-end.ts';
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { DomainError } from '../../domain/error.ts';
+import { kubeconfig } from '../../domain/kubernetes/kubeconfig.ts';
+import { present } from '../../domain/present.ts';
+import { findPersonOnCluster } from '../../store/access/access-facts.ts';
+import { findClusterReport } from '../../store/clusters/observations.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { listLiveGrants } from '../../store/organizations/grants.ts';
+import { findMembership } from '../../store/organizations/memberships.ts';
+import { type Asked, clusterOf, requireClusterId, requirePermission } from './access.ts';
+import type { Operation } from './operation.ts';
+
+/** The discovery document (contract, "Authentication"; RFC 9728); the one operation that needs no token. */
+export const getProtectedResource: Operation<'getProtectedResource'> = async ({ signIn }) => ({
+  resource: signIn.platformUrl,
+  authorization_servers: [signIn.issuer],
+  svc_audiences: [...signIn.audiences],
+  svc_business_url: signIn.businessUrl,
+  svc_cli_client_id: signIn.cliClientId,
+  ...(signIn.scopes ? { svc_scopes: [...signIn.scopes] } : {}),
+  bearer_methods_supported: ['header'],
+});
+
+/** Whether a login over SSH works now (contract, "SSH access object"). Always an answer for someone with `clusters.ssh`, ready or not. */
+export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }, request) => {
+  const { organizationId, keyFingerprint: fingerprint } = request.query;
+  const clusterId = requireClusterId(request.path.clusterId);
+  await requirePermission(store.read, request, organizationId, 'clusters.ssh');
+  const person = await findPersonOnCluster(store, clusterId, request.caller.userId);
+  if (person?.organizationId !== organizationId) {
+    throw new DomainError('not_found', 'The organization has no such cluster.');
+  }
+  const { facts, generation, acceptedGeneration, observed, loginMode, waiting } = person;
+  const decision = decideAccess(facts, { fingerprint });
+  const ready = decision.allowed && gateway.fault === undefined;
+  const reason = ready ? 'ready' : decision.allowed ? 'gateway_unavailable' : decision.readiness;
+  // The permission was taken away since it was checked.
+  if (reason === undefined)
+    throw new DomainError('forbidden', 'This needs the permission clusters.ssh in the organization.');
+  const isFresh = facts.observedMsAgo !== undefined && facts.observedMsAgo <= observationFreshnessMs;
+  // Without Slurm there is nothing to reach through the gateway.
+  const reachable = facts.takesAccessList;
+  return {
+    hostname: reachable ? gateway.hostname : '',
+    port: gateway.port,
+    username: facts.username ?? '',
+    host_key: reachable ? gateway.hostKey : '',
+    host_key_fingerprint: reachable ? gateway.fingerprint : '',
+    ...present({ next_host_key: reachable ? gateway.nextHostKey : undefined }),
+    login_mode: loginMode,
+    ready,
+    reason,
+    ...(!decision.allowed && isLapse(decision.obstacle) && { lapsed: decision.message }),
+    manifest_generation: acceptedGeneration,
+    observed_manifest_generation: observed.manifestGeneration,
+    ssh_key_set_generation: observed.keySetGeneration,
+    key_fingerprints: observed.keyFingerprints.filter((key) => facts.activeKeys.includes(key)),
+    shell: observed.shell,
+    ...(waiting.length > 0 && {
+      waiting_hosts: waiting.map(({ host, since = '', message }) => ({ host, since, message })),
+    }),
+    ...present({ access_expires_at: facts.accessEndsAt, observed_at: observed.at }),
+    observation_current: isFresh && observed.manifestGeneration >= generation,
+  };
+};
+
+/** kubectl reads YAML 1.1, where a namespace called `no` or `0b1` would be something else than text. */
+const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
+
+/** The file for whom the organization or a grant lets in, and how long that lasts. */
+export const getKubeconfig: Operation<'getKubeconfig'> = async (
+  { store, signIn, kubernetesLogin },
+  request,
+) => {
+  const clusterId = requireClusterId(request.path.clusterId);
+  const { organizationId } = request.query;
+  const admitted = await admission(store.read, request, organizationId, clusterId);
+  const cluster = await clusterOf(store.read, organizationId, clusterId);
+  if (!kubernetesLogin) {
+    throw new DomainError(
+      'customer_kubernetes_login_not_configured',
+      'This installation does not offer sign-in to Kubernetes. Its operator has to configure identity.kubernetes.',
+    );
+  }
+  const { server, certificateAuthority } = await readyApi(store.read, cluster, request.now);
+  const file = kubeconfig({
+    clusterId,
+    server,
+    certificateAuthority,
+    namespace: admitted.scope ?? undefined,
+    issuer: signIn.issuer,
+    ...kubernetesLogin,
+  });
+  return {
+    kubeconfig: stringify(file, forKubectl),
+    ...present({ accessExpiresAt: admitted.expiresAt }),
+  };
+};
+
+/** What lets someone in, the organization or a grant, and for how long. Throws `forbidden` when nothing does. */
+async function admission(
+  db: Reader,
+  { caller: { userId }, now }: Asked,
+  organizationId: string,
+  clusterId: string,
+): Promise<Pick<Grant, 'scope' | 'expiresAt'>> {
+  const membership = await findMembership(db, organizationId, userId, now);
+  if (membership?.permissions.has('clusters.kubernetes')) {
+    return {
+      scope: null,
+      expiresAt: heldUntil(membership.role, membership.granted).endOf('clusters.kubernetes'),
+    };
+  }
+  const grants = await listLiveGrants(db, userId, now);
+  const grant = longestLasting(grants.filter((one) => one.clusterId === clusterId));
+  if (grant) return grant;
+  throw new DomainError(
+    'forbidden',
+    'This needs clusters.kubernetes in the organization, or a grant on the cluster.',
+  );
+}
+
+/** Where the Kubernetes API is. Throws `invalid_state` unless the cluster is active and lately said that it works. */
+async function readyApi(db: Reader, cluster: Cluster, now: number): Promise<KubernetesReport> {
+  if (cluster.state !== 'active') {
+    throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not active.`);
+  }
+  const { kubernetes } = await findClusterReport(db, cluster, now);
+  if (!kubernetes) {
+    throw new DomainError(
+      'invalid_state',
+      'The cluster has not reported lately, so its Kubernetes API is not known to be ready.',
+    );
+  }
+  if (!kubernetes.ready) {
+    throw new DomainError('invalid_state', 'The Kubernetes API of the cluster is not ready.');
+  }
+  return kubernetes;
+}
