@@ -5,9 +5,11 @@
 import type { Role } from '../access/permission.ts';
 import { DomainError } from '../error.ts';
 import { foldEmail } from '../people/email.ts';
+import { present } from '../present.ts';
 import { restartsForPeople } from '../slurm/settings.ts';
 import {
   checkDriver,
+  grantName,
   type Lab,
   type LabCluster,
   LabError,
@@ -72,19 +74,10 @@ function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): L
       known.set(email, user);
       continue;
     }
-    const name = user.name !== undefined && user.name !== before.name ? user.name : undefined;
-    const staff = user.staff && !sameSet(user.staff, before.staff) ? user.staff : undefined;
-    if (name === undefined && staff === undefined) continue;
-    const details = joinDetails(
-      name && change('name', before.name, name),
-      staff && change('staff keys', set(before.staff), set(staff)),
-    );
-    const person = {
-      email,
-      ...(name === undefined ? {} : { name }),
-      ...(staff === undefined ? {} : { staff }),
-    };
-    steps.push({ action: 'update', kind: 'person', name: email, details, person });
+    const difference = differenceOf(before, user, { name: 'name', staff: 'staff keys' });
+    if (!difference) continue;
+    const { changed, details } = difference;
+    steps.push({ action: 'update', kind: 'person', name: email, details, person: { email, ...changed } });
   }
   const named = [
     ...(wanted.organizations ?? [])
@@ -117,22 +110,11 @@ function organizations(current: Lab, wanted: Lab): LabStep[] {
       const details = joinDetails(organization.name, autoJoinDomains && `domains ${set(autoJoinDomains)}`);
       return [{ action: 'create', ...common, details, organization }];
     }
-    const name = organization.name === before.name ? undefined : organization.name;
-    const domains =
-      autoJoinDomains && !sameSet(autoJoinDomains.map(key), before.autoJoinDomains)
-        ? autoJoinDomains
-        : undefined;
-    if (name === undefined && domains === undefined) return [];
-    const details = joinDetails(
-      name && change('name', before.name, name),
-      domains && change('domains', set(before.autoJoinDomains), set(domains)),
-    );
-    const changed = {
-      slug,
-      ...(name === undefined ? {} : { name }),
-      ...(domains === undefined ? {} : { autoJoinDomains: domains }),
-    };
-    return [{ action: 'update', ...common, details, organization: changed }];
+    const folded = { ...organization, ...present({ autoJoinDomains: autoJoinDomains?.map(key) }) };
+    const difference = differenceOf(before, folded, { name: 'name', autoJoinDomains: 'domains' });
+    if (!difference) return [];
+    const { changed, details } = difference;
+    return [{ action: 'update', ...common, details, organization: { slug, ...changed } }];
   });
 }
 
@@ -167,30 +149,17 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
       granted?.length ? set(granted) : undefined,
     );
     const { permissions: _, ...rest } = member;
-    return {
-      action: 'create',
-      ...common,
-      details,
-      member: { ...rest, email, ...(granted ? { permissions: granted } : {}) },
-    };
+    const created = { ...rest, email, ...present({ permissions: granted }) };
+    return { action: 'create', ...common, details, member: created };
   }
-  const role = member.role === before.role ? undefined : member.role;
-  const username = member.username === before.username ? undefined : member.username;
-  const had = before.role === 'member' ? before.permissions : [];
-  const permissions = granted && !sameSet(granted, had) ? granted : undefined;
-  if (role === undefined && username === undefined && permissions === undefined) return undefined;
-  const details = joinDetails(
-    role && change('role', before.role, role),
-    username && change('username', before.username, username),
-    permissions && change('permissions', set(had), set(permissions)),
+  const difference = differenceOf(
+    { ...before, permissions: grantable(before.role, before.permissions) },
+    { ...member, permissions: granted },
+    { role: 'role', username: 'username', permissions: 'permissions' },
   );
-  const changed = {
-    email,
-    ...(role === undefined ? {} : { role }),
-    ...(username === undefined ? {} : { username }),
-    ...(permissions === undefined ? {} : { permissions }),
-  };
-  return { action: 'update', ...common, details, member: changed };
+  if (!difference) return undefined;
+  const { changed, details } = difference;
+  return { action: 'update', ...common, details, member: { email, ...changed } };
 }
 
 /** An owner or admin holds every permission, so that there is nothing to grant. */
@@ -247,7 +216,7 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
 
 function grants(current: Lab, wanted: Lab, now: number): LabStep[] {
   const steps: LabStep[] = [];
-  const known = new Map((current.grants ?? []).map((grant) => [grantKey(grant), grant]));
+  const known = new Map((current.grants ?? []).map((grant) => [grantName(grant), grant]));
   const names = new Set(
     [...(current.clusters ?? []), ...(wanted.clusters ?? [])].map((cluster) => cluster.name),
   );
@@ -257,7 +226,7 @@ function grants(current: Lab, wanted: Lab, now: number): LabStep[] {
       throw new LabError(`A grant names the cluster ${grant.cluster}, which does not exist.`, at);
     }
     if (!isLive(grant, now)) continue;
-    const before = known.get(grantKey(grant));
+    const before = known.get(grantName(grant));
     const common = { kind: 'grant' as const, name: grantName(grant), grant };
     if (!before) {
       const details = joinDetails(grant.expiresAt && `until ${grant.expiresAt}`);
@@ -272,26 +241,20 @@ function grants(current: Lab, wanted: Lab, now: number): LabStep[] {
 
 function removals(current: Lab, wanted: Lab): LabStep[] {
   const action = 'remove' as const;
-  const wantedGrants = new Set((wanted.grants ?? []).map(grantKey));
-  const wantedClusters = new Set((wanted.clusters ?? []).map((cluster) => cluster.name));
-  const wantedMembers = new Map(
-    (wanted.organizations ?? []).map(({ slug, members: list = [] }) => [
+  const keptGrants = new Set(wanted.grants?.map(grantName));
+  const keptClusters = new Set(wanted.clusters?.map(({ name }) => name));
+  const keptMembers = new Map(
+    wanted.organizations?.map(({ slug, members = [] }) => [
       slug,
-      new Set(list.map((one) => key(one.email))),
+      new Set(members.map(({ email }) => key(email))),
     ]),
   );
   return [
     ...(current.grants ?? [])
-      .filter((grant) => !wantedGrants.has(grantKey(grant)))
-      .map((grant) => ({
-        action,
-        kind: 'grant' as const,
-        name: grantName(grant),
-        details: 'revoked',
-        grant,
-      })),
+      .map((grant) => ({ action, kind: 'grant' as const, name: grantName(grant), details: 'revoked', grant }))
+      .filter(({ name }) => !keptGrants.has(name)),
     ...(current.clusters ?? [])
-      .filter(({ name }) => !wantedClusters.has(name))
+      .filter(({ name }) => !keptClusters.has(name))
       .map((cluster) => ({
         action,
         kind: 'cluster' as const,
@@ -299,41 +262,21 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
         details: 'released',
         cluster,
       })),
-    ...(current.organizations ?? []).flatMap(({ slug, members: list = [] }) => {
+    ...(current.organizations ?? []).flatMap(({ slug, members = [] }) => {
       // An organization that the file does not name keeps its people: the file says nothing of it.
-      const kept = wantedMembers.get(slug);
-      if (!kept) return [];
-      return list
-        .filter((member) => !kept.has(key(member.email)))
-        .map((member) => {
-          const name = `${slug}/${member.email}`;
-          return {
-            action,
-            kind: 'member' as const,
-            name,
-            details: `was ${member.role}`,
-            organization: slug,
-            member,
-          };
-        });
+      const kept = keptMembers.get(slug);
+      return members
+        .filter(({ email }) => kept && !kept.has(key(email)))
+        .map((member) => ({
+          action,
+          kind: 'member' as const,
+          name: `${slug}/${member.email}`,
+          details: `was ${member.role}`,
+          organization: slug,
+          member,
+        }));
     }),
   ];
-}
-
-/** What a grant is of; only when it ends can differ. */
-function grantKey(grant: LabGrant): string {
-  return JSON.stringify([
-    key(grant.user),
-    grant.cluster,
-    grant.relation,
-    grant.namespace ?? '',
-    grant.roleId ?? '',
-  ]);
-}
-
-function grantName({ user, relation, cluster, namespace, roleId }: LabGrant): string {
-  const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
-  return `${key(user)} ${relation} on ${where}${roleId === undefined ? '' : ` as ${roleId}`}`;
 }
 
 function isLive({ expiresAt }: LabGrant, now: number): boolean {
@@ -353,8 +296,23 @@ function set(values: readonly string[] | undefined): string {
   return [...new Set(values)].sort().join(', ') || 'none';
 }
 
-function sameSet(a: readonly string[], b: readonly string[] | undefined): boolean {
-  return set(a) === set(b);
+/**
+ * The fields of `names` in which `wanted` differs from `before`, and how that reads by their names for people; undefined where
+ * there are none. What is left out stays, and lists are sets.
+ */
+function differenceOf<T extends object, Field extends keyof T & string>(
+  before: T,
+  wanted: { [Name in keyof T]?: T[Name] | undefined },
+  names: Record<Field, string>,
+): { changed: { [Name in Field]?: NonNullable<T[Name]> }; details: string } | undefined {
+  const text = (value: unknown) => (Array.isArray(value) ? set(value) : String(value ?? 'none'));
+  const fields = (Object.keys(names) as Field[]).filter(
+    (field) => wanted[field] !== undefined && text(wanted[field]) !== text(before[field]),
+  );
+  if (fields.length === 0) return undefined;
+  const changed = Object.fromEntries(fields.map((field) => [field, wanted[field]]));
+  const details = fields.map((field) => change(names[field], text(before[field]), text(wanted[field])));
+  return { changed: changed as { [Name in Field]?: NonNullable<T[Name]> }, details: joinDetails(...details) };
 }
 
 /** Whether two settings say the same, in whatever order. */
@@ -365,11 +323,8 @@ function isSame(a: unknown, b: unknown): boolean {
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort()
-      .map(([name, inner]) => [name, sorted(inner)]),
-  );
+  const fields = Object.entries(value).sort();
+  return Object.fromEntries(fields.map(([name, inner]) => [name, sorted(inner)]));
 }
 
 function change(what: string, before: string | undefined, after: string): string {

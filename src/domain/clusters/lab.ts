@@ -133,9 +133,8 @@ function checkClusterAt(cluster: LabCluster, at: readonly (string | number)[]): 
 }
 
 function checkGrant(grant: LabGrant, seen: Set<string>, at: readonly (string | number)[]): void {
-  const { user, cluster, relation, namespace, roleId, expiresAt } = grant;
-  const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
-  once(seen, `${foldEmail(user)} ${relation} on ${where}${roleId ? ` as ${roleId}` : ''}`, 'grant', at);
+  const { user, relation, roleId, expiresAt } = grant;
+  once(seen, grantName(grant), 'grant', at);
   if (!grant.allowWiderRole && isWiderRole(grant))
     throw new LabError(
       `The grant to ${user} is ${relation}, and its roleId ${roleId} gives more than that. Give the relation that is meant, or set allowWiderRole: true.`,
@@ -146,6 +145,12 @@ function checkGrant(grant: LabGrant, seen: Set<string>, at: readonly (string | n
       `A grant's expiresAt is "${expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,
       [...at, 'expiresAt'],
     );
+}
+
+/** What a grant is of, and so which one it is: only when it ends can differ. */
+export function grantName({ user, relation, cluster, namespace, roleId }: LabGrant): string {
+  const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
+  return `${foldEmail(user)} ${relation} on ${where}${roleId === undefined ? '' : ` as ${roleId}`}`;
 }
 
 /** A cluster is simulated, or real. Throws `invalid_request`. */
