@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import express, {
+  type ErrorRequestHandler,
   type Express,
   type NextFunction,
   type Request,
@@ -82,19 +83,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     else next();
   });
   app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
-  const logUnready = createUnreadyLog(log);
-  let wasReady = false;
-  app.get('/readyz', async (_request, response) => {
-    await options.checkReady().catch((cause: unknown) => {
-      // A service that has not been ready yet is starting, which is no error.
-      logUnready(wasReady ? 'error' : 'warn', cause);
-      // What caused it is in that line, once for all who ask.
-      if (cause instanceof DomainError) throw new DomainError(cause.code, cause.message);
-      throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
-    });
-    wasReady = true;
-    response.json({ status: 'ready' });
-  });
+  app.get('/readyz', readiness(options));
 
   const authenticate: RequestHandler = async (request, response, next) => {
     response.locals.userId = await options.authenticate(request.headers.authorization);
@@ -121,7 +110,30 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.use(() => {
     throw addressNotFound();
   });
-  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+  app.use(answerError(log));
+  return app;
+}
+
+/** Answers whether the process can serve. */
+function readiness<Deps>({ checkReady, log }: ApiOptions<Deps>): RequestHandler {
+  const logUnready = createUnreadyLog(log);
+  let wasReady = false;
+  return async (_request, response) => {
+    await checkReady().catch((cause: unknown) => {
+      // A service that has not been ready yet is starting, which is no error.
+      logUnready(wasReady ? 'error' : 'warn', cause);
+      // What caused it is in that line, once for all who ask.
+      if (cause instanceof DomainError) throw new DomainError(cause.code, cause.message);
+      throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
+    });
+    wasReady = true;
+    response.json({ status: 'ready' });
+  };
+}
+
+/** Answers with what was thrown; in Express, four parameters are what makes it a handler of errors. */
+function answerError(log: Logger): ErrorRequestHandler {
+  return (error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const { status, headers, body, unexpected } = errorReply(error);
     response.locals.refusal = refusalReason(error);
     if (unexpected) {
@@ -131,8 +143,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     if (response.headersSent) return response.destroy();
     response.status(status).set(headers);
     response.json(response.locals.errorField === true ? inErrorField(body) : body);
-  });
-  return app;
+  };
 }
 
 /** The same reason is logged this often at most: anybody may ask, as often as they like. */

@@ -69,35 +69,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     return entry;
   }
 
-  /**
-   * How often each person has changed since the start, on whichever server: a change may be the end of their account or
-   * their sign-ins.
-   */
-  const changes = new Map<string, number>();
-  /** How often everybody may have. */
-  let changesOfAll = 0;
-  options.store.onChange(hears.tokens, (some) => {
-    for (const change of some) {
-      if (change.kind === 'everything') changesOfAll += 1;
-      else changes.set(change.userId, (changes.get(change.userId) ?? 0) + 1);
-    }
-  });
-
-  /** Since the token was issued, the sign-in may be over, and the identity deactivated or bound to another account. */
-  async function requireAccount(userId: string, { subject, claims }: CachedToken): Promise<void> {
-    if (await options.isSignInOver?.(userId, claims)) {
-      throw new DomainError('unauthorized', 'The password was changed since; sign in again.');
-    }
-    const bound = await findIdentity(options.store.read, options.rules.issuer, subject);
-    if (bound?.userId !== userId) {
-      throw new DomainError(
-        'unauthorized',
-        'This sign-in is not bound to the account any more. Sign in again.',
-      );
-    }
-    requireActive(bound);
-  }
-
+  const changesOf = countChanges(options.store);
   return async (authorization, serviceAccountRefusal) => {
     const kept = cache.get(authorization ?? '');
     if (kept && kept.expiresAt + clockToleranceMs <= options.now()) {
@@ -111,15 +83,50 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
         'Service accounts cannot use this service; sign in as a person.',
       );
     }
-    const latest = changesOfAll + (changes.get(entry.userId) ?? 0);
+    const latest = changesOf(entry.userId);
     const isOld = performance.now() - entry.checkedAt >= recheckMs;
     if (entry.changes !== latest || isOld) {
       const checkedAt = performance.now();
-      await requireAccount(entry.userId, entry);
+      await requireAccount(options, entry.userId, entry);
       Object.assign(entry, { changes: latest, checkedAt });
     }
     return entry.userId;
   };
+}
+
+/**
+ * How often a person has changed since the start, on whichever server: a change may be the end of their account or their
+ * sign-ins.
+ */
+function countChanges(store: Store): (userId: string) => number {
+  const changes = new Map<string, number>();
+  let ofAll = 0;
+  store.onChange(hears.tokens, (some) => {
+    for (const change of some) {
+      if (change.kind === 'everything') ofAll += 1;
+      else changes.set(change.userId, (changes.get(change.userId) ?? 0) + 1);
+    }
+  });
+  return (userId) => ofAll + (changes.get(userId) ?? 0);
+}
+
+/** Since the token was issued, the sign-in may be over, and the identity deactivated or bound to another account. */
+async function requireAccount(
+  { isSignInOver, store, rules }: AuthenticatorOptions,
+  userId: string,
+  { subject, claims }: CachedToken,
+): Promise<void> {
+  if (await isSignInOver?.(userId, claims)) {
+    throw new DomainError('unauthorized', 'The password was changed since; sign in again.');
+  }
+  const bound = await findIdentity(store.read, rules.issuer, subject);
+  if (bound?.userId !== userId) {
+    throw new DomainError(
+      'unauthorized',
+      'This sign-in is not bound to the account any more. Sign in again.',
+    );
+  }
+  requireActive(bound);
 }
 
 /** A disk that takes no writes at the moment is no reason to refuse a token that is right; the next one is noted. */

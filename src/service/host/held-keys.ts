@@ -2,17 +2,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  announceSigningKey,
-  dropSigningKey,
   type IssuerKeys,
   keysText,
   loadKeys,
   makeSigningKey,
   parseKeys,
   signingKeyIds,
+  stepSigningKeyFile,
   stepSigningKeys,
-  switchSigningKey,
-  switchSigningKeyBack,
 } from '../../api/identity/issuer/keys.ts';
 import { accessTokenSeconds, idTokenSeconds } from '../../api/identity/issuer/lifetimes.ts';
 import { type KeyKind, type KeyRotationState, type KeyStep, keyKinds } from '../../domain/key-rotation.ts';
@@ -63,7 +60,7 @@ export function keysInFiles(dataDir: string): KeyHolder {
         : { ...heldSshKeys(loadSshKeySet(fileOf(kind))), inUse };
     },
     async take(step, kind) {
-      if (kind === 'issuer') return issuerSteps[step](dataDir);
+      if (kind === 'issuer') return stepSigningKeyFile(step, dataDir);
       sshSteps[step](fileOf(kind));
     },
   };
@@ -127,14 +124,6 @@ function heldSshKeys({ fingerprint, next, previous }: SshKeySet): Omit<HeldKeys,
   const ids = { current: fingerprint, next: next?.fingerprint, previous: previous?.fingerprint };
   return { ...ids, signedMs: 0, lines };
 }
-
-const issuerSteps: Record<KeyStep, (dataDir: string) => Promise<void>> = {
-  announce: announceSigningKey,
-  switch: switchSigningKey,
-  back: switchSigningKeyBack,
-  withdraw: (dataDir) => dropSigningKey(dataDir, 'next'),
-  retire: (dataDir) => dropSigningKey(dataDir, 'previous'),
-};
 
 const sshSteps: Record<KeyStep, (file: string) => void> = {
   announce: announceSshKey,

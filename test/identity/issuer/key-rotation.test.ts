@@ -2,14 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
-import {
-  announceSigningKey,
-  dropSigningKey,
-  loadKeys,
-  signingKeyIds,
-  switchSigningKey,
-  switchSigningKeyBack,
-} from '../../../src/api/identity/issuer/keys.ts';
+import { loadKeys, signingKeyIds, stepSigningKeyFile } from '../../../src/api/identity/issuer/keys.ts';
 import { refresh, signIn, startHarness } from './harness.ts';
 
 test('announced, then signing, then retired; sign-ins go on', async () => {
@@ -37,22 +30,22 @@ test('announced, then signing, then retired; sign-ins go on', async () => {
       () => false,
     );
 
-  await announceSigningKey(dataDir);
+  await stepSigningKeyFile('announce', dataDir);
   const { next: two } = await ids();
   await harness.restart();
   assert.deepEqual(await published(), [one, two]);
   assert.deepEqual(harness.issuer.keyIds, { current: one, next: two, previous: undefined });
   first = await again();
-  await switchSigningKey(dataDir);
+  await stepSigningKeyFile('switch', dataDir);
   await harness.restart();
   assert.deepEqual(await published(), [two, one]);
   const second = await again();
   assert.deepEqual([await isGood(first), await isGood(second)], [true, true]);
 
-  await switchSigningKeyBack(dataDir);
+  await stepSigningKeyFile('back', dataDir);
   assert.deepEqual(await ids(), { current: one, next: two, previous: undefined });
-  await switchSigningKey(dataDir);
-  await dropSigningKey(dataDir, 'previous');
+  await stepSigningKeyFile('switch', dataDir);
+  await stepSigningKeyFile('retire', dataDir);
   await harness.restart();
   assert.deepEqual(await published(), [two]);
   assert.deepEqual([await isGood(first), await isGood(second)], [false, true]);

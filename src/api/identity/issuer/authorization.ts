@@ -9,42 +9,19 @@
  * One client uses it, the web console. It is a part of the installation, so nothing is to approve; the code is exchanged
  * at the library's token endpoint.
  */
-import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
-import type { default as Provider } from 'oidc-provider';
+import { compactVerify, createLocalJWKSet } from 'jose';
 import { createRateLimiter, type RateLimiter } from '../../../lib/limits.ts';
-import type { Logger } from '../../../lib/log.ts';
 import type { PasswordAccount } from '../../../store/people/identities.ts';
 import { newGrantId } from './accounts.ts';
-import type { Browsers } from './browser.ts';
 import { apiResource, grantedScopes, type IssuerClient, type WebClient } from './clients.ts';
 import { endSessionPath } from './configuration.ts';
-import type { Exchange } from './exchange.ts';
-import type { KnownBrowsers } from './known-browser.ts';
+import type { Exchange, PagesContext } from './exchange.ts';
 import { messagePage } from './pages/error.ts';
 import { signInPage } from './pages/sign-in.ts';
 import { pageHeaders, redirect, sendPage } from './respond.ts';
-import type { SignIn } from './sign-in.ts';
 import { signInWithForm } from './sign-in-form.ts';
 
-export interface AuthorizationOptions {
-  provider: Provider;
-  clients: readonly IssuerClient[];
-  issuer: URL;
-  jwks: JSONWebKeySet;
-  browsers: Browsers;
-  knownBrowsers: KnownBrowsers;
-  signIn: SignIn;
-  log: Logger;
-  uptime: () => number;
-}
-
-export interface AuthorizationPages {
-  /** Resolves to false for a request that is none of its own. */
-  show(exchange: Exchange): Promise<boolean>;
-  post(exchange: Exchange, form: URLSearchParams): Promise<void>;
-}
-
-type Context = AuthorizationOptions & { codes: RateLimiter };
+type Context = PagesContext & { codes: RateLimiter };
 
 /** What a client asked for, checked. */
 interface Asked {
@@ -57,13 +34,14 @@ interface Asked {
   challenge: string;
 }
 
-export function createAuthorizationPages(options: AuthorizationOptions): AuthorizationPages {
+export function createAuthorizationPages(options: PagesContext) {
   // Each is two writes to disk.
   const codes = createRateLimiter({ burst: 30, everyMs: 2000 }, options.uptime);
   const context = { ...options, codes };
   const hasClient = options.clients.some((client) => client.web);
   return {
-    async show(exchange) {
+    /** Resolves to false for a request that is none of its own. */
+    async show(exchange: Exchange): Promise<boolean> {
       const { pathname } = exchange.url;
       if (!hasClient) return false;
       if (pathname === '/auth') await showAuthorization(context, exchange);
@@ -71,7 +49,7 @@ export function createAuthorizationPages(options: AuthorizationOptions): Authori
       else return false;
       return true;
     },
-    async post(exchange, form) {
+    async post(exchange: Exchange, form: URLSearchParams): Promise<void> {
       const asked = requireAsked(context, exchange, new URLSearchParams(form.get('request') ?? ''));
       if (!asked) return;
       const result = await signInWithForm(context, exchange, form);

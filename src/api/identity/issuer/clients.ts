@@ -52,68 +52,65 @@ export function consoleAddresses(url: string): Omit<WebClient, 'secret'> {
   return { redirectUri: `${url}/sign-in/callback`, signedOutUri: `${url}/signed-out` };
 }
 
+const actsAsYou = 'It will act as you in Andromeda, with all your permissions,';
+
+/** The clients of an installation. Throws `invalid_state` where two of them, or one and a person, have the same ID. */
 export function issuerClients(
   cliClientId: string,
   kubernetesClientId: string | undefined,
   web?: WebClient,
 ): IssuerClient[] {
-  const clients: IssuerClient[] = [
-    {
-      id: cliClientId,
-      name: 'Andromeda command line',
-      meaning: 'It will act as you in Andromeda, with all your permissions, until you sign it out.',
-      callsApis: true,
-      stays: true,
-      always: ['openid'],
-    },
-    {
-      id: docsClientId,
-      name: 'Andromeda /docs page',
-      meaning: 'It will act as you in Andromeda, with all your permissions, for the next ten minutes.',
-      callsApis: true,
-      stays: false,
-      always: ['openid'],
-    },
-  ];
-  if (kubernetesClientId !== undefined) {
-    clients.push({
-      id: kubernetesClientId,
-      name: 'kubectl',
-      meaning: 'It will act as you on the Kubernetes clusters that you have access to.',
-      callsApis: false,
-      stays: true,
-      // The API server takes the user's name from the ID token, and a kubeconfig rarely asks for more than openid.
-      always: ['openid', 'email'],
-    });
-  }
-  if (web) {
-    clients.push({
-      id: consoleClientId,
-      name: 'the Andromeda console',
-      meaning: 'It will act as you in Andromeda, with all your permissions, until you sign out.',
-      callsApis: true,
-      stays: true,
-      always: ['openid'],
-      web,
-    });
-  }
-  // A token whose subject equals its client is a service account's (see the design, "Fixed names").
-  const taken = clients.find(({ id }) => isId('user', id));
-  if (taken) throw new DomainError('invalid_state', `${taken.id} is the ID of a user, not of a client.`);
-  if (cliClientId === kubernetesClientId) {
-    throw new DomainError(
-      'invalid_state',
-      'identity.cliClientId and identity.kubernetes.clientId are the same.',
-    );
-  }
+  if (cliClientId === kubernetesClientId)
+    throw invalid('identity.cliClientId and identity.kubernetes.clientId are the same.');
   for (const [own, name] of [
     [docsClientId, 'the /docs pages'],
     [consoleClientId, 'the web console'],
   ] as const) {
-    if (![cliClientId, kubernetesClientId].includes(own)) continue;
-    throw new DomainError('invalid_state', `${own} is the client ID of ${name}; choose another.`);
+    if ([cliClientId, kubernetesClientId].includes(own))
+      throw invalid(`${own} is the client ID of ${name}; choose another.`);
   }
+  const callsApis = { callsApis: true, always: ['openid'] };
+  const clients = [
+    {
+      id: cliClientId,
+      name: 'Andromeda command line',
+      meaning: `${actsAsYou} until you sign it out.`,
+      stays: true,
+      ...callsApis,
+    },
+    {
+      id: docsClientId,
+      name: 'Andromeda /docs page',
+      meaning: `${actsAsYou} for the next ten minutes.`,
+      stays: false,
+      ...callsApis,
+    },
+    kubernetesClientId !== undefined && {
+      id: kubernetesClientId,
+      name: 'kubectl',
+      meaning: 'It will act as you on the Kubernetes clusters that you have access to.',
+      stays: true,
+      callsApis: false,
+      // The API server takes the user's name from the ID token, and a kubeconfig rarely asks for more than openid.
+      always: ['openid', 'email'],
+    },
+    web && {
+      id: consoleClientId,
+      name: 'the Andromeda console',
+      meaning: `${actsAsYou} until you sign out.`,
+      stays: true,
+      ...callsApis,
+      web,
+    },
+  ].filter((one) => one !== false && one !== undefined);
+  // A token whose subject equals its client is a service account's.
+  const taken = clients.find(({ id }) => isId('user', id));
+  if (taken) throw invalid(`${taken.id} is the ID of a user, not of a client.`);
   return clients;
+}
+
+function invalid(message: string): DomainError {
+  return new DomainError('invalid_state', message);
 }
 
 /** Scopes granted to a client that asked for `requested`: what there is of them, and what it always gets. */

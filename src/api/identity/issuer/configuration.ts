@@ -16,10 +16,18 @@ import type { Rotation } from './rotation.ts';
 const minute = 60;
 const day = 24 * 60 * minute;
 
-const deviceCodeSeconds = 10 * minute;
-/** Unused for this long, a session is over; used or not, it is over when its grant is. */
-const refreshTokenSeconds = 30 * day;
-const grantSeconds = 180 * day;
+/** In seconds. */
+const lifetimes = {
+  AccessToken: accessTokenSeconds,
+  AuthorizationCode: minute,
+  DeviceCode: 10 * minute,
+  /** A session is over when its grant is, used or not, and when its token was not used for so long. */
+  Grant: 180 * day,
+  RefreshToken: 30 * day,
+  IdToken: idTokenSeconds,
+  Interaction: 10 * minute,
+  Session: day,
+};
 
 /** RP-initiated logout, of which the page is ours (authorization.ts). */
 export const endSessionPath = '/session/end';
@@ -78,16 +86,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
     // Public clients: every refresh token is good for one use (rotation.ts).
     rotateRefreshToken: true,
     expiresWithSession: async () => false,
-    ttl: {
-      AccessToken: accessTokenSeconds,
-      AuthorizationCode: minute,
-      DeviceCode: deviceCodeSeconds,
-      Grant: grantSeconds,
-      IdToken: idTokenSeconds,
-      Interaction: 10 * minute,
-      RefreshToken: refreshTokenSeconds,
-      Session: day,
-    },
+    ttl: lifetimes,
     features: features({ clients, audience, resources }),
     async renderError(ctx, out) {
       ctx.set(pageHeaders);

@@ -1,7 +1,29 @@
 /** A request to one of our pages, and what the pages have in common. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Browser } from './browser.ts';
-import type { KnownBrowser } from './known-browser.ts';
+import type { JSONWebKeySet } from 'jose';
+import type { default as Provider } from 'oidc-provider';
+import type { Limits } from '../../../lib/limits.ts';
+import type { Logger } from '../../../lib/log.ts';
+import type { Store } from '../../../store/engine/index.ts';
+import type { Browser, Browsers } from './browser.ts';
+import type { IssuerClient } from './clients.ts';
+import type { KnownBrowser, KnownBrowsers } from './known-browser.ts';
+import type { SignIn } from './sign-in.ts';
+
+/** What the pages work with. */
+export interface PagesContext {
+  store: Store;
+  provider: Provider;
+  clients: readonly IssuerClient[];
+  issuer: URL;
+  jwks: JSONWebKeySet;
+  browsers: Browsers;
+  knownBrowsers: KnownBrowsers;
+  signIn: SignIn;
+  limits: Limits;
+  log: Logger;
+  uptime: () => number;
+}
 
 export interface Exchange {
   req: IncomingMessage;

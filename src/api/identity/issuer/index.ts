@@ -29,7 +29,13 @@ import { createTrustedProxies, type TrustedProxies } from '../../../lib/source-a
 import type { Store } from '../../../store/engine/index.ts';
 import { findSignedIn, generationClaim } from './accounts.ts';
 import { createBrowsers } from './browser.ts';
-import { consoleAddresses, consoleClientId, docsClientId, issuerClients } from './clients.ts';
+import {
+  consoleAddresses,
+  consoleClientId,
+  docsClientId,
+  type IssuerClient,
+  issuerClients,
+} from './clients.ts';
 import { sign } from './cookie.ts';
 import { createCors } from './cors.ts';
 import { createDevicePages } from './device/pages.ts';
@@ -87,47 +93,21 @@ export interface Issuer {
 
 /** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
-  const { store, dataDir, audience, cliClientId, kubernetesClientId, consoleUrl, log } = options;
-  const { clock: { now, uptime } = createClock({}), proxies = createTrustedProxies([]) } = options;
-  const cors = createCors(options.pageOrigins ?? []);
+  const { store, log, consoleUrl } = options;
   const url = parseIssuerUrl(options.url);
-  let keys = options.keys ?? (await loadKeys(dataDir));
+  let keys = options.keys ?? (await loadKeys(options.dataDir));
   // Both ends derive it, in this process or in another with the same keys: it need not be configured or sent.
   const consoleSecret = sign(keys.cookie, 'client secret', consoleClientId);
   const web = consoleUrl && { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
-  const clients = issuerClients(cliClientId, kubernetesClientId, web || undefined);
-  const secure = url.protocol === 'https:';
-  const browsers = createBrowsers({ store, key: keys.cookie, secure, now });
-  const knownBrowsers = createKnownBrowsers({ key: keys.cookie, secure });
-  const limits = options.limits ?? createLimits(uptime);
-  const signIn = createSignIn(store.read, limits);
+  const clients = issuerClients(options.cliClientId, options.kubernetesClientId, web || undefined);
+  const openWith = createOpener(options, { url, clients, cookieKey: keys.cookie });
   const sweeper = startSweeper({ store, log });
-
   // The library takes a quarter of a second to load, which nothing but a sign-in should wait for.
   let opened: Promise<RequestListener> | undefined;
-  function open(): Promise<RequestListener> {
-    opened ??= import('./provider.ts').then(({ createProvider }) => {
-      const jwks = publicKeys(keys);
-      const shared = { store, clients, limits, log };
-      const resources = options.resources ?? [];
-      const provider = createProvider({ ...shared, url, keys, audience, resources, cors });
-      const devicePages = createDevicePages({
-        ...shared,
-        provider,
-        issuer: url,
-        jwks,
-        browsers,
-        knownBrowsers,
-        signIn,
-        now,
-        uptime,
-      });
-      const library = provider.callback();
-      const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
-      return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, uptime });
-    });
+  const open = () => {
+    opened ??= openWith(keys);
     return opened;
-  }
+  };
 
   return {
     handle(req, res) {
@@ -158,6 +138,32 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
     },
     warm: async () => void (await open()),
     stop: () => sweeper.stop(),
+  };
+}
+
+/** How requests are answered with some keys; what counts and remembers is the same with all of them. */
+function createOpener(
+  options: IssuerOptions,
+  { url, clients, cookieKey }: { url: URL; clients: IssuerClient[]; cookieKey: string },
+): (keys: IssuerKeys) => Promise<RequestListener> {
+  const { store, audience, log, resources = [] } = options;
+  const { clock: { now, uptime } = createClock({}), proxies = createTrustedProxies([]) } = options;
+  const cors = createCors(options.pageOrigins ?? []);
+  const secure = url.protocol === 'https:';
+  const browsers = createBrowsers({ store, key: cookieKey, secure, now });
+  const knownBrowsers = createKnownBrowsers({ key: cookieKey, secure });
+  const limits = options.limits ?? createLimits(uptime);
+  const signIn = createSignIn(store.read, limits);
+  return async (keys) => {
+    const { createProvider } = await import('./provider.ts');
+    const jwks = publicKeys(keys);
+    const shared = { store, clients, limits, log, uptime };
+    const provider = createProvider({ ...shared, url, keys, audience, resources, cors });
+    const pages = { provider, issuer: url, jwks, browsers, knownBrowsers, signIn };
+    const devicePages = createDevicePages({ ...shared, ...pages });
+    const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
+    const library = provider.callback();
+    return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, uptime });
   };
 }
 

@@ -41,27 +41,8 @@ export async function loadKeys(dataDir: string): Promise<IssuerKeys> {
   return parseKeys(text, file);
 }
 
-/** Makes the key that is to sign next. */
-export async function announceSigningKey(dataDir: string): Promise<void> {
-  await stepFile(dataDir, 'announce');
-}
-
-/** Has the next key sign, and keeps the one before. Does nothing where there is no next one. */
-export async function switchSigningKey(dataDir: string): Promise<void> {
-  await stepFile(dataDir, 'switch');
-}
-
-/** Has the key from before sign again; the one that signed is the next one again. */
-export async function switchSigningKeyBack(dataDir: string): Promise<void> {
-  await stepFile(dataDir, 'back');
-}
-
-/** Drops the next key, or the one from before. */
-export async function dropSigningKey(dataDir: string, which: 'next' | 'previous'): Promise<void> {
-  await stepFile(dataDir, which === 'next' ? 'withdraw' : 'retire');
-}
-
-async function stepFile(dataDir: string, step: KeyStep): Promise<void> {
+/** Takes a step with the keys of a data directory. */
+export async function stepSigningKeyFile(step: KeyStep, dataDir: string): Promise<void> {
   const keys = await loadKeys(dataDir);
   const stepped = stepSigningKeys(step, keys, step === 'announce' ? await makeSigningKey() : undefined);
   if (stepped !== keys) writeKeys(dataDir, stepped);

@@ -1,31 +1,13 @@
 /** The page where people change their own password: the current one counts as a sign-in does, with the same throttles. */
 import { DomainError } from '../../../domain/error.ts';
-import { createRateLimiter } from '../../../lib/limits.ts';
-import type { Logger } from '../../../lib/log.ts';
+import { createRateLimiter, type RateLimiter } from '../../../lib/limits.ts';
 import { appendAuditEntry } from '../../../store/audit/audit.ts';
 import type { Store } from '../../../store/engine/index.ts';
 import { findPasswordOfUser, type PasswordAccount, setPassword } from '../../../store/people/identities.ts';
 import { hashNewPassword } from '../password.ts';
-import type { Browsers } from './browser.ts';
-import { type Exchange, plural } from './exchange.ts';
-import type { KnownBrowsers } from './known-browser.ts';
+import { type Exchange, type PagesContext, plural } from './exchange.ts';
 import { passwordPage } from './pages/password.ts';
 import { redirect, sendPage } from './respond.ts';
-import type { SignIn } from './sign-in.ts';
-
-export interface PasswordPageOptions {
-  store: Store;
-  browsers: Browsers;
-  knownBrowsers: KnownBrowsers;
-  signIn: SignIn;
-  log: Logger;
-  uptime: () => number;
-}
-
-export interface PasswordPage {
-  show(exchange: Exchange): Promise<void>;
-  post(exchange: Exchange, form: URLSearchParams): Promise<void>;
-}
 
 /** What the person did wrong, as the page shows it. */
 interface Refusal {
@@ -34,8 +16,8 @@ interface Refusal {
   seconds?: number;
 }
 
-export function createPasswordPage(options: PasswordPageOptions): PasswordPage {
-  const { browsers, knownBrowsers, signIn, log, uptime } = options;
+export function createPasswordPage(context: PagesContext) {
+  const { browsers, knownBrowsers, uptime } = context;
   // Each is a write, and an entry in the audit trail.
   const changes = createRateLimiter({ burst: 5, everyMs: 60_000 }, uptime);
 
@@ -45,36 +27,12 @@ export function createPasswordPage(options: PasswordPageOptions): PasswordPage {
     sendPage(res, refusal?.status ?? 200, page, { ...retry, 'Set-Cookie': browsers.cookie(browser) });
   }
 
-  async function change(exchange: Exchange, form: URLSearchParams): Promise<PasswordAccount | Refusal> {
-    const [email = '', current = '', next = '', again = ''] = ['email', 'current', 'next', 'again'].map(
-      (name) => form.get(name) ?? '',
-    );
-    const { address, known: browser } = exchange;
-    if (next !== again) return { status: 422, message: 'The two new passwords are not the same.' };
-    if (next === current) return { status: 422, message: 'The new password is the current one.' };
-    const result = await signIn({ email, password: current, address, browser });
-    if (result.outcome === 'wait') return tooMany('wrong passwords', result.seconds);
-    if (result.outcome === 'wrong') {
-      log.warn('issuer.sign_in.refused', { address });
-      return { status: 403, message: 'The email or password is wrong.' };
-    }
-    const { account } = result;
-    const wait = Math.ceil(changes.waitMs(account.userId) / 1000);
-    if (wait > 0) return tooMany('changes', wait);
-    const hash = await hashNewPassword(next, account);
-    const changed = await replace(options.store, { account, hash, address });
-    if (!changed) return { status: 409, message: 'The password was changed meanwhile. Try again.' };
-    changes.use(account.userId);
-    log.info('issuer.password.changed', { address, userId: account.userId });
-    return changed;
-  }
-
   return {
-    async show(exchange) {
+    async show(exchange: Exchange): Promise<void> {
       send(exchange, (await browsers.findAccount(exchange.browser))?.email);
     },
-    async post(exchange, form) {
-      const outcome = await change(exchange, form).catch((error): Refusal => {
+    async post(exchange: Exchange, form: URLSearchParams): Promise<void> {
+      const outcome = await change(context, changes, exchange, form).catch((error): Refusal => {
         const status = error instanceof DomainError ? statuses.get(error.code) : undefined;
         if (status === undefined) throw error;
         return { status, message: error.message, ...(status === 503 && { seconds: 5 }) };
@@ -87,6 +45,34 @@ export function createPasswordPage(options: PasswordPageOptions): PasswordPage {
       redirect(exchange.res, '/password/changed', { 'Set-Cookie': cookies });
     },
   };
+}
+
+async function change(
+  { store, signIn, log }: PagesContext,
+  changes: RateLimiter,
+  { address, known: browser }: Exchange,
+  form: URLSearchParams,
+): Promise<PasswordAccount | Refusal> {
+  const [email = '', current = '', next = '', again = ''] = ['email', 'current', 'next', 'again'].map(
+    (name) => form.get(name) ?? '',
+  );
+  if (next !== again) return { status: 422, message: 'The two new passwords are not the same.' };
+  if (next === current) return { status: 422, message: 'The new password is the current one.' };
+  const result = await signIn({ email, password: current, address, browser });
+  if (result.outcome === 'wait') return tooMany('wrong passwords', result.seconds);
+  if (result.outcome === 'wrong') {
+    log.warn('issuer.sign_in.refused', { address });
+    return { status: 403, message: 'The email or password is wrong.' };
+  }
+  const { account } = result;
+  const wait = Math.ceil(changes.waitMs(account.userId) / 1000);
+  if (wait > 0) return tooMany('changes', wait);
+  const hash = await hashNewPassword(next, account);
+  const changed = await replace(store, { account, hash, address });
+  if (!changed) return { status: 409, message: 'The password was changed meanwhile. Try again.' };
+  changes.use(account.userId);
+  log.info('issuer.password.changed', { address, userId: account.userId });
+  return changed;
 }
 
 const statuses = new Map([

@@ -49,6 +49,11 @@ export function createProvider({
     }
   });
   provider.use(pollingMiddleware(limits));
+  logEvents(provider, log);
+  return provider;
+}
+
+function logEvents(provider: Provider, log: Logger): void {
   // Koa would print it. (Its own event, which the library's types leave out.)
   const koa: EventEmitter = provider;
   koa.on('error', (error) => log.error('issuer.request.failed', { error }));
@@ -64,7 +69,6 @@ export function createProvider({
       log.warn('issuer.token.reused', { clientId, grantId, address: remoteAddress(ctx.req) });
     else log.info('issuer.signed_out', { clientId, grantId });
   });
-  return provider;
 }
 
 function isUnavailable(error: unknown): error is DomainError {

@@ -1,5 +1,5 @@
 /** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DomainError } from '../../../domain/error.ts';
 import { createRateLimiter } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
@@ -25,22 +25,25 @@ const libraryRoutes = new Set([
   'POST /me',
 ]);
 
-export interface RequestHandlerOptions {
+export function createRequestHandler({
+  url: issuer,
+  proxies,
+  devicePages,
+  userInfo,
+  library,
+  cors,
+  log,
+  uptime,
+}: {
   url: URL;
   proxies: TrustedProxies;
   devicePages: DevicePages;
   userInfo: UserInfo;
-  library: (req: IncomingMessage, res: ServerResponse) => void;
+  library: RequestListener;
   cors: Cors;
   log: Logger;
   uptime: () => number;
-}
-
-/** The `node:http` request listener of the issuer. */
-export function createRequestHandler(
-  options: RequestHandlerOptions,
-): (req: IncomingMessage, res: ServerResponse) => void {
-  const { url: issuer, proxies, devicePages, userInfo, library, cors, log, uptime } = options;
+}): RequestListener {
   // Every device code is a write to disk that anybody can ask for.
   const deviceCodes = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
   const allDeviceCodes = createRateLimiter({ burst: 3000, everyMs: 20 }, uptime);
@@ -78,16 +81,21 @@ export function createRequestHandler(
   }
 
   return (req, res) => {
-    handle(req, res).catch((error) => {
-      if (req.destroyed && !req.complete) return res.destroy();
-      log.error('issuer.request.failed', { error });
-      if (res.headersSent) return res.destroy();
-      if (error instanceof DomainError && error.code === 'service_unavailable')
-        return sendUnavailable(res, error.message, isPage(req) ? 'page' : 'json');
-      const message = 'This is our fault, and it is in the log. Try again in a moment.';
-      sendPage(res, 500, messagePage('Something went wrong', message));
-    });
+    handle(req, res).catch((error) => answerFault(req, res, error, log));
   };
+}
+
+function answerFault(req: IncomingMessage, res: ServerResponse, error: unknown, log: Logger): void {
+  const hasHungUp = req.destroyed && !req.complete;
+  if (!hasHungUp) log.error('issuer.request.failed', { error });
+  if (hasHungUp || res.headersSent) {
+    res.destroy();
+  } else if (error instanceof DomainError && error.code === 'service_unavailable') {
+    sendUnavailable(res, error.message, isPage(req) ? 'page' : 'json');
+  } else {
+    const message = 'This is our fault, and it is in the log. Try again in a moment.';
+    sendPage(res, 500, messagePage('Something went wrong', message));
+  }
 }
 
 /** Programs ask for the library's routes, and people with a browser for all others. */

@@ -1,10 +1,8 @@
 /** What a posted form of email and password comes to, on whichever page it was. */
 import { DomainError } from '../../../domain/error.ts';
-import type { Logger } from '../../../lib/log.ts';
 import type { PasswordAccount } from '../../../store/people/identities.ts';
-import type { Browser, Browsers } from './browser.ts';
-import { type Exchange, plural } from './exchange.ts';
-import type { KnownBrowsers } from './known-browser.ts';
+import type { Browser } from './browser.ts';
+import { type Exchange, type PagesContext, plural } from './exchange.ts';
 import type { SignIn } from './sign-in.ts';
 
 export type FormResult =
@@ -12,11 +10,10 @@ export type FormResult =
   | { outcome: 'refused'; status: number; email: string; message: string; headers: Record<string, string> };
 
 export async function signInWithForm(
-  context: { browsers: Browsers; knownBrowsers: KnownBrowsers; signIn: SignIn; log: Logger },
+  { browsers, knownBrowsers, signIn, log }: PagesContext,
   { address, known }: Exchange,
   form: URLSearchParams,
 ): Promise<FormResult> {
-  const { browsers, knownBrowsers, signIn, log } = context;
   const email = (form.get('email') ?? '').slice(0, 254);
   const refused = (status: number, message: string, seconds?: number): FormResult => {
     const headers: Record<string, string> = seconds === undefined ? {} : { 'Retry-After': String(seconds) };

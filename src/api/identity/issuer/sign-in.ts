@@ -61,56 +61,14 @@ interface Admitted {
 
 /** The attempts of one issuer. Throws `service_unavailable` when too many passwords are being checked already. */
 export function createSignIn(reader: Reader, limits: Limits): SignIn {
-  /** Counts a try before its password is checked, so that concurrent tries count too; or returns how long to wait, in ms. */
-  async function admit(account: string, from: string): Promise<number | Admitted> {
-    const pair = `${account} ${from}`;
-    const counted = {
-      pair: { limit: pairs, key: pair },
-      account: { limit: accounts, key: account },
-      address: { limit: addresses, key: from },
-      failed: { limit: failed, key: from },
-      known: { limit: known, key: pair },
-    };
-    const waitMs = await limits.change(counted, ({ pair, account, address, failed, known }) => {
-      const accountWait = known.waitMs() > 0 ? 0 : Math.min(account.waitMs(), failed.waitMs());
-      const wait = Math.max(pair.waitMs(), accountWait, address.waitMs());
-      if (wait === 0) for (const count of [pair, account, address, failed]) count.use();
-      return wait;
-    });
-    if (waitMs > 0) return waitMs;
-    return {
-      undo: () =>
-        limits.change(counted, ({ pair, account, address, failed }) => {
-          for (const count of [pair, account, address, failed]) count.undo();
-        }),
-      succeeded: () =>
-        limits.change(counted, ({ pair, account, address, failed, known }) => {
-          pair.clear();
-          for (const count of [account, address, failed]) count.undo();
-          if (known.waitMs() === 0) known.use();
-        }),
-    };
-  }
-
-  /** Undefined for a browser with which too many wrong passwords came of late. */
-  async function admitKnown(browser: KnownBrowser, userId: string): Promise<Admitted | undefined> {
-    const counted = { own: { limit: browsers, key: `${browser.id} ${userId}` } };
-    const isAdmitted = await limits.change(counted, ({ own }) => {
-      if (own.waitMs() > 0) return false;
-      own.use();
-      return true;
-    });
-    const undo = () => limits.change(counted, ({ own }) => own.undo());
-    return isAdmitted ? { undo, succeeded: undo } : undefined;
-  }
-
   return async ({ email, password, address, browser }) => {
     const found = await findPassword(reader, email);
-    const own = found && browser?.userIds.includes(found.userId) && (await admitKnown(browser, found.userId));
+    const own =
+      found && browser?.userIds.includes(found.userId) && (await admitKnown(limits, browser, found.userId));
     // Hashed to one length: what is typed into the field is the caller's choice.
     const account = createHash('sha256').update(foldEmail(email.trim())).digest('base64url');
     const from = sourceNetwork(address);
-    const admitted = own || (await admit(account, from));
+    const admitted = own || (await admit(limits, account, from));
     if (typeof admitted === 'number') return { outcome: 'wait', seconds: Math.ceil(admitted / 1000) };
     const asker = own ? { source: found.userId, isKnown: true } : { source: from, isKnown: false };
     const right = await verifyPassword(password, found?.passwordHash, asker).catch(async (error) => {
@@ -121,4 +79,51 @@ export function createSignIn(reader: Reader, limits: Limits): SignIn {
     await admitted.succeeded();
     return { outcome: 'signed_in', account: found };
   };
+}
+
+/** Counts a try before its password is checked, so that concurrent tries count too; or returns how long to wait, in ms. */
+async function admit(limits: Limits, account: string, from: string): Promise<number | Admitted> {
+  const pair = `${account} ${from}`;
+  const counted = {
+    pair: { limit: pairs, key: pair },
+    account: { limit: accounts, key: account },
+    address: { limit: addresses, key: from },
+    failed: { limit: failed, key: from },
+    known: { limit: known, key: pair },
+  };
+  const waitMs = await limits.change(counted, ({ pair, account, address, failed, known }) => {
+    const accountWait = known.waitMs() > 0 ? 0 : Math.min(account.waitMs(), failed.waitMs());
+    const wait = Math.max(pair.waitMs(), accountWait, address.waitMs());
+    if (wait === 0) for (const count of [pair, account, address, failed]) count.use();
+    return wait;
+  });
+  if (waitMs > 0) return waitMs;
+  return {
+    undo: () =>
+      limits.change(counted, ({ pair, account, address, failed }) => {
+        for (const count of [pair, account, address, failed]) count.undo();
+      }),
+    succeeded: () =>
+      limits.change(counted, ({ pair, account, address, failed, known }) => {
+        pair.clear();
+        for (const count of [account, address, failed]) count.undo();
+        if (known.waitMs() === 0) known.use();
+      }),
+  };
+}
+
+/** Undefined for a browser with which too many wrong passwords came of late. */
+async function admitKnown(
+  limits: Limits,
+  browser: KnownBrowser,
+  userId: string,
+): Promise<Admitted | undefined> {
+  const counted = { own: { limit: browsers, key: `${browser.id} ${userId}` } };
+  const isAdmitted = await limits.change(counted, ({ own }) => {
+    if (own.waitMs() > 0) return false;
+    own.use();
+    return true;
+  });
+  const undo = () => limits.change(counted, ({ own }) => own.undo());
+  return isAdmitted ? { undo, succeeded: undo } : undefined;
 }

@@ -13,22 +13,16 @@
  * used as soon as it is opened.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { JSONWebKeySet } from 'jose';
-import type { default as Provider } from 'oidc-provider';
 import { hasNul } from '../../../../domain/stored-text.ts';
 import { visibleName } from '../../../../domain/visible-text.ts';
-import type { Limit, Limits } from '../../../../lib/limits.ts';
-import type { Logger } from '../../../../lib/log.ts';
+import type { Limit } from '../../../../lib/limits.ts';
 import { html } from '../../../../lib/pages/html.ts';
 import { layout, problem } from '../../../../lib/pages/layout.ts';
 import { sourceNetwork } from '../../../../lib/source-address.ts';
-import type { Store } from '../../../../store/engine/index.ts';
 import { librarySeconds } from '../adapter.ts';
 import { createAuthorizationPages } from '../authorization.ts';
-import type { Browsers } from '../browser.ts';
-import { apiResource, type IssuerClient } from '../clients.ts';
-import { type Exchange, plural } from '../exchange.ts';
-import type { KnownBrowsers } from '../known-browser.ts';
+import { apiResource } from '../clients.ts';
+import { type Exchange, type PagesContext, plural } from '../exchange.ts';
 import { approvalPage } from '../pages/approval.ts';
 import { messagePage } from '../pages/error.ts';
 import { passwordChangedPage } from '../pages/password.ts';
@@ -36,7 +30,6 @@ import { signInPage } from '../pages/sign-in.ts';
 import { createPasswordPage } from '../password-page.ts';
 import { readForm, remoteAddress } from '../request.ts';
 import { redirect, sendPage } from '../respond.ts';
-import type { SignIn } from '../sign-in.ts';
 import { signInWithForm } from '../sign-in-form.ts';
 import {
   approveDevice,
@@ -86,23 +79,6 @@ ${problem(message)}
   );
 }
 
-export interface DevicePagesOptions {
-  store: Store;
-  provider: Provider;
-  clients: readonly IssuerClient[];
-  issuer: URL;
-  jwks: JSONWebKeySet;
-  browsers: Browsers;
-  knownBrowsers: KnownBrowsers;
-  signIn: SignIn;
-  limits: Limits;
-  log: Logger;
-  now: () => number;
-  uptime: () => number;
-}
-
-type Context = DevicePagesOptions;
-
 /** Of wrong codes. */
 const guesses: Limit = { name: 'wrong user codes', rate: { burst: 60, everyMs: 1000 } };
 
@@ -116,11 +92,10 @@ const problems = {
 };
 
 /** Answers the requests above; resolves to false for any other. */
-export function createDevicePages(options: DevicePagesOptions): DevicePages {
-  const { browsers, knownBrowsers } = options;
-  const password = createPasswordPage(options);
-  const authorization = createAuthorizationPages(options);
-  const context: Context = options;
+export function createDevicePages(context: PagesContext): DevicePages {
+  const { browsers, knownBrowsers } = context;
+  const password = createPasswordPage(context);
+  const authorization = createAuthorizationPages(context);
 
   const posts = new Map<string, (exchange: Exchange, form: URLSearchParams) => Promise<void>>([
     ['/device/sign-in', (exchange, form) => postSignIn(context, exchange, form)],
@@ -166,7 +141,7 @@ export function createDevicePages(options: DevicePagesOptions): DevicePages {
 
 /** The device of a code; where there is none to answer, sends a page with the reason and returns undefined. */
 async function waitingDevice(
-  context: Context,
+  context: PagesContext,
   exchange: Exchange,
   typed: string,
 ): Promise<WaitingDevice | undefined> {
@@ -196,7 +171,7 @@ async function waitingDevice(
 }
 
 function sendSignIn(
-  context: Context,
+  context: PagesContext,
   { res, browser }: Exchange,
   device: WaitingDevice,
   status = 200,
@@ -214,7 +189,7 @@ function sendSignIn(
   sendPage(res, status, page, { ...headers, 'Set-Cookie': browsers.cookie(browser) });
 }
 
-async function showDevice(context: Context, exchange: Exchange): Promise<void> {
+async function showDevice(context: PagesContext, exchange: Exchange): Promise<void> {
   const { browsers } = context;
   const typed = exchange.url.searchParams.get('user_code') ?? '';
   if (typed.trim() === '') return sendPage(exchange.res, 200, codePage({}));
@@ -237,7 +212,7 @@ async function showDevice(context: Context, exchange: Exchange): Promise<void> {
   sendPage(exchange.res, 200, page);
 }
 
-async function postSignIn(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {
+async function postSignIn(context: PagesContext, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
   if (!device) return;
   const result = await signInWithForm(context, exchange, form);
@@ -248,7 +223,7 @@ async function postSignIn(context: Context, exchange: Exchange, form: URLSearchP
   sendSignIn(context, exchange, device, status, more, headers);
 }
 
-async function postApproval(context: Context, exchange: Exchange, form: URLSearchParams): Promise<void> {
+async function postApproval(context: PagesContext, exchange: Exchange, form: URLSearchParams): Promise<void> {
   const { store, browsers, log } = context;
   const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
   if (!device) return;
@@ -274,7 +249,7 @@ async function postApproval(context: Context, exchange: Exchange, form: URLSearc
 }
 
 async function postSignOut(
-  context: Context,
+  context: PagesContext,
   { res, browser }: Exchange,
   form: URLSearchParams,
 ): Promise<void> {
