@@ -1,7 +1,7 @@
 /** What is left of a database after the end: whole, and with everything that people were answered or shown. */
 import Database from 'better-sqlite3';
+import type { AuditRecord } from '../../src/domain/audit/audit.ts';
 import { findBreak } from '../../src/domain/audit/audit.ts';
-import type { AuditRecord } from '../../src/domain/audit/text.ts';
 import type { Ledger } from './people.ts';
 
 /** The rows of a query that every database understands. */

@@ -29,6 +29,17 @@ export class DomainError extends Error {
   }
 }
 
+/** The refusals that are made most, each with its message. */
+export const invalidRequest = refusalOf('invalid_request');
+export const invalidState = refusalOf('invalid_state');
+export const notFound = refusalOf('not_found');
+export const forbidden = refusalOf('forbidden');
+export const unauthorized = refusalOf('unauthorized');
+
+function refusalOf(code: ErrorCode): (message: string) => DomainError {
+  return (message) => new DomainError(code, message);
+}
+
 /** What was asked to stop while it waited to begin: nothing has failed. */
 export class StoppedError extends DomainError {
   constructor(message: string) {

@@ -5,7 +5,7 @@
  */
 import type { LabCluster } from './clusters/lab.ts';
 import { clusterPaths } from './clusters/lab-paths.ts';
-import { DomainError } from './error.ts';
+import { invalidRequest } from './error.ts';
 import type { SlurmSettings } from './slurm/settings.ts';
 
 export interface HostRules {
@@ -28,15 +28,13 @@ export function checkHostSettings(
 ): void {
   const { name, slurm } = changed;
   if (slurm && isLocal(slurm) && !rules.allowLocal.includes(name)) {
-    throw new DomainError(
-      'invalid_request',
+    throw invalidRequest(
       `Cluster ${name}: local: true runs commands on the service's own host, which a lab over the API may not ask for. Name the cluster in clusters.allowLocal of the service's configuration, or reach the host over SSH, at 127.0.0.1.`,
     );
   }
   const after = { ...before, ...changed };
   if (hasSimulatedLogin(after) && !(before && hasSimulatedLogin(before)) && !rules.allowSimulated) {
-    throw new DomainError(
-      'invalid_request',
+    throw invalidRequest(
       `Cluster ${name}: a simulated login node gives people a shell on the service's own host, and the service is root there; a lab over the API may not ask for that. Set clusters.allowSimulated: true in the service's configuration where that is wanted.`,
     );
   }
@@ -45,7 +43,7 @@ export function checkHostSettings(
   for (const { setting, path } of clusterPaths(changed)) {
     if (known.get(setting) === path && (isSameServer || !setting.startsWith('kubernetes.'))) continue;
     const refusal = rules.refusalOfFile(path);
-    if (refusal) throw new DomainError('invalid_request', `Cluster ${name}: ${setting} ${path} ${refusal}.`);
+    if (refusal) throw invalidRequest(`Cluster ${name}: ${setting} ${path} ${refusal}.`);
   }
 }
 

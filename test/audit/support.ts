@@ -1,8 +1,8 @@
 /** A store whose trail a test fills, and what went to the log. */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import type { AuditRecord } from '../../src/domain/audit/audit.ts';
 import { auditHash } from '../../src/domain/audit/audit.ts';
-import type { AuditRecord } from '../../src/domain/audit/text.ts';
 import type { Logger } from '../../src/lib/log.ts';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import type { Store } from '../../src/store/engine/index.ts';

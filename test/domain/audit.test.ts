@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { AuditRecord } from '../../src/domain/audit/audit.ts';
 import { auditHash, findBreak } from '../../src/domain/audit/audit.ts';
-import type { AuditRecord } from '../../src/domain/audit/text.ts';
 
 function chain(length: number): (AuditRecord & { hash: string })[] {
   const entries: (AuditRecord & { hash: string })[] = [];

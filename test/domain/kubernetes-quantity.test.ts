@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { quantity } from '../../src/domain/kubernetes/quantity.ts';
+import { quantity } from '../../src/domain/kubernetes/report.ts';
 
 const table: [unknown, number | undefined][] = [
   ['16', 16],

@@ -16,8 +16,8 @@ import {
   withApproved,
 } from '../../domain/access/request.ts';
 import { isInService } from '../../domain/clusters/cluster.ts';
-import { DomainError } from '../../domain/error.ts';
-import { present } from '../../domain/present.ts';
+import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import type { Tx } from '../../store/engine/index.ts';
@@ -94,7 +94,7 @@ export const requestAccess: Operation<'requestAccess'> = ({ store }, request) =>
 
 async function requireCluster(tx: Tx, organizationId: string, clusterId: string): Promise<void> {
   const cluster = await clusterIn(tx.db, organizationId, clusterId);
-  if (!isInService(cluster)) throw new DomainError('invalid_state', 'The cluster is out of service.');
+  if (!isInService(cluster)) throw invalidState('The cluster is out of service.');
 }
 
 /** Takes the caller's request back. */
@@ -132,7 +132,7 @@ export const approveAccessRequest: Operation<'approveAccessRequest'> = (deps, re
     async (tx, asked, held) => {
       const { organizationId, userId, permissions } = asked;
       if (typeof term === 'string' && fromTime(term) <= tx.now) {
-        throw new DomainError('invalid_request', 'expires_at has passed already.');
+        throw invalidRequest('expires_at has passed already.');
       }
       await requireOrdinaryMember(tx, organizationId, userId);
       const expiresAt = approvedEnd(asked, term, tx.now);
@@ -182,7 +182,7 @@ function decide(
       const asked = await requireRequest(tx, id);
       if (asked.organizationId !== organizationId) throw requestNotFound();
       if (asked.userId === caller.userId) {
-        throw new DomainError('forbidden', 'You asked for this yourself: somebody else has to decide.');
+        throw forbidden('You asked for this yourself: somebody else has to decide.');
       }
       requireOpenRequest(asked, tx.now);
       const { decision, details } = await outcomeOf(tx, asked, held);
@@ -204,7 +204,7 @@ async function requireRequest(tx: Tx, id: string): Promise<AccessRequest> {
 }
 
 function requestNotFound(): DomainError {
-  return new DomainError('not_found', 'There is no such request.');
+  return notFound('There is no such request.');
 }
 
 async function requestReply(tx: Tx, id: string) {
@@ -214,22 +214,11 @@ async function requestReply(tx: Tx, id: string) {
 function requestBody(request: AccessRequest, now: number) {
   const state = requestState(request, now);
   return {
-    id: request.id,
-    organization_id: request.organizationId,
-    user_id: request.userId,
-    email: request.email,
+    ...snakeCased(request, ['id', 'organizationId', 'userId', 'email', 'reason', 'createdAt']),
     permissions: [...request.permissions],
-    reason: request.reason,
     state,
-    created_at: request.createdAt,
-    ...present({
-      cluster_id: request.clusterId,
-      hours: request.hours,
-      lapses_at: state === 'open' ? toTime(requestLapsesAt(request)) : undefined,
-      decided_at: request.decidedAt,
-      decided_by: request.decidedBy,
-      decision_reason: request.decisionReason,
-      expires_at: request.expiresAt,
-    }),
+    ...present(snakeCased(request, ['clusterId', 'hours', 'expiresAt'])),
+    ...present(snakeCased(request, ['decidedAt', 'decidedBy', 'decisionReason'])),
+    ...(state === 'open' && { lapses_at: toTime(requestLapsesAt(request)) }),
   };
 }

@@ -8,9 +8,9 @@ import {
 } from '../../domain/access/list.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import type { Observation } from '../../domain/clusters/observation.ts';
-import { DomainError } from '../../domain/error.ts';
+import { forbidden, notFound } from '../../domain/error.ts';
 import { homeOf } from '../../domain/people/username.ts';
-import { present } from '../../domain/present.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { readAccessList } from '../../store/access/access-lists.ts';
 import { findCluster, listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
@@ -35,7 +35,7 @@ export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, p
 export const listReservations: Operation<'listReservations'> = async ({ store }, { caller, path, now }) => {
   const { permissions } = await ownMembership(store.read, path.orgID, caller.userId, now);
   if (!permissions.has('reservations.read')) {
-    throw new DomainError('forbidden', 'This needs the permission reservations.read in the organization.');
+    throw forbidden('This needs the permission reservations.read in the organization.');
   }
   const clusters = await listOrganizationClusters(store.read, path.orgID);
   return {
@@ -57,7 +57,7 @@ export const getClusterAccess: Operation<'getClusterAccess'> = async ({ store },
   const cluster = await readableCluster(store.read, caller.userId, path, now);
   const clusterId = cluster.id;
   const found = await readAccessList(store, clusterId);
-  if (!found) throw new DomainError('not_found', 'No access list has been made for this cluster yet.');
+  if (!found) throw notFound('No access list has been made for this cluster yet.');
   const { list, users } = found;
   const observation = await findObservation(store.read, clusterId, 'slurm');
   const delivery = deliveryOf(cluster, list, observation, now);
@@ -97,7 +97,7 @@ async function readableCluster(
 ): Promise<Cluster> {
   const membership = await findMembership(db, orgID, userId, now);
   if (!membership?.permissions.has('clusters.read')) {
-    throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
+    throw forbidden('This needs the permission clusters.read in the organization.');
   }
   return clusterIn(db, orgID, clusterID.toLowerCase());
 }
@@ -106,7 +106,7 @@ async function readableCluster(
 export async function clusterIn(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
   if (cluster?.organizationId === organizationId) return cluster;
-  throw new DomainError('not_found', 'The organization has no such cluster.');
+  throw notFound('The organization has no such cluster.');
 }
 
 /** What the state of a list is read from. A cluster out of service is not asked any more: its last report stands. */
@@ -129,19 +129,9 @@ export function deliveryOf(
 /** A cluster as the API shows it. */
 export function clusterBody(cluster: Cluster) {
   return {
-    id: cluster.id,
-    organization_id: cluster.organizationId,
-    state: cluster.state,
-    reason_code: cluster.reasonCode,
-    expected_node_count: cluster.expectedNodeCount,
-    assigned_node_count: cluster.assignedNodeCount,
+    ...snakeCased(cluster, ['id', 'organizationId', 'state', 'reasonCode', 'expectedNodeCount']),
+    ...snakeCased(cluster, ['assignedNodeCount', 'infrastructureReadyAt', 'teardownCompletedAt']),
+    ...snakeCased(cluster, ['cleanupState', 'endCommandId', 'version', 'createdAt', 'updatedAt']),
     ...present({ selected_scheduler: cluster.scheduler, reservation_id: cluster.reservationId }),
-    infrastructure_ready_at: cluster.infrastructureReadyAt,
-    teardown_completed_at: cluster.teardownCompletedAt,
-    cleanup_state: cluster.cleanupState,
-    end_command_id: cluster.endCommandId,
-    version: cluster.version,
-    created_at: cluster.createdAt,
-    updated_at: cluster.updatedAt,
   };
 }

@@ -2,10 +2,10 @@
 import { coversNamespace, type Grant, longestLasting } from '../../domain/access/grant.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { sidesOf } from '../../domain/clusters/side.ts';
-import { DomainError } from '../../domain/error.ts';
+import { type DomainError, forbidden } from '../../domain/error.ts';
 import { grantAccessState } from '../../domain/kubernetes/access-state.ts';
 import { holdsStaffKey } from '../../domain/people/staff.ts';
-import { present } from '../../domain/present.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { findBound } from '../../store/clusters/cluster-sides.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';
 import type { Reader } from '../../store/engine/index.ts';
@@ -109,18 +109,14 @@ export function namedGrantBody(grant: Grant) {
 /** A grant as the API shows it. */
 function grantBody(grant: Grant) {
   return {
-    id: grant.id,
     resource_kind: resourceKind,
     resource_id: grant.clusterId,
-    user_id: grant.userId,
     username: grant.email,
-    relation: grant.relation,
-    granted_by: grant.grantedBy,
-    granted_at: grant.grantedAt,
-    ...present({ scope: grant.scope, role_id: grant.roleId, expires_at: grant.expiresAt }),
+    ...snakeCased(grant, ['id', 'userId', 'relation', 'grantedBy', 'grantedAt']),
+    ...present(snakeCased(grant, ['scope', 'roleId', 'expiresAt'])),
   };
 }
 
 function noAccess(): DomainError {
-  return new DomainError('forbidden', 'You have no access to this cluster through this gate.');
+  return forbidden('You have no access to this cluster through this gate.');
 }

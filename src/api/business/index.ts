@@ -5,18 +5,11 @@
  *
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */
-export {
-  approveAccessRequest,
-  declineAccessRequest,
-  listAccessRequests,
-  listMyAccessRequests,
-  requestAccess,
-  withdrawAccessRequest,
-} from './access-requests.ts';
+export * from './access-requests.ts';
 export { getCluster, getClusterAccess, listClusters, listReservations } from './clusters.ts';
 export { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
 export { getMe, setLoginPreferences } from './me.ts';
-export { listMemberAccess, listOrganizationGrants } from './member-access.ts';
+export * from './member-access.ts';
 export {
   getMemberKubernetesAccess,
   getMemberPermissions,
@@ -24,43 +17,21 @@ export {
   listPermissionProfiles,
   setMemberPermissions,
 } from './member-permissions.ts';
-export { planMemberChanges } from './member-plan.ts';
+export * from './member-plan.ts';
 export { addMember, listMembers, removeMember, setMemberRole, setMemberUsername } from './memberships.ts';
-export { operatorGetAuditHead, operatorListAuditEntries, operatorListAuditHeads } from './operator/audit.ts';
-export {
-  operatorCheckCluster,
-  operatorCreateCluster,
-  operatorListClusters,
-  operatorReleaseCluster,
-} from './operator/clusters.ts';
-export {
-  operatorCloseSession,
-  operatorGetGateway,
-  operatorListPastSessions,
-  operatorListSessions,
-} from './operator/gateway.ts';
-export { operatorCreateGrant, operatorListGrants, operatorRevokeGrant } from './operator/grants.ts';
-export {
-  operatorListIdentities,
-  operatorRebindIdentity,
-  operatorUnbindIdentity,
-} from './operator/identities.ts';
+export * from './operator/audit.ts';
+export * from './operator/clusters.ts';
+export * from './operator/gateway.ts';
+export * from './operator/grants.ts';
+export * from './operator/identities.ts';
 export {
   operatorGetInstallation,
   operatorListProblems,
   operatorListServers,
 } from './operator/installation.ts';
-export { operatorApplyLab, operatorExportLab, operatorPlanLab } from './operator/lab.ts';
-export {
-  operatorAdmitMachine,
-  operatorListMachines,
-  operatorQuarantineMachine,
-} from './operator/machines.ts';
-export {
-  operatorCreateOrganization,
-  operatorListOrganizations,
-  operatorUpdateOrganization,
-} from './operator/organizations.ts';
+export * from './operator/lab.ts';
+export * from './operator/machines.ts';
+export * from './operator/organizations.ts';
 export {
   operatorCreatePerson,
   operatorDeactivatePerson,
@@ -72,12 +43,6 @@ export {
   operatorSetStaffKeys,
 } from './operator/people.ts';
 export { getOrganization, retireOrganization } from './organizations.ts';
-export { listKeyClusters, listSshKeys, registerSshKey, revokeSshKey } from './ssh-keys.ts';
+export * from './ssh-keys.ts';
 export { closeMySession, listMyPastSessions, listMyRefusals, listMySessions } from './ssh-sessions.ts';
-export {
-  createPurchase,
-  operatorAcceptPurchase,
-  operatorDeclinePurchase,
-  operatorListPurchases,
-  quotePurchase,
-} from './storage-purchases.ts';
+export * from './storage-purchases.ts';

@@ -1,11 +1,11 @@
 /** The signed-in person, and how they want to be logged in on clusters. */
 import { lapseNotices } from '../../domain/access/lapse.ts';
 import { endNotices } from '../../domain/access/permission-end.ts';
-import { DomainError } from '../../domain/error.ts';
+import { unauthorized } from '../../domain/error.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import type { Person } from '../../domain/people/person.ts';
 import { parseLoginShell } from '../../domain/people/username.ts';
-import { present } from '../../domain/present.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
@@ -20,7 +20,7 @@ export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
     findPerson(store.read, caller.userId),
     listMembershipsOf(store.read, caller.userId),
   ]);
-  if (!user) throw new DomainError('unauthorized', 'There is no account for this sign-in.');
+  if (!user) throw unauthorized('There is no account for this sign-in.');
   const [only, another] = memberships;
   const notices = [...(await lapseNoticesOf(store, user)), ...(await endNoticesOf(store, memberships, now))];
   return {
@@ -87,24 +87,16 @@ async function endNoticesOf(
 
 /** A membership as the API shows it. */
 export function membershipBody(membership: Membership) {
-  const { username } = membership;
+  const { organizationId: org_id, userId: user_id, username } = membership;
   return {
-    org_id: membership.organizationId,
-    user_id: membership.userId,
-    email: membership.email,
-    role: membership.role,
-    lifecycle_state: membership.lifecycleState,
-    created_at: membership.createdAt,
-    updated_at: membership.updatedAt,
+    org_id,
+    ...snakeCased(membership, ['userId', 'email', 'role', 'lifecycleState', 'createdAt', 'updatedAt']),
     organization_username: {
-      id: username.id,
-      username: username.username,
-      source: username.source,
-      lifecycle_state: username.lifecycleState,
-      created_at: username.createdAt,
-      org_id: membership.organizationId,
-      user_id: membership.userId,
-      ...present({ frozen_at: username.frozenAt }),
+      ...present(
+        snakeCased(username, ['id', 'username', 'source', 'lifecycleState', 'createdAt', 'frozenAt']),
+      ),
+      org_id,
+      user_id,
     },
   };
 }

@@ -6,7 +6,7 @@ import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { type SideState, sideFailure } from '../../domain/clusters/merged-report.ts';
 import { type Observation, waitingFor, waitingText } from '../../domain/clusters/observation.ts';
 import { type Side, sidesOf } from '../../domain/clusters/side.ts';
-import { DomainError } from '../../domain/error.ts';
+import { invalidRequest } from '../../domain/error.ts';
 import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import { present } from '../../domain/present.ts';
@@ -52,7 +52,7 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
   const own = await ownMembership(store.read, organizationId, caller.userId, now);
   const wanted = [...new Set(query.user_ids.split(','))];
   if (wanted.length > mostPeople)
-    throw new DomainError('invalid_request', `At most ${mostPeople} people can be asked for at once.`);
+    throw invalidRequest(`At most ${mostPeople} people can be asked for at once.`);
   if (wanted.some((id) => id !== caller.userId)) requireManager(own.permissions);
   const seesAll = seesClusters(own.permissions);
   const clusters = (await listOrganizationClusters(store.read, organizationId)).filter(isInService);

@@ -18,7 +18,7 @@ import {
 } from '../../domain/access/permission-end.ts';
 import { isInService } from '../../domain/clusters/cluster.ts';
 import { sidesOf } from '../../domain/clusters/side.ts';
-import { DomainError } from '../../domain/error.ts';
+import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
 import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
 import { permissionIds } from '../../domain/kubernetes/bindings.ts';
 import { cutText } from '../../domain/stored-text.ts';
@@ -147,10 +147,7 @@ export async function requireOrdinaryMember(tx: Tx, organizationId: string, user
   const member = await findMembership(tx.db, organizationId, userId, tx.now);
   if (!member) throw memberNotFound();
   if (member.role === 'member') return;
-  throw new DomainError(
-    'invalid_state',
-    `An ${member.role} holds every permission; change the role instead.`,
-  );
+  throw invalidState(`An ${member.role} holds every permission; change the role instead.`);
 }
 
 /** Ends as they were sent, by key and as the tables hold them. */
@@ -181,10 +178,10 @@ export function requireAhead(
   for (const [key, end] of ends) {
     if (!keys.includes(key)) {
       const name = JSON.stringify(cutText(key, 80));
-      throw new DomainError('invalid_request', `expires_at names ${name}, which permissions does not.`);
+      throw invalidRequest(`expires_at names ${name}, which permissions does not.`);
     }
     if (end !== null && fromTime(end) <= now) {
-      throw new DomainError('invalid_request', `The end of ${key} has passed already.`);
+      throw invalidRequest(`The end of ${key} has passed already.`);
     }
   }
 }
@@ -212,7 +209,7 @@ export function requireKey(key: string): PermissionKey {
   const reason = Object.values<string>(roleKeys).includes(key)
     ? `${key} comes with a role and cannot be granted.`
     : `${JSON.stringify(cutText(key, 80))} is not a permission; GET /permission-profiles lists them.`;
-  throw new DomainError('invalid_request', reason);
+  throw invalidRequest(reason);
 }
 
 /** Whether a member's Kubernetes permissions are in force on the organization's clusters. */
@@ -265,11 +262,11 @@ async function requireReader(
 /** Throws `forbidden` without `members.manage`. */
 export function requireManager(held: ReadonlySet<string>): void {
   if (!held.has('members.manage')) {
-    throw new DomainError('forbidden', 'This needs the permission members.manage in the organization.');
+    throw forbidden('This needs the permission members.manage in the organization.');
   }
 }
 
 /** What is said of someone who is no member. */
 export function memberNotFound(): DomainError {
-  return new DomainError('not_found', 'The organization has no such member.');
+  return notFound('The organization has no such member.');
 }

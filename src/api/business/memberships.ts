@@ -3,7 +3,7 @@
  * owner needs an owner or an operator.
  */
 import { isPermissionKey, type PermissionKey, type Role } from '../../domain/access/permission.ts';
-import { DomainError } from '../../domain/error.ts';
+import { forbidden, invalidRequest } from '../../domain/error.ts';
 import type { CommandReply, Request } from '../../domain/operation.ts';
 import { foldEmail } from '../../domain/people/email.ts';
 import { cutText } from '../../domain/stored-text.ts';
@@ -83,7 +83,7 @@ export function adding(request: Asked<'addMember'>) {
         expiresAt: ends.get(key) ?? null,
       }));
       if (role !== 'member' && permissions.length > 0) {
-        throw new DomainError('invalid_request', `An ${role} holds every permission; leave permissions out.`);
+        throw invalidRequest(`An ${role} holds every permission; leave permissions out.`);
       }
       const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
       await createMembership(tx, { organizationId, userId, email, role, username, permissions });
@@ -162,10 +162,9 @@ function managing<T>(
       const isOwner = ({ role }: { role: Role }) => role === 'owner';
       const { role } = await standingIn(tx, manager, 'staff.operate', isOwner);
       if (role === 'owner') return;
-      if (role !== 'admin')
-        throw new DomainError('forbidden', 'Only owners and admins of the organization manage its members.');
+      if (role !== 'admin') throw forbidden('Only owners and admins of the organization manage its members.');
       if (!(await body.concernsOwners(tx))) return;
-      throw new DomainError('forbidden', 'What concerns an owner needs an owner of the organization.');
+      throw forbidden('What concerns an owner needs an owner of the organization.');
     },
     apply: body.change,
   };
@@ -191,8 +190,5 @@ async function roleOf(tx: Tx, organizationId: string, userId: string): Promise<R
 
 function requireGrantable(key: string): PermissionKey {
   if (isPermissionKey(key)) return key;
-  throw new DomainError(
-    'invalid_request',
-    `${JSON.stringify(cutText(key, 80))} is not a permission that can be granted.`,
-  );
+  throw invalidRequest(`${JSON.stringify(cutText(key, 80))} is not a permission that can be granted.`);
 }

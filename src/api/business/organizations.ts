@@ -1,9 +1,11 @@
 /** Organizations, and what a caller may do in one: as a member of it, or as staff of the installation. */
+
 import { effectivePermissions, type Role } from '../../domain/access/permission.ts';
 import type { GrantedPermission } from '../../domain/access/permission-end.ts';
-import { DomainError } from '../../domain/error.ts';
-import type { Organization } from '../../domain/organizations/organization.ts';
+import { forbidden, notFound } from '../../domain/error.ts';
+import type { Organization } from '../../domain/organizations/membership.ts';
 import { holdsStaffKey, type StaffKey } from '../../domain/people/staff.ts';
+import { snakeCased } from '../../domain/present.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
@@ -30,7 +32,7 @@ export const retireOrganization: Operation<'retireOrganization'> = ({ store }, r
       const who = { organizationId, userId };
       const { role } = await standingIn(tx, who, 'staff.operate', (own) => own.role === 'owner');
       if (role === 'owner') return;
-      throw new DomainError('forbidden', 'Only an owner can retire the organization.');
+      throw forbidden('Only an owner can retire the organization.');
     },
     async apply(tx) {
       await organizations.retireOrganization(tx, organizationId);
@@ -71,25 +73,25 @@ export async function standingIn(
 export async function ownMembership(db: Reader, organizationId: string, userId: string, now: number) {
   const own = await findMembership(db, organizationId, userId, now);
   if (own) return own;
-  throw new DomainError('not_found', 'There is no such organization, or you are not a member of it.');
+  throw notFound('There is no such organization, or you are not a member of it.');
 }
 
 /** The organization with this ID. Throws `not_found`. */
 export async function requireOrganization(db: Reader, organizationId: string): Promise<Organization> {
   const organization = await findOrganization(db, organizationId);
-  if (!organization) throw new DomainError('not_found', 'There is no such organization.');
+  if (!organization) throw notFound('There is no such organization.');
   return organization;
 }
 
 /** An organization as the API shows it. */
 export function organizationBody(organization: Organization) {
-  return {
-    id: organization.id,
-    slug: organization.slug,
-    display_name: organization.displayName,
-    lifecycle_state: organization.lifecycleState,
-    created_by_user_id: organization.createdByUserId,
-    created_at: organization.createdAt,
-    updated_at: organization.updatedAt,
-  };
+  return snakeCased(organization, [
+    'id',
+    'slug',
+    'displayName',
+    'lifecycleState',
+    'createdByUserId',
+    'createdAt',
+    'updatedAt',
+  ]);
 }

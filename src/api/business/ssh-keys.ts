@@ -1,9 +1,9 @@
 /** The caller's own SSH keys. */
 import { lapseOf } from '../../domain/access/lapse.ts';
 import { parseSshPublicKey, type SshKey, type SshKeySet } from '../../domain/access/ssh-key.ts';
-import { DomainError } from '../../domain/error.ts';
+import { invalidRequest, notFound } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
-import { present } from '../../domain/present.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import { toTime } from '../../store/engine/time.ts';
 import * as keys from '../../store/people/ssh-keys.ts';
@@ -23,15 +23,11 @@ export const listSshKeys: Operation<'listSshKeys'> = async ({ store }, { caller 
 export const listKeyClusters: Operation<'listKeyClusters'> = async ({ store }, { caller, path }) => {
   const own = await keys.listSshKeys(store.read, caller.userId);
   if (!own.some(({ id }) => id === path.keyID)) {
-    throw new DomainError('not_found', 'You have no SSH key with this ID.');
+    throw notFound('You have no SSH key with this ID.');
   }
   const drops = await keys.listDrops(store.read, caller.userId, path.keyID);
   return {
-    clusters: drops.map(({ clusterId, clusterName, droppedAt }) => ({
-      cluster_id: clusterId,
-      cluster_name: clusterName,
-      dropped_at: droppedAt,
-    })),
+    clusters: drops.map((drop) => snakeCased(drop, ['clusterId', 'clusterName', 'droppedAt'])),
   };
 };
 
@@ -58,7 +54,7 @@ export const revokeSshKey: Operation<'revokeSshKey'> = async ({ store }, request
   const { userId } = request.caller;
   const days = store.lapses.policy.keyMaxDays;
   if (!isId('ssh_key', keyId)) {
-    throw new DomainError('invalid_request', 'An SSH key ID is ssh_key_ and a ULID.');
+    throw invalidRequest('An SSH key ID is ssh_key_ and a ULID.');
   }
   return runCommand(store, request, {
     operation: 'revokeSshKey',
@@ -78,12 +74,7 @@ function keyReply(
 ) {
   return {
     ssh_key: keyBody(key, days),
-    ssh_key_set: {
-      user_id: set.userId,
-      generation: set.generation,
-      source_hash: set.sourceHash,
-      created_at: set.createdAt,
-    },
+    ssh_key_set: snakeCased(set, ['userId', 'generation', 'sourceHash', 'createdAt']),
     command_id: commandId,
   };
 }
@@ -92,16 +83,11 @@ function keyReply(
 function keyBody(key: SshKey, days: number | undefined) {
   const lapse = key.state === 'active' ? lapseOf(Date.parse(key.createdAt), days, 0) : undefined;
   return {
-    id: key.id,
-    user_id: key.userId,
+    ...snakeCased(key, ['id', 'userId', 'fingerprint', 'createdAt', 'createdByUserId']),
+    ...snakeCased(key, ['createdCommandId', 'sourceRevision']),
     key_type: key.type,
     public_material: key.material,
-    fingerprint: key.fingerprint,
     lifecycle_state: key.state,
     ...present({ revoked_at: key.revokedAt, lapses_at: lapse && toTime(lapse.at) }),
-    created_at: key.createdAt,
-    created_by_user_id: key.createdByUserId,
-    created_command_id: key.createdCommandId,
-    source_revision: key.sourceRevision,
   };
 }

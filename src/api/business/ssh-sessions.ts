@@ -1,6 +1,8 @@
 /** A person's own SSH sessions, and the logins that they were refused. */
+
 import type { PastSession, SshSession } from '../../domain/access/ssh-session.ts';
-import { DomainError } from '../../domain/error.ts';
+import { notFound } from '../../domain/error.ts';
+import { snakeCased } from '../../domain/present.ts';
 import { listRefusedLogins } from '../../store/audit/audit.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';
 import { requestClosing } from '../../store/audit/open-sessions.ts';
@@ -47,7 +49,7 @@ export async function closing(
     meaning: [id],
     about: { target: id, ...(session && { clusterId: session.clusterId, subjectUserId: session.userId }) },
     async apply(tx) {
-      if (!session) throw new DomainError('not_found', absent);
+      if (!session) throw notFound(absent);
       await requestClosing(tx, { id, text });
       return { result: sessionBody(session), about: { details: session.loginName } };
     },
@@ -61,13 +63,7 @@ export async function closing(
 export const listMyRefusals: Operation<'listMyRefusals'> = async ({ store }, { caller }) => {
   const refused = await listRefusedLogins(store.read, caller.userId, 20);
   return {
-    refusals: refused.map(({ at, clusterId, keyId, sourceAddress, message }) => ({
-      at,
-      cluster_id: clusterId,
-      key_id: keyId,
-      source_address: sourceAddress,
-      message,
-    })),
+    refusals: refused.map((one) => snakeCased(one, ['at', 'clusterId', 'keyId', 'sourceAddress', 'message'])),
   };
 };
 
@@ -93,14 +89,10 @@ export function pastSessionBody(session: PastSession) {
     closed_at: session.closedAt,
     end_reason: session.reason,
     ...(known && {
-      bytes_up: known.bytesUp,
-      bytes_down: known.bytesDown,
+      ...snakeCased(known, ['bytesUp', 'bytesDown', 'shells', 'commandCount', 'forwardCount']),
       channels: known.shells + known.files + known.commandCount + known.forwardCount,
-      shells: known.shells,
       file_transfers: known.files,
-      command_count: known.commandCount,
       commands: [...known.commands],
-      forward_count: known.forwardCount,
       forwards: [...known.forwards],
     }),
   };
@@ -114,24 +106,14 @@ export function openSessions(sessions: readonly SshSession[]) {
 function sessionBody(session: SshSession) {
   return {
     ...sessionFacts(session),
-    login_name: session.loginName,
-    channels: session.channels,
-    bytes_up: session.bytesUp,
-    bytes_down: session.bytesDown,
+    ...snakeCased(session, ['loginName', 'channels', 'bytesUp', 'bytesDown']),
   };
 }
 
 /** What is the same of an open session and of one that is over. */
 function sessionFacts(session: SshSession | PastSession) {
   return {
-    id: session.id,
-    cluster_id: session.clusterId,
-    user_id: session.userId,
-    username: session.username,
-    key_id: session.keyId,
-    fingerprint: session.fingerprint,
-    remote_address: session.remoteAddress,
-    login_node: session.loginNode,
-    opened_at: session.openedAt,
+    ...snakeCased(session, ['id', 'clusterId', 'userId', 'username', 'keyId', 'fingerprint']),
+    ...snakeCased(session, ['remoteAddress', 'loginNode', 'openedAt']),
   };
 }

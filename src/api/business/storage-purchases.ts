@@ -1,4 +1,5 @@
 /** Storage purchases: quote → purchase → an operator's answer. Capacity only grows. */
+
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import {
   checkQuote,
@@ -8,9 +9,10 @@ import {
   type StorageTarget,
   totalWith,
 } from '../../domain/clusters/storage-purchase.ts';
-import { DomainError } from '../../domain/error.ts';
+import { forbidden, notFound } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
 import type { CommandReply } from '../../domain/operation.ts';
+import { snakeCased } from '../../domain/present.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';
 import { findCluster, raiseDesiredGeneration } from '../../store/clusters/clusters.ts';
 import * as purchases from '../../store/clusters/storage-purchases.ts';
@@ -30,8 +32,8 @@ export const quotePurchase: Operation<'quotePurchase'> = (deps, request) => {
     const { id: clusterId, organizationId } = cluster;
     const offer = { organizationId, clusterId, type, bytes, currentBytes: target.activeBytes };
     const quote = await purchases.createQuote(tx, offer, request.caller.userId);
-    const { createdAt: created_at, expiresAt: expires_at, currentBytes: current_bytes } = quote;
-    const result = { ...offerBody(quote), current_bytes, total_bytes, created_at, expires_at };
+    const times = snakeCased(quote, ['createdAt', 'expiresAt', 'currentBytes']);
+    const result = { ...offerBody(quote), ...times, total_bytes };
     return { result, about: { target: quote.id } };
   });
 };
@@ -44,7 +46,7 @@ export const createPurchase: Operation<'createPurchase'> = (deps, request) => {
   return buying<BusinessReply<'createPurchase'>>(deps, request, what, async (tx, cluster, target) => {
     const quote = await purchases.findQuote(tx.db, quoteId);
     if (quote?.organizationId !== cluster.organizationId || quote.clusterId !== cluster.id) {
-      throw new DomainError('not_found', 'There is no such quote for this cluster.');
+      throw notFound('There is no such quote for this cluster.');
     }
     checkQuote(quote, target, request.now);
     const made = await purchases.createPurchase(tx, quote, request.caller.userId);
@@ -69,7 +71,7 @@ function buying<T>(
     async authorize({ db, now }, { userId }) {
       const { role } = await ownMembership(db, organizationId, userId, now);
       if (role !== 'member') return;
-      throw new DomainError('forbidden', 'Only an owner or an admin of the organization can buy storage.');
+      throw forbidden('Only an owner or an admin of the organization can buy storage.');
     },
     async apply(tx) {
       const cluster = await clusterIn(tx.db, organizationId, clusterId);
@@ -110,7 +112,7 @@ function deciding(
       async apply(tx) {
         const [before] = await purchases.listPurchases(tx.db, { id: purchaseId });
         const cluster = before && (await findCluster(tx.db, before.clusterId));
-        if (!cluster) throw new DomainError('not_found', 'There is no such purchase.');
+        if (!cluster) throw notFound('There is no such purchase.');
         const done = (after: StoragePurchase, change: string) => ({
           result: purchaseBody(after),
           about: { details: `${before.bytes} bytes of ${before.type}: ${change}` },
@@ -132,6 +134,8 @@ function offerBody({ id, organizationId, clusterId, type, bytes }: StorageOffer 
 }
 
 function purchaseBody(purchase: StoragePurchase) {
-  const { quoteId: quote_id, state, createdByUserId: created_by_user_id, createdAt: created_at } = purchase;
-  return { ...offerBody(purchase), quote_id, state, created_by_user_id, created_at };
+  return {
+    ...offerBody(purchase),
+    ...snakeCased(purchase, ['quoteId', 'state', 'createdByUserId', 'createdAt']),
+  };
 }

@@ -1,7 +1,7 @@
 /** Request bodies: JSON in UTF-8, up to a size, and every string in them text, without NUL. */
 import { isUtf8 } from 'node:buffer';
 import express, { type RequestHandler, type Response } from 'express';
-import { DomainError } from '../../domain/error.ts';
+import { type DomainError, invalidRequest } from '../../domain/error.ts';
 import { hasNul } from '../../domain/stored-text.ts';
 
 /**
@@ -89,8 +89,7 @@ function unreadable(): Error {
 }
 
 function withNul(): DomainError {
-  return new DomainError(
-    'invalid_request',
+  return invalidRequest(
     'The request body has a NUL character (\\u0000), which no text here can have. Take it out.',
   );
 }

@@ -1,6 +1,6 @@
 /** The headers of writes: those of Business must be there (contract, "Limits"), those of Platform may. */
 import { isUtf8 } from 'node:buffer';
-import { DomainError } from '../../domain/error.ts';
+import { invalidRequest } from '../../domain/error.ts';
 import type { CommandHeaders, WriteHeaders } from '../../domain/operation.ts';
 import { hasNul } from '../../domain/stored-text.ts';
 
@@ -35,20 +35,20 @@ function tagsOf(value: string): string[] {
   if (value === '*') return ['*'];
   const tags = value.split(',').map((tag) => tag.trim());
   if (tags.every((tag) => /^"[\x21\x23-\x7e]*"$/.test(tag))) return tags;
-  throw new DomainError('invalid_request', 'The header If-Match takes an ETag as it was given, such as "7".');
+  throw invalidRequest('The header If-Match takes an ETag as it was given, such as "7".');
 }
 
 function required(header: ValuesOf, name: string, most: number): string {
   const [text = '', another] = header(name);
-  if (another !== undefined) throw new DomainError('invalid_request', `The header ${name} is there twice.`);
+  if (another !== undefined) throw invalidRequest(`The header ${name} is there twice.`);
   // Node reads header bytes as Latin-1; most clients that send anything beyond ASCII send UTF-8.
   const bytes = Buffer.from(text, 'latin1');
   const value = (isUtf8(bytes) ? bytes.toString('utf8') : text).trim();
-  if (value === '') throw new DomainError('invalid_request', `The header ${name} is missing.`);
+  if (value === '') throw invalidRequest(`The header ${name} is missing.`);
   // Node's parser refuses it today.
-  if (hasNul(value)) throw new DomainError('invalid_request', `The header ${name} has a NUL character.`);
+  if (hasNul(value)) throw invalidRequest(`The header ${name} has a NUL character.`);
   if ([...value].length > most) {
-    throw new DomainError('invalid_request', `The header ${name} is longer than ${most} characters.`);
+    throw invalidRequest(`The header ${name} is longer than ${most} characters.`);
   }
   return value;
 }

@@ -1,5 +1,5 @@
 /** Errors on the HTTP wire (contract, "Errors"). */
-import { DomainError, type ErrorCode } from '../../domain/error.ts';
+import { DomainError, type ErrorCode, notFound } from '../../domain/error.ts';
 
 const statuses: Record<ErrorCode, number> = {
   invalid_request: 400,
@@ -50,7 +50,7 @@ export function refusalReason(error: unknown): string | undefined {
 
 /** The error where nothing is mounted, or not for this method. */
 export function addressNotFound(): DomainError {
-  return new DomainError('not_found', 'There is no such address here, or it does not take this method.');
+  return notFound('There is no such address here, or it does not take this method.');
 }
 
 /** Errors of the key routes have `error` in place of `message`. */

@@ -6,7 +6,7 @@
  * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made: person.ts).
  */
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, unauthorized } from '../../domain/error.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { findIdentity } from '../../store/people/identities.ts';
 import { recordSignIn } from '../../store/people/people.ts';
@@ -56,7 +56,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
   async function verify(authorization: string | undefined): Promise<CachedToken> {
     const [, token] = /^Bearer +([\w.~+/-]+=*) *$/i.exec(authorization ?? '') ?? [];
     if (authorization === undefined || token === undefined) {
-      throw new DomainError('unauthorized', 'Send an access token: sign in with `andromeda auth login`.');
+      throw unauthorized('Send an access token: sign in with `andromeda auth login`.');
     }
     const verified = await verifyToken(token, options.rules, options.keys, options.now());
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
@@ -74,7 +74,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     const kept = cache.get(authorization ?? '');
     if (kept && kept.expiresAt + clockToleranceMs <= options.now()) {
       cache.delete(authorization ?? '');
-      throw new DomainError('unauthorized', 'The access token has expired.');
+      throw unauthorized('The access token has expired.');
     }
     const entry = kept && (await kept.isKeyInForce()) ? kept : await verify(authorization);
     if (entry.userId === undefined) {
@@ -117,14 +117,11 @@ async function requireAccount(
   { subject, claims }: CachedToken,
 ): Promise<void> {
   if (await isSignInOver?.(userId, claims)) {
-    throw new DomainError('unauthorized', 'The password was changed since; sign in again.');
+    throw unauthorized('The password was changed since; sign in again.');
   }
   const bound = await findIdentity(store.read, rules.issuer, subject);
   if (bound?.userId !== userId) {
-    throw new DomainError(
-      'unauthorized',
-      'This sign-in is not bound to the account any more. Sign in again.',
-    );
+    throw unauthorized('This sign-in is not bound to the account any more. Sign in again.');
   }
   requireActive(bound);
 }

@@ -1,5 +1,5 @@
 /** From a verified token to an account. */
-import { DomainError } from '../../domain/error.ts';
+import { unauthorized } from '../../domain/error.ts';
 import { foldEmail, isEmail } from '../../domain/people/email.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { appendAuditEntry } from '../../store/audit/audit.ts';
@@ -41,14 +41,13 @@ export async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: st
   if (bound !== undefined) return followEmail(store, token, requireActive(bound));
   const claims = hasVerifiedEmail(token.claims) ? token.claims : await userinfoOf(deps, token, raw);
   if (!hasVerifiedEmail(claims)) {
-    throw new DomainError('unauthorized', 'The issuer gives no verified email address for this sign-in.');
+    throw unauthorized('The issuer gives no verified email address for this sign-in.');
   }
   return store.write(async (tx) => {
     const earlier = await findIdentity(tx.db, token.issuer, token.subject);
     if (earlier !== undefined) return requireActive(earlier);
     if (await isUnbound(tx.db, token.issuer, token.subject)) {
-      throw new DomainError(
-        'unauthorized',
+      throw unauthorized(
         `This sign-in was taken from its account. If it is to be bound again, ask your operator to run: andromeda admin person rebind ${claims.email} --issuer ${token.issuer}`,
       );
     }
@@ -121,7 +120,7 @@ function hasVerifiedEmail(claims: Record<string, unknown>): claims is Profile {
 /** Throws `unauthorized` for a deactivated account. */
 export function requireActive({ userId, state }: { userId: string; state: string }): string {
   if (state === 'active') return userId;
-  throw new DomainError('unauthorized', 'This account is deactivated. Ask your operator.');
+  throw unauthorized('This account is deactivated. Ask your operator.');
 }
 
 /** A claim as it is stored: without control characters, and not longer than what is shown of a name. */
@@ -137,14 +136,13 @@ async function accountFor(tx: Tx, issuer: string, profile: Profile, wasErased: b
   const organizationId = await findAutoJoinOrganization(tx.db, domain);
   const existing = await findPersonByEmail(tx.db, email);
   if (!existing && (organizationId === undefined || wasErased)) {
-    throw new DomainError('unauthorized', `There is no account for ${email}. Ask your operator for one.`);
+    throw unauthorized(`There is no account for ${email}. Ask your operator for one.`);
   }
   if (existing) {
     requireActive({ userId: existing.id, state: existing.lifecycleState });
     // The issuer may give an address to another person; the account must not go with it.
     if (await hasIdentityAt(tx.db, existing.id, issuer)) {
-      throw new DomainError(
-        'unauthorized',
+      throw unauthorized(
         `The account of ${email} is bound to another sign-in at ${issuer}. If it is yours, ask your operator to run: andromeda admin person rebind ${email}`,
       );
     }

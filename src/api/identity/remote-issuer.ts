@@ -1,7 +1,7 @@
 /** An external issuer (`identity.issuer`): its keys and its userinfo endpoint (OpenID Connect Discovery 1.0). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, unauthorized } from '../../domain/error.ts';
 
 interface Metadata {
   issuer: string;
@@ -108,7 +108,7 @@ async function fetchJson(url: string, headers: Record<string, string>): Promise<
       signal: AbortSignal.timeout(timeoutMs),
     });
     const refused = 'authorization' in headers ? refusals[response.status] : undefined;
-    if (refused !== undefined) throw new DomainError('unauthorized', refused);
+    if (refused !== undefined) throw unauthorized(refused);
     if (!response.ok) throw new Error(`status ${response.status}`);
     return (await response.json()) as Record<string, unknown>;
   } catch (error) {

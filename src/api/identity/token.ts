@@ -1,6 +1,6 @@
 /** Access tokens: JWTs of one issuer that carry every audience (contract, "Authentication"; RFC 9068). */
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, unauthorized } from '../../domain/error.ts';
 import { storedText } from '../../domain/stored-text.ts';
 
 export interface TokenRules {
@@ -39,15 +39,12 @@ export async function verifyToken(
   const { claims, isKeyInForce } = await verifySignature(token, rules, keys, now);
   const audiences = [claims.aud ?? []].flat();
   if (!rules.audiences.every((audience) => audiences.includes(audience))) {
-    throw new DomainError('unauthorized', 'The access token is not meant for this service.');
+    throw unauthorized('The access token is not meant for this service.');
   }
   const { sub, exp = 0 } = claims;
   // Anything else would be stored as some text, and be the same for many people.
   if (typeof sub !== 'string' || sub === '' || storedText(sub) !== sub) {
-    throw new DomainError(
-      'unauthorized',
-      'The access token does not say whose it is: its sub is not a text.',
-    );
+    throw unauthorized('The access token does not say whose it is: its sub is not a text.');
   }
   const marked = rules.serviceAccountClaim;
   return {

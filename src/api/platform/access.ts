@@ -1,7 +1,7 @@
 /** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
 import type { PermissionKey } from '../../domain/access/permission.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
 import { isUuid } from '../../domain/id.ts';
 import type { Request } from '../../domain/operation.ts';
 import { holdsStaffKey } from '../../domain/people/staff.ts';
@@ -35,7 +35,7 @@ export async function canReadClusters(
   if (membership?.permissions.has('clusters.read')) return true;
   if (!holdsStaffKey(await listStaffKeys(db, userId), 'staff.read')) return false;
   if (await findOrganization(db, organizationId)) return true;
-  throw new DomainError('not_found', 'There is no such organization.');
+  throw notFound('There is no such organization.');
 }
 
 /** Throws `forbidden` for anyone without a permission of the organization's own: neither grants nor staff keys are one. */
@@ -47,7 +47,7 @@ export async function requirePermission(
 ): Promise<void> {
   const membership = await findMembership(db, organizationId, userId, now);
   if (membership?.permissions.has(permission)) return;
-  throw new DomainError('forbidden', `This needs the permission ${permission} in the organization.`);
+  throw forbidden(`This needs the permission ${permission} in the organization.`);
 }
 
 /**
@@ -61,17 +61,14 @@ export async function visibleCluster(db: Reader, request: AskedOfCluster): Promi
     (await canReadClusters(db, request, organizationId)) ||
     (await hasLiveGrant(db, request.caller.userId, clusterId, request.now));
   if (allowed) return clusterOf(db, organizationId, clusterId);
-  throw new DomainError(
-    'forbidden',
-    'This needs clusters.read in the organization, or a grant on the cluster.',
-  );
+  throw forbidden('This needs clusters.read in the organization, or a grant on the cluster.');
 }
 
 /** A cluster of the organization named. Throws `not_found`. */
 export async function clusterOf(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
   if (cluster?.organizationId === organizationId) return cluster;
-  throw new DomainError('not_found', 'The organization has no such cluster.');
+  throw notFound('The organization has no such cluster.');
 }
 
 /** The cluster, for who may change its configuration. */
@@ -85,5 +82,5 @@ export async function configurable({ read }: Store, request: AskedOfCluster): Pr
 /** Throws `invalid_state` for a cluster that takes no configuration. */
 export function requireInService(cluster: Cluster): void {
   if (isInService(cluster)) return;
-  throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not provisioning or active.`);
+  throw invalidState(`The cluster is ${cluster.state}, not provisioning or active.`);
 }

@@ -1,5 +1,5 @@
 /** Running clusters. */
-import { DomainError } from '../../domain/error.ts';
+import { forbidden } from '../../domain/error.ts';
 import { type ClusterOfPage, listClusterPage } from '../../store/clusters/clusters.ts';
 import { cached } from '../../store/engine/cache.ts';
 import type { Reader } from '../../store/engine/index.ts';
@@ -20,10 +20,7 @@ export const listClusters: Operation<'listClusters'> = async ({ store }, request
   }
   const among = await listGrantedClusters(store.read, { userId, organizationId }, request.now);
   if (among.length > 0) return clusterPage(store.read, { list, organizationId, limit, after, among });
-  throw new DomainError(
-    'forbidden',
-    'This needs clusters.read in the organization, or a grant on a cluster.',
-  );
+  throw forbidden('This needs clusters.read in the organization, or a grant on a cluster.');
 };
 
 async function clusterPage(

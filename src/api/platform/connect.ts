@@ -6,7 +6,7 @@ import { observationFreshnessMs } from '../../domain/access/list.ts';
 import type { KubernetesReport } from '../../domain/access/manifest.ts';
 import { heldUntil } from '../../domain/access/permission-end.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
 import { kubeconfig } from '../../domain/kubernetes/kubeconfig.ts';
 import { present } from '../../domain/present.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';
@@ -35,15 +35,14 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
   await requirePermission(store.read, request, organizationId, 'clusters.ssh');
   const person = await findPersonOnCluster(store, clusterId, request.caller.userId);
   if (person?.organizationId !== organizationId) {
-    throw new DomainError('not_found', 'The organization has no such cluster.');
+    throw notFound('The organization has no such cluster.');
   }
   const { facts, generation, acceptedGeneration, observed, loginMode, waiting } = person;
   const decision = decideAccess(facts, { fingerprint });
   const ready = decision.allowed && gateway.fault === undefined;
   const reason = ready ? 'ready' : decision.allowed ? 'gateway_unavailable' : decision.readiness;
   // The permission was taken away since it was checked.
-  if (reason === undefined)
-    throw new DomainError('forbidden', 'This needs the permission clusters.ssh in the organization.');
+  if (reason === undefined) throw forbidden('This needs the permission clusters.ssh in the organization.');
   const isFresh = facts.observedMsAgo !== undefined && facts.observedMsAgo <= observationFreshnessMs;
   // Without Slurm there is nothing to reach through the gateway.
   const reachable = facts.takesAccessList;
@@ -121,26 +120,22 @@ async function admission(
   const grants = await listLiveGrants(db, userId, now);
   const grant = longestLasting(grants.filter((one) => one.clusterId === clusterId));
   if (grant) return grant;
-  throw new DomainError(
-    'forbidden',
-    'This needs clusters.kubernetes in the organization, or a grant on the cluster.',
-  );
+  throw forbidden('This needs clusters.kubernetes in the organization, or a grant on the cluster.');
 }
 
 /** Where the Kubernetes API is. Throws `invalid_state` unless the cluster is active and lately said that it works. */
 async function readyApi(db: Reader, cluster: Cluster, now: number): Promise<KubernetesReport> {
   if (cluster.state !== 'active') {
-    throw new DomainError('invalid_state', `The cluster is ${cluster.state}, not active.`);
+    throw invalidState(`The cluster is ${cluster.state}, not active.`);
   }
   const { kubernetes } = await findClusterReport(db, cluster, now);
   if (!kubernetes) {
-    throw new DomainError(
-      'invalid_state',
+    throw invalidState(
       'The cluster has not reported lately, so its Kubernetes API is not known to be ready.',
     );
   }
   if (!kubernetes.ready) {
-    throw new DomainError('invalid_state', 'The Kubernetes API of the cluster is not ready.');
+    throw invalidState('The Kubernetes API of the cluster is not ready.');
   }
   return kubernetes;
 }

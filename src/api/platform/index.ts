@@ -5,19 +5,9 @@
  * Flow: `http` checks and authenticates a request → an operation here → reads of `store`, and for Slurm configurations
  * one write.
  */
-export { getCluster, listClusters } from './clusters.ts';
-export { getKubeconfig, getProtectedResource, getSshAccess } from './connect.ts';
-export { getClusterUsage, listMachines } from './machines.ts';
+export * from './clusters.ts';
+export * from './connect.ts';
+export * from './machines.ts';
 export { getClusterOptions, listStorage } from './options.ts';
-export {
-  getDefaultSchedulerConfiguration,
-  getSchedulerConfiguration,
-  setDefaultSchedulerConfiguration,
-  setSchedulerConfiguration,
-} from './slurm-configurations.ts';
-export {
-  checkSchedulerConfiguration,
-  getSchedulerConfigurationStatus,
-  getSchedulerConfigurationVersion,
-  listSchedulerConfigurationVersions,
-} from './slurm-history.ts';
+export * from './slurm-configurations.ts';
+export * from './slurm-history.ts';

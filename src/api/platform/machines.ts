@@ -2,7 +2,7 @@
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { gpuUsage, type MachineUse } from '../../domain/clusters/gpu-usage.ts';
 import { freshness, type Machine } from '../../domain/clusters/machine.ts';
-import { present } from '../../domain/present.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { listMachines as listClusterMachines } from '../../store/clusters/machines.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { fromTime } from '../../store/engine/time.ts';
@@ -91,13 +91,9 @@ function machineBody(machine: Machine, cluster: Cluster, now: number) {
     id,
     name,
     lifecycle_state: lifecycleState,
-    hardware: present({
-      gpu_model: report?.gpuModel,
-      gpu_count: report?.gpuCount,
-      cpu_cores: report?.cpuCores,
-      memory_gib: report?.memoryGib,
-      ib_speed: report?.ibSpeed,
-    }),
+    hardware: report
+      ? present(snakeCased(report, ['gpuModel', 'gpuCount', 'cpuCores', 'memoryGib', 'ibSpeed']))
+      : {},
     ...(report &&
       observedAt !== null && {
         observed: {

@@ -2,7 +2,7 @@
 import { isRecent } from '../../domain/access/list.ts';
 import type { ConditionReport, SideReport } from '../../domain/access/manifest.ts';
 import { type Cluster, type ClusterState, isInService } from '../../domain/clusters/cluster.ts';
-import { DomainError } from '../../domain/error.ts';
+import { forbidden } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';
 import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findClusterReport } from '../../store/clusters/observations.ts';
@@ -26,7 +26,7 @@ export const getClusterOptions: Operation<'getClusterOptions'> = async ({ store 
 export const listStorage: Operation<'listStorage'> = async ({ store }, request) => {
   const { orgId: organizationId } = request.path;
   if (!(await canReadClusters(store.read, request, organizationId))) {
-    throw new DomainError('forbidden', 'This needs the permission clusters.read in the organization.');
+    throw forbidden('This needs the permission clusters.read in the organization.');
   }
   const clusters = await listOrganizationClusters(store.read, organizationId);
   const items = clusters.map(async (cluster) => ({

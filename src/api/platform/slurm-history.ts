@@ -2,7 +2,7 @@
 import { type AccessList, isRecent } from '../../domain/access/list.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import type { Observation } from '../../domain/clusters/observation.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, notFound } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';
 import {
   configurationChanges,
@@ -141,5 +141,5 @@ export const getSchedulerConfigurationVersion: Operation<'getSchedulerConfigurat
   const { generation } = request.path;
   const found = await findSlurmVersion(store.read, id, Number(generation));
   if (found) return found;
-  throw new DomainError('not_found', `Configuration number ${generation} is not kept, or never was.`);
+  throw notFound(`Configuration number ${generation} is not kept, or never was.`);
 };

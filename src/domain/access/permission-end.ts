@@ -1,5 +1,5 @@
 /** Permissions that end by themselves: which are held until when, and who may grant them for how long. */
-import { DomainError } from '../error.ts';
+import { forbidden, invalidState } from '../error.ts';
 import { dayMs, warningMs } from './lapse.ts';
 import { closureOf, type Role } from './permission.ts';
 
@@ -48,11 +48,10 @@ export function requireMayGrant(
   for (const { key, expiresAt } of wanted) {
     const earlier = had.get(key);
     if (earlier !== undefined && laterEnd(earlier, expiresAt) === earlier) continue;
-    if (!held.has(key)) throw new DomainError('forbidden', `You cannot grant ${key}, which you do not hold.`);
+    if (!held.has(key)) throw forbidden(`You cannot grant ${key}, which you do not hold.`);
     const end = held.endOf(key);
     if (laterEnd(end, expiresAt) !== end) {
-      throw new DomainError(
-        'forbidden',
+      throw forbidden(
         `You hold ${key} until ${endText(end ?? '')} yourself, and cannot grant it for longer.`,
       );
     }
@@ -70,8 +69,7 @@ export function requireEndSaid(
 ): void {
   for (const { key, expiresAt } of ended) {
     if (!keys.includes(key) || ends.has(key)) continue;
-    throw new DomainError(
-      'invalid_state',
+    throw invalidState(
       `${key} ended at ${endText(expiresAt ?? '')}. Say in expires_at until when it is given again, or null to give it for good.`,
     );
   }

@@ -1,5 +1,5 @@
 /** Access requests: what a member asks for, how long it waits, and what it comes to. */
-import { DomainError } from '../error.ts';
+import { invalidState } from '../error.ts';
 import { type GrantedPermission, type Holdings, laterEnd } from './permission-end.ts';
 
 export interface AccessRequest {
@@ -58,7 +58,7 @@ export function requireOpenRequest(request: AccessRequest, now: number): void {
     withdrawn: 'was withdrawn',
     lapsed: 'has lapsed: nobody decided within 14 days',
   };
-  throw new DomainError('invalid_state', `This request ${texts[state]}.`);
+  throw invalidState(`This request ${texts[state]}.`);
 }
 
 /** Throws `invalid_state` where a member who holds `held` has nothing to gain, or has asked for too much. */
@@ -68,14 +68,14 @@ export function requireWorthAsking(
   open: readonly AccessRequest[],
 ): void {
   if (wanted.permissions.every((key) => held.has(key) && held.endOf(key) === null)) {
-    throw refused(`You hold ${wanted.permissions.join(', ')} already, without an end.`);
+    throw invalidState(`You hold ${wanted.permissions.join(', ')} already, without an end.`);
   }
   const same = open.find(
     (one) => one.clusterId === wanted.clusterId && one.permissions.join() === wanted.permissions.join(),
   );
-  if (same) throw refused(`You have asked for this already (${same.id}), and nobody has decided yet.`);
+  if (same) throw invalidState(`You have asked for this already (${same.id}), and nobody has decided yet.`);
   if (open.length >= mostOpenRequests) {
-    throw refused(`${open.length} requests of yours are open. Withdraw one, or wait for a decision.`);
+    throw invalidState(`${open.length} requests of yours are open. Withdraw one, or wait for a decision.`);
   }
 }
 
@@ -113,8 +113,4 @@ export function termText(hours: number | null | undefined): string {
   if (hours == null) return 'without an end';
   const [count, unit] = hours % 24 === 0 ? [hours / 24, 'day'] : [hours, 'hour'];
   return `for ${count} ${unit}${count === 1 ? '' : 's'}`;
-}
-
-function refused(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }

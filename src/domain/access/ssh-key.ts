@@ -1,6 +1,6 @@
 /** SSH public keys as people register them: one Ed25519 key in OpenSSH format (RFC 8709; contract, "SSH key"). */
 import { createHash } from 'node:crypto';
-import { DomainError } from '../error.ts';
+import { invalidRequest } from '../error.ts';
 
 export interface SshPublicKey {
   type: 'ssh-ed25519';
@@ -40,23 +40,24 @@ const oneKey = 'Send one public key on one line.';
 /** Reads one public key line. Throws `invalid_request` with a sentence that says what it is instead. */
 export function parseSshPublicKey(text: string): SshPublicKey {
   const line = text.trim();
-  if (line === '') throw invalid('The public key is empty.');
+  if (line === '') throw invalidRequest('The public key is empty.');
   if (/PRIVATE KEY/.test(line)) {
-    throw invalid('That is a private key. Keep it secret, and send the file that ends in .pub.');
+    throw invalidRequest('That is a private key. Keep it secret, and send the file that ends in .pub.');
   }
-  if (/[\r\n]/.test(line)) throw invalid(oneKey);
+  if (/[\r\n]/.test(line)) throw invalidRequest(oneKey);
   const [type = '', encoded = '', ...comment] = line.split(/[ \t]+/);
   if (type !== keyType) {
     const named = /^[a-z0-9@.-]{1,64}$/.test(type) ? `, not ${type}` : '';
-    throw invalid(`Only Ed25519 keys are accepted${named}. Make one with: ssh-keygen -t ed25519`);
+    throw invalidRequest(`Only Ed25519 keys are accepted${named}. Make one with: ssh-keygen -t ed25519`);
   }
   // Two lines pasted into one: the second key would be dropped as a comment and never work.
-  if (comment.some((word) => /^AAAA[A-Za-z0-9+/]{40,}={0,2}$/.test(word))) throw invalid(oneKey);
+  if (comment.some((word) => /^AAAA[A-Za-z0-9+/]{40,}={0,2}$/.test(word))) throw invalidRequest(oneKey);
   const blob = decodeBase64(encoded);
   const key = blob && ed25519Of(blob);
-  if (!key) throw invalid('The public key is not readable as an Ed25519 key; was it cut off in copying?');
+  if (!key)
+    throw invalidRequest('The public key is not readable as an Ed25519 key; was it cut off in copying?');
   if (isOfSmallOrder(key.subarray(-keyLength))) {
-    throw invalid(
+    throw invalidRequest(
       'This public key proves nothing: anyone can sign for it. Make one with: ssh-keygen -t ed25519',
     );
   }
@@ -100,8 +101,4 @@ function decodeBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
   // Node skips what is no base64, so what does not come out the same again was none.
   return bytes.toString('base64') === text ? bytes : undefined;
-}
-
-function invalid(message: string): DomainError {
-  return new DomainError('invalid_request', message);
 }

@@ -1,4 +1,5 @@
 /** What gives a person access to a cluster: their role, each granted permission, each grant. */
+import { present } from '../present.ts';
 import type { Grant } from './grant.ts';
 import { isPermissionKey, keysIncluding, type PermissionKey, type Role } from './permission.ts';
 import type { GrantedPermission } from './permission-end.ts';
@@ -56,13 +57,7 @@ function byMembership(sides: Sides, { role, granted, updatedAt: since }: Members
         .filter(({ key }) => includes(key, gate.key))
         .map(({ key, expiresAt }) => {
           const opens = more && includes(key, more.key) ? more.opens : gate.opens;
-          return {
-            opens,
-            by: 'permission',
-            name: key,
-            since,
-            ...(expiresAt !== null && { until: expiresAt }),
-          };
+          return { opens, by: 'permission', name: key, since, ...present({ until: expiresAt }) };
         });
     });
 }
@@ -78,8 +73,6 @@ function byGrant({ id, relation, scope, roleId, grantedAt, expiresAt }: Grant): 
     name: relation,
     grantId: id,
     since: grantedAt,
-    ...(scope !== null && { scope }),
-    ...(roleId !== null && { roleId }),
-    ...(expiresAt !== null && { until: expiresAt }),
+    ...present({ scope, roleId, until: expiresAt }),
   };
 }

@@ -5,7 +5,30 @@
 import { createHash } from 'node:crypto';
 import type { SessionUses, SshSession } from '../access/ssh-session.ts';
 import { isSigned } from './head.ts';
-import { type AuditRecord, auditText, redactionTextOf } from './text.ts';
+
+/**
+ * An entry without its hash. The field names are the same in the table, in the API, in copies, and in programs that verify
+ * the chain. Unknown values are null.
+ */
+export interface AuditRecord {
+  seq: number;
+  /** RFC 3339. */
+  at: string;
+  actor_user_id: string;
+  command_id: string | null;
+  operation: string;
+  target: string;
+  organization_id: string | null;
+  cluster_id: string | null;
+  /** The person it was done to. */
+  subject_user_id: string | null;
+  reason: string;
+  source_address: string;
+  /** `done`, or `refused: ` and the error code. */
+  result: string;
+  /** What changed, for people. */
+  details: string;
+}
 
 /** What is handed in to be written down; its place in the chain is given then. */
 export interface AuditEntry {
@@ -38,6 +61,26 @@ export type SessionEntry = AuditEntry & {
   uses?: SessionUses;
 };
 
+/** What the hash of an entry is made over, behind the hash of the one before it. The API leaves out what is null. */
+function auditText(previous: string, entry: AuditRecord): string {
+  return JSON.stringify([
+    previous,
+    entry.seq,
+    entry.at,
+    entry.actor_user_id,
+    entry.command_id ?? null,
+    entry.operation,
+    entry.target,
+    entry.organization_id ?? null,
+    entry.cluster_id ?? null,
+    entry.subject_user_id ?? null,
+    entry.reason,
+    entry.source_address,
+    entry.result,
+    entry.details,
+  ]);
+}
+
 /** The hash of an entry, from the one before it ('' for the first): SHA-256, as `sha256:` and hex. */
 export function auditHash(previous: string, entry: AuditRecord): string {
   return `sha256:${createHash('sha256').update(auditText(previous, entry)).digest('hex')}`;
@@ -60,13 +103,17 @@ export interface Redaction {
 
 export type ChainedEntry = AuditRecord & { hash: string; redaction?: Redaction | null | undefined };
 
-/** What is signed of a redaction. */
+/**
+ * What is signed of a redaction: the entry as it is now (its hash behind ''), between the hash before it and its own. `accepted`: of
+ * a break that was accepted, which is no redaction by its signature either.
+ */
 export function redactionText(
   previous: string,
   entry: ChainedEntry,
   { at, accepted }: Pick<Redaction, 'at' | 'accepted'>,
 ): string {
-  return redactionTextOf({ ...entry, previous, now: auditHash('', entry), at, accepted });
+  const kind = accepted ? 'accepted break' : 'redaction';
+  return `andromeda audit ${kind}\n${entry.seq}\n${previous}\n${entry.hash}\n${auditHash('', entry)}\n${at}\n`;
 }
 
 /**

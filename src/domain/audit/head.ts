@@ -3,7 +3,24 @@
  * With write access to the database one can recompute the whole chain, but not sign it without the installation's key.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
-import { type AuditHead, checkpointText, headText } from './text.ts';
+
+export interface AuditHead {
+  seq: number;
+  /** Of that entry, as `auditHash` makes it. */
+  hash: string;
+  /** When it was signed, RFC 3339. */
+  at: string;
+}
+
+/** What is signed of a head. */
+export function headText({ seq, hash, at }: AuditHead): string {
+  return `andromeda audit head\n${seq}\n${hash}\n${at}\n`;
+}
+
+/** What is signed of a checkpoint. */
+export function checkpointText({ seq, hash, at }: AuditHead): string {
+  return `andromeda audit checkpoint\n${seq}\n${hash}\n${at}\n`;
+}
 
 export interface SignedHead extends AuditHead {
   /** Which key signed it, as `auditPublicKey` writes keys. */

@@ -7,10 +7,16 @@ import {
   type KeyObject,
   sign,
 } from 'node:crypto';
-import { DomainError } from '../error.ts';
+import { invalidState } from '../error.ts';
 import { type ChainedEntry, type Redaction, redactionText } from './audit.ts';
-import { type AuditCheckpoint, auditPublicKey, type SignedHead } from './head.ts';
-import { type AuditHead, checkpointText, headText } from './text.ts';
+import {
+  type AuditCheckpoint,
+  type AuditHead,
+  auditPublicKey,
+  checkpointText,
+  headText,
+  type SignedHead,
+} from './head.ts';
 
 interface Signature {
   /** Which key signed, as `auditPublicKey` writes keys. */
@@ -79,8 +85,7 @@ function readKey(text: string, name: string): KeyObject {
   } catch {
     // What went wrong may quote the key.
   }
-  throw new DomainError(
-    'invalid_state',
+  throw invalidState(
     `${name} holds no Ed25519 key. Restore it from a backup, or move it away to have a new one.`,
   );
 }

@@ -3,7 +3,7 @@
  * out stays, unless it is to be pruned. Planning again after the steps were taken gives none.
  */
 import type { Role } from '../access/permission.ts';
-import { DomainError } from '../error.ts';
+import { invalidRequest, invalidState } from '../error.ts';
 import { foldEmail } from '../people/email.ts';
 import { present } from '../present.ts';
 import { restartsForPeople } from '../slurm/settings.ts';
@@ -44,10 +44,7 @@ export interface PlanOptions {
  */
 export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabStep[] {
   if (options.prune && Object.keys(wanted).length === 0) {
-    throw new DomainError(
-      'invalid_request',
-      'The file is empty: pruning with it would take everything away.',
-    );
+    throw invalidRequest('The file is empty: pruning with it would take everything away.');
   }
   const steps = [
     ...people(current, wanted, options),
@@ -194,8 +191,7 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
     for (const field of ['id', 'organization', 'scheduler'] as const) {
       const asked = field === 'id' ? cluster.id?.toLowerCase() : cluster[field];
       if (asked === undefined || asked === before[field]) continue;
-      throw new DomainError(
-        'invalid_state',
+      throw invalidState(
         `Cluster ${name} has the ${field} ${before[field] ?? 'none'}, which cannot change to ${asked}. Release it and add another.`,
       );
     }

@@ -1,7 +1,7 @@
 /** The lab file: an installation described as data. */
 import { isWiderRole } from '../access/grant.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
-import { DomainError } from '../error.ts';
+import { DomainError, invalidRequest } from '../error.ts';
 import { isUuid } from '../id.ts';
 import { checkKubernetesSettings, type KubernetesSettings } from '../kubernetes/settings.ts';
 import { foldEmail } from '../people/email.ts';
@@ -126,7 +126,7 @@ function checkClusterAt(cluster: LabCluster, at: readonly (string | number)[]): 
     checkDriver(cluster);
     const types = cluster.simulated?.storage?.types ?? [];
     if (types.includes('nfs') && types.length > 1)
-      throw invalid(`Cluster ${cluster.name}: NFS storage excludes Ceph and WEKA.`);
+      throw invalidRequest(`Cluster ${cluster.name}: NFS storage excludes Ceph and WEKA.`);
   } catch (error) {
     throw error instanceof DomainError ? new LabError(error.message, at) : error;
   }
@@ -156,20 +156,22 @@ export function grantName({ user, relation, cluster, namespace, roleId }: LabGra
 /** A cluster is simulated, or real. Throws `invalid_request`. */
 export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: LabCluster): void {
   if (!simulated && !slurm && !kubernetes) {
-    throw invalid(`Cluster ${name} needs a section that says what it is: simulated, slurm, kubernetes.`);
+    throw invalidRequest(
+      `Cluster ${name} needs a section that says what it is: simulated, slurm, kubernetes.`,
+    );
   }
   if (simulated && (slurm || kubernetes)) {
-    throw invalid(`Cluster ${name} is simulated, or has slurm and kubernetes sections, not both.`);
+    throw invalidRequest(`Cluster ${name} is simulated, or has slurm and kubernetes sections, not both.`);
   }
   if (slurm) {
     if (scheduler === 'kubernetes') {
-      throw invalid(`Cluster ${name} has a slurm section, so that its scheduler is sunk.`);
+      throw invalidRequest(`Cluster ${name} has a slurm section, so that its scheduler is sunk.`);
     }
     checkSlurmSettings(name, slurm);
   }
   if (kubernetes) {
     if (scheduler === 'sunk' && !slurm) {
-      throw invalid(`Cluster ${name} has the scheduler sunk, which needs a slurm section.`);
+      throw invalidRequest(`Cluster ${name} has the scheduler sunk, which needs a slurm section.`);
     }
     checkKubernetesSettings(name, kubernetes);
   }
@@ -178,8 +180,4 @@ export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: L
 function once(seen: Set<string>, value: string, what: string, at: readonly (string | number)[]): void {
   if (seen.has(value)) throw new LabError(`The ${what} ${value} is there twice.`, at);
   seen.add(value);
-}
-
-function invalid(message: string): DomainError {
-  return new DomainError('invalid_request', message);
 }

@@ -1,6 +1,7 @@
 /** What the sides of a cluster last said, put together when it is read. Undefined: it is not known. */
 import { isRecent } from '../access/list.ts';
 import type { ConditionReport, MachineReport, SideReport, StorageReport } from '../access/manifest.ts';
+import { present } from '../present.ts';
 import type { Side } from './side.ts';
 
 /** One side of a cluster, as it is on record. Times in ms since 1970. */
@@ -29,14 +30,11 @@ export function mergeSides(states: readonly SideState[], now: number): ClusterRe
   const hasSlurm = states.some(({ side }) => side === 'slurm');
   const scheduler = (hasSlurm ? slurm : kubernetes)?.scheduler;
   const storage = mergeStorage(slurm?.storage, kubernetes?.storage);
-  const api = kubernetes?.kubernetes ?? slurm?.kubernetes;
   const observed = states.flatMap(({ observation }) => observation?.observedAt ?? []);
   return {
     observedAt: observed.length === 0 ? undefined : Math.max(...observed),
     failure: [...new Set(states.flatMap((state) => troublesOf(state)))].join(' ') || null,
-    ...(scheduler ? { scheduler } : {}),
-    ...(storage ? { storage } : {}),
-    ...(api ? { kubernetes: api } : {}),
+    ...present({ scheduler, storage, kubernetes: kubernetes?.kubernetes ?? slurm?.kubernetes }),
   };
 }
 
@@ -151,11 +149,5 @@ function mergeStorage(
     return slurm[type] === undefined || kubernetes[type] === undefined ? undefined : false;
   };
   const [ceph, weka, nfs] = [has('ceph'), has('weka'), has('nfs')];
-  return {
-    ...slurm,
-    ...kubernetes,
-    ...(ceph === undefined ? {} : { ceph }),
-    ...(weka === undefined ? {} : { weka }),
-    ...(nfs === undefined ? {} : { nfs: nfs && !ceph && !weka }),
-  };
+  return { ...slurm, ...kubernetes, ...present({ ceph, weka, nfs: nfs && !ceph && !weka }) };
 }

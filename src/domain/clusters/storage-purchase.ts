@@ -1,5 +1,5 @@
 /** What may be bought for a cluster. Each purchase adds; no rule takes away (contract: "can grow but never shrink"). */
-import { DomainError } from '../error.ts';
+import { invalidState } from '../error.ts';
 import { type ClusterState, isInService } from './cluster.ts';
 
 const names = { ceph: 'Ceph', weka: 'WEKA', nfs: 'NFS' } as const;
@@ -52,19 +52,19 @@ export function totalWith(
 ): number {
   if (!isInService(target)) {
     const rule = 'storage can be bought while it is provisioning or active.';
-    throw refused(`The cluster is ${target.state}; ${rule}`);
+    throw invalidState(`The cluster is ${target.state}; ${rule}`);
   }
   // NFS excludes Ceph and WEKA, which can coexist.
   const other = target.types.find((there) => (there === 'nfs') !== (type === 'nfs'));
   if (other) {
-    throw refused(
+    throw invalidState(
       `The cluster has ${names[other]} storage, or has asked for it; ${names[type]} cannot go with it.`,
     );
   }
   const left = mostClusterBytes - target.activeBytes;
   if (bytes > left) {
     const most = `${mostClusterBytes} bytes (4 PiB)`;
-    throw refused(`A cluster can have ${most} at most; ${left} bytes can still be bought.`);
+    throw invalidState(`A cluster can have ${most} at most; ${left} bytes can still be bought.`);
   }
   return target.activeBytes + bytes;
 }
@@ -75,23 +75,19 @@ export function checkQuote(
   target: StorageTarget,
   now: number,
 ): void {
-  if (quote.used) throw refused('This quote was used for a purchase already; ask for a new quote.');
-  if (now >= Date.parse(quote.expiresAt)) throw refused('This quote has expired; ask for a new quote.');
+  if (quote.used) throw invalidState('This quote was used for a purchase already; ask for a new quote.');
+  if (now >= Date.parse(quote.expiresAt)) throw invalidState('This quote has expired; ask for a new quote.');
   totalWith(target, quote);
   if (target.activeBytes !== quote.currentBytes) {
-    throw refused('The storage of the cluster has grown since this quote; ask for a new quote.');
+    throw invalidState('The storage of the cluster has grown since this quote; ask for a new quote.');
   }
 }
 
 /** Whether a decision changes anything: accepting an active purchase does not. Throws `invalid_state` for others that are decided. */
 export function isUndecided(state: PurchaseState, decision: 'active' | 'declined'): boolean {
-  if (state === 'declined') throw refused('This purchase was declined; it takes a new one.');
+  if (state === 'declined') throw invalidState('This purchase was declined; it takes a new one.');
   if (state === 'active' && decision === 'declined') {
-    throw refused('This purchase was accepted, and storage never shrinks.');
+    throw invalidState('This purchase was accepted, and storage never shrinks.');
   }
   return state === 'requested';
-}
-
-function refused(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }

@@ -1,5 +1,7 @@
 /** The kubeconfig that people get: it says where the cluster is and how to sign in, and holds nothing secret. */
 
+import { present } from '../present.ts';
+
 export interface KubeconfigFacts {
   clusterId: string;
   server: string;
@@ -26,15 +28,11 @@ export function kubeconfig(facts: KubeconfigFacts) {
         name,
         cluster: {
           server,
-          ...(certificateAuthority === undefined
-            ? {}
-            : { 'certificate-authority-data': Buffer.from(certificateAuthority).toString('base64') }),
+          ...present({ 'certificate-authority-data': base64(certificateAuthority) }),
         },
       },
     ],
-    contexts: [
-      { name, context: { cluster: name, user: name, ...(namespace === undefined ? {} : { namespace }) } },
-    ],
+    contexts: [{ name, context: { cluster: name, user: name, ...present({ namespace }) } }],
     'current-context': name,
     users: [
       {
@@ -50,7 +48,7 @@ export function kubeconfig(facts: KubeconfigFacts) {
               `--oidc-client-id=${clientId}`,
               ...(facts.issuerAuthority === undefined
                 ? []
-                : [`--certificate-authority-data=${Buffer.from(facts.issuerAuthority).toString('base64')}`]),
+                : [`--certificate-authority-data=${base64(facts.issuerAuthority)}`]),
               ...scopesFor(facts.usernameClaim).map((scope) => `--oidc-extra-scope=${scope}`),
               '--grant-type=device-code',
             ],
@@ -62,6 +60,10 @@ export function kubeconfig(facts: KubeconfigFacts) {
       },
     ],
   };
+}
+
+function base64(text: string | undefined): string | undefined {
+  return text && Buffer.from(text).toString('base64');
 }
 
 /** The scopes that bring the claim (OpenID Connect Core 1.0, section 5.4); `openid` is always asked for. */

@@ -1,7 +1,7 @@
 /** What a Kubernetes API server says of a cluster, as a report says it: nodes as machines, storage, readiness. */
 import type { ConditionReport, MachineReport, StorageReport } from '../access/manifest.ts';
+import { present } from '../present.ts';
 import { cutText } from '../stored-text.ts';
-import { quantity } from './quantity.ts';
 
 export interface Node {
   metadata: { name: string; labels?: Record<string, string> };
@@ -49,12 +49,14 @@ export function machineOf(node: Node, use: PodUse | undefined): MachineReport {
     name: metadata.name,
     ready: isReady && !cordoned,
     phase: `${isReady ? 'Ready' : state === 'False' ? 'NotReady' : 'Unknown'}${cordoned ? ',SchedulingDisabled' : ''}`,
-    ...(gpuModel === undefined ? {} : { gpuModel }),
-    ...(gpuCount === undefined ? {} : { gpuCount }),
-    ...(gpusInUse === undefined ? {} : { gpusInUse }),
-    ...(reason ? { reason: cutText(reason, mostReason) } : {}),
-    ...(cpuCores === undefined ? {} : { cpuCores: Math.floor(cpuCores) }),
-    ...(memory === undefined ? {} : { memoryGib: Math.floor(memory / 2 ** 30) }),
+    ...present({
+      gpuModel,
+      gpuCount,
+      gpusInUse,
+      reason: reason ? cutText(reason, mostReason) : undefined,
+      cpuCores: cpuCores && Math.floor(cpuCores),
+      memoryGib: memory && Math.floor(memory / 2 ** 30),
+    }),
   };
 }
 
@@ -139,10 +141,8 @@ export function storageOf(facts: StorageFacts): StorageReport {
   const weka = provisioners?.some((name) => name === 'csi.weka.io' || name.endsWith('.weka.io'));
   const hasNfs = provisioners?.some((name) => /(^|[./-])nfs([./-]|$)/.test(name));
   const report: StorageReport = {
-    ...(ceph === undefined ? {} : { ceph }),
-    ...(weka === undefined ? {} : { weka }),
     // NFS excludes the others (contract, "Cluster options"): next to them it does not count as the cluster's storage.
-    ...(hasNfs === undefined ? {} : { nfs: hasNfs && !ceph && !weka }),
+    ...present({ ceph, weka, nfs: hasNfs && !ceph && !weka }),
   };
   if (!ceph) return report;
   const group = ownGroup(facts);
@@ -150,7 +150,7 @@ export function storageOf(facts: StorageFacts): StorageReport {
   const parts = [...cephClusters, ...(facts.cephFilesystems ?? []), ...(group ? [group] : [])];
   return {
     ...report,
-    ...(quotaBytes === undefined ? {} : { quotaBytes }),
+    ...present({ quotaBytes }),
     ready: cephReadiness(parts, facts.cephFilesystems !== undefined),
   };
 }
@@ -213,4 +213,33 @@ export function apiReadiness(answer: { status: number; text: string }): Conditio
     reason: 'ReadinessUnknown',
     message: `The API server does not say whether it is ready (${answer.status}).`,
   };
+}
+
+const factors: Record<string, number> = {
+  '': 1,
+  n: 1e-9,
+  u: 1e-6,
+  m: 1e-3,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
+  E: 1e18,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  Ei: 2 ** 60,
+};
+
+/** One of Kubernetes' quantities, such as `64000Mi`, `191500m` and `1e3`, as a number; undefined for what is none. */
+export function quantity(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
+  if (typeof value !== 'string') return undefined;
+  const [, digits, unit = ''] =
+    /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([numkMGTPE]|[KMGTPE]i)?$/.exec(value) ?? [];
+  const factor = factors[unit];
+  return digits === undefined || factor === undefined ? undefined : Number(digits) * factor;
 }

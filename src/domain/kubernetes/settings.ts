@@ -1,5 +1,5 @@
 /** The lab file's `kubernetes` section: where a cluster's API server is, and how we are let in there. */
-import { DomainError } from '../error.ts';
+import { invalidRequest } from '../error.ts';
 
 export interface KubernetesSettings {
   /** A file; relative paths in it are relative to its directory. */
@@ -35,7 +35,7 @@ export const kubernetesFiles = [
 /** Throws `invalid_request` for a section that says too little to reach an API server, or two things at once. */
 export function checkKubernetesSettings(cluster: string, settings: KubernetesSettings): void {
   const fault = faultOf(settings);
-  if (fault) throw new DomainError('invalid_request', `Cluster ${cluster}: its kubernetes section ${fault}.`);
+  if (fault) throw invalidRequest(`Cluster ${cluster}: its kubernetes section ${fault}.`);
 }
 
 function faultOf(settings: KubernetesSettings): string | undefined {

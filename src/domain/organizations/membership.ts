@@ -1,8 +1,18 @@
-/** Memberships: what holds for an organization's members, whatever changes. */
+/** Organizations, and what holds for their members, whatever changes. */
 import type { Role } from '../access/permission.ts';
-import { DomainError } from '../error.ts';
+import { invalidRequest, invalidState } from '../error.ts';
 import { isUsername } from '../people/username.ts';
 import { cutText } from '../stored-text.ts';
+
+export interface Organization {
+  id: string;
+  slug: string;
+  displayName: string;
+  lifecycleState: 'active' | 'retired';
+  createdByUserId: string;
+  createdAt: string;
+  updatedAt: string;
+}
 
 /** An active membership with the person's email and login name. */
 export interface Membership {
@@ -26,7 +36,7 @@ export interface Membership {
 /** Throws `invalid_state` when an organization that is not retired would be left with this many owners: none. */
 export function checkOwners({ isRetired, owners }: { isRetired: boolean; owners: number }): void {
   if (isRetired || owners > 0) return;
-  throw new DomainError('invalid_state', 'This is the last owner. Make someone else an owner first.');
+  throw invalidState('This is the last owner. Make someone else an owner first.');
 }
 
 /** A login name of an organization, and whether it was used on a cluster: then it is its person's for good. */
@@ -45,18 +55,16 @@ export function checkUsername(
 ): void {
   if (own?.username === wanted) return;
   if (own?.isFrozen) {
-    throw new DomainError(
-      'invalid_state',
+    throw invalidState(
       `The username ${own.username} has been used on a cluster and cannot be changed any more.`,
     );
   }
   if (!isUsername(wanted)) {
-    throw new DomainError(
-      'invalid_request',
+    throw invalidRequest(
       `"${cutText(wanted, 80)}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
     );
   }
   if (isTaken) {
-    throw new DomainError('invalid_state', `The username ${wanted} is, or was, another person's here.`);
+    throw invalidState(`The username ${wanted} is, or was, another person's here.`);
   }
 }

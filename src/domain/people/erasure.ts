@@ -1,5 +1,5 @@
 /** What identifies a person, and the pseudonym that replaces it once they are erased, which leads to no person. */
-import type { AuditRecord } from '../audit/text.ts';
+import type { AuditRecord } from '../audit/audit.ts';
 
 /** What names a person in texts. */
 export interface PersonNames {

@@ -1,5 +1,5 @@
 /** Staff keys: what operators of the installation may do. Customers hold none. */
-import { DomainError } from '../error.ts';
+import { invalidState } from '../error.ts';
 
 /** Every staff key, with the keys it includes. */
 const staffCatalog = [
@@ -21,8 +21,5 @@ export function holdsStaffKey(held: readonly string[], key: StaffKey): boolean {
 /** Throws `invalid_state` when a change takes the last person away who can operate the installation. */
 export function checkOperators({ before, after }: { before: boolean; after: boolean }): void {
   if (!before || after) return;
-  throw new DomainError(
-    'invalid_state',
-    'This is the last person with staff.operate. Give it to another first.',
-  );
+  throw invalidState('This is the last person with staff.operate. Give it to another first.');
 }

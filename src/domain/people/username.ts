@@ -1,5 +1,5 @@
 /** The POSIX login name of a person on an organization's clusters (contract, "Membership"), and their login shell. */
-import { DomainError } from '../error.ts';
+import { invalidRequest } from '../error.ts';
 
 const usernamePattern = /^[a-z][a-z0-9_-]{0,31}$/;
 
@@ -38,22 +38,19 @@ const longestShell = 255;
 
 /** The login shell as a person asks for it (contract, `PUT /me/login-preferences`). Throws `invalid_request` when it cannot be one. */
 export function parseLoginShell(shell: string): string {
-  if (shell === '') throw invalid('The shell is empty.');
-  if (!shell.startsWith('/')) throw invalid('The shell must be an absolute path, such as /bin/bash.');
+  if (shell === '') throw invalidRequest('The shell is empty.');
+  if (!shell.startsWith('/')) throw invalidRequest('The shell must be an absolute path, such as /bin/bash.');
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   if (/[\u0000-\u001f\u007f-\u009f]/.test(shell))
-    throw invalid('The shell must not contain control characters.');
+    throw invalidRequest('The shell must not contain control characters.');
   // It becomes a field of /etc/passwd on the clusters, where a colon ends it.
-  if (shell.includes(':')) throw invalid('The shell must not contain a colon.');
-  if (shell.length > longestShell) throw invalid(`The shell is longer than ${longestShell} characters.`);
+  if (shell.includes(':')) throw invalidRequest('The shell must not contain a colon.');
+  if (shell.length > longestShell)
+    throw invalidRequest(`The shell is longer than ${longestShell} characters.`);
   const segments = shell.split('/').slice(1);
   if (segments.some((segment) => ['', '.', '..'].includes(segment))) {
-    throw invalid('The shell must be the plain path of a program, such as /bin/bash.');
+    throw invalidRequest('The shell must be the plain path of a program, such as /bin/bash.');
   }
-  if (shell === '/usr/sbin/nologin') throw invalid('/usr/sbin/nologin would lock you out.');
+  if (shell === '/usr/sbin/nologin') throw invalidRequest('/usr/sbin/nologin would lock you out.');
   return shell;
-}
-
-function invalid(message: string): DomainError {
-  return new DomainError('invalid_request', message);
 }

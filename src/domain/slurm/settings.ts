@@ -1,6 +1,7 @@
 /** The lab file's `slurm` section: an existing Slurm cluster, and how its hosts are reached and restarted. */
 import type { LoginMode } from '../access/manifest.ts';
-import { DomainError } from '../error.ts';
+import { invalidRequest } from '../error.ts';
+import { present } from '../present.ts';
 
 /** A host as we reach it. With `local`, it is the one that this service runs on. */
 export interface SlurmHost {
@@ -62,7 +63,7 @@ const hostKeyPattern = /^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( [^\n\r]*)?$/;
 /** Throws `invalid_request` with the first thing in a `slurm` section that cannot be; `cluster` is its name. */
 export function checkSlurmSettings(cluster: string, settings: SlurmSettings): void {
   const { login, controller, accounting, compute, manage, loginMode } = settings;
-  const wrong = (message: string) => new DomainError('invalid_request', `Cluster ${cluster}: ${message}`);
+  const wrong = (message: string) => invalidRequest(`Cluster ${cluster}: ${message}`);
   const names = new Set(login.map(({ name }) => name));
   if (names.size < login.length) throw wrong('two login nodes have the same name.');
   for (const { name, host } of login) {
@@ -73,12 +74,10 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
         : `the host of login node ${name} has {username} in it, which needs loginMode: PerUser.`,
     );
   }
-  const hosts = { ...Object.fromEntries(login.map((one) => [`login node ${one.name}`, one])) };
-  Object.assign(hosts, {
-    controller,
-    ...(accounting ? { accounting } : {}),
-    ...(compute ? { compute } : {}),
-  });
+  const hosts = {
+    ...Object.fromEntries(login.map((one) => [`login node ${one.name}`, one])),
+    ...present({ controller, accounting, compute }),
+  };
   for (const [what, one] of Object.entries<SlurmHost>(hosts)) {
     if (one.host !== undefined && !hostPattern.test(one.host)) {
       throw wrong(`the ${what} has the host ${JSON.stringify(one.host)}, which is no name or address.`);

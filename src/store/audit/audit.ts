@@ -1,8 +1,8 @@
 /** The audit trail and its signed heads. Append-only: the database itself refuses to change or drop an entry. */
 import type { Selectable } from 'kysely';
+import type { AuditRecord } from '../../domain/audit/audit.ts';
 import { type AuditEntry, auditHash, type ChainedEntry, type Redaction } from '../../domain/audit/audit.ts';
 import type { AuditCheckpoint, SignedHead } from '../../domain/audit/head.ts';
-import type { AuditRecord } from '../../domain/audit/text.ts';
 import { isId, isUuid } from '../../domain/id.ts';
 import { shortText, storedTextsIn } from '../../domain/stored-text.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';

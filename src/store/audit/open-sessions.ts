@@ -3,8 +3,7 @@
  * which, what is to be closed by whom, and what became of those whose server is gone.
  */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
-import type { SessionEntry } from '../../domain/audit/audit.ts';
-import type { AuditRecord } from '../../domain/audit/text.ts';
+import type { AuditRecord, SessionEntry } from '../../domain/audit/audit.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { toTime } from '../engine/time.ts';
 import { appendAuditEntry } from './audit.ts';

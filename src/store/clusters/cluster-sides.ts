@@ -1,8 +1,7 @@
 /** What went wrong on the sides of clusters when they were last observed or changed. */
 import type { Selectable } from 'kysely';
-import { leftBehind } from '../../domain/access/left-behind.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { type Side, sidesOf } from '../../domain/clusters/side.ts';
+import { leftBehind, type Side, sidesOf } from '../../domain/clusters/side.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import type { ClusterSideTable } from '../engine/schema.ts';

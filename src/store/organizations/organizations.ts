@@ -2,7 +2,7 @@
 import type { Selectable } from 'kysely';
 import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
-import type { Organization } from '../../domain/organizations/organization.ts';
+import type { Organization } from '../../domain/organizations/membership.ts';
 import { foldEmail } from '../../domain/people/email.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

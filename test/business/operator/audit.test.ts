@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { AuditRecord } from '../../../src/domain/audit/audit.ts';
 import { findBreak } from '../../../src/domain/audit/audit.ts';
-import type { AuditRecord } from '../../../src/domain/audit/text.ts';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
 import { alpha, physics, type Reply, startTestApp } from '../../support/app.ts';

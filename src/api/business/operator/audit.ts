@@ -1,5 +1,5 @@
 /** The audit trail, for those who may read it. */
-import { DomainError } from '../../../domain/error.ts';
+import { notFound } from '../../../domain/error.ts';
 import { present } from '../../../domain/present.ts';
 import { findCheckpoint, listAuditEntries, listHeads } from '../../../store/audit/audit.ts';
 import type { Operation } from '../operation.ts';
@@ -33,7 +33,7 @@ export const operatorGetAuditHead: Operation<'operatorGetAuditHead'> = async (
 ) => {
   await requireStaff(store.read, caller.userId, 'staff.audit');
   const head = await audit.sign();
-  if (!head) throw new DomainError('not_found', 'The audit trail has no entry yet.');
+  if (!head) throw notFound('The audit trail has no entry yet.');
   return head;
 };
 

@@ -3,7 +3,7 @@ import { accessListState, isRecent } from '../../../domain/access/list.ts';
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import { checkLab } from '../../../domain/clusters/lab.ts';
 import { mergeSides, type SideState, sideTrouble } from '../../../domain/clusters/merged-report.ts';
-import { DomainError } from '../../../domain/error.ts';
+import { notFound } from '../../../domain/error.ts';
 import { checkHostSettings } from '../../../domain/host-settings.ts';
 import type { SidePasses } from '../../../domain/installation-state.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';
@@ -47,7 +47,7 @@ export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, 
     authorize: requireOperator,
     async apply(tx) {
       const organization = await findOrganizationBySlug(tx.db, body.organization);
-      if (!organization) throw new DomainError('not_found', `There is no organization ${body.organization}.`);
+      if (!organization) throw notFound(`There is no organization ${body.organization}.`);
       const id = await createCluster(tx, { ...body, organizationId: organization.id });
       await refuseSimulated(tx);
       const about = { target: id, clusterId: id, organizationId: organization.id };

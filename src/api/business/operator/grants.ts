@@ -1,7 +1,7 @@
 /** Kubernetes grants, as operators give and end them. */
 import { type Grant, isSameGrant, isWiderRole } from '../../../domain/access/grant.ts';
 import { isInService } from '../../../domain/clusters/cluster.ts';
-import { DomainError } from '../../../domain/error.ts';
+import { invalidRequest, invalidState, notFound } from '../../../domain/error.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import type { Tx } from '../../../store/engine/index.ts';
@@ -46,26 +46,21 @@ export const operatorCreateGrant: Operation<'operatorCreateGrant'> = (deps, requ
     async apply(tx) {
       // Only now: a replay is answered though the time has come.
       if (expiresAt !== null && fromTime(expiresAt) <= now) {
-        throw new DomainError('invalid_request', 'expires_at has passed already.');
+        throw invalidRequest('expires_at has passed already.');
       }
       if (!isMeant && isWiderRole({ relation, namespace: body.scope, roleId: body.role_id })) {
-        throw new DomainError(
-          'invalid_request',
+        throw invalidRequest(
           `The role ${roleId} gives more than ${relation}. Give the relation that is meant, or set allow_wider_role.`,
         );
       }
       const cluster = await requireCluster(tx.db, clusterId);
       if (!isInService(cluster)) {
-        throw new DomainError('invalid_state', `The cluster ${cluster.name} is out of service.`);
+        throw invalidState(`The cluster ${cluster.name} is out of service.`);
       }
       const { userId } = await findOrCreatePerson(tx, { email });
       const wanted = { clusterId, userId, relation, scope, roleId };
       const same = (await listLiveGrants(tx.db, userId, now)).find((grant) => isSameGrant(grant, wanted));
-      if (same)
-        throw new DomainError(
-          'invalid_state',
-          `${email} holds this grant already: ${same.id}. Revoke it first.`,
-        );
+      if (same) throw invalidState(`${email} holds this grant already: ${same.id}. Revoke it first.`);
       const id = await createGrant(tx, { ...wanted, expiresAt, grantedBy: caller.userId });
       const about = { target: id, subjectUserId: userId, organizationId: cluster.organizationId };
       return { result: namedGrantBody(await requireGrant(tx, id)), about };
@@ -96,6 +91,6 @@ export const operatorRevokeGrant: Operation<'operatorRevokeGrant'> = (deps, requ
 
 async function requireGrant(tx: Tx, id: string): Promise<Grant> {
   const grant = await findGrant(tx.db, id);
-  if (!grant) throw new DomainError('not_found', 'There is no such grant.');
+  if (!grant) throw notFound('There is no such grant.');
   return grant;
 }

@@ -1,5 +1,5 @@
 /** With which identities people sign in, and making an account another identity's. */
-import { DomainError } from '../../../domain/error.ts';
+import { invalidState } from '../../../domain/error.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import {
@@ -56,8 +56,7 @@ export const operatorUnbindIdentity: Operation<'operatorUnbindIdentity'> = (deps
     async apply(tx) {
       await requirePerson(tx.db, userId);
       if (userId === request.caller.userId) {
-        throw new DomainError(
-          'invalid_state',
+        throw invalidState(
           'This is how you sign in yourself, and you could not undo it. Ask another operator.',
         );
       }

@@ -10,7 +10,7 @@ import {
   type ServiceKey,
   type SidePasses,
 } from '../../../domain/installation-state.ts';
-import { present } from '../../../domain/present.ts';
+import { present, snakeCased } from '../../../domain/present.ts';
 import { problemsOfServers } from '../../../domain/server-problems.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';
 import { listAllClusters } from '../../../store/clusters/clusters.ts';
@@ -74,15 +74,10 @@ export const operatorListServers: Operation<'operatorListServers'> = async ({ st
   await requireStaff(store.read, caller.userId, 'staff.read');
   const servers = await listServers(store);
   return {
-    servers: servers.map(({ id, name, version, isLive, startedAt, seenAt, leases }) => ({
-      id,
-      name,
-      version,
-      state: isLive ? ('live' as const) : ('gone' as const),
-      answers: id === store.server.id,
-      started_at: startedAt,
-      seen_at: seenAt,
-      leases,
+    servers: servers.map((server) => ({
+      ...snakeCased(server, ['id', 'name', 'version', 'startedAt', 'seenAt', 'leases']),
+      state: server.isLive ? ('live' as const) : ('gone' as const),
+      answers: server.id === store.server.id,
     })),
   };
 };

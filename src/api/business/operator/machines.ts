@@ -2,8 +2,8 @@
 import { isRecent } from '../../../domain/access/list.ts';
 import { isInService } from '../../../domain/clusters/cluster.ts';
 import type { Machine } from '../../../domain/clusters/machine.ts';
-import { DomainError } from '../../../domain/error.ts';
-import { present } from '../../../domain/present.ts';
+import { invalidState, notFound } from '../../../domain/error.ts';
+import { present, snakeCased } from '../../../domain/present.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { findCluster, raiseDesiredGeneration } from '../../../store/clusters/clusters.ts';
 import { findMachine, listMachines, updateMachineState } from '../../../store/clusters/machines.ts';
@@ -50,14 +50,11 @@ function settingState(
       async apply(tx) {
         const machine = await findMachine(tx.db, machineId);
         if (!machine) {
-          throw new DomainError(
-            'not_found',
-            'There is no such machine, or its cluster no longer reports it.',
-          );
+          throw notFound('There is no such machine, or its cluster no longer reports it.');
         }
         const cluster = await findCluster(tx.db, machine.clusterId);
         if (!cluster || !isInService(cluster)) {
-          throw new DomainError('invalid_state', `The cluster of the machine is ${cluster?.state}.`);
+          throw invalidState(`The cluster of the machine is ${cluster?.state}.`);
         }
         if (machine.lifecycleState === state) {
           return {
@@ -81,23 +78,9 @@ const byName = new Intl.Collator('en', { numeric: true });
 function machineBody({ report, observedAt, ...machine }: Machine, now: number) {
   const isStale = observedAt !== null && !isRecent(fromTime(observedAt), now);
   return {
-    id: machine.id,
-    cluster_id: machine.clusterId,
-    name: machine.name,
-    lifecycle_state: machine.lifecycleState,
-    ...present({
-      gpu_model: report?.gpuModel,
-      gpu_count: report?.gpuCount,
-      cpu_cores: report?.cpuCores,
-      memory_gib: report?.memoryGib,
-      ready: report?.ready,
-      phase: report?.phase,
-      gpus_in_use: report?.gpusInUse,
-      reason: report?.reason,
-      stale: isStale ? true : undefined,
-      observed_at: observedAt,
-    }),
-    created_at: machine.createdAt,
-    updated_at: machine.updatedAt,
+    ...snakeCased(machine, ['id', 'clusterId', 'name', 'lifecycleState', 'createdAt', 'updatedAt']),
+    ...(report && present(snakeCased(report, ['ready', 'phase', 'reason', 'gpuModel', 'gpuCount']))),
+    ...(report && present(snakeCased(report, ['gpusInUse', 'cpuCores', 'memoryGib']))),
+    ...present({ stale: isStale ? true : undefined, observed_at: observedAt }),
   };
 }

@@ -2,13 +2,13 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { lapseOf } from '../../../domain/access/lapse.ts';
-import { DomainError } from '../../../domain/error.ts';
+import { DomainError, invalidState, notFound } from '../../../domain/error.ts';
 import { isId } from '../../../domain/id.ts';
 import type { CommandReply } from '../../../domain/operation.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
 import type { Person } from '../../../domain/people/person.ts';
 import { holdsStaffKey } from '../../../domain/people/staff.ts';
-import { present } from '../../../domain/present.ts';
+import { present, snakeCased } from '../../../domain/present.ts';
 import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
 import { erasePerson } from '../../../store/audit/erasure.ts';
 import type { Reader, Store, Tx } from '../../../store/engine/index.ts';
@@ -58,7 +58,7 @@ export const operatorCreatePerson: Operation<'operatorCreatePerson'> = (deps, re
     authorize: requireOperator,
     async apply(tx) {
       const { userId, created } = await findOrCreatePerson(tx, { email, displayName: name });
-      if (!created) throw new DomainError('invalid_state', `There is an account for ${email} already.`);
+      if (!created) throw invalidState(`There is an account for ${email} already.`);
       await updateStaffKeys(tx, { userId, keys });
       return { result: await personReply(tx, userId, deps.store), about: { subjectUserId: userId } };
     },
@@ -95,10 +95,7 @@ export const operatorSetPassword: Operation<'operatorSetPassword'> = async (deps
   };
   return changePerson(deps, request, what, async (tx, userId) => {
     if (hash === undefined) {
-      throw new DomainError(
-        'invalid_state',
-        'People sign in with another issuer here; it keeps the passwords.',
-      );
+      throw invalidState('People sign in with another issuer here; it keeps the passwords.');
     }
     await requireActive(tx, userId);
     await setPassword(tx, { userId, hash });
@@ -180,20 +177,19 @@ function changePerson(
 /** The person with this ID. Throws `not_found`. */
 export async function requirePerson(db: Reader, userId: string): Promise<Person> {
   const user = await findPerson(db, userId);
-  if (user?.kind !== 'person') throw new DomainError('not_found', 'There is no such person.');
+  if (user?.kind !== 'person') throw notFound('There is no such person.');
   return user;
 }
 
 /** Throws `invalid_state` for a person who was erased. */
 export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
   const { erasedAt } = await requirePerson(tx.db, userId);
-  if (erasedAt !== null) throw new DomainError('invalid_state', 'This person was erased, for good.');
+  if (erasedAt !== null) throw invalidState('This person was erased, for good.');
 }
 
 async function requireActive(tx: Tx, userId: string): Promise<Person> {
   const person = await requirePerson(tx.db, userId);
-  if (person.lifecycleState !== 'active')
-    throw new DomainError('invalid_state', 'This account is deactivated.');
+  if (person.lifecycleState !== 'active') throw invalidState('This account is deactivated.');
   return person;
 }
 
@@ -205,18 +201,13 @@ function personBody(person: Person, { lapses }: Store) {
   const signedInAt = Date.parse(person.signedInAt ?? person.createdAt);
   const lapse = lapseOf(signedInAt, lapses.policy.maxDaysWithoutSignIn, lapses.now());
   return {
-    id: person.id,
+    ...snakeCased(person, ['id', 'displayName', 'lifecycleState', 'staffKeys', 'createdAt', 'updatedAt']),
     primary_email: person.email,
-    display_name: person.displayName,
-    lifecycle_state: person.lifecycleState,
-    staff_keys: person.staffKeys,
     ...present({
       erased_at: person.erasedAt,
       last_sign_in_at: person.signedInAt,
       access_lapses_at: lapse && toTime(lapse.at),
     }),
-    created_at: person.createdAt,
-    updated_at: person.updatedAt,
   };
 }
 

@@ -1,7 +1,7 @@
 /**
  * The script of /docs, put into the page as it stands here: signs a person in by the device flow (RFC 8628) and sends
  * what the "Try it" forms say. The access token is in one variable, in no storage and in no address, and gone with the
- * page. What comes from elsewhere enters the page as text only.
+ * page. Data from other sources enters the page as text only.
  */
 
 /** A sentence for the person. */
@@ -46,7 +46,7 @@ async function signIn() {
     showStatus(error instanceof Refusal ? error.message : unreachable());
     if (!(error instanceof Refusal)) paste.open = true;
   } finally {
-    // Somebody may have cancelled, and begun again.
+    // The person may have cancelled, and begun again.
     if (attempt?.signal === signal) stopAttempt();
   }
 }
