@@ -2,7 +2,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
+  accessTokenSeconds,
   type IssuerKeys,
+  idTokenSeconds,
   keysText,
   loadKeys,
   makeSigningKey,
@@ -11,7 +13,6 @@ import {
   stepSigningKeyFile,
   stepSigningKeys,
 } from '../../api/identity/issuer/keys.ts';
-import { accessTokenSeconds, idTokenSeconds } from '../../api/identity/issuer/lifetimes.ts';
 import { type KeyKind, type KeyRotationState, type KeyStep, keyKinds } from '../../domain/key-rotation.ts';
 import { secretsTopic, secretTitle, serviceSecrets } from '../../domain/service-secret.ts';
 import {

@@ -16,10 +16,9 @@ import { newGrantId } from './accounts.ts';
 import { apiResource, grantedScopes, type IssuerClient, type WebClient } from './clients.ts';
 import { endSessionPath } from './configuration.ts';
 import type { Exchange, PagesContext } from './exchange.ts';
-import { messagePage } from './pages/error.ts';
-import { signInPage } from './pages/sign-in.ts';
+import { messagePage } from './pages.ts';
 import { pageHeaders, redirect, sendPage } from './respond.ts';
-import { signInWithForm } from './sign-in-form.ts';
+import { type FormResult, sendSignInForm, signInWithForm } from './sign-in-form.ts';
 
 type Context = PagesContext & { codes: RateLimiter };
 
@@ -57,8 +56,7 @@ export function createAuthorizationPages(options: PagesContext) {
         const { account, browser, cookies } = result;
         return answer(context, exchange, asked, { account, authTime: browser.authTime ?? 0 }, cookies);
       }
-      const { status, headers, ...more } = result;
-      sendSignIn(context, exchange, asked, status, more, headers);
+      sendSignIn(context, exchange, asked, result);
     },
   };
 }
@@ -151,28 +149,19 @@ function answerUri(issuer: URL, { redirectUri }: WebClient, parameters: Record<s
 }
 
 function sendSignIn(
-  { browsers }: Context,
-  { res, browser }: Exchange,
+  context: Context,
+  exchange: Exchange,
   { client, query }: Asked,
-  status = 200,
-  more: { email?: string; message?: string } = {},
-  headers: Record<string, string> = {},
+  refused?: FormResult & { outcome: 'refused' },
 ): void {
-  const page = signInPage({
-    clientName: client.name,
-    action: '/auth/sign-in',
-    carried: { name: 'request', value: query },
-    csrf: browsers.csrf(browser),
-    ...more,
-  });
-  sendPage(res, status, page, {
-    ...headers,
+  const carried = { name: 'request', value: query };
+  const form = { clientName: client.name, action: '/auth/sign-in', carried };
+  sendSignInForm(context, exchange, form, refused, {
     // Browsers hold the answer to a form to this as well, and the answer leads back to the console.
     'Content-Security-Policy': pageHeaders['Content-Security-Policy'].replace(
       "form-action 'self'",
       `form-action 'self' ${new URL(client.web.redirectUri).origin}`,
     ),
-    'Set-Cookie': browsers.cookie(browser),
   });
 }
 

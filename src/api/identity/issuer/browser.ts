@@ -24,22 +24,7 @@ export interface Browser {
   password?: string;
 }
 
-export interface Browsers {
-  /** The browser of a request; a new one when it brings no cookie of ours. */
-  of(req: IncomingMessage): Browser;
-  /** A new one, not signed in. */
-  fresh(): Browser;
-  /** A browser signed in; with a new number, so that a cookie planted before is worth nothing. */
-  signedIn(account: PasswordAccount): Browser;
-  /** Who is signed in with it. */
-  findAccount(browser: Browser): Promise<PasswordAccount | undefined>;
-  /** Ends what is signed in, for every copy of the cookie. */
-  end(browser: Browser): Promise<void>;
-  cookie(browser: Browser): string;
-  /** The value that a form of this browser carries. */
-  csrf(browser: Browser): string;
-  isOwnForm(browser: Browser, csrf: string | null): boolean;
-}
+export type Browsers = ReturnType<typeof createBrowsers>;
 
 export function createBrowsers({
   store,
@@ -51,37 +36,44 @@ export function createBrowsers({
   key: string;
   secure: boolean;
   now: () => number;
-}): Browsers {
+}) {
   const cookie = createCookie<Browser>({ key, secure, name: 'andromeda-sign-in' });
   const fresh = (): Browser => ({ nonce: randomBytes(24).toString('base64url') });
   return {
+    /** A new one, not signed in. */
     fresh,
-    of(req) {
+    /** The browser of a request; a new one when it brings no cookie of ours. */
+    of(req: IncomingMessage): Browser {
       const browser = cookie.read(req) ?? fresh();
       if (browser.authTime === undefined) return browser;
       return now() / 1000 - browser.authTime < sessionSeconds ? browser : fresh();
     },
-    signedIn: (account) => ({
+    /** A browser signed in; with a new number, so that a cookie planted before is worth nothing. */
+    signedIn: (account: PasswordAccount): Browser => ({
       ...fresh(),
       userId: account.userId,
       authTime: Math.floor(now() / 1000),
       password: digest(account),
     }),
-    async findAccount({ userId, password = '', nonce }) {
+    /** Who is signed in with it. */
+    async findAccount({ userId, password = '', nonce }: Browser): Promise<PasswordAccount | undefined> {
       if (userId === undefined) return undefined;
       const account = await findPasswordOfUser(store.read, userId);
       if (!account || !isSame(password, digest(account))) return undefined;
       return (await findIssuerRecord(store.read, endedModel, nonce, librarySeconds())) ? undefined : account;
     },
-    async end({ userId, nonce }) {
+    /** Ends what is signed in, for every copy of the cookie. */
+    async end({ userId, nonce }: Browser): Promise<void> {
       if (userId === undefined) return;
       await store.write((tx) =>
         saveIssuerRecord(tx, endedModel, nonce, {}, librarySeconds() + sessionSeconds),
       );
     },
-    cookie: (browser) => cookie.write(browser),
-    csrf: (browser) => sign(key, 'form', browser.nonce),
-    isOwnForm: (browser, csrf) => isSame(csrf ?? '', sign(key, 'form', browser.nonce)),
+    cookie: (browser: Browser) => cookie.write(browser),
+    /** The value that a form of this browser carries. */
+    csrf: (browser: Browser) => sign(key, 'form', browser.nonce),
+    isOwnForm: (browser: Browser, csrf: string | null) =>
+      isSame(csrf ?? '', sign(key, 'form', browser.nonce)),
   };
 }
 

@@ -3,7 +3,7 @@
  * console, which keeps a secret and uses the authorization code flow.
  */
 import type { ClientMetadata } from 'oidc-provider';
-import { DomainError } from '../../../domain/error.ts';
+import { invalidState } from '../../../domain/error.ts';
 import { isId } from '../../../domain/id.ts';
 
 const deviceCodeGrant = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -61,13 +61,13 @@ export function issuerClients(
   web?: WebClient,
 ): IssuerClient[] {
   if (cliClientId === kubernetesClientId)
-    throw invalid('identity.cliClientId and identity.kubernetes.clientId are the same.');
+    throw invalidState('identity.cliClientId and identity.kubernetes.clientId are the same.');
   for (const [own, name] of [
     [docsClientId, 'the /docs pages'],
     [consoleClientId, 'the web console'],
   ] as const) {
     if ([cliClientId, kubernetesClientId].includes(own))
-      throw invalid(`${own} is the client ID of ${name}; choose another.`);
+      throw invalidState(`${own} is the client ID of ${name}; choose another.`);
   }
   const callsApis = { callsApis: true, always: ['openid'] };
   const clients = [
@@ -105,12 +105,8 @@ export function issuerClients(
   ].filter((one) => one !== false && one !== undefined);
   // A token whose subject equals its client is a service account's.
   const taken = clients.find(({ id }) => isId('user', id));
-  if (taken) throw invalid(`${taken.id} is the ID of a user, not of a client.`);
+  if (taken) throw invalidState(`${taken.id} is the ID of a user, not of a client.`);
   return clients;
-}
-
-function invalid(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }
 
 /** Scopes granted to a client that asked for `requested`: what there is of them, and what it always gets. */

@@ -6,9 +6,8 @@ import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accou
 import { createAdapter } from './adapter.ts';
 import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
 import type { Cors } from './cors.ts';
-import { allSigningKeys, type IssuerKeys } from './keys.ts';
-import { accessTokenSeconds, idTokenSeconds } from './lifetimes.ts';
-import { errorPage } from './pages/error.ts';
+import { accessTokenSeconds, allSigningKeys, type IssuerKeys, idTokenSeconds } from './keys.ts';
+import { errorPage } from './pages.ts';
 import { remoteAddress } from './request.ts';
 import { pageHeaders } from './respond.ts';
 import type { Rotation } from './rotation.ts';

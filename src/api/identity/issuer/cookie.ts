@@ -2,27 +2,16 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-export interface Cookie<T> {
-  /** The value of the request's cookie; undefined when there is none that we signed. */
-  read(req: IncomingMessage): T | undefined;
-  /** A Set-Cookie header. */
-  write(value: T): string;
-}
-
 /** The cookie of this name, signed with `key`. `maxAge` in seconds; left out: until the browser is closed. */
-export function createCookie<T>(options: {
-  key: string;
-  secure: boolean;
-  name: string;
-  maxAge?: number;
-}): Cookie<T> {
+export function createCookie<T>(options: { key: string; secure: boolean; name: string; maxAge?: number }) {
   const { key, secure, maxAge } = options;
   // __Host- keeps other hosts of the domain from setting it (RFC 6265bis, 4.1.3.2); it needs TLS.
   const name = secure ? `__Host-${options.name}` : options.name;
   const age = maxAge === undefined ? '' : `; Max-Age=${maxAge}`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${age}${secure ? '; Secure' : ''}`;
   return {
-    read(req) {
+    /** The value of the request's cookie; undefined when there is none that we signed. */
+    read(req: IncomingMessage): T | undefined {
       for (const part of (req.headers.cookie ?? '').split(';')) {
         const [cookieName, value = ''] = part.trim().split('=', 2);
         const [payload = '', mac = ''] = value.split('.');
@@ -31,7 +20,8 @@ export function createCookie<T>(options: {
       }
       return undefined;
     },
-    write(value) {
+    /** A Set-Cookie header. */
+    write(value: T): string {
       const payload = Buffer.from(JSON.stringify(value)).toString('base64url');
       return `${name}=${payload}.${sign(key, options.name, payload)}; ${attributes}`;
     },

@@ -5,29 +5,25 @@
 import type { IncomingMessage } from 'node:http';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 
-export interface Cors {
-  allows(origin: string | undefined): boolean;
-  /** For an answer of our own to a step of the sign-in. */
-  headers(req: IncomingMessage): Record<string, string>;
-  /** Around the library, which opens discovery, keys and early errors to every page. */
-  middleware(ctx: KoaContextWithOIDC, next: () => Promise<unknown>): Promise<void>;
-}
+export type Cors = ReturnType<typeof createCors>;
 
 const steps = new Set(['/.well-known/openid-configuration', '/device/auth', '/token']);
 
 /** `origins` are those whose pages may sign people in. */
-export function createCors(origins: readonly string[]): Cors {
+export function createCors(origins: readonly string[]) {
   const allowed = new Set(origins);
   const allows = (origin: string | undefined) => origin !== undefined && allowed.has(origin);
   return {
     allows,
-    headers({ headers: { origin } }) {
+    /** For an answer of our own to a step of the sign-in. */
+    headers({ headers: { origin } }: IncomingMessage): Record<string, string> {
       const vary = { Vary: 'Origin' };
       return origin !== undefined && allows(origin)
         ? { ...vary, 'Access-Control-Allow-Origin': origin }
         : vary;
     },
-    async middleware(ctx, next) {
+    /** Around the library, which opens discovery, keys and early errors to every page. */
+    async middleware(ctx: KoaContextWithOIDC, next: () => Promise<unknown>): Promise<void> {
       await next();
       if (!steps.has(ctx.path) || !allows(ctx.get('Origin'))) ctx.remove('Access-Control-Allow-Origin');
     },

@@ -7,7 +7,7 @@
  * needed where `identity.issuer` names another issuer; other folders know it only by its URL and tokens.
  *
  *     POST /device/auth            the terminal gets a device code and a user code       library
- *     GET  /device?user_code=…     the person signs in, then approves                    device-pages.ts
+ *     GET  /device?user_code=…     the person signs in, then approves                    device/pages.ts
  *     POST /token                  the terminal polls (polling.ts), later refreshes      library
  *     POST /token/revocation       the terminal signs out                                library
  *     GET  /auth                   a browser signs in to the web console                 authorization.ts
@@ -20,7 +20,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { JSONWebKeySet, JWTPayload } from 'jose';
-import { DomainError } from '../../../domain/error.ts';
+import { invalidState } from '../../../domain/error.ts';
 import { type Clock, createClock } from '../../../lib/clock.ts';
 import { hasHungUp } from '../../../lib/hung-up.ts';
 import { createLimits, type Limits } from '../../../lib/limits.ts';
@@ -170,8 +170,7 @@ function createOpener(
 function parseIssuerUrl(text: string): URL {
   const url = URL.parse(text);
   if (url && /^https?:$/.test(url.protocol) && text.replace(/\/$/, '') === url.origin) return url;
-  throw new DomainError(
-    'invalid_state',
+  throw invalidState(
     `identity.embedded.url is "${text}"; it must be http(s)://host or http(s)://host:port, without a path.`,
   );
 }

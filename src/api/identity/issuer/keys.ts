@@ -8,12 +8,19 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { JWK } from 'jose';
 import { calculateJwkThumbprint } from 'jose';
-import { DomainError } from '../../../domain/error.ts';
+import { invalidState } from '../../../domain/error.ts';
 import type { KeyStep } from '../../../domain/key-rotation.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 
 /** In the data directory. */
 export const issuerKeysFile = 'issuer-keys.json';
+
+const minute = 60;
+
+/** Good for a few minutes only: nothing but time ends an access token (RFC 9068 has no revocation). */
+export const accessTokenSeconds = 10 * minute;
+/** A Kubernetes API server does not ask whether an ID token is still valid. */
+export const idTokenSeconds = 10 * minute;
 
 export interface IssuerKeys {
   /** Private keys; the first one signs. */
@@ -117,8 +124,7 @@ export function parseKeys(text: string, name: string): IssuerKeys {
   } catch {
     // Thrown below without the parser's message, which quotes the secret text.
   }
-  throw new DomainError(
-    'invalid_state',
+  throw invalidState(
     `${name} is not a file of the embedded issuer's keys. Restore it from a backup, or remove it: new keys are made and everybody signs in again.`,
   );
 }

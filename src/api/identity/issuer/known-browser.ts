@@ -16,18 +16,15 @@ export interface KnownBrowser {
   userIds: readonly string[];
 }
 
-export interface KnownBrowsers {
-  /** The people who have signed in with the browser of a request; undefined when there are none. */
-  of(req: IncomingMessage): KnownBrowser | undefined;
-  /** The cookie of a browser that this person has signed in with now. */
-  cookie(browser: KnownBrowser | undefined, userId: string): string;
-}
+export type KnownBrowsers = ReturnType<typeof createKnownBrowsers>;
 
-export function createKnownBrowsers(options: { key: string; secure: boolean }): KnownBrowsers {
+export function createKnownBrowsers(options: { key: string; secure: boolean }) {
   const cookie = createCookie<KnownBrowser>({ ...options, name: 'andromeda-known', maxAge: lifetimeSeconds });
   return {
-    of: (req) => cookie.read(req),
-    cookie(browser, userId) {
+    /** The people who have signed in with the browser of a request; undefined when there are none. */
+    of: (req: IncomingMessage) => cookie.read(req),
+    /** The cookie of a browser that this person has signed in with now. */
+    cookie(browser: KnownBrowser | undefined, userId: string): string {
       const others = (browser?.userIds ?? []).filter((one) => one !== userId);
       const id = browser?.id ?? randomBytes(18).toString('base64url');
       return cookie.write({ id, userIds: [userId, ...others].slice(0, mostPeople) });

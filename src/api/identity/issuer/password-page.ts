@@ -6,7 +6,7 @@ import type { Store } from '../../../store/engine/index.ts';
 import { findPasswordOfUser, type PasswordAccount, setPassword } from '../../../store/people/identities.ts';
 import { hashNewPassword } from '../password.ts';
 import { type Exchange, type PagesContext, plural } from './exchange.ts';
-import { passwordPage } from './pages/password.ts';
+import { passwordPage } from './pages.ts';
 import { redirect, sendPage } from './respond.ts';
 
 /** What the person did wrong, as the page shows it. */

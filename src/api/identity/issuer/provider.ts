@@ -5,12 +5,8 @@ import Provider from 'oidc-provider';
 import { DomainError } from '../../../domain/error.ts';
 import type { Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
-import type { Store } from '../../../store/engine/index.ts';
-import type { IssuerClient } from './clients.ts';
-import { configuration } from './configuration.ts';
-import type { Cors } from './cors.ts';
+import { type ConfigurationOptions, configuration } from './configuration.ts';
 import { pollingMiddleware } from './device/polling.ts';
-import type { IssuerKeys } from './keys.ts';
 import { remoteAddress } from './request.ts';
 import { retryHeaders } from './respond.ts';
 import { createRotation, nameSuccessors } from './rotation.ts';
@@ -20,14 +16,8 @@ export function createProvider({
   log,
   limits,
   ...rest
-}: {
+}: Omit<ConfigurationOptions, 'rotation' | 'origin'> & {
   url: URL;
-  store: Store;
-  keys: IssuerKeys;
-  clients: IssuerClient[];
-  audience: string;
-  resources: readonly string[];
-  cors: Cors;
   log: Logger;
   limits: Limits;
 }): Provider {

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { styleHash } from '../../../lib/pages/style.ts';
 import { sendJson } from '../../../lib/send-json.ts';
-import { messagePage } from './pages/error.ts';
+import { messagePage } from './pages.ts';
 
 /** No script, no frame, nothing from other origins, forms to this origin only; no caching, no referrer. */
 export const pageHeaders = {

@@ -11,16 +11,13 @@ import { sign } from './cookie.ts';
 /** As long as a client may need to get through again: PostgreSQL's standby may take a minute to be promoted. */
 export const repeatSeconds = 120;
 
-export interface Rotation {
-  successorOf(refreshToken: string): string;
-  /** The refresh token that the request under way uses; undefined when it uses none. */
-  current(): string | undefined;
-}
+export type Rotation = ReturnType<typeof createRotation>;
 
 /** The rotation of an issuer. `key` is secret: with it, new tokens can be computed from old ones. */
-export function createRotation(key: string, request: () => KoaContextWithOIDC | undefined): Rotation {
+export function createRotation(key: string, request: () => KoaContextWithOIDC | undefined) {
   return {
-    successorOf: (refreshToken) => sign(key, 'refresh token', refreshToken),
+    successorOf: (refreshToken: string) => sign(key, 'refresh token', refreshToken),
+    /** The refresh token that the request under way uses; undefined when it uses none. */
     current: () => request()?.oidc.entities.RotatedRefreshToken?.jti,
   };
 }

@@ -7,7 +7,7 @@ import { sendJson } from '../../../lib/send-json.ts';
 import { sourceNetwork, type TrustedProxies } from '../../../lib/source-address.ts';
 import type { Cors } from './cors.ts';
 import type { DevicePages } from './device/pages.ts';
-import { messagePage } from './pages/error.ts';
+import { messagePage } from './pages.ts';
 import { mostBodyBytes, pinToIssuer, remoteAddress } from './request.ts';
 import { redirect, sendPage, sendUnavailable } from './respond.ts';
 import type { UserInfo } from './userinfo.ts';

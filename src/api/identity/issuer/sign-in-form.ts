@@ -1,8 +1,10 @@
-/** What a posted form of email and password comes to, on whichever page it was. */
+/** The form of email and password: the page that has it, and what it comes to when it is posted. */
 import { DomainError } from '../../../domain/error.ts';
 import type { PasswordAccount } from '../../../store/people/identities.ts';
 import type { Browser } from './browser.ts';
 import { type Exchange, type PagesContext, plural } from './exchange.ts';
+import { signInPage } from './pages.ts';
+import { sendPage } from './respond.ts';
 import type { SignIn } from './sign-in.ts';
 
 export type FormResult =
@@ -47,4 +49,17 @@ export async function signInWithForm(
       return { outcome: 'signed_in', account, browser, cookies };
     }
   }
+}
+
+/** Sends the page with the form, or sends it again with what was `refused`. */
+export function sendSignInForm(
+  { browsers }: PagesContext,
+  { res, browser }: Exchange,
+  form: Pick<Parameters<typeof signInPage>[0], 'clientName' | 'action' | 'carried'>,
+  refused?: FormResult & { outcome: 'refused' },
+  headers: Record<string, string> = {},
+): void {
+  const { email, message, status = 200 } = refused ?? {};
+  const page = signInPage({ ...form, csrf: browsers.csrf(browser), email, message });
+  sendPage(res, status, page, { ...refused?.headers, ...headers, 'Set-Cookie': browsers.cookie(browser) });
 }

@@ -33,7 +33,7 @@ interface SignInAttempt {
   browser?: KnownBrowser | undefined;
 }
 
-export type SignIn = (attempt: SignInAttempt) => Promise<SignInResult>;
+export type SignIn = ReturnType<typeof createSignIn>;
 
 const hour = 3_600_000;
 
@@ -60,8 +60,8 @@ interface Admitted {
 }
 
 /** The attempts of one issuer. Throws `service_unavailable` when too many passwords are being checked already. */
-export function createSignIn(reader: Reader, limits: Limits): SignIn {
-  return async ({ email, password, address, browser }) => {
+export function createSignIn(reader: Reader, limits: Limits) {
+  return async ({ email, password, address, browser }: SignInAttempt): Promise<SignInResult> => {
     const found = await findPassword(reader, email);
     const own =
       found && browser?.userIds.includes(found.userId) && (await admitKnown(limits, browser, found.userId));

@@ -23,14 +23,11 @@ import { librarySeconds } from '../adapter.ts';
 import { createAuthorizationPages } from '../authorization.ts';
 import { apiResource } from '../clients.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';
-import { approvalPage } from '../pages/approval.ts';
-import { messagePage } from '../pages/error.ts';
-import { passwordChangedPage } from '../pages/password.ts';
-import { signInPage } from '../pages/sign-in.ts';
+import { approvalPage, messagePage, passwordChangedPage } from '../pages.ts';
 import { createPasswordPage } from '../password-page.ts';
 import { readForm, remoteAddress } from '../request.ts';
 import { redirect, sendPage } from '../respond.ts';
-import { signInWithForm } from '../sign-in-form.ts';
+import { type FormResult, sendSignInForm, signInWithForm } from '../sign-in-form.ts';
 import {
   approveDevice,
   denyDevice,
@@ -172,21 +169,13 @@ async function waitingDevice(
 
 function sendSignIn(
   context: PagesContext,
-  { res, browser }: Exchange,
+  exchange: Exchange,
   device: WaitingDevice,
-  status = 200,
-  more: { email?: string; message?: string } = {},
-  headers: Record<string, string> = {},
+  refused?: FormResult & { outcome: 'refused' },
 ): void {
-  const { browsers } = context;
-  const page = signInPage({
-    clientName: device.client.name,
-    action: '/device/sign-in',
-    carried: { name: 'user_code', value: displayUserCode(device.userCode) },
-    csrf: browsers.csrf(browser),
-    ...more,
-  });
-  sendPage(res, status, page, { ...headers, 'Set-Cookie': browsers.cookie(browser) });
+  const carried = { name: 'user_code', value: displayUserCode(device.userCode) };
+  const form = { clientName: device.client.name, action: '/device/sign-in', carried };
+  sendSignInForm(context, exchange, form, refused);
 }
 
 async function showDevice(context: PagesContext, exchange: Exchange): Promise<void> {
@@ -219,8 +208,7 @@ async function postSignIn(context: PagesContext, exchange: Exchange, form: URLSe
   if (result.outcome === 'signed_in') {
     return redirect(exchange.res, devicePath(device.userCode), { 'Set-Cookie': result.cookies });
   }
-  const { status, headers, ...more } = result;
-  sendSignIn(context, exchange, device, status, more, headers);
+  sendSignIn(context, exchange, device, result);
 }
 
 async function postApproval(context: PagesContext, exchange: Exchange, form: URLSearchParams): Promise<void> {
