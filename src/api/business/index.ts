@@ -32,16 +32,7 @@ export {
 export * from './operator/lab.ts';
 export * from './operator/machines.ts';
 export * from './operator/organizations.ts';
-export {
-  operatorCreatePerson,
-  operatorDeactivatePerson,
-  operatorErasePerson,
-  operatorListPeople,
-  operatorReactivatePerson,
-  operatorSetPassword,
-  operatorSetPersonEmail,
-  operatorSetStaffKeys,
-} from './operator/people.ts';
+export * from './operator/people.ts';
 export { getOrganization, retireOrganization } from './organizations.ts';
 export * from './ssh-keys.ts';
 export { closeMySession, listMyPastSessions, listMyRefusals, listMySessions } from './ssh-sessions.ts';

@@ -1,10 +1,11 @@
 /** Whom and what operators ask about, as they name them. */
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
-import { notFound } from '../../../domain/error.ts';
+import { invalidState, notFound } from '../../../domain/error.ts';
 import { isUuid } from '../../../domain/id.ts';
+import type { Person } from '../../../domain/people/person.ts';
 import { findCluster, findClusterByName } from '../../../store/clusters/clusters.ts';
-import type { Reader } from '../../../store/engine/index.ts';
-import { findPersonByEmail } from '../../../store/people/people.ts';
+import type { Reader, Tx } from '../../../store/engine/index.ts';
+import { findPerson, findPersonByEmail } from '../../../store/people/people.ts';
 
 /** A person by email, a cluster by name, or either by an ID as it is: the trail outlives what it tells of. */
 export async function subjectsOf(
@@ -36,4 +37,17 @@ export async function requireCluster(db: Reader, clusterId: string): Promise<Clu
   const cluster = await findCluster(db, clusterId);
   if (!cluster) throw notFound('There is no such cluster.');
   return cluster;
+}
+
+/** The person with this ID. Throws `not_found`. */
+export async function requirePerson(db: Reader, userId: string): Promise<Person> {
+  const user = await findPerson(db, userId);
+  if (user?.kind !== 'person') throw notFound('There is no such person.');
+  return user;
+}
+
+/** Throws `invalid_state` for a person who was erased. */
+export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
+  const { erasedAt } = await requirePerson(tx.db, userId);
+  if (erasedAt !== null) throw invalidState('This person was erased, for good.');
 }

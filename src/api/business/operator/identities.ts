@@ -10,7 +10,7 @@ import {
   updateIdentityAt,
 } from '../../../store/people/identities.ts';
 import type { Operation } from '../operation.ts';
-import { requireNotErased, requirePerson } from './people.ts';
+import { requireNotErased, requirePerson } from './about.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 /** A person's identities, oldest first. */

@@ -2,7 +2,7 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { lapseOf } from '../../../domain/access/lapse.ts';
-import { DomainError, invalidState, notFound } from '../../../domain/error.ts';
+import { DomainError, invalidState } from '../../../domain/error.ts';
 import { isId } from '../../../domain/id.ts';
 import type { CommandReply } from '../../../domain/operation.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
@@ -11,7 +11,7 @@ import { holdsStaffKey } from '../../../domain/people/staff.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
 import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
 import { erasePerson } from '../../../store/audit/erasure.ts';
-import type { Reader, Store, Tx } from '../../../store/engine/index.ts';
+import type { Store, Tx } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
 import { listLiveGrants, revokeGrant } from '../../../store/organizations/grants.ts';
 import { removeMembership } from '../../../store/organizations/membership-changes.ts';
@@ -28,6 +28,7 @@ import {
 } from '../../../store/people/people.ts';
 import { listSshKeys, revokeSshKey } from '../../../store/people/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from '../operation.ts';
+import { requireNotErased, requirePerson } from './about.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
@@ -172,19 +173,6 @@ function changePerson(
       return { result: await personReply(tx, userId, deps.store), ...(known && { about: known }) };
     },
   });
-}
-
-/** The person with this ID. Throws `not_found`. */
-export async function requirePerson(db: Reader, userId: string): Promise<Person> {
-  const user = await findPerson(db, userId);
-  if (user?.kind !== 'person') throw notFound('There is no such person.');
-  return user;
-}
-
-/** Throws `invalid_state` for a person who was erased. */
-export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
-  const { erasedAt } = await requirePerson(tx.db, userId);
-  if (erasedAt !== null) throw invalidState('This person was erased, for good.');
 }
 
 async function requireActive(tx: Tx, userId: string): Promise<Person> {
