@@ -7,22 +7,29 @@ type Present<T> = { [Name in keyof T as Absent<T[Name]> extends true ? never : N
 
 /** The fields that have a value: what is null or undefined is left out, as replies and reports leave out what is not known. */
 export function present<T extends object>(fields: T): Present<T> {
-  const known = Object.entries(fields).filter(([, value]) => value !== null && value !== undefined);
-  return Object.fromEntries(known) as Present<T>;
+  const known: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields))
+    if (value !== null && value !== undefined) known[name] = value;
+  return known as Present<T>;
 }
 
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : Name;
 
+/** Lists of thousands of records have the same few names. */
+const snakeNames = new Map<string, string>();
+
 /** Some fields of a record by their names in snake_case, as the APIs have them. */
 export function snakeCased<T extends object, Name extends keyof T & string>(
   record: T,
   names: readonly Name[],
 ) {
-  const fields = names.map((name) => [
-    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-    record[name],
-  ]);
-  return Object.fromEntries(fields) as { [One in Name as SnakeCase<One>]: T[One] };
+  const shown: Record<string, unknown> = {};
+  for (const name of names) {
+    const snakeName = snakeNames.get(name) ?? name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    snakeNames.set(name, snakeName);
+    shown[snakeName] = record[name];
+  }
+  return shown as { [One in Name as SnakeCase<One>]: T[One] };
 }

@@ -5,7 +5,7 @@ import { unauthorized } from '../../domain/error.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import type { Person } from '../../domain/people/person.ts';
 import { parseLoginShell } from '../../domain/people/username.ts';
-import { present, snakeCased } from '../../domain/present.ts';
+import { present } from '../../domain/present.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
@@ -85,18 +85,26 @@ async function endNoticesOf(
   return notices;
 }
 
-/** A membership as the API shows it. */
+/** A membership as the API shows it. Written out, for a list has thousands of them. */
 export function membershipBody(membership: Membership) {
-  const { organizationId: org_id, userId: user_id, username } = membership;
+  const { username } = membership;
   return {
-    org_id,
-    ...snakeCased(membership, ['userId', 'email', 'role', 'lifecycleState', 'createdAt', 'updatedAt']),
+    org_id: membership.organizationId,
+    user_id: membership.userId,
+    email: membership.email,
+    role: membership.role,
+    lifecycle_state: membership.lifecycleState,
+    created_at: membership.createdAt,
+    updated_at: membership.updatedAt,
     organization_username: {
-      ...present(
-        snakeCased(username, ['id', 'username', 'source', 'lifecycleState', 'createdAt', 'frozenAt']),
-      ),
-      org_id,
-      user_id,
+      id: username.id,
+      username: username.username,
+      source: username.source,
+      lifecycle_state: username.lifecycleState,
+      created_at: username.createdAt,
+      org_id: membership.organizationId,
+      user_id: membership.userId,
+      ...(username.frozenAt === null ? {} : { frozen_at: username.frozenAt }),
     },
   };
 }
