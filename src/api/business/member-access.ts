@@ -9,7 +9,7 @@ import { type Side, sidesOf } from '../../domain/clusters/side.ts';
 import { invalidRequest } from '../../domain/error.ts';
 import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
-import { present } from '../../domain/present.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';
 import { findListing, type Listing } from '../../store/access/access-list-users.ts';
 import { findAccessList } from '../../store/access/access-lists.ts';
@@ -126,10 +126,9 @@ async function accessOf(
     ...(member ? memberBody(member) : present({ changed_at: past?.endedAt })),
     keys: keys
       .toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
-      .map(({ fingerprint, createdAt }) => ({
-        fingerprint,
-        created_at: createdAt,
-        lapsed: createdAt <= registeredAfter,
+      .map((key) => ({
+        ...snakeCased(key, ['fingerprint', 'createdAt']),
+        lapsed: key.createdAt <= registeredAfter,
       })),
     clusters: await Promise.all(
       clusters.map(async (known): Promise<OnCluster> => {

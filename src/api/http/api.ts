@@ -60,7 +60,6 @@ export interface ApiOptions<Deps> {
 /** The whole of one API as an Express application. */
 export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   const { document, log } = options;
-  const operations = operationsOf(document);
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -93,8 +92,19 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.use((request, response, next) =>
     isDecodable(request.path) ? next() : authenticate(request, response, next),
   );
-  const checksOf = createChecks(document);
-  for (const operation of operations) {
+  mountOperations(app, options, authenticate);
+  // Without a token, no caller learns which addresses there are.
+  app.use(authenticate);
+  app.use(() => {
+    throw addressNotFound();
+  });
+  app.use(answerError(log));
+  return app;
+}
+
+function mountOperations<Deps>(app: Express, options: ApiOptions<Deps>, authenticate: RequestHandler): void {
+  const checksOf = createChecks(options.document);
+  for (const operation of operationsOf(options.document)) {
     const steps = [
       named(options, operation.operationId),
       operation.isPublic ? [] : authenticate,
@@ -105,13 +115,6 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
       answer(options, operation, check, request, response),
     );
   }
-  // Without a token, no caller learns which addresses there are.
-  app.use(authenticate);
-  app.use(() => {
-    throw addressNotFound();
-  });
-  app.use(answerError(log));
-  return app;
 }
 
 /** Answers whether the process can serve. */

@@ -10,7 +10,6 @@ import { tryForm } from './form.ts';
 import { prose, text } from './html.ts';
 import { reference } from './reference.ts';
 import { type DocsSignIn, sessionFacts, sessionPanel } from './session.ts';
-import { style } from './style.ts';
 
 export interface DocsOptions {
   document: Document;
@@ -91,3 +90,30 @@ function section(document: Document, method: string, path: string, operation: Op
 function hash(source: string): string {
   return `sha256-${createHash('sha256').update(source).digest('base64')}`;
 }
+
+/** The one style sheet of the page, whose content security policy names it by its hash. */
+const style = `
+:root{color-scheme:light dark;--fg:#1c2330;--dim:#5b6577;--bg:#fbfbfd;--line:#e2e5ec;--edge:#858ca0;--card:#fff;--tint:#f1f3f8;--get:#0b6bcb;--post:#12805c;--put:#9a5b00;--bad:#a4161a}
+@media(prefers-color-scheme:dark){:root{--fg:#e6e9ef;--dim:#98a2b3;--bg:#12151b;--line:#2a303b;--edge:#6a7288;--card:#191d25;--tint:#12151b;--get:#6cb0ff;--post:#58c9a0;--put:#e2a95a;--bad:#ff9b9b}}
+*{box-sizing:border-box}[hidden]{display:none!important}
+body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif;overflow-wrap:break-word}
+main{max-width:54rem;margin:0 auto;padding:2rem 1.25rem 4rem}
+h1{margin:0 0 .25rem}h2{margin:2.5rem 0 .75rem}h4{margin:1.25rem 0 .4rem}a{color:var(--get)}
+code,pre{font:.9em ui-monospace,monospace}summary code,p code,pre{overflow-wrap:anywhere}.dim{color:var(--dim)}
+details{background:var(--card);border:1px solid var(--line);border-radius:.6rem;margin:.5rem 0}
+summary{padding:.7rem 1rem;cursor:pointer;display:flex;gap:.8rem;flex-wrap:wrap;align-items:baseline;border-radius:.6rem}
+summary span{color:var(--dim)}.body{padding:0 1rem 1rem}
+.m{font:600 .8rem ui-monospace,monospace;min-width:3.2rem}.get{color:var(--get)}.post{color:var(--post)}.put,.delete{color:var(--put)}
+table{border-collapse:collapse;width:100%;font-size:.92rem}td,th{text-align:left;padding:.35rem .6rem .35rem 0;border-top:1px solid var(--line);vertical-align:top}
+.old{text-decoration:line-through}
+.session{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem;margin:1.5rem 0}.session p{margin:0 0 .6rem}.session details{border:0;margin:.4rem 0 0}.session summary{display:inline;padding:0;color:var(--dim);text-decoration:underline}
+.usercode{display:inline-block;padding:.4rem .8rem;border-radius:.5rem;background:var(--tint);font:650 1.5rem/1.2 ui-monospace,monospace;letter-spacing:.1em}
+form{margin:.8rem 0 0}label{display:block;margin:.6rem 0 .2rem;font-size:.9rem;font-weight:600}label span{font-weight:400;color:var(--dim)}
+input,select,textarea{width:100%;max-width:100%;padding:.45rem .6rem;font:.9rem ui-monospace,monospace;color:inherit;background:var(--bg);border:1px solid var(--edge);border-radius:.4rem}
+textarea{resize:vertical}.secret{-webkit-text-security:disc}
+button{margin:.8rem .5rem 0 0;padding:.45rem 1.1rem;font:600 .95rem system-ui,sans-serif;color:var(--card);background:var(--get);border:1px solid transparent;border-radius:.4rem;cursor:pointer}
+button.second{color:var(--fg);background:transparent;border-color:var(--edge)}
+:focus-visible{outline:3px solid var(--get);outline-offset:2px}
+.status{font-weight:600;margin:.9rem 0 .4rem}.bad{color:var(--bad)}
+pre{margin:.4rem 0 0;padding:.7rem .8rem;background:var(--tint);border:1px solid var(--line);border-radius:.4rem;white-space:pre-wrap;max-height:32rem;overflow:auto}
+@media(max-width:30rem){main{padding:1.25rem .75rem 3rem}.body{padding:0 .75rem .75rem}table,tbody,tr{display:block}tr{border-top:1px solid var(--line);padding:.3rem 0}td{display:inline;border:0;padding:0 .4rem 0 0;overflow-wrap:anywhere}}`;

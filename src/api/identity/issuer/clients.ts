@@ -60,15 +60,7 @@ export function issuerClients(
   kubernetesClientId: string | undefined,
   web?: WebClient,
 ): IssuerClient[] {
-  if (cliClientId === kubernetesClientId)
-    throw invalidState('identity.cliClientId and identity.kubernetes.clientId are the same.');
-  for (const [own, name] of [
-    [docsClientId, 'the /docs pages'],
-    [consoleClientId, 'the web console'],
-  ] as const) {
-    if ([cliClientId, kubernetesClientId].includes(own))
-      throw invalidState(`${own} is the client ID of ${name}; choose another.`);
-  }
+  requireOwnIds(cliClientId, kubernetesClientId);
   const callsApis = { callsApis: true, always: ['openid'] };
   const clients = [
     {
@@ -107,6 +99,18 @@ export function issuerClients(
   const taken = clients.find(({ id }) => isId('user', id));
   if (taken) throw invalidState(`${taken.id} is the ID of a user, not of a client.`);
   return clients;
+}
+
+function requireOwnIds(cliClientId: string, kubernetesClientId: string | undefined): void {
+  if (cliClientId === kubernetesClientId)
+    throw invalidState('identity.cliClientId and identity.kubernetes.clientId are the same.');
+  for (const [own, name] of [
+    [docsClientId, 'the /docs pages'],
+    [consoleClientId, 'the web console'],
+  ] as const) {
+    if ([cliClientId, kubernetesClientId].includes(own))
+      throw invalidState(`${own} is the client ID of ${name}; choose another.`);
+  }
 }
 
 /** Scopes granted to a client that asked for `requested`: what there is of them, and what it always gets. */

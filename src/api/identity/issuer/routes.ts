@@ -25,16 +25,7 @@ const libraryRoutes = new Set([
   'POST /me',
 ]);
 
-export function createRequestHandler({
-  url: issuer,
-  proxies,
-  devicePages,
-  userInfo,
-  library,
-  cors,
-  log,
-  uptime,
-}: {
+interface RequestHandlerOptions {
   url: URL;
   proxies: TrustedProxies;
   devicePages: DevicePages;
@@ -43,7 +34,11 @@ export function createRequestHandler({
   cors: Cors;
   log: Logger;
   uptime: () => number;
-}): RequestListener {
+}
+
+/** The `node:http` request listener of the issuer. */
+export function createRequestHandler(options: RequestHandlerOptions): RequestListener {
+  const { url: issuer, proxies, devicePages, userInfo, library, cors, log, uptime } = options;
   // Every device code is a write to disk that anybody can ask for.
   const deviceCodes = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
   const allDeviceCodes = createRateLimiter({ burst: 3000, everyMs: 20 }, uptime);
