@@ -1,6 +1,6 @@
 /** The two APIs, typed by their documents, and what becomes of an answer that is none. */
 import { QueryClient } from '@tanstack/react-query';
-import createClient from 'openapi-fetch';
+import createClient, { type ClientPathsWithMethod } from 'openapi-fetch';
 import type { paths as BusinessPaths } from '../../api/generated/business.ts';
 import type { paths as PlatformPaths } from '../../api/generated/platform.ts';
 
@@ -80,6 +80,48 @@ export function bodyOf<T>({ data, error, response }: Answer<T>): T {
     code ?? 'internal',
     message ?? keyMessage ?? 'The server gave no reason.',
   );
+}
+
+/** The headers of a write, for openapi-fetch. */
+export interface WriteHeaders {
+  'Idempotency-Key': string;
+  'Audit-Reason': string;
+}
+
+/** Null for an answer with one of these statuses: who may not read it, or nothing is there. */
+export function bodyOrNull<T>(answer: Answer<T>, ...statuses: number[]): T | null {
+  return statuses.includes(answer.response.status) ? null : bodyOf(answer);
+}
+
+/** A write, as a form sends it. */
+export interface Operation<Body, Answer = unknown> {
+  /** Such as `POST /me/ssh-keys`. */
+  name: string;
+  send(body: Body, header: WriteHeaders): Promise<Answer>;
+}
+
+type Method = 'post' | 'put';
+type Writes<M extends Method> = ClientPathsWithMethod<typeof business, M>;
+type IdsOf<Call> = Call extends { parameters: { path: infer Ids } } ? Ids : object;
+type BodyOf<Call> = Call extends { requestBody?: { content: { 'application/json': infer Body } } }
+  ? Body
+  : never;
+type AnswerOf<Call> = Call extends { responses: { 200: { content: { 'application/json': infer Answer } } } }
+  ? Answer
+  : unknown;
+
+/** A write of the Business API, about the things with these IDs. */
+export function operation<M extends Method, Path extends Writes<M>>(
+  method: M,
+  path: Path,
+  ids: IdsOf<BusinessPaths[Path][M]>,
+): Operation<BodyOf<BusinessPaths[Path][M]>, AnswerOf<BusinessPaths[Path][M]>> {
+  const named = path.replace(/\{(\w+)\}/g, (_, id: string) => (ids as Record<string, string>)[id] ?? '');
+  return {
+    name: `${method.toUpperCase()} ${named}`,
+    send: (body, header) =>
+      business.request(method, path, { params: { path: ids, header }, body } as never).then(bodyOf) as never,
+  };
 }
 
 /** A read or a write of the console's own server. */

@@ -1,26 +1,20 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
+
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
-import { installationPages } from './installation.ts';
 import { listen, liveState, watchLive } from './live.ts';
-import { type MenuItem, menu } from './menu.ts';
+import { installationPages, type MenuItem, menuOf, refusalOf } from './menu.ts';
 import { giveNotice, notice, watchNotice } from './notice.ts';
+import { Button } from './parts/controls.tsx';
 import { Mark } from './parts/mark.tsx';
 import { Empty, Loaded, Page } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
 import { State } from './parts/state.tsx';
-import {
-  readClusters,
-  readMe,
-  readMemberAccess,
-  readOrganization,
-  readOwnPermissions,
-  readRequests,
-} from './reads.ts';
-import { refusalOf } from './refusals.ts';
-import { holdsStaff, type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
+import { readAccessOf } from './people.ts';
+import { readClusters, readMe, readOrganization, readOwnPermissions, readRequests } from './reads.ts';
+import { holdsStaff, type Me, membershipIn, useWho, type Who, WhoContext, whoIs } from './who.tsx';
 
 export function Frame() {
   const me = useQuery(readMe());
@@ -42,7 +36,7 @@ function Known({ me }: { me: Me }) {
   // Without a permission, a grant shows a cluster all the same.
   const needsGrants =
     held.data !== undefined && !granted.includes('clusters.read') && !holdsStaff({ me }, 'staff.read');
-  const reach = useQuery({ ...readMemberAccess(orgID, me.user.id), enabled: needsGrants });
+  const reach = useQuery({ ...readAccessOf(orgID, [me.user.id]), enabled: needsGrants });
   const ways = reach.data?.people.flatMap(({ clusters }) => clusters.flatMap((one) => one.ways)) ?? [];
   const who = whoIs(
     me,
@@ -56,24 +50,12 @@ function Known({ me }: { me: Me }) {
 }
 
 function Framed({ who }: { who: Who }) {
-  const { me, isDecider } = who;
-  const { pathname } = useLocation();
   // Of the page that is shown: the address is ahead of it while that is loaded.
   const shown = useMatches().at(-1);
   const { people = '' } = (shown?.search ?? {}) as { people?: string };
   const refusal = refusalOf(shown?.pathname ?? '/', people, who);
-  const menuElement = useRef<HTMLElement>(null);
-  // On a narrow screen the menu is a row that scrolls.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: which link is the current one changes with the address
-  useEffect(() => {
-    const current = menuElement.current?.querySelector('[aria-current]');
-    current?.scrollIntoView({ block: 'nearest', inline: 'center' });
-  }, [pathname]);
-  const waiting = useQuery({ ...readRequests(who.orgID), enabled: isDecider });
-  const count = waiting.data?.requests.length ?? 0;
   const [open, setOpen] = useState<'palette' | 'help'>();
-  const items = menu.filter((item) => item.isFor(who));
-  const pages = usePages(who, items);
+  const items = menuOf(who);
   return (
     <WhoContext value={who}>
       <a className="skip" href="#page">
@@ -85,29 +67,17 @@ function Framed({ who }: { who: Who }) {
             <Mark />
             <span>Andromeda</span>
           </Link>
-          <nav aria-label="Pages" ref={menuElement}>
-            {items.map(({ to, name }) => (
-              <Link
-                key={to}
-                to={to}
-                activeOptions={{ exact: to === '/' }}
-                activeProps={{ 'aria-current': 'page' }}
-              >
-                {name}
-                {to === '/requests' && count > 0 && <Count of={count} />}
-              </Link>
-            ))}
-          </nav>
+          <Menu items={items} />
           <div className="foot">
             <Organization who={who} />
-            <button type="button" className="link small" onClick={() => setOpen('palette')}>
+            <Button className="link small" onClick={() => setOpen('palette')}>
               Go to <kbd>Ctrl K</kbd>
-            </button>
-            <button type="button" className="link small" onClick={() => setOpen('help')}>
+            </Button>
+            <Button className="link small" onClick={() => setOpen('help')}>
               Shortcuts <kbd>?</kbd>
-            </button>
+            </Button>
             <Live />
-            <Person me={me} />
+            <Person me={who.me} />
           </div>
         </header>
         <main id="page" tabIndex={-1}>
@@ -121,8 +91,37 @@ function Framed({ who }: { who: Who }) {
           )}
         </main>
       </div>
-      <Keys pages={pages} open={open} setOpen={setOpen} />
+      <Keys pages={usePages(who, items)} open={open} setOpen={setOpen} />
     </WhoContext>
+  );
+}
+
+function Menu({ items }: { items: readonly MenuItem[] }) {
+  const { orgID, isDecider } = useWho();
+  const { pathname } = useLocation();
+  const menu = useRef<HTMLElement>(null);
+  // On a narrow screen the menu is a row that scrolls.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: which link is the current one changes with the address
+  useEffect(() => {
+    const current = menu.current?.querySelector('[aria-current]');
+    current?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [pathname]);
+  const waiting = useQuery({ ...readRequests(orgID, 'open'), enabled: isDecider });
+  const count = waiting.data?.requests.length ?? 0;
+  return (
+    <nav aria-label="Pages" ref={menu}>
+      {items.map(({ to, name }) => (
+        <Link key={to} to={to} activeOptions={{ exact: to === '/' }} activeProps={{ 'aria-current': 'page' }}>
+          {name}
+          {to === '/requests' && count > 0 && (
+            <span className="count">
+              {count}
+              <span className="hidden"> pending</span>
+            </span>
+          )}
+        </Link>
+      ))}
+    </nav>
   );
 }
 
@@ -140,15 +139,6 @@ function usePages(who: Who, items: readonly MenuItem[]) {
     })),
     { name: 'Download', to: '/download', hint: 'The andromeda command for your machine', isOutside: true },
   ];
-}
-
-function Count({ of }: { of: number }) {
-  return (
-    <span className="count">
-      {of}
-      <span className="hidden"> pending</span>
-    </span>
-  );
 }
 
 function Organization({ who }: { who: Who }) {
@@ -192,9 +182,9 @@ function Notice() {
       {text !== undefined && (
         <>
           <p>{text}</p>
-          <button type="button" className="second small" onClick={() => giveNotice(undefined)}>
+          <Button className="second small" onClick={() => giveNotice(undefined)}>
             Close
-          </button>
+          </Button>
         </>
       )}
     </div>
@@ -209,9 +199,9 @@ function Person({ me }: { me: Me }) {
         <b>{name}</b>
         {name !== email && <span className="soft">{email}</span>}
       </span>
-      <button type="button" className="second small" onClick={() => void signOut()}>
+      <Button className="second small" onClick={() => void signOut()}>
         Sign out
-      </button>
+      </Button>
     </div>
   );
 }

@@ -1,7 +1,7 @@
-/** The pages below "Installation": their places, and what they read. */
-import { queryOptions } from '@tanstack/react-query';
+/** What the pages below "Installation" read. */
 import type { components } from '../../api/generated/business.ts';
 import { bodyOf, business } from './api.ts';
+import { listAll, of, read } from './reads.ts';
 
 type Schemas = components['schemas'];
 export type Machine = Schemas['OperatorMachine'];
@@ -14,58 +14,33 @@ export type Lab = Schemas['Lab'];
 /** What changes anything that operators see is announced by this. */
 export const installationTopics = ['installation'] as const;
 
-/** In the order of their menu. */
-export const installationPages = [
-  { to: '/operator', name: 'Overview', hint: 'State of the clusters, what needs attention' },
-  { to: '/operator/machines', name: 'Machines', hint: 'Admit, quarantine' },
-  { to: '/operator/people', name: 'People and staff', hint: 'Accounts, identities, staff keys' },
-  { to: '/operator/lab', name: 'Lab file', hint: 'Plan and apply' },
-  { to: '/operator/service', name: 'Keys and backups', hint: 'Keys and backups of the service' },
-] as const;
-
-function read<T>(key: readonly unknown[], ask: () => Promise<T>) {
-  return queryOptions({
-    queryKey: ['operator', ...key],
-    meta: { topics: installationTopics },
-    queryFn: ask,
-  });
-}
-
 export const readProblems = () =>
-  read(['problems'], async () => bodyOf(await business.GET('/operator/problems')).problems);
+  read(['operator', 'problems'], installationTopics, () => business.GET('/operator/problems').then(bodyOf));
 
 export const readInstallation = () =>
-  read(['installation'], async () => bodyOf(await business.GET('/operator/installation')));
+  read(['operator', 'installation'], installationTopics, () =>
+    business.GET('/operator/installation').then(bodyOf),
+  );
 
 export const readOperatorMachines = (clusterID: string) =>
-  read(['machines', clusterID], async () => {
-    const params = { path: { clusterID } };
-    return bodyOf(await business.GET('/operator/clusters/{clusterID}/machines', { params })).machines;
-  });
-
-const peopleAtOnce = 200;
+  read(['operator', 'machines', clusterID], installationTopics, () =>
+    business.GET('/operator/clusters/{clusterID}/machines', of({ clusterID })).then(bodyOf),
+  );
 
 /** So many pages of people, or the one with an address. */
 export const readPeople = (email: string, pages: number) =>
-  read(['people', email, pages], async () => {
-    const people: Person[] = [];
-    let after: string | undefined;
-    for (let page = 0; page < pages; page += 1) {
-      const query = {
-        limit: peopleAtOnce,
-        ...(email !== '' && { email }),
-        ...(after !== undefined && { after }),
-      };
-      const answer = bodyOf(await business.GET('/operator/people', { params: { query } }));
-      people.push(...answer.people);
-      after = answer.next_page_token;
-      if (after === undefined) break;
-    }
-    return { people, hasMore: after !== undefined };
-  });
+  read(['operator', 'people', email, pages], installationTopics, () =>
+    listAll<Person>(async (after) => {
+      const query = { limit: 200, ...(email !== '' && { email }), ...after };
+      const page = bodyOf(await business.GET('/operator/people', { params: { query } }));
+      return { items: page.people, next: page.next_page_token };
+    }, pages),
+  );
 
 export const readIdentities = (userID: string) =>
-  read(['identities', userID], async () => {
-    const params = { path: { userID } };
-    return bodyOf(await business.GET('/operator/people/{userID}/identities', { params }));
-  });
+  read(['operator', 'identities', userID], installationTopics, () =>
+    business.GET('/operator/people/{userID}/identities', of({ userID })).then(bodyOf),
+  );
+
+export const readOpenSessions = () =>
+  read(['operator', 'sessions'], ['ssh-sessions'], () => business.GET('/operator/sessions').then(bodyOf));

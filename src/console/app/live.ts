@@ -118,19 +118,14 @@ function takeEvent(event: string, publish: (message: Message) => void): void {
 }
 
 function refresh(client: QueryClient, topics: string[]): void {
-  if (topics.length === 0) return;
-  const changed = new Set(topics);
-  void client.invalidateQueries({
-    predicate: ({ meta }) => {
-      const own = (meta?.['topics'] ?? []) as string[];
-      return changed.has('everything') || own.some((topic) => changed.has(topic) || isAnyOf(topic, topics));
-    },
-  });
+  if (topics.length > 0) void client.invalidateQueries({ predicate: ({ meta }) => isAbout(meta, topics) });
 }
 
-/** `cluster/*`: of any cluster. */
-function isAnyOf(topic: string, topics: readonly string[]): boolean {
-  return topic.endsWith('/*') && topics.some((one) => one.startsWith(topic.slice(0, -1)));
+/** Whether one of these topics changes what was read; `cluster/*` stands for any cluster. */
+export function isAbout(meta: Record<string, unknown> | undefined, topics: readonly string[]): boolean {
+  const isChanged = (own: string) =>
+    own.endsWith('/*') ? topics.some((one) => one.startsWith(own.slice(0, -1))) : topics.includes(own);
+  return topics.includes('everything') || ((meta?.['topics'] ?? []) as string[]).some(isChanged);
 }
 
 /** After this long without a report the APIs call a cluster's state stale; the stream sends nothing when that happens. */

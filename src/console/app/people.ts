@@ -1,8 +1,8 @@
 /** What owners read of people: what they reach, their grants, and what a change of them would do. */
-import { queryOptions } from '@tanstack/react-query';
 import type { components } from '../../api/generated/business.ts';
-import { bodyOf, business } from './api.ts';
+import { bodyOf, bodyOrNull, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
+import { of, read } from './reads.ts';
 import type { Who } from './who.tsx';
 
 export type Person = components['schemas']['MemberAccess'];
@@ -14,58 +14,44 @@ export type MemberPlan = components['schemas']['MemberPlan'];
 export type Grant = components['schemas']['OperatorGrant'];
 export type AccessList = components['schemas']['AccessList'];
 
-/** `clusterIds`: those whose reports change the answer; where the reader may not list them, none: then any report does. */
-export const readAccessOf = (orgID: string, userIds: readonly string[], clusterIds: readonly string[]) =>
-  queryOptions({
-    queryKey: ['people', orgID, userIds],
-    meta: { topics: [`members/${orgID}`, 'me', ...topicsOf(clusterIds)] },
-    queryFn: async () => {
-      const params = { path: { orgID }, query: { user_ids: userIds.join(',') } };
-      return bodyOf(await business.GET('/organizations/{orgID}/access', { params }));
-    },
+/** What people reach, and how far each cluster has it. */
+export const readAccessOf = (orgID: string, userIds: readonly string[]) =>
+  read(['people', orgID, userIds], [`members/${orgID}`, 'me', 'cluster/*'], () => {
+    const params = { path: { orgID }, query: { user_ids: userIds.join(',') } };
+    return business.GET('/organizations/{orgID}/access', { params }).then(bodyOf);
   });
-
-function topicsOf(clusterIds: readonly string[]): string[] {
-  return clusterIds.length === 0 ? ['cluster/*'] : clusterIds.map((id) => `cluster/${id}`);
-}
 
 /** Null for who may not grant. */
 export const readGrants = ({ orgID, isDecider }: Who) =>
-  queryOptions({
-    queryKey: ['grants', orgID, isDecider],
-    meta: { topics: [`members/${orgID}`, `organization/${orgID}`, 'me', 'installation'] },
-    queryFn: async () => {
+  read(
+    ['grants', orgID, isDecider],
+    [`members/${orgID}`, `organization/${orgID}`, 'me', 'installation'],
+    async () => {
       if (!isDecider) return null;
-      const answer = await business.GET('/organizations/{orgID}/grants', { params: { path: { orgID } } });
-      return answer.response.status === 403 ? null : bodyOf(answer).grants;
+      const answer = await business.GET('/organizations/{orgID}/grants', of({ orgID }));
+      return bodyOrNull(answer, 403)?.grants ?? null;
     },
-  });
+  );
 
 /** The access list of a Slurm cluster; null where there is none, and for who may not see clusters. */
 export const readAccessList = ({ orgID, permissions }: Who, clusterID: string) =>
-  queryOptions({
-    queryKey: ['access-list', orgID, clusterID, permissions.has('clusters.read')],
-    meta: { topics: [`members/${orgID}`, `cluster/${clusterID}`, 'me'] },
-    queryFn: async () => {
+  read(
+    ['access-list', orgID, clusterID, permissions.has('clusters.read')],
+    [`members/${orgID}`, `cluster/${clusterID}`, 'me'],
+    async () => {
       if (!permissions.has('clusters.read')) return null;
-      const params = { path: { orgID, clusterID } };
-      const answer = await business.GET('/organizations/{orgID}/clusters/{clusterID}/access', { params });
-      return answer.response.status === 404 ? null : bodyOf(answer);
+      const path = '/organizations/{orgID}/clusters/{clusterID}/access';
+      return bodyOrNull(await business.GET(path, of({ orgID, clusterID })), 404);
     },
-  });
+  );
 
-export const readPlan = (orgID: string, changes: MemberChange[]) =>
-  queryOptions({
-    queryKey: ['member-plan', orgID, changes],
-    meta: { topics: [`members/${orgID}`] },
-    gcTime: 0,
-    queryFn: async () => {
-      const params = { path: { orgID } };
-      return bodyOf(
-        await business.POST('/organizations/{orgID}/members/plan', { params, body: { changes } }),
-      );
-    },
-  });
+export const readPlan = (orgID: string, changes: MemberChange[]) => ({
+  ...read(['member-plan', orgID, changes], [`members/${orgID}`], () => {
+    const options = { ...of({ orgID }), body: { changes } };
+    return business.POST('/organizations/{orgID}/members/plan', options).then(bodyOf);
+  }),
+  gcTime: 0,
+});
 
 /** How a way is said, such as `clusters.configure` or `developer in ml`. */
 export function wayText({ by, name, scope }: Way): string {

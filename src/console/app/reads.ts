@@ -1,10 +1,41 @@
 /** Everything that pages read, each with the topics that make it be read again (src/console/server/topics.ts). */
 import { queryOptions } from '@tanstack/react-query';
-import { bodyOf, business, notePerson, own, platform } from './api.ts';
+import type { components } from '../../api/generated/platform.ts';
+import { bodyOf, bodyOrNull, business, notePerson, own, platform } from './api.ts';
 import type { Who } from './who.tsx';
 
-function read<T>(key: readonly unknown[], topics: readonly string[], ask: () => Promise<T>) {
+export type ClusterItem = components['schemas']['Cluster'];
+export type SshAccess = components['schemas']['SshAccess'];
+export type Machine = components['schemas']['Machine'];
+export type Usage = components['schemas']['ClusterUsage'];
+
+export function read<T>(key: readonly unknown[], topics: readonly string[], ask: () => Promise<T>) {
   return queryOptions({ queryKey: key, meta: { topics }, queryFn: ask });
+}
+
+/** What an operation is about, for openapi-fetch. */
+export function of<Ids>(path: Ids) {
+  return { params: { path } };
+}
+
+interface ListPage<Item> {
+  items: Item[];
+  next: string | undefined;
+}
+
+/** Every page of a list, or so many. */
+export async function listAll<Item>(
+  ask: (after: { after?: string }) => Promise<ListPage<Item>>,
+  pages = Number.POSITIVE_INFINITY,
+): Promise<ListPage<Item>> {
+  const all: ListPage<Item> = { items: [], next: undefined };
+  for (let page = 0; page < pages; page += 1) {
+    const { items, next } = await ask(all.next === undefined ? {} : { after: all.next });
+    all.items.push(...items);
+    all.next = next;
+    if (next === undefined) break;
+  }
+  return all;
 }
 
 export const readMe = () =>
@@ -14,96 +45,67 @@ export const readMe = () =>
     return me;
   });
 
-export const readKeys = () => read(['keys'], ['me'], async () => bodyOf(await business.GET('/me/ssh-keys')));
+export const readKeys = () => read(['keys'], ['me'], () => business.GET('/me/ssh-keys').then(bodyOf));
 
 export const readOrganization = (orgID: string) =>
-  read(['organization', orgID], [`organization/${orgID}`, 'me'], async () =>
-    bodyOf(await business.GET('/organizations/{orgID}', { params: { path: { orgID } } })),
+  read(['organization', orgID], [`organization/${orgID}`, 'me'], () =>
+    business.GET('/organizations/{orgID}', of({ orgID })).then(bodyOf),
   );
 
-/** Of the Platform API, every page of the list; empty for who may see none. */
+/** Of the Platform API; empty for who may see none. */
 export const readClusters = ({ orgID, seesClusters }: Who) =>
   read(['clusters', orgID, seesClusters], ['me', `organization/${orgID}`], async () => {
-    const items: ClusterItem[] = [];
-    if (!seesClusters) return items;
-    let after: string | undefined;
-    do {
-      const query = { businessOrgId: orgID, limit: 200, ...(after !== undefined && { after }) };
-      const answer = await platform.GET('/clusters', { params: { query } });
-      if (answer.response.status === 403) return [];
-      const page = bodyOf(answer);
-      items.push(...page.items);
-      after = page.nextPageToken;
-    } while (after !== undefined);
+    if (!seesClusters) return [];
+    const { items } = await listAll<ClusterItem>(async (after) => {
+      const query = { businessOrgId: orgID, limit: 200, ...after };
+      const page = bodyOrNull(await platform.GET('/clusters', { params: { query } }), 403);
+      return { items: page?.items ?? [], next: page?.nextPageToken };
+    });
     return items.sort((a, b) => (a.spec.name < b.spec.name ? -1 : 1));
   });
 
-export type ClusterItem = Awaited<ReturnType<typeof readOneCluster>>;
-async function readOneCluster(clusterId: string, businessOrgId: string) {
-  const params = { path: { clusterId }, query: { businessOrgId } };
-  return bodyOf(await platform.GET('/clusters/{clusterId}', { params }));
+/** A cluster of an organization, for openapi-fetch. */
+function inside(clusterId: string, businessOrgId: string) {
+  return { params: { path: { clusterId }, query: { businessOrgId } } };
 }
 
 export const readCluster = (clusterId: string, orgID: string) =>
-  read(['cluster', clusterId, orgID], [`cluster/${clusterId}`, 'me'], () => readOneCluster(clusterId, orgID));
+  read(['cluster', clusterId, orgID], [`cluster/${clusterId}`, 'me'], () =>
+    platform.GET('/clusters/{clusterId}', inside(clusterId, orgID)).then(bodyOf),
+  );
 
 /** Null where the person has no `clusters.ssh`. */
-export const readSshAccess = (
-  clusterId: string,
-  { orgID: organizationId, permissions }: Who,
-  keyFingerprint?: string,
-) =>
+export const readSshAccess = (clusterId: string, { orgID: organizationId, permissions }: Who) =>
   read(
-    ['ssh-access', clusterId, organizationId, keyFingerprint, permissions.has('clusters.ssh')],
+    ['ssh-access', clusterId, organizationId, permissions.has('clusters.ssh')],
     [`cluster/${clusterId}`, 'me', `organization/${organizationId}`],
     async () => {
       if (!permissions.has('clusters.ssh')) return null;
-      const query = { organizationId, ...(keyFingerprint !== undefined && { keyFingerprint }) };
-      const params = { path: { clusterId }, query };
-      const answer = await platform.GET('/clusters/{clusterId}/ssh-access', { params });
-      return answer.response.status === 403 ? null : bodyOf(answer);
+      const params = { path: { clusterId }, query: { organizationId } };
+      return bodyOrNull(await platform.GET('/clusters/{clusterId}/ssh-access', { params }), 403);
     },
   );
 
-export type SshAccess = NonNullable<
-  Awaited<ReturnType<NonNullable<ReturnType<typeof readSshAccess>['queryFn']>>>
->;
+export const readOptions = (clusterId: string, orgID: string) =>
+  read(['options', clusterId, orgID], [`cluster/${clusterId}`], () =>
+    platform.GET('/clusters/{clusterId}/options', inside(clusterId, orgID)).then(bodyOf),
+  );
 
-export const readOptions = (clusterId: string, businessOrgId: string) =>
-  read(['options', clusterId, businessOrgId], [`cluster/${clusterId}`], async () => {
-    const params = { path: { clusterId }, query: { businessOrgId } };
-    return bodyOf(await platform.GET('/clusters/{clusterId}/options', { params }));
-  });
-
-/** Every page of the list. */
 export const readMachines = (clusterId: string, businessOrgId: string) =>
   read(['machines', clusterId, businessOrgId], [`cluster/${clusterId}`], async () => {
-    const items: Machine[] = [];
-    let after: string | undefined;
-    do {
-      const page = await readMachinePage(clusterId, businessOrgId, after);
-      items.push(...page.items);
-      after = page.next_page_token;
-    } while (after !== undefined);
+    const { items } = await listAll<Machine>(async (after) => {
+      const params = { path: { clusterId }, query: { businessOrgId, limit: 200, ...after } };
+      const page = bodyOf(await platform.GET('/clusters/{clusterId}/machines', { params }));
+      return { items: page.items, next: page.next_page_token };
+    });
     return items.sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
   });
 
-export type Machine = Awaited<ReturnType<typeof readMachinePage>>['items'][number];
-async function readMachinePage(clusterId: string, businessOrgId: string, after?: string) {
-  const query = { businessOrgId, limit: 200, ...(after !== undefined && { after }) };
-  return bodyOf(
-    await platform.GET('/clusters/{clusterId}/machines', { params: { path: { clusterId }, query } }),
-  );
-}
-
 /** What of a cluster's GPUs is in use. */
-export const readUsage = (clusterId: string, businessOrgId: string) =>
-  read(['usage', clusterId, businessOrgId], [`cluster/${clusterId}`], async () => {
-    const params = { path: { clusterId }, query: { businessOrgId } };
-    return bodyOf(await platform.GET('/clusters/{clusterId}/usage', { params }));
-  });
-
-export type Usage = Awaited<ReturnType<NonNullable<ReturnType<typeof readUsage>['queryFn']>>>;
+export const readUsage = (clusterId: string, orgID: string) =>
+  read(['usage', clusterId, orgID], [`cluster/${clusterId}`], () =>
+    platform.GET('/clusters/{clusterId}/usage', inside(clusterId, orgID)).then(bodyOf),
+  );
 
 /** Of an organization; null for who may not see reservations. Refresh with the cluster that they are shown with. */
 export const readReservations = ({ orgID, permissions }: Who, clusterId: string) =>
@@ -112,11 +114,8 @@ export const readReservations = ({ orgID, permissions }: Who, clusterId: string)
     [`cluster/${clusterId}`, 'me'],
     async () => {
       if (!permissions.has('reservations.read')) return null;
-      const answer = await business.GET('/organizations/{orgID}/reservations', {
-        params: { path: { orgID } },
-      });
-      if (answer.response.status === 403 || answer.response.status === 404) return null;
-      return bodyOf(answer).reservations;
+      const answer = await business.GET('/organizations/{orgID}/reservations', of({ orgID }));
+      return bodyOrNull(answer, 403, 404)?.reservations ?? null;
     },
   );
 
@@ -133,66 +132,52 @@ export const readSessions = () =>
   read(['sessions'], ['me', 'sign-ins'], () => own<{ sessions: BrowserSession[] }>('GET', '/sessions'));
 
 export const readMembers = (orgID: string) =>
-  read(['members', orgID], [`members/${orgID}`, 'me'], async () =>
-    bodyOf(await business.GET('/organizations/{orgID}/members', { params: { path: { orgID } } })),
+  read(['members', orgID], [`members/${orgID}`, 'me'], () =>
+    business.GET('/organizations/{orgID}/members', of({ orgID })).then(bodyOf),
   );
 
 /** What the person was granted in an organization, and until when. */
 export const readOwnPermissions = (orgID: string, userID: string) =>
-  read(['own-permissions', orgID, userID], ['me', `members/${orgID}`], async () => {
-    const params = { path: { orgID, userID } };
-    return bodyOf(await business.GET('/organizations/{orgID}/members/{userID}/permissions', { params }));
-  });
+  read(['own-permissions', orgID, userID], ['me', `members/${orgID}`], () =>
+    business.GET('/organizations/{orgID}/members/{userID}/permissions', of({ orgID, userID })).then(bodyOf),
+  );
 
 /** What the person asked for, in every organization. */
 export const readOwnRequests = () =>
-  read(['own-requests'], ['requests', 'me'], async () => bodyOf(await business.GET('/me/access-requests')));
+  read(['own-requests'], ['requests', 'me'], () => business.GET('/me/access-requests').then(bodyOf));
 
-/** What waits for a decision. */
-export const readRequests = (orgID: string) => requestsOf(orgID, 'open');
-
-/** With what was decided lately. */
-export const readAllRequests = (orgID: string) => requestsOf(orgID, 'all');
-
-const requestsOf = (orgID: string, state: 'open' | 'all') =>
-  read(['requests', orgID, state], [`requests/${orgID}`, 'me'], async () => {
+/** What waits for a decision or, with `all`, also what was decided lately. */
+export const readRequests = (orgID: string, state: 'open' | 'all') =>
+  read(['requests', orgID, state], [`requests/${orgID}`, 'me'], () => {
     const params = { path: { orgID }, query: { state } };
-    return bodyOf(await business.GET('/organizations/{orgID}/access-requests', { params }));
-  });
-
-/** How far what one person may do has come on each cluster. */
-export const readMemberAccess = (orgID: string, userID: string) =>
-  read(['member-access', orgID, userID], [`members/${orgID}`, 'me', 'cluster/*'], async () => {
-    const params = { path: { orgID }, query: { user_ids: userID } };
-    return bodyOf(await business.GET('/organizations/{orgID}/access', { params }));
+    return business.GET('/organizations/{orgID}/access-requests', { params }).then(bodyOf);
   });
 
 /** Null for who may not grant. */
 export const readMemberPermissions = ({ orgID, isDecider }: Who) =>
   read(['member-permissions', orgID, isDecider], [`members/${orgID}`, 'me'], async () => {
     if (!isDecider) return null;
-    const answer = await business.GET('/organizations/{orgID}/permissions', { params: { path: { orgID } } });
-    return answer.response.status === 403 ? null : bodyOf(answer);
+    return bodyOrNull(await business.GET('/organizations/{orgID}/permissions', of({ orgID })), 403);
   });
 
+/** The permissions that can be granted. */
 export const readCatalog = () =>
-  read(['catalog'], [], async () => bodyOf(await business.GET('/permission-profiles')));
+  read(['catalog'], [], async () => {
+    const { permissions } = bodyOf(await business.GET('/permission-profiles'));
+    return permissions.filter(({ key }) => !key.startsWith('organization.'));
+  });
 
 export const readOperatorClusters = () =>
-  read(['operator', 'clusters'], ['installation'], async () =>
-    bodyOf(await business.GET('/operator/clusters')),
-  );
+  read(['operator', 'clusters'], ['installation'], () => business.GET('/operator/clusters').then(bodyOf));
 
 export const readMySshSessions = () =>
-  read(['ssh-sessions'], ['me', 'my-ssh-sessions'], async () =>
-    bodyOf(await business.GET('/me/ssh-sessions')),
-  );
+  read(['ssh-sessions'], ['me', 'my-ssh-sessions'], () => business.GET('/me/ssh-sessions').then(bodyOf));
 
 /** Which clusters have dropped a revoked key, and when. */
 export const readKeyClusters = (keyID: string) =>
-  read(['key-clusters', keyID], ['me', 'cluster/*'], async () =>
-    bodyOf(await business.GET('/me/ssh-keys/{keyID}/clusters', { params: { path: { keyID } } })),
+  read(['key-clusters', keyID], ['me', 'cluster/*'], () =>
+    business.GET('/me/ssh-keys/{keyID}/clusters', of({ keyID })).then(bodyOf),
   );
 
 export const readMyRefusals = () =>
-  read(['ssh-refusals'], ['me'], async () => bodyOf(await business.GET('/me/ssh-refusals')));
+  read(['ssh-refusals'], ['me'], () => business.GET('/me/ssh-refusals').then(bodyOf));

@@ -1,10 +1,13 @@
 /** "Why can I not log in?": for each cluster the one obstacle, and the one thing to do. */
+
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
+import { useClusterNames } from '../cluster-names.ts';
+import { count } from '../count.ts';
 import { AskAccess, OwnAccess, type Wish } from '../parts/access-requests.tsx';
-import { AsCommand } from '../parts/copy.tsx';
-import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
+import { Button } from '../parts/controls.tsx';
+import { Facts, Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
 import { LoginLines, LoginStrip } from '../parts/people/login.tsx';
 import { State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
@@ -30,12 +33,18 @@ export function AccessPage() {
           list.length === 0 ? (
             <NoClusters />
           ) : (
-            list.map((cluster) => <ClusterAccess key={cluster.id} cluster={cluster} ask={setWish} />)
+            list.map((cluster) => (
+              <ClusterAccess
+                key={cluster.id}
+                cluster={cluster}
+                ask={() => setWish({ keys: ['clusters.ssh'], cluster })}
+              />
+            ))
           )
         }
       </Loaded>
-      <OwnAccess clusters={clusters.data ?? []} ask={setWish} />
-      <Refusals clusters={clusters.data ?? []} />
+      <OwnAccess ask={setWish} />
+      <Refusals />
       {wish && <AskAccess wish={wish} close={() => setWish(undefined)} />}
     </Page>
   );
@@ -52,62 +61,71 @@ function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
     return <>You can log in to {ready === 1 ? 'your cluster' : `all ${ready} clusters`}.</>;
   return (
     <>
-      You can log in to {ready} of {withLogins.length} {withLogins.length === 1 ? 'cluster' : 'clusters'}.
-      What is missing is shown below.
+      You can log in to {ready} of {count(withLogins.length, 'cluster')}. What is missing is shown below.
     </>
   );
 }
 
-function ClusterAccess({ cluster, ask }: { cluster: ClusterItem; ask: (wish: Wish) => void }) {
+interface AccessOptions {
+  cluster: ClusterItem;
+  /** Asks for `clusters.ssh`. */
+  ask: () => void;
+}
+
+function ClusterAccess({ cluster, ask }: AccessOptions) {
   const who = useWho();
-  const { orgID } = who;
   const { name } = cluster.spec;
   const access = useQuery(readSshAccess(cluster.id, who));
-  const keys = useQuery(readKeys());
-  const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
   return (
     <Panel
       title={name}
-      tools={
-        <AsCommand
-          api="Platform"
-          cli={`andromeda clusters show ${name}`}
-          operation={`GET /clusters/${cluster.id}/ssh-access?organizationId=${orgID}`}
-        />
-      }
+      command={{
+        api: 'Platform',
+        cli: `andromeda clusters show ${name}`,
+        operation: `GET /clusters/${cluster.id}/ssh-access?organizationId=${who.orgID}`,
+      }}
     >
       <Loaded of={access}>
-        {(known) =>
-          known === null ? (
-            <NoPermission ask={() => ask({ keys: ['clusters.ssh'], cluster })} />
-          ) : known.hostname === '' ? (
+        {(known) => {
+          if (known === null) return <NoPermission ask={ask} />;
+          if (known.hostname !== '') return <Logins cluster={cluster} access={known} ask={ask} />;
+          return (
             <p>
               <State kind="none">No SSH</State> This cluster runs Kubernetes only. Use kubectl:{' '}
               <code>andromeda kubeconfig {name}</code>.
             </p>
-          ) : (
-            <>
-              <Verdict access={known} name={name} />
-              <LoginStrip cluster={cluster} access={known} newest={newest} />
-              {known.access_expires_at && (
-                <p>
-                  Your access ends <Moment at={known.access_expires_at} />.{' '}
-                  <button
-                    type="button"
-                    className="second small"
-                    onClick={() => ask({ keys: ['clusters.ssh'], cluster })}
-                  >
-                    Extend…
-                  </button>
-                </p>
-              )}
-              {known.ready && <LoginLines cluster={cluster} access={known} />}
-              <Facts access={known} clusterId={cluster.id} />
-            </>
-          )
-        }
+          );
+        }}
       </Loaded>
     </Panel>
+  );
+}
+
+function Logins({ cluster, access, ask }: AccessOptions & { access: SshAccess }) {
+  const keys = useQuery(readKeys());
+  const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
+  return (
+    <>
+      <Verdict access={access} name={cluster.spec.name} />
+      <LoginStrip cluster={cluster} access={access} newest={newest} />
+      {access.access_expires_at && (
+        <p>
+          Your access ends <Moment at={access.access_expires_at} />.{' '}
+          <Button className="second small" onClick={ask}>
+            Extend…
+          </Button>
+        </p>
+      )}
+      {access.ready && <LoginLines cluster={cluster} access={access} />}
+      <Facts
+        of={{
+          'User name': access.username || '–',
+          Shell: access.shell || '–',
+          'Last report': <Reported clusterId={cluster.id} at={access.observed_at} />,
+          'Access list': `${access.observed_manifest_generation} of ${access.manifest_generation} applied`,
+        }}
+      />
+    </>
   );
 }
 
@@ -118,9 +136,7 @@ function NoPermission({ ask }: { ask: () => void }) {
         <State kind="warn">No access</State> You do not have the permission <code>clusters.ssh</code>.
       </p>
       <p>
-        <button type="button" onClick={ask}>
-          Request SSH access…
-        </button>
+        <Button onClick={ask}>Request SSH access…</Button>
       </p>
     </>
   );
@@ -143,71 +159,34 @@ function Verdict({ access, name }: { access: SshAccess; name: string }) {
   );
 }
 
-function Facts({ access, clusterId }: { access: SshAccess; clusterId: string }) {
-  return (
-    <dl className="facts">
-      <div>
-        <dt>User name</dt>
-        <dd>{access.username || '–'}</dd>
-      </div>
-      <div>
-        <dt>Shell</dt>
-        <dd>{access.shell || '–'}</dd>
-      </div>
-      <div>
-        <dt>Last report</dt>
-        <dd>
-          <Reported clusterId={clusterId} at={access.observed_at} />
-        </dd>
-      </div>
-      <div>
-        <dt>Access list</dt>
-        <dd>
-          {access.observed_manifest_generation} of {access.manifest_generation} applied
-        </dd>
-      </div>
-    </dl>
-  );
-}
-
-function Refusals({ clusters }: { clusters: readonly ClusterItem[] }) {
+function Refusals() {
   const refusals = useQuery(readMyRefusals());
-  const names = new Map(clusters.map(({ id, spec }) => [id, spec.name]));
+  const names = useClusterNames();
   return (
-    <Panel
-      title="Recently refused logins"
-      tools={
-        <AsCommand
-          api="Business"
-          cli="andromeda call business GET /me/ssh-refusals"
-          operation="GET /me/ssh-refusals"
-        />
-      }
-    >
+    <Panel title="Recently refused logins" command={{ operation: 'GET /me/ssh-refusals' }}>
       <Loaded of={refusals}>
-        {({ refusals: list }) =>
-          list.length === 0 ? (
-            <p className="soft">
-              No login with your keys was refused recently. Logins with unregistered keys are not listed.
-            </p>
-          ) : (
-            <Table
-              name="refused logins"
-              rows={list}
-              id={(one) => `${one.at} ${one.key_id}`}
-              columns={[
-                { name: 'When', cell: (one) => <Age at={one.at} /> },
-                { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? '–' },
-                { name: 'From', cell: (one) => one.source_address },
-                { name: 'Reason', cell: (one) => one.message },
-              ]}
-            />
-          )
-        }
+        {({ refusals: list }) => (
+          <Table
+            name="refused logins"
+            rows={list}
+            id={(one) => `${one.at} ${one.key_id}`}
+            columns={[
+              { name: 'When', cell: (one) => <Age at={one.at} /> },
+              { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? '–' },
+              { name: 'From', cell: (one) => one.source_address },
+              { name: 'Reason', cell: (one) => one.message },
+            ]}
+            none={
+              <p className="soft">
+                No login with your keys was refused recently. Logins with unregistered keys are not listed.
+              </p>
+            }
+          />
+        )}
       </Loaded>
-      <button type="button" className="link small" onClick={() => void refusals.refetch()}>
+      <Button className="link small" onClick={() => void refusals.refetch()}>
         Refresh
-      </button>
+      </Button>
     </Panel>
   );
 }

@@ -1,14 +1,16 @@
 /** Who reaches a cluster, by which way, and whether the cluster has the list of them. */
-import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { Link, useParams } from '@tanstack/react-router';
 import { csv } from '../../../domain/csv.ts';
-import { Until, WayIn } from '../parts/access-state.tsx';
-import { AsCommand } from '../parts/copy.tsx';
+import { count } from '../count.ts';
+import { PersonLink, Until, WayIn } from '../parts/access-state.tsx';
+import { Button } from '../parts/controls.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
 import { Table } from '../parts/table.tsx';
-import { Reported } from '../parts/time.tsx';
+import { LastReport } from '../parts/time.tsx';
 import {
   type AccessList,
   type Delivery,
@@ -24,6 +26,11 @@ import { save } from '../save.ts';
 import { waysOf } from '../ways.ts';
 import { useWho } from '../who.tsx';
 
+interface Sides {
+  slurm: boolean;
+  kubernetes: boolean;
+}
+
 interface Row {
   userId: string;
   email: string;
@@ -38,7 +45,7 @@ export function ClusterPeoplePage() {
   const { orgID, me } = who;
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/people' });
   // What this page needs to know of the cluster, it reads of its own reader.
-  const own = useQuery(readAccessOf(orgID, [me.user.id], [clusterId]));
+  const own = useQuery(readAccessOf(orgID, [me.user.id]));
   const permissions = useQuery(readMemberPermissions(who));
   const delivery = own.data?.clusters.find((one) => one.cluster_id === clusterId);
   return (
@@ -79,81 +86,75 @@ export function ClusterPeoplePage() {
   );
 }
 
-function People({ delivery, sides }: { delivery: Delivery; sides: { slurm: boolean; kubernetes: boolean } }) {
+function People({ delivery, sides }: { delivery: Delivery; sides: Sides }) {
   const who = useWho();
-  const { orgID } = who;
-  const clusterId = delivery.cluster_id;
-  const members = useQuery(readMembers(orgID));
-  const permissions = useQuery(readMemberPermissions(who));
-  const grants = useQuery(readGrants(who));
+  const { cluster_id: clusterId, failure } = delivery;
   const list = useQuery({ ...readAccessList(who, clusterId), enabled: sides.slurm });
-  const granted = new Map(permissions.data?.members.map((one) => [one.user_id, one]));
-  const here = (grants.data ?? []).filter(({ grant }) => grant.resource_id === clusterId);
-  const accounts = new Map(list.data?.users.map((one) => [one.user_id, one.desired_login_state]));
-  const memberIds = new Set(members.data?.members.map((one) => one.user_id));
-  const guests = [...new Map(here.map(({ grant }) => [grant.user_id, grant.username]))].filter(
-    ([id]) => !memberIds.has(id),
-  );
-  const rows: Row[] = [
-    ...(members.data?.members ?? []).map((member) => ({
-      userId: member.user_id,
-      email: member.email,
-      username: member.organization_username.username,
-      isMember: true,
-      ways: waysOf(sides, member, granted.get(member.user_id) ?? {}, here),
-      account: accountText(accounts.get(member.user_id)),
-    })),
-    ...guests.map(([userId, email]) => ({
-      userId,
-      email,
-      username: '',
-      isMember: false,
-      ways: waysOf(sides, { user_id: userId }, {}, here),
-      account: '',
-    })),
-  ].filter(({ ways }) => ways.length > 0);
+  const { members, rows } = useRows(clusterId, sides, list.data ?? undefined);
   return (
     <>
       <p className="sentence">
-        {rows.length} {rows.length === 1 ? 'person has' : 'people have'} access
-        {sides.slurm && `, ${accounts.size} of them over SSH`}.
+        {count(rows.length, 'person has', 'people have')} access
+        {sides.slurm && `, ${list.data?.users.length ?? 0} of them over SSH`}.
       </p>
       <Panel
         title="Access list"
-        tools={
-          <AsCommand
-            api="Business"
-            cli="andromeda members grants"
-            operation={`GET /organizations/${orgID}/clusters/${clusterId}/access`}
-          />
-        }
+        command={{
+          cli: 'andromeda members grants',
+          operation: `GET /organizations/${who.orgID}/clusters/${clusterId}/access`,
+        }}
       >
         {sides.slurm && list.data && <ListStrip list={list.data} delivery={delivery} />}
-        <p>
-          Last report: <Reported clusterId={clusterId} at={delivery.observed_at} />
-        </p>
-        {delivery.failure !== undefined && (
+        <LastReport clusterId={clusterId} at={delivery.observed_at} />
+        {failure !== undefined && (
           <p>
-            <State kind="bad">Needs attention</State> {delivery.failure}
+            <State kind="bad">Needs attention</State> {failure}
           </p>
         )}
       </Panel>
       <Panel
         title="People"
         tools={
-          <button
-            type="button"
-            className="link small"
-            onClick={() => exportRows(delivery.cluster_name, rows)}
-          >
+          <Button className="link small" onClick={() => exportRows(delivery.cluster_name, rows)}>
             Save as CSV
-          </button>
+          </Button>
         }
       >
         <Loaded of={members}>{() => <PeopleTable rows={rows} isSlurm={sides.slurm} />}</Loaded>
       </Panel>
     </>
   );
+}
+
+/** Everyone who has access: members, and others by a grant. */
+function useRows(
+  clusterId: string,
+  sides: Sides,
+  list: AccessList | undefined,
+): { members: UseQueryResult; rows: Row[] } {
+  const who = useWho();
+  const members = useQuery(readMembers(who.orgID));
+  const permissions = useQuery(readMemberPermissions(who));
+  const grants = useQuery(readGrants(who));
+  const granted = new Map(permissions.data?.members.map((one) => [one.user_id, one]));
+  const here = (grants.data ?? []).filter(({ grant }) => grant.resource_id === clusterId);
+  const accounts = new Map(list?.users.map((one) => [one.user_id, one.desired_login_state]));
+  const ofMembers = (members.data?.members ?? []).map((member) => ({
+    userId: member.user_id,
+    email: member.email,
+    username: member.organization_username.username,
+    isMember: true,
+    ways: waysOf(sides, member, granted.get(member.user_id) ?? {}, here),
+    account: accountText(accounts.get(member.user_id)),
+  }));
+  const memberIds = new Set(ofMembers.map(({ userId }) => userId));
+  const others = new Map(here.map(({ grant }) => [grant.user_id, grant.username]));
+  const ofOthers = [...others].map(([userId, email]) => ({
+    ...{ userId, email, username: '', isMember: false, account: '' },
+    ways: waysOf(sides, { user_id: userId }, {}, here),
+  }));
+  const rows = [...ofMembers, ...ofOthers.filter(({ userId }) => !memberIds.has(userId))];
+  return { members, rows: rows.filter(({ ways }) => ways.length > 0) };
 }
 
 function accountText(state: 'ready' | 'waiting_for_key' | undefined): string {
@@ -189,8 +190,6 @@ function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery })
 }
 
 function PeopleTable({ rows, isSlurm }: { rows: readonly Row[]; isSlurm: boolean }) {
-  const { filter } = useSearch({ from: '/frame/clusters/$clusterId/people' });
-  const navigate = useNavigate({ from: '/clusters/$clusterId/people' });
   return (
     <Table
       name="people"
@@ -199,22 +198,9 @@ function PeopleTable({ rows, isSlurm }: { rows: readonly Row[]; isSlurm: boolean
       text={({ email, username, ways, account }) =>
         `${email} ${username} ${account} ${ways.map((way) => `${opensText[way.opens]} ${wayText(way)}`).join(' ')}`
       }
-      filter={filter ?? ''}
-      onFilter={(text) =>
-        void navigate({
-          search: ({ filter: _old, ...rest }) => (text === '' ? rest : { ...rest, filter: text }),
-          replace: true,
-        })
-      }
+      isInAddress
       columns={[
-        {
-          name: 'Address',
-          cell: ({ userId, email }) => (
-            <Link to="/members/$userId" params={{ userId }}>
-              {email}
-            </Link>
-          ),
-        },
+        { name: 'Address', cell: ({ userId, email }) => <PersonLink id={userId} email={email} /> },
         {
           name: 'User name',
           cell: ({ username, isMember }) =>
@@ -250,16 +236,10 @@ function Ends({ ways }: { ways: readonly Way[] }) {
 function exportRows(cluster: string, rows: readonly Row[]): void {
   const head = ['cluster', 'address', 'user name', 'opens', 'by', 'way', 'since', 'until'];
   const body = rows.flatMap(({ email, username, ways }) =>
-    ways.map((way) => [
-      cluster,
-      email,
-      username,
-      way.opens,
-      way.by,
-      wayText(way),
-      way.since,
-      way.until ?? '',
-    ]),
+    ways.map((way) => {
+      const { opens, by, since, until = '' } = way;
+      return [cluster, email, username, opens, by, wayText(way), since, until];
+    }),
   );
   save('people-of-cluster.csv', 'text/csv', csv([head, ...body]));
 }

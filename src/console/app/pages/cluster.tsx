@@ -1,16 +1,16 @@
 /** One cluster: its nodes, its GPUs, its storage, and whether its parts work. */
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Link, useParams } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/platform.ts';
 import { formatBytes } from '../../../domain/units.ts';
-import { AsCommand } from '../parts/copy.tsx';
-import { Gpus, gpusOf, machineState } from '../parts/gpus.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Gpus, gpusOf, MachineState, machineState } from '../parts/gpus.tsx';
+import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
 import { Reservations } from '../parts/reservations.tsx';
 import { State } from '../parts/state.tsx';
-import { Table } from '../parts/table.tsx';
+import { type Column, Table } from '../parts/table.tsx';
 import { Age, Reported } from '../parts/time.tsx';
 import {
+  type ClusterItem,
   type Machine,
   readCluster,
   readClusters,
@@ -72,21 +72,13 @@ function Cluster({ clusterId }: { clusterId: string }) {
         {(known) => (
           <Panel
             title="Status"
-            tools={
-              <AsCommand
-                api="Platform"
-                cli={`andromeda clusters show ${name}`}
-                operation={`GET /clusters/${clusterId}/options?businessOrgId=${orgID}`}
-              />
-            }
+            command={{
+              api: 'Platform',
+              cli: `andromeda clusters show ${name}`,
+              operation: `GET /clusters/${clusterId}/options?businessOrgId=${orgID}`,
+            }}
           >
-            <dl className="facts">
-              <Fact name="State" value={<Lifecycle cluster={known} />} />
-              <Fact name="Site" value={known.spec.site.name} />
-              <Fact name="Kubernetes" value={known.spec.version || '–'} />
-              <Fact name="Kubelet" value={known.status.kubeletVersion || '–'} />
-              <Fact name="Configuration" value={`version ${known.spec.schedulerGeneration}`} />
-            </dl>
+            <ClusterFacts cluster={known} />
             <Loaded of={options}>{(data) => <Parts options={data} clusterId={clusterId} />}</Loaded>
           </Panel>
         )}
@@ -97,34 +89,40 @@ function Cluster({ clusterId }: { clusterId: string }) {
   );
 }
 
+function ClusterFacts({ cluster }: { cluster: ClusterItem }) {
+  const { spec, status } = cluster;
+  return (
+    <Facts
+      of={{
+        State: <Lifecycle cluster={cluster} />,
+        Site: spec.site.name,
+        Kubernetes: spec.version || '–',
+        Kubelet: status.kubeletVersion || '–',
+        Configuration: `version ${spec.schedulerGeneration}`,
+      }}
+    />
+  );
+}
+
 function Machines({ clusterId, name, usage }: { clusterId: string; name: string; usage: Usage | undefined }) {
   const { orgID } = useWho();
-  const { filter } = useSearch({ from: '/frame/clusters/$clusterId' });
-  const navigate = useNavigate({ from: '/clusters/$clusterId' });
   const machines = useQuery(readMachines(clusterId, orgID));
-  const onFilter = (text: string) => void navigate({ search: (old) => withFilter(old, text), replace: true });
   return (
     <Panel
       title="Machines"
-      tools={
-        <AsCommand
-          api="Platform"
-          cli={`andromeda machines --cluster ${name}`}
-          operation={`GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`}
-        />
-      }
+      command={{
+        api: 'Platform',
+        cli: `andromeda machines --cluster ${name}`,
+        operation: `GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`,
+      }}
     >
       <Loaded of={machines}>
-        {(list) =>
-          list.length === 0 ? (
-            <Empty>No machines reported yet.</Empty>
-          ) : (
-            <>
-              {usage && <Gpus usage={usage} />}
-              <MachineTable machines={list} usage={usage} filter={filter ?? ''} onFilter={onFilter} />
-            </>
-          )
-        }
+        {(list) => (
+          <>
+            {usage && list.length > 0 && <Gpus usage={usage} />}
+            <MachineTable machines={list} usage={usage} />
+          </>
+        )}
       </Loaded>
     </Panel>
   );
@@ -138,41 +136,23 @@ function reportOf({ state, observedAt, scheduler }: Options): string {
     : 'It has not reported recently, so this may be outdated.';
 }
 
-function Fact({ name, value }: { name: string; value: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
-}
-
-function withFilter<Search extends { filter?: string }>({ filter: _old, ...rest }: Search, filter: string) {
-  return filter === '' ? rest : { ...rest, filter };
-}
-
-function Parts({
-  options: { scheduler, storage, observedAt },
-  clusterId,
-}: {
-  options: Options;
-  clusterId: string;
-}) {
+function Parts({ options, clusterId }: { options: Options; clusterId: string }) {
+  const { scheduler, storage, observedAt } = options;
+  const { quotaBytes: quota } = storage;
   const kinds = (['ceph', 'weka', 'nfs'] as const).filter((one) => storage.configured[one] === 'configured');
   return (
-    <dl className="facts">
-      <Fact name="Last report" value={<Reported clusterId={clusterId} at={observedAt} />} />
-      <Fact name="Scheduler" value={<Ready condition={scheduler.ready} />} />
-      <Fact
-        name="Storage"
-        value={
+    <Facts
+      of={{
+        'Last report': <Reported clusterId={clusterId} at={observedAt} />,
+        Scheduler: <Ready condition={scheduler.ready} />,
+        Storage: (
           <>
             <Ready condition={storage.ready} /> {kinds.join(', ') || 'none configured'}
           </>
-        }
-      />
-      {storage.quotaBytes !== undefined && <Fact name="Ceph quota" value={formatBytes(storage.quotaBytes)} />}
-    </dl>
+        ),
+        'Ceph quota': quota && formatBytes(quota),
+      }}
+    />
   );
 }
 
@@ -188,17 +168,9 @@ function Ready({ condition }: { condition: Condition | undefined }) {
   );
 }
 
-function MachineTable({
-  machines,
-  usage,
-  filter,
-  onFilter,
-}: {
-  machines: readonly Machine[];
-  usage: Usage | undefined;
-  filter: string;
-  onFilter: (text: string) => void;
-}) {
+type MachineUse = Usage['machines'][number];
+
+function MachineTable({ machines, usage }: { machines: readonly Machine[]; usage: Usage | undefined }) {
   const used = new Map(usage?.machines.map((one) => [one.id, one]));
   return (
     <Table
@@ -208,36 +180,29 @@ function MachineTable({
       text={(one) =>
         `${one.name} ${machineState(one).word} ${one.hardware.gpu_model ?? ''} ${used.get(one.id)?.reason ?? ''}`
       }
-      filter={filter}
-      onFilter={onFilter}
-      columns={[
-        { name: 'Name', cell: (one) => one.name },
-        {
-          name: 'State',
-          cell: (one) => {
-            const { kind, word } = machineState(one);
-            const reason = used.get(one.id)?.reason;
-            return (
-              <div className="two">
-                <div>
-                  <State kind={kind}>{word}</State>
-                </div>
-                {reason !== undefined && <span>{reason}</span>}
-              </div>
-            );
-          },
-        },
-        { name: 'In use', isNumber: true, cell: (one) => used.get(one.id)?.gpus_in_use ?? 'unknown' },
-        { name: 'GPUs', isNumber: true, cell: (one) => one.hardware.gpu_count ?? '–' },
-        { name: 'Model', cell: (one) => one.hardware.gpu_model ?? '–' },
-        { name: 'Cores', isNumber: true, cell: (one) => one.hardware.cpu_cores ?? '–' },
-        {
-          name: 'Memory',
-          isNumber: true,
-          cell: (one) => (one.hardware.memory_gib ? `${one.hardware.memory_gib} GiB` : '–'),
-        },
-        { name: 'Reported', cell: (one) => (one.observed ? <Age at={one.observed.observed_at} /> : 'never') },
-      ]}
+      isInAddress
+      columns={machineColumns(used)}
+      none={<Empty>No machines reported yet.</Empty>}
     />
   );
+}
+
+function machineColumns(used: ReadonlyMap<string, MachineUse>): Column<Machine>[] {
+  return [
+    { name: 'Name', cell: (one) => one.name },
+    {
+      name: 'State',
+      cell: (one) => <MachineState {...machineState(one)} reason={used.get(one.id)?.reason} />,
+    },
+    { name: 'In use', isNumber: true, cell: (one) => used.get(one.id)?.gpus_in_use ?? 'unknown' },
+    { name: 'GPUs', isNumber: true, cell: ({ hardware }) => hardware.gpu_count ?? '–' },
+    { name: 'Model', cell: ({ hardware }) => hardware.gpu_model ?? '–' },
+    { name: 'Cores', isNumber: true, cell: ({ hardware }) => hardware.cpu_cores ?? '–' },
+    {
+      name: 'Memory',
+      isNumber: true,
+      cell: ({ hardware: { memory_gib: memory } }) => (memory ? `${memory} GiB` : '–'),
+    },
+    { name: 'Reported', cell: (one) => (one.observed ? <Age at={one.observed.observed_at} /> : 'never') },
+  ];
 }

@@ -1,11 +1,11 @@
 /** Clusters at a glance. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { AsCommand } from '../parts/copy.tsx';
+import { count } from '../count.ts';
 import { Gpus, gpusOf } from '../parts/gpus.tsx';
 import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
-import { Reported } from '../parts/time.tsx';
+import { LastReport } from '../parts/time.tsx';
 import { type ClusterItem, readClusters, readOptions, readUsage } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
@@ -35,28 +35,21 @@ function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
   if (clusters.length === 0) return <>You cannot see any clusters.</>;
   return (
     <>
-      {active} of {clusters.length} {clusters.length === 1 ? 'cluster is' : 'clusters are'} in service.
+      {active} of {count(clusters.length, 'cluster is', 'clusters are')} in service.
     </>
   );
 }
 
-const lifecycleKinds: Record<ClusterItem['status']['lifecycleState'], Kind> = {
-  provisioning: 'busy',
-  active: 'good',
-  releasing: 'busy',
-  released: 'none',
-};
-
-const lifecycleNames: Record<ClusterItem['status']['lifecycleState'], string> = {
-  provisioning: 'Being set up',
-  active: 'In service',
-  releasing: 'Being released',
-  released: 'Released',
+const lifecycles: Record<ClusterItem['status']['lifecycleState'], [Kind, string]> = {
+  provisioning: ['busy', 'Being set up'],
+  active: ['good', 'In service'],
+  releasing: ['busy', 'Being released'],
+  released: ['none', 'Released'],
 };
 
 export function Lifecycle({ cluster }: { cluster: ClusterItem }) {
-  const { lifecycleState } = cluster.status;
-  return <State kind={lifecycleKinds[lifecycleState]}>{lifecycleNames[lifecycleState]}</State>;
+  const [kind, name] = lifecycles[cluster.status.lifecycleState];
+  return <State kind={kind}>{name}</State>;
 }
 
 function ClusterCard({ cluster }: { cluster: ClusterItem }) {
@@ -72,13 +65,11 @@ function ClusterCard({ cluster }: { cluster: ClusterItem }) {
           {spec.name}
         </Link>
       }
-      tools={
-        <AsCommand
-          api="Platform"
-          cli={`andromeda clusters show ${spec.name}`}
-          operation={`GET /clusters/${id}?businessOrgId=${orgID}`}
-        />
-      }
+      command={{
+        api: 'Platform',
+        cli: `andromeda clusters show ${spec.name}`,
+        operation: `GET /clusters/${id}?businessOrgId=${orgID}`,
+      }}
     >
       <p>
         <Lifecycle cluster={cluster} />{' '}
@@ -94,13 +85,7 @@ function ClusterCard({ cluster }: { cluster: ClusterItem }) {
           </>
         )}
       </Loaded>
-      <p className="soft small">
-        {options.data && (
-          <>
-            Last report: <Reported clusterId={id} at={options.data.observedAt} />
-          </>
-        )}
-      </p>
+      {options.data && <LastReport clusterId={id} at={options.data.observedAt} />}
     </Panel>
   );
 }

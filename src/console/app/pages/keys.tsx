@@ -1,18 +1,20 @@
 /** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
+
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
-import { bodyOf, business } from '../api.ts';
-import { AsCommand } from '../parts/copy.tsx';
+import { operation } from '../api.ts';
+import { count } from '../count.ts';
+import { Button } from '../parts/controls.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
 import { OwnSessions } from '../parts/own-sessions.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
-import { Table } from '../parts/table.tsx';
+import { type Column, Table } from '../parts/table.tsx';
 import { Age, Moment } from '../parts/time.tsx';
-import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
+import { WriteDialog } from '../parts/write.tsx';
 import { readKeyClusters, readKeys } from '../reads.ts';
 
 type Key = components['schemas']['SshKey'];
@@ -24,36 +26,15 @@ export function KeysPage() {
   const active = keys.data?.keys.filter((key) => key.lifecycle_state === 'active') ?? [];
   const revoked = keys.data?.keys.filter((key) => key.lifecycle_state === 'revoked') ?? [];
   const last = revoked.toSorted((a, b) => ((a.revoked_at ?? '') < (b.revoked_at ?? '') ? -1 : 1)).at(-1);
+  const register = <Button onClick={() => setIsAdding(true)}>Register a key</Button>;
+  const none = <Empty action={register}>Without a key you cannot log in over SSH.</Empty>;
   return (
-    <Page
-      title="SSH keys"
-      sentence={keys.data && <Sentence active={active.length} />}
-      actions={
-        <button type="button" onClick={() => setIsAdding(true)}>
-          Register a key
-        </button>
-      }
-    >
+    <Page title="SSH keys" sentence={keys.data && <Sentence active={active.length} />} actions={register}>
       <Loaded of={keys}>
         {() => (
           <>
-            <Panel
-              title="Active"
-              tools={<AsCommand api="Business" cli="andromeda keys" operation="GET /me/ssh-keys" />}
-            >
-              {active.length === 0 ? (
-                <Empty
-                  action={
-                    <button type="button" onClick={() => setIsAdding(true)}>
-                      Register a key
-                    </button>
-                  }
-                >
-                  Without a key you cannot log in over SSH.
-                </Empty>
-              ) : (
-                <KeyTable keys={active} revoke={setRevoking} />
-              )}
+            <Panel title="Active" command={{ cli: 'andromeda keys', operation: 'GET /me/ssh-keys' }}>
+              <KeyTable keys={active} revoke={setRevoking} none={none} />
             </Panel>
             <OwnSessions />
             {last && <Dropped revoked={last} />}
@@ -81,56 +62,63 @@ function Sentence({ active }: { active: number }) {
   if (active === 0) return <>You have no active keys.</>;
   return (
     <>
-      You have {active} active {active === 1 ? 'key' : 'keys'}. Lost a laptop? Revoke its key: it stops
-      working at once, and its sessions end.
+      You have {count(active, 'active key')}. Lost a laptop? Revoke its key: it stops working at once, and its
+      sessions end.
     </>
   );
 }
 
-function KeyTable({ keys, revoke }: { keys: readonly Key[]; revoke?: (key: Key) => void }) {
+interface TableOptions {
+  keys: readonly Key[];
+  revoke?: (key: Key) => void;
+  none?: ReactNode;
+}
+
+function KeyTable({ keys, revoke, none }: TableOptions) {
+  const columns: Column<Key>[] = [
+    { name: 'Fingerprint', cell: (key) => <code className="cut">{key.fingerprint}</code> },
+    { name: 'Registered', cell: (key) => <Age at={key.created_at} /> },
+    {
+      name: 'State',
+      cell: ({ revoked_at: at }) => (
+        <State kind={at ? 'none' : 'good'}>
+          {at ? 'Revoked' : 'Active'} {at && <Age at={at} />}
+        </State>
+      ),
+    },
+  ];
+  const actions: Column<Key> = {
+    name: 'Actions',
+    cell: (key) => (
+      <Button className="second small" onClick={() => revoke?.(key)}>
+        Revoke…
+      </Button>
+    ),
+  };
   return (
     <Table
       name="SSH keys"
       rows={keys}
       id={(key) => key.id}
-      columns={[
-        { name: 'Fingerprint', cell: (key) => <code className="cut">{key.fingerprint}</code> },
-        { name: 'Registered', cell: (key) => <Age at={key.created_at} /> },
-        {
-          name: 'State',
-          cell: (key) =>
-            key.revoked_at ? (
-              <State kind="none">
-                Revoked <Age at={key.revoked_at} />
-              </State>
-            ) : (
-              <State kind="good">Active</State>
-            ),
-        },
-        ...(revoke
-          ? [
-              {
-                name: 'Actions',
-                cell: (key: Key) => (
-                  <button type="button" className="second small" onClick={() => revoke(key)}>
-                    Revoke…
-                  </button>
-                ),
-              },
-            ]
-          : []),
-      ]}
+      columns={revoke ? [...columns, actions] : columns}
+      none={none}
     />
   );
 }
 
 function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close: () => void }) {
-  const send = (_body: object, header: WriteHeaders) =>
-    business
-      .POST('/me/ssh-keys/{keyID}/revoke', { params: { path: { keyID: sshKey.id }, header } })
-      .then(bodyOf);
   return (
-    <Dialog title="Revoke this key?" onClose={close}>
+    <WriteDialog
+      title="Revoke this key?"
+      operation={operation('post', '/me/ssh-keys/{keyID}/revoke', { keyID: sshKey.id })}
+      topics={['me']}
+      body={{}}
+      label="Revoke"
+      usualReason="The key is lost"
+      danger
+      cli={`andromeda keys revoke ${sshKey.fingerprint}`}
+      close={close}
+    >
       <p>
         <code>{sshKey.fingerprint}</code>
       </p>
@@ -138,20 +126,7 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
         It stops working at once, its sessions end, and it can never be registered again.
         {isLast && ' This is your last key: you cannot log in until you register another one.'}
       </p>
-      <WriteForm
-        write={{ form: `keys.revoke.${sshKey.id}`, send, topics: ['me'], onDone: close }}
-        body={{}}
-        label="Revoke"
-        usualReason="The key is lost"
-        danger
-        cancel={close}
-      />
-      <AsCommand
-        api="Business"
-        cli={`andromeda keys revoke ${sshKey.fingerprint}`}
-        operation={`POST /me/ssh-keys/${sshKey.id}/revoke`}
-      />
-    </Dialog>
+    </WriteDialog>
   );
 }
 
@@ -163,13 +138,10 @@ function Dropped({ revoked }: { revoked: Key }) {
   return (
     <Panel
       title="Last revoked key"
-      tools={
-        <AsCommand
-          api="Business"
-          cli={`andromeda keys clusters ${revoked.fingerprint}`}
-          operation={`GET /me/ssh-keys/${revoked.id}/clusters`}
-        />
-      }
+      command={{
+        cli: `andromeda keys clusters ${revoked.fingerprint}`,
+        operation: `GET /me/ssh-keys/${revoked.id}/clusters`,
+      }}
     >
       <p>
         <code className="cut">{revoked.fingerprint}</code>

@@ -1,25 +1,19 @@
 /** A change of people, followed until every cluster has it. Its address names them, so that it can be looked at again. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
-import { AsCommand } from '../parts/copy.tsx';
+import { PeopleLink, PersonLink } from '../parts/access-state.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
-import { Age, Reported } from '../parts/time.tsx';
+import { Age, LastReport } from '../parts/time.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf } from '../people.ts';
-import { readClusters } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 export function MemberChangePage() {
-  const who = useWho();
-  const { orgID } = who;
+  const { orgID } = useWho();
   const { people = '' } = useSearch({ from: '/frame/members/change' });
   const ids = people.split(',').filter(Boolean);
-  const clusters = useQuery(readClusters(who));
-  const access = useQuery({
-    ...readAccessOf(orgID, ids, clusters.data?.map(({ id }) => id) ?? []),
-    enabled: ids.length > 0 && clusters.data !== undefined,
-  });
+  const access = useQuery({ ...readAccessOf(orgID, ids), enabled: ids.length > 0 });
   return (
     <Page
       title="Change progress"
@@ -62,20 +56,15 @@ function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[
   return (
     <Panel
       title={people.length === 1 ? 'Who' : `${people.length} people`}
-      tools={
-        <AsCommand
-          api="Business"
-          cli={`andromeda members access ${people.map(({ user_id: id }) => id).join(' ')}`}
-          operation={`GET /organizations/${orgID}/access?user_ids=${ids.join(',')}`}
-        />
-      }
+      command={{
+        cli: `andromeda members access ${people.map(({ user_id: id }) => id).join(' ')}`,
+        operation: `GET /organizations/${orgID}/access?user_ids=${ids.join(',')}`,
+      }}
     >
       <ul className="plain">
         {people.map((person) => (
           <li key={person.user_id}>
-            <Link to="/members/$userId" params={{ userId: person.user_id }}>
-              {person.email}
-            </Link>{' '}
+            <PersonLink id={person.user_id} email={person.email} />{' '}
             <span className="soft">
               {person.is_member ? person.role : 'not a member'}
               {person.username !== undefined && `, ${person.username}`}
@@ -96,11 +85,7 @@ function OnCluster({ people, cluster }: { people: readonly Person[]; cluster: De
   const { steps, missing, isThere } = progressOf(people, cluster);
   return (
     <Panel
-      title={
-        <Link to="/clusters/$clusterId/people" params={{ clusterId: cluster.cluster_id }}>
-          {cluster.cluster_name}
-        </Link>
-      }
+      title={<PeopleLink of={cluster} />}
       tools={isThere ? <State kind="good">Up to date</State> : <State kind="busy">In progress</State>}
     >
       <Strip
@@ -108,9 +93,7 @@ function OnCluster({ people, cluster }: { people: readonly Person[]; cluster: De
         steps={steps}
         missing={missing}
       />
-      <p className="soft small">
-        Last report: <Reported clusterId={cluster.cluster_id} at={cluster.observed_at} />
-      </p>
+      <LastReport clusterId={cluster.cluster_id} at={cluster.observed_at} />
     </Panel>
   );
 }

@@ -1,13 +1,15 @@
 /** For operators: the lab file. What applying one would do, and doing it, by the operations that the command line uses. */
+
 import { useMutation } from '@tanstack/react-query';
 import { type ChangeEvent, useState } from 'react';
-import { bodyOf, business } from '../api.ts';
+import { bodyOf, business, operation } from '../api.ts';
+import { count } from '../count.ts';
 import { installationTopics, type Lab, type LabPlan } from '../installation.ts';
+import { Button, Check } from '../parts/controls.tsx';
 import { AsCommand } from '../parts/copy.tsx';
-import { InstallationNav } from '../parts/installation-nav.tsx';
 import { Plan } from '../parts/lab-plan.tsx';
-import { Page, Panel, Problem } from '../parts/page.tsx';
-import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
+import { InstallationPage, Panel, Problem } from '../parts/page.tsx';
+import { WriteForm } from '../parts/write.tsx';
 import { save } from '../save.ts';
 import { holdsStaff, useWho } from '../who.tsx';
 
@@ -18,16 +20,14 @@ interface Planned {
   lab: Lab;
   prune: boolean;
   plan: LabPlan;
-  /** Tells this file from another, in place of the file. */
-  digest: string;
 }
 
 export function OperatorLabPage() {
-  const mayApply = holdsStaff(useWho(), 'staff.operate');
   const [text, setText] = useState('');
   const [prune, setPrune] = useState(false);
   const [done, setDone] = useState<LabPlan>();
-  const planning = useMutation({ mutationFn: () => plan(text, prune) });
+  const planning = useMutation({ mutationFn: () => plan(text, prune), onMutate: () => setDone(undefined) });
+  const planned = planning.data;
   const change = (next: Change) => {
     // What was planned was another file.
     planning.reset();
@@ -35,54 +35,30 @@ export function OperatorLabPage() {
     if (next.text !== undefined) setText(next.text);
     if (next.prune !== undefined) setPrune(next.prune);
   };
-  const planned = planning.data;
+  const finish = (result: LabPlan) => {
+    change({ text: '' });
+    setDone(result);
+  };
   return (
-    <Page
+    <InstallationPage
       title="Lab file"
       sentence="The installation as one file: see what applying it would change, restart and end, then do it."
       actions={
-        <button type="button" className="second" onClick={() => void exportLab()}>
+        <Button className="second" onClick={() => void exportLab()}>
           Download the current file
-        </button>
+        </Button>
       }
     >
-      <InstallationNav />
       <Panel
         title="The file"
-        tools={
-          <AsCommand
-            api="Business"
-            cli="andromeda admin plan -f lab.yaml"
-            operation="POST /operator/lab/plan"
-          />
-        }
+        command={{ cli: 'andromeda admin plan -f lab.yaml', operation: 'POST /operator/lab/plan' }}
       >
-        <FileForm
-          text={text}
-          prune={prune}
-          change={change}
-          planning={planning}
-          submit={() => {
-            setDone(undefined);
-            planning.mutate();
-          }}
-        />
+        <FileForm text={text} prune={prune} change={change} planning={planning} />
       </Panel>
       {planned && !done && (
         <Panel title="Planned changes">
           <Plan plan={planned.plan} none="Nothing would change." />
-          {mayApply && planned.plan.changes.length > 0 && (
-            <Apply
-              planned={planned}
-              onDone={(result) => {
-                setDone(result);
-                planning.reset();
-                setText('');
-              }}
-              cancel={() => planning.reset()}
-            />
-          )}
-          {!mayApply && <p className="soft">Applying it needs the staff key staff.operate.</p>}
+          <Apply planned={planned} onDone={finish} cancel={() => planning.reset()} />
         </Panel>
       )}
       {done && (
@@ -90,7 +66,7 @@ export function OperatorLabPage() {
           <Plan plan={done} none="Nothing was left to change." />
         </Panel>
       )}
-    </Page>
+    </InstallationPage>
   );
 }
 
@@ -99,19 +75,14 @@ interface Change {
   prune?: boolean;
 }
 
-function FileForm({
-  text,
-  prune,
-  change,
-  planning,
-  submit,
-}: {
+interface FileOptions {
   text: string;
   prune: boolean;
   change: (next: Change) => void;
-  planning: { isPending: boolean; error: Error | null };
-  submit: () => void;
-}) {
+  planning: { isPending: boolean; error: Error | null; mutate: () => void };
+}
+
+function FileForm({ text, prune, change, planning }: FileOptions) {
   const choose = async ({ target }: ChangeEvent<HTMLInputElement>) => {
     const file = target.files?.[0];
     if (file && file.size <= mostBytes) change({ text: await file.text() });
@@ -120,7 +91,7 @@ function FileForm({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        if (!planning.isPending) submit();
+        if (!planning.isPending) planning.mutate();
       }}
     >
       <label htmlFor="lab-file">Choose a file</label>
@@ -138,16 +109,13 @@ function FileForm({
         maxLength={mostBytes}
         onChange={(event) => change({ text: event.target.value })}
       />
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={prune}
-          onChange={(event) => change({ prune: event.target.checked })}
-        />
-        <span>
-          Prune <span className="soft">remove members, grants and clusters that the file does not list</span>
-        </span>
-      </label>
+      <Check
+        isOn={prune}
+        onChange={(isOn) => change({ prune: isOn })}
+        hint="remove members, grants and clusters that the file does not list"
+      >
+        Prune
+      </Check>
       {planning.error && <Problem error={planning.error} />}
       <div className="buttons">
         <button type="submit" aria-disabled={planning.isPending}>
@@ -162,10 +130,8 @@ function FileForm({
 async function plan(text: string, prune: boolean): Promise<Planned> {
   const { parse } = await import('yaml');
   const lab = readLab(() => parse(text));
-  const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  const digest = [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
   const body = { lab, prune };
-  return { lab, prune, digest, plan: bodyOf(await business.POST('/operator/lab/plan', { body })) };
+  return { lab, prune, plan: bodyOf(await business.POST('/operator/lab/plan', { body })) };
 }
 
 function readLab(parse: () => unknown): Lab {
@@ -182,36 +148,35 @@ function readLab(parse: () => unknown): Lab {
   return lab as Lab;
 }
 
-function Apply({
-  planned: { lab, prune, plan: wanted, digest },
-  onDone,
-  cancel,
-}: {
+interface ApplyOptions {
   planned: Planned;
   onDone: (done: LabPlan) => void;
   cancel: () => void;
-}) {
-  const count = wanted.changes.length;
-  const ended = wanted.restarts.flatMap(({ ended_jobs: jobs }) => jobs).length;
-  // What is remembered of a form is no lab file.
-  const send = async (_body: { digest: string; prune: boolean }, header: WriteHeaders) =>
-    onDone(bodyOf(await business.POST('/operator/lab', { params: { header }, body: { lab, prune } })));
+}
+
+function Apply({ planned: { lab, prune, plan }, onDone, cancel }: ApplyOptions) {
+  const { changes, restarts } = plan;
+  const ended = restarts.flatMap(({ ended_jobs: jobs }) => jobs).length;
+  if (!holdsStaff(useWho(), 'staff.operate'))
+    return <p className="soft">Applying it needs the staff key staff.operate.</p>;
+  if (changes.length === 0) return null;
   return (
     <>
       <WriteForm
-        write={{ form: 'lab.apply', send, topics: [...installationTopics, 'me'] }}
-        body={{ digest, prune }}
-        label={`Apply ${count} ${count === 1 ? 'change' : 'changes'}`}
-        danger={ended > 0 || wanted.changes.some(({ action }) => action === 'remove')}
+        operation={operation('post', '/operator/lab', {})}
+        topics={[...installationTopics, 'me']}
+        onDone={onDone}
+        body={{ lab, prune }}
+        label={`Apply ${count(changes.length, 'change')}`}
+        danger={ended > 0 || changes.some(({ action }) => action === 'remove')}
         cancel={cancel}
       >
         <p role="status">
           All changes are applied together, or none.
-          {ended > 0 && ` ${ended} running ${ended === 1 ? 'job ends' : 'jobs end'}.`}
+          {ended > 0 && ` ${count(ended, 'running job ends', 'running jobs end')}.`}
         </p>
       </WriteForm>
       <AsCommand
-        api="Business"
         cli={`andromeda admin apply -f lab.yaml${prune ? ' --prune' : ''} --reason '…'`}
         operation="POST /operator/lab"
       />

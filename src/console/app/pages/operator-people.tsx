@@ -1,15 +1,16 @@
 /** For operators: people with an account, and who of them is staff. */
+
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
+import { count } from '../count.ts';
 import { type Person, readPeople } from '../installation.ts';
-import { AsCommand } from '../parts/copy.tsx';
-import { InstallationNav } from '../parts/installation-nav.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Button } from '../parts/controls.tsx';
+import { Empty, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
 import { AddPerson, Lifecycle, StaffKeys } from '../parts/people/person-forms.tsx';
 import { Identities } from '../parts/people/person-identities.tsx';
 import { State } from '../parts/state.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { holdsStaff, useWho } from '../who.tsx';
 
@@ -21,51 +22,50 @@ export function OperatorPeoplePage() {
   const people = useQuery(readPeople(email, pages));
   const mayAct = holdsStaff(useWho(), 'staff.operate');
   const [doing, setDoing] = useState<Doing>();
-  const close = () => setDoing(undefined);
   return (
-    <Page
+    <InstallationPage
       title="People and staff"
       isWide
-      sentence={people.data && <Sentence people={people.data.people} hasMore={people.data.hasMore} />}
-      actions={
-        mayAct && (
-          <button type="button" onClick={() => setDoing({ kind: 'add' })}>
-            Add person…
-          </button>
-        )
+      sentence={
+        people.data && <Sentence people={people.data.items} hasMore={people.data.next !== undefined} />
       }
+      actions={mayAct && <Button onClick={() => setDoing({ kind: 'add' })}>Add person…</Button>}
     >
-      <InstallationNav />
       <Find email={email} />
       <Panel
         title="People"
-        tools={
-          <AsCommand api="Business" cli="andromeda admin person list" operation="GET /operator/people" />
-        }
+        command={{ cli: 'andromeda admin person list', operation: 'GET /operator/people' }}
       >
         <Loaded of={people}>
-          {(data) =>
-            data.people.length === 0 ? (
-              <Empty>No one has the address {email}.</Empty>
-            ) : (
-              <>
-                <PeopleTable people={data.people} act={setDoing} mayAct={mayAct} />
-                {data.hasMore && (
-                  <button type="button" className="second small more" onClick={() => setPages(pages * 2)}>
-                    Read more people
-                  </button>
-                )}
-              </>
-            )
-          }
+          {({ items, next }) => (
+            <>
+              <PeopleTable people={items} act={setDoing} email={email} />
+              {next !== undefined && (
+                <Button className="second small more" onClick={() => setPages(pages * 2)}>
+                  Read more people
+                </Button>
+              )}
+            </>
+          )}
         </Loaded>
       </Panel>
-      {doing?.kind === 'add' && <AddPerson close={close} />}
-      {doing?.kind === 'staff' && <StaffKeys person={doing.person} close={close} />}
-      {doing?.kind === 'lifecycle' && <Lifecycle person={doing.person} close={close} />}
-      {doing?.kind === 'identities' && <Identities person={doing.person} mayAct={mayAct} close={close} />}
-    </Page>
+      {doing && <Form doing={doing} mayAct={mayAct} close={() => setDoing(undefined)} />}
+    </InstallationPage>
   );
+}
+
+interface FormOptions {
+  doing: Doing;
+  mayAct: boolean;
+  close: () => void;
+}
+
+function Form({ doing, mayAct, close }: FormOptions) {
+  if (doing.kind === 'add') return <AddPerson close={close} />;
+  const { kind, person } = doing;
+  if (kind === 'staff') return <StaffKeys person={person} close={close} />;
+  if (kind === 'lifecycle') return <Lifecycle person={person} close={close} />;
+  return <Identities person={person} mayAct={mayAct} close={close} />;
 }
 
 function Sentence({ people, hasMore }: { people: readonly Person[]; hasMore: boolean }) {
@@ -74,7 +74,7 @@ function Sentence({ people, hasMore }: { people: readonly Person[]; hasMore: boo
   return (
     <>
       {hasMore ? 'The first ' : ''}
-      {people.length} {people.length === 1 ? 'person' : 'people'}: {staff} staff, {gone} deactivated.
+      {count(people.length, 'person', 'people')}: {staff} staff, {gone} deactivated.
     </>
   );
 }
@@ -102,56 +102,33 @@ function Find({ email }: { email: string }) {
   );
 }
 
-function PeopleTable({
-  people,
-  act,
-  mayAct,
-}: {
+const columns: Column<Person>[] = [
+  {
+    name: 'Person',
+    cell: ({ primary_email: email, display_name: name }) => (
+      <Two first={<b>{email}</b>} second={name !== email && name} />
+    ),
+  },
+  { name: 'State', cell: (one) => <AccountState person={one} /> },
+  { name: 'Staff keys', cell: (one) => one.staff_keys.join(', ') || '–' },
+  {
+    name: 'Signed in',
+    cell: ({ last_sign_in_at: at }) => (at === undefined ? 'never' : <Age at={at} />),
+  },
+  {
+    name: 'Access expires',
+    cell: ({ access_lapses_at: at }) => (at === undefined ? '–' : <Age at={at} />),
+  },
+];
+
+interface TableOptions {
   people: readonly Person[];
   act: (doing: Doing) => void;
-  mayAct: boolean;
-}) {
-  const columns: Column<Person>[] = [
-    {
-      name: 'Person',
-      cell: (one) => (
-        <div className="two">
-          <b>{one.primary_email}</b>
-          {one.display_name !== one.primary_email && <span>{one.display_name}</span>}
-        </div>
-      ),
-    },
-    { name: 'State', cell: (one) => <AccountState person={one} /> },
-    { name: 'Staff keys', cell: (one) => one.staff_keys.join(', ') || '–' },
-    {
-      name: 'Signed in',
-      cell: ({ last_sign_in_at: at }) => (at === undefined ? 'never' : <Age at={at} />),
-    },
-    {
-      name: 'Access expires',
-      cell: ({ access_lapses_at: at }) => (at === undefined ? '–' : <Age at={at} />),
-    },
-    {
-      name: 'Actions',
-      cell: (person) => (
-        <span className="buttons inline">
-          <Button kind="identities" person={person} act={act}>
-            Identities…
-          </Button>
-          {mayAct && person.lifecycle_state === 'active' && (
-            <Button kind="staff" person={person} act={act}>
-              Staff keys…
-            </Button>
-          )}
-          {mayAct && person.erased_at === undefined && (
-            <Button kind="lifecycle" person={person} act={act}>
-              {person.lifecycle_state === 'active' ? 'Deactivate…' : 'Reactivate…'}
-            </Button>
-          )}
-        </span>
-      ),
-    },
-  ];
+  /** What was looked for. */
+  email: string;
+}
+
+function PeopleTable({ people, act, email }: TableOptions) {
   return (
     <Table
       name="people"
@@ -160,26 +137,28 @@ function PeopleTable({
       text={(one) =>
         `${one.primary_email} ${one.display_name} ${one.lifecycle_state} ${one.staff_keys.join(' ')}`
       }
-      columns={columns}
+      columns={[...columns, { name: 'Actions', cell: (person) => <Actions person={person} act={act} /> }]}
+      none={<Empty>No one has the address {email}.</Empty>}
     />
   );
 }
 
-function Button({
-  kind,
-  person,
-  act,
-  children,
-}: {
-  kind: 'staff' | 'lifecycle' | 'identities';
-  person: Person;
-  act: (doing: Doing) => void;
-  children: string;
-}) {
+function Actions({ person, act }: { person: Person; act: (doing: Doing) => void }) {
+  const mayAct = holdsStaff(useWho(), 'staff.operate');
+  const isActive = person.lifecycle_state === 'active';
+  const button = (kind: 'staff' | 'lifecycle' | 'identities', label: string) => (
+    <Button className="second small" onClick={() => act({ kind, person })}>
+      {label} <span className="hidden">of {person.primary_email}</span>
+    </Button>
+  );
   return (
-    <button type="button" className="second small" onClick={() => act({ kind, person })}>
-      {children} <span className="hidden">of {person.primary_email}</span>
-    </button>
+    <span className="buttons inline">
+      {button('identities', 'Identities…')}
+      {mayAct && isActive && button('staff', 'Staff keys…')}
+      {mayAct &&
+        person.erased_at === undefined &&
+        button('lifecycle', isActive ? 'Deactivate…' : 'Reactivate…')}
+    </span>
   );
 }
 

@@ -2,9 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { formatBytes } from '../../../domain/units.ts';
 import { type Installation, readInstallation } from '../installation.ts';
-import { AsCommand, CopyLine } from '../parts/copy.tsx';
-import { InstallationNav } from '../parts/installation-nav.tsx';
-import { Loaded, Page, Panel } from '../parts/page.tsx';
+import { CopyLine } from '../parts/copy.tsx';
+import { Facts, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Age, Moment } from '../parts/time.tsx';
 
@@ -12,32 +11,30 @@ type Keys = Installation['keys'][number];
 type Key = Keys['current'];
 type Backup = Installation['backup'];
 
+const command = { cli: 'andromeda admin installation', operation: 'GET /operator/installation' };
+
 export function OperatorServicePage() {
   const installation = useQuery(readInstallation());
   return (
-    <Page title="Keys and backups" sentence={installation.data && <Sentence of={installation.data} />}>
-      <InstallationNav />
+    <InstallationPage
+      title="Keys and backups"
+      sentence={installation.data && <Sentence of={installation.data} />}
+    >
       <Loaded of={installation}>
         {({ keys, backup }) => (
           <>
-            <Panel title="Backups" tools={<Command />}>
+            <Panel title="Backups" command={command}>
               <BackupFacts backup={backup} />
             </Panel>
             {keys.map((one) => (
-              <Panel key={one.kind} title={titles[one.kind]} tools={<Command />}>
+              <Panel key={one.kind} title={titles[one.kind]} command={command}>
                 <KeyFacts keys={one} />
               </Panel>
             ))}
           </>
         )}
       </Loaded>
-    </Page>
-  );
-}
-
-function Command() {
-  return (
-    <AsCommand api="Business" cli="andromeda admin installation" operation="GET /operator/installation" />
+    </InstallationPage>
   );
 }
 
@@ -66,15 +63,6 @@ function Sentence({ of: { keys, backup } }: { of: Installation }) {
   );
 }
 
-function Fact({ name, children }: { name: string; children: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
 function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { backup: Backup }) {
   return (
     <>
@@ -86,33 +74,23 @@ function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { bac
           </p>
         </div>
       )}
-      <dl className="facts roomy-facts">
-        <Fact name="Last backup">
-          {last ? (
+      <Facts
+        className="facts roomy-facts"
+        of={{
+          'Last backup': last ? (
             <>
               <Moment at={last.at} />, {formatBytes(last.bytes)}, <code>{last.file}</code>
             </>
           ) : (
             <State kind="warn">None known</State>
-          )}
-        </Fact>
-        <Fact name="Last verified backup">
-          {kept ? <Moment at={kept.at} /> : <State kind="none">None on schedule</State>}
-        </Fact>
-        <Fact name="Last restore drill">
-          {drill ? (
-            <>
-              <State kind={drill.good ? 'good' : 'bad'}>{drill.good ? 'Passed' : 'Failed'}</State>{' '}
-              <Moment at={drill.at} />, of <code>{drill.file}</code>
-            </>
+          ),
+          'Last verified backup': kept ? (
+            <Moment at={kept.at} />
           ) : (
-            <>
-              <State kind="warn">Never, on this host</State> <code>andromeda restore --drill</code> runs one.
-            </>
-          )}
-        </Fact>
-        <Fact name="Next due">
-          {schedule ? (
+            <State kind="none">None on schedule</State>
+          ),
+          'Last restore drill': <Drill of={drill} />,
+          'Next due': schedule ? (
             <>
               <Moment at={schedule.due_at} />, to <code>{schedule.to}</code>
               {schedule.encrypted ? ', encrypted' : ', not encrypted'}
@@ -121,9 +99,24 @@ function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { bac
             <>
               Not scheduled: set <code>backup</code> in the configuration.
             </>
-          )}
-        </Fact>
-      </dl>
+          ),
+        }}
+      />
+    </>
+  );
+}
+
+function Drill({ of: drill }: { of: Backup['drill'] }) {
+  if (!drill)
+    return (
+      <>
+        <State kind="warn">Never, on this host</State> <code>andromeda restore --drill</code> runs one.
+      </>
+    );
+  return (
+    <>
+      <State kind={drill.good ? 'good' : 'bad'}>{drill.good ? 'Passed' : 'Failed'}</State>{' '}
+      <Moment at={drill.at} />, of <code>{drill.file}</code>
     </>
   );
 }
@@ -131,17 +124,14 @@ function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { bac
 function KeyFacts({ keys: { current, next, previous, next_step: step } }: { keys: Keys }) {
   return (
     <>
-      <dl className="facts roomy-facts">
-        <Fact name="Active">
-          <KeyLine of={current} since="since" />
-        </Fact>
-        <Fact name="Announced next key">{next ? <KeyLine of={next} since="announced" /> : 'None'}</Fact>
-        {previous && (
-          <Fact name="Previous key, still accepted">
-            <KeyLine of={previous} since="since" />
-          </Fact>
-        )}
-      </dl>
+      <Facts
+        className="facts roomy-facts"
+        of={{
+          Active: <KeyLine of={current} since="since" />,
+          'Announced next key': next ? <KeyLine of={next} since="announced" /> : 'None',
+          'Previous key, still accepted': previous && <KeyLine of={previous} since="since" />,
+        }}
+      />
       <h3>Next step, on the service host</h3>
       <CopyLine text={step.command} label="the command" />
       <p className="soft small">{step.advice} Then reload the service.</p>

@@ -4,13 +4,11 @@ import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { count } from '../count.ts';
-import { AsCommand } from '../parts/copy.tsx';
-import { InstallationNav } from '../parts/installation-nav.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
 import { NextTry, Problems } from '../parts/problems.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
-import { Table } from '../parts/table.tsx';
+import { type Column, Table, Two } from '../parts/table.tsx';
 import { Reported } from '../parts/time.tsx';
 import { readOperatorClusters } from '../reads.ts';
 
@@ -30,26 +28,15 @@ export function OperatorPage() {
   const rows = (clusters.data?.clusters ?? []).flatMap(rowsOf);
   useReadAfterNextTry(rows);
   return (
-    <Page title="Installation" isWide sentence={clusters.data && <Sentence rows={rows} />}>
-      <InstallationNav />
+    <InstallationPage title="Installation" isWide sentence={clusters.data && <Sentence rows={rows} />}>
       <Problems />
       <Panel
         title="Clusters"
-        tools={
-          <AsCommand api="Business" cli="andromeda admin cluster list" operation="GET /operator/clusters" />
-        }
+        command={{ cli: 'andromeda admin cluster list', operation: 'GET /operator/clusters' }}
       >
-        <Loaded of={clusters}>
-          {() =>
-            rows.length === 0 ? (
-              <Empty>No clusters yet. Add one with `andromeda admin cluster add`.</Empty>
-            ) : (
-              <SideTable rows={rows} />
-            )
-          }
-        </Loaded>
+        <Loaded of={clusters}>{() => <SideTable rows={rows} />}</Loaded>
       </Panel>
-    </Page>
+    </InstallationPage>
   );
 }
 
@@ -151,6 +138,55 @@ function missingOf({ side, list }: Row): string {
   return 'The next sync applies it.';
 }
 
+const columns: Column<Row>[] = [
+  {
+    name: 'Cluster',
+    cell: ({ cluster }) => (
+      <Two first={<b>{cluster.name}</b>} second={`${cluster.organization_slug} · ${cluster.site.name}`} />
+    ),
+  },
+  {
+    name: 'Scheduler',
+    cell: ({ cluster, side }) => (
+      <Two
+        first={<div>{side.side === 'slurm' ? 'Slurm' : 'Kubernetes'}</div>}
+        second={cluster.drivers.includes('simulated') && 'simulated'}
+      />
+    ),
+  },
+  { name: 'State', cell: (row) => <State kind={stateOf(row).kind}>{stateOf(row).text}</State> },
+  { name: 'Progress', cell: (row) => <Progress of={row} /> },
+  {
+    name: 'Reported',
+    cell: ({ cluster, side }) => (
+      <Reported clusterId={cluster.cluster.id} at={side.observed_at ?? undefined} />
+    ),
+  },
+  {
+    name: 'Audit trail',
+    cell: ({ cluster }) => (
+      <Link to="/audit" search={{ cluster: cluster.cluster.id }}>
+        Show entries
+      </Link>
+    ),
+  },
+];
+
+function Progress({ of: row }: { of: Row }) {
+  const { cluster, side } = row;
+  return (
+    <div className="way">
+      <Strip of={`side/${cluster.cluster.id}/${side.side}`} steps={stepsOf(row)} missing={missingOf(row)} />
+      {isTriedAgain(row) && side.next_try_at !== null && (
+        <p className="small soft">
+          Next try <NextTry at={side.next_try_at} />
+          {side.failures > 1 && ` (${side.failures} failed in a row)`}
+        </p>
+      )}
+    </div>
+  );
+}
+
 function SideTable({ rows }: { rows: readonly Row[] }) {
   return (
     <Table
@@ -162,67 +198,8 @@ function SideTable({ rows }: { rows: readonly Row[] }) {
           .concat(stateOf(row).text, row.side.failure ?? '')
           .join(' ')
       }
-      columns={[
-        {
-          name: 'Cluster',
-          cell: ({ cluster }) => (
-            <div className="two">
-              <b>{cluster.name}</b>
-              <span>
-                {cluster.organization_slug} · {cluster.site.name}
-              </span>
-            </div>
-          ),
-        },
-        {
-          name: 'Scheduler',
-          cell: ({ cluster, side }) => (
-            <div className="two">
-              <div>{side.side === 'slurm' ? 'Slurm' : 'Kubernetes'}</div>
-              {cluster.drivers.includes('simulated') && <span>simulated</span>}
-            </div>
-          ),
-        },
-        {
-          name: 'State',
-          cell: (row) => {
-            const { kind, text } = stateOf(row);
-            return <State kind={kind}>{text}</State>;
-          },
-        },
-        {
-          name: 'Progress',
-          cell: (row) => (
-            <div className="way">
-              <Strip
-                of={`side/${row.cluster.cluster.id}/${row.side.side}`}
-                steps={stepsOf(row)}
-                missing={missingOf(row)}
-              />
-              {isTriedAgain(row) && row.side.next_try_at !== null && (
-                <p className="small soft">
-                  Next try <NextTry at={row.side.next_try_at} />
-                  {row.side.failures > 1 && ` (${row.side.failures} failed in a row)`}
-                </p>
-              )}
-            </div>
-          ),
-        },
-        {
-          name: 'Reported',
-          cell: ({ cluster, side }) => (
-            <Reported clusterId={cluster.cluster.id} at={side.observed_at ?? undefined} />
-          ),
-        },
-        {
-          name: 'Audit trail',
-          cell: ({ cluster }) => (
-            <Link to="/audit" search={{ cluster: cluster.cluster.id }}>
-              Show entries
-            </Link>
-          ),
-        },
-      ]}
+      columns={columns}
+      none={<Empty>No clusters yet. Add one with `andromeda admin cluster add`.</Empty>}
     />
   );
 }

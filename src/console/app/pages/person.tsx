@@ -1,35 +1,32 @@
 /** One person: what they reach, by which way, since when and until when, and whether each cluster has it. */
+
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { csv } from '../../../domain/csv.ts';
-import { AccessStates, obstacleText, Until, WayIn } from '../parts/access-state.tsx';
-import { AsCommand } from '../parts/copy.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
-import { ChangePermissions, ChangeRole, RemoveMember, type Subject } from '../parts/people/member-forms.tsx';
+import { count } from '../count.ts';
+import { AccessStates, obstacleText, PeopleLink, Until, WayIn } from '../parts/access-state.tsx';
+import { Button } from '../parts/controls.tsx';
+import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
+import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/member-forms.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
-import { Table } from '../parts/table.tsx';
-import { Age, Moment, Reported } from '../parts/time.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import { Age, LastReport, Moment } from '../parts/time.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf, type Way, wayText } from '../people.ts';
-import { readCatalog, readClusters, readMemberPermissions } from '../reads.ts';
+import { readMemberPermissions } from '../reads.ts';
 import { save } from '../save.ts';
 import { useWho } from '../who.tsx';
 
 export function PersonPage() {
-  const who = useWho();
-  const { orgID } = who;
+  const { orgID } = useWho();
   const { userId } = useParams({ from: '/frame/members/$userId' });
-  const clusters = useQuery(readClusters(who));
-  const access = useQuery({
-    ...readAccessOf(orgID, [userId], clusters.data?.map(({ id }) => id) ?? []),
-    enabled: clusters.data !== undefined,
-  });
+  const access = useQuery(readAccessOf(orgID, [userId]));
   const person = access.data?.people[0];
   return (
     <Page title={person?.email ?? 'Person'} sentence={person && <Sentence person={person} />}>
       <Loaded of={access}>
-        {(known) =>
+        {({ clusters }) =>
           person === undefined ? (
             <Empty action={<Link to="/members">Members</Link>}>
               No one with this ID is or was a member here, or has a grant.
@@ -37,8 +34,8 @@ export function PersonPage() {
           ) : (
             <>
               <About person={person} />
-              <Reach person={person} clusters={known.clusters} />
-              {known.clusters.map((cluster) => (
+              <Reach person={person} clusters={clusters} />
+              {clusters.map((cluster) => (
                 <OnCluster key={cluster.cluster_id} person={person} cluster={cluster} />
               ))}
             </>
@@ -51,124 +48,73 @@ export function PersonPage() {
 
 function Sentence({ person }: { person: Person }) {
   const reached = person.clusters.filter(({ ways }) => ways.length > 0).length;
-  const total = person.clusters.length;
   const who = person.is_member ? `${person.role === 'member' ? 'A' : 'An'} ${person.role}` : 'Not a member';
   return (
     <>
       {person.name === person.email ? '' : `${person.name}. `}
-      {who}, with access to {reached} of {total} {total === 1 ? 'cluster' : 'clusters'}.
+      {who}, with access to {reached} of {count(person.clusters.length, 'cluster')}.
     </>
   );
 }
 
 function Actions({ person }: { person: Person }) {
-  const who = useWho();
-  const { isManager, membership } = who;
-  const [doing, setDoing] = useState<'permissions' | 'role' | 'remove'>();
-  const permissions = useQuery(readMemberPermissions(who));
-  const profiles = useQuery(readCatalog());
-  if (!person.is_member || person.role === undefined || !permissions.data) return null;
-  const catalog = (profiles.data?.permissions ?? []).filter(({ key }) => !key.startsWith('organization.'));
-  const own = permissions.data.members.find(({ user_id: id }) => id === person.user_id);
-  const subject: Subject = {
-    userId: person.user_id,
-    email: person.email,
-    role: person.role,
-    granted: person.role === 'member' ? (own?.permissions ?? []) : [],
-    ends: own?.expires_at ?? {},
-  };
-  const mayManage = isManager && (person.role !== 'owner' || membership?.role === 'owner');
-  const grants = person.clusters.flatMap(({ ways }) => ways).filter(({ by }) => by === 'grant').length;
-  const close = () => setDoing(undefined);
+  const { user_id: userId, email, role, is_member: isMember, clusters } = person;
+  const [kind, setKind] = useState<ChangeKind>();
+  const permissions = useQuery(readMemberPermissions(useWho()));
+  if (!isMember || role === undefined || !permissions.data) return null;
+  const own = permissions.data.members.find(({ user_id: id }) => id === userId);
+  const granted = role === 'member' ? (own?.permissions ?? []) : [];
+  const grants = clusters.flatMap(({ ways }) => ways).filter(({ by }) => by === 'grant').length;
+  const subject = { userId, email, role, granted, ends: own?.expires_at ?? {}, grants };
   return (
-    <div className="buttons">
-      {person.role === 'member' && (
-        <button type="button" className="second" onClick={() => setDoing('permissions')}>
-          Permissions…
-        </button>
-      )}
-      {mayManage && (
-        <>
-          <button type="button" className="second" onClick={() => setDoing('role')}>
-            Role…
-          </button>
-          <button type="button" className="second" onClick={() => setDoing('remove')}>
-            Remove…
-          </button>
-        </>
-      )}
-      {doing === 'permissions' && <ChangePermissions subject={subject} catalog={catalog} close={close} />}
-      {doing === 'role' && <ChangeRole subject={subject} close={close} />}
-      {doing === 'remove' && <RemoveMember subject={subject} grants={grants} close={close} />}
-    </div>
+    <>
+      <ChangeButtons role={role} choose={setKind} />
+      {kind && <ChangeForm kind={kind} subject={subject} close={() => setKind(undefined)} />}
+    </>
   );
 }
+
+const keyColumns: Column<Person['keys'][number]>[] = [
+  { name: 'Fingerprint', cell: (key) => <code className="cut">{key.fingerprint}</code> },
+  { name: 'Registered', cell: (key) => <Age at={key.created_at} /> },
+  {
+    name: 'State',
+    cell: (key) => (key.lapsed ? <State kind="warn">Expired</State> : <State kind="good">Active</State>),
+  },
+];
 
 function About({ person }: { person: Person }) {
   const { orgID } = useWho();
+  const { user_id: id, username, member_since: since, changed_at: changed } = person;
+  const use = person.username_state === 'frozen' ? 'permanent' : 'not used yet';
   return (
     <Panel
       title="Who"
-      tools={
-        <AsCommand
-          api="Business"
-          cli={`andromeda members access ${person.user_id}`}
-          operation={`GET /organizations/${orgID}/access?user_ids=${person.user_id}`}
-        />
-      }
+      command={{
+        cli: `andromeda members access ${id}`,
+        operation: `GET /organizations/${orgID}/access?user_ids=${id}`,
+      }}
     >
-      <dl className="facts">
-        <Fact name="Address" value={person.email} />
-        <Fact name="Name" value={person.name} />
-        <Fact name="Role" value={person.role ?? 'not a member'} />
-        <Fact
-          name="User name"
-          value={
-            person.username === undefined
-              ? '–'
-              : `${person.username}${person.username_state === 'frozen' ? ', permanent' : ', not used yet'}`
-          }
-        />
-        {person.member_since !== undefined && (
-          <Fact name="Member since" value={<Moment at={person.member_since} />} />
-        )}
-        {person.changed_at !== undefined && (
-          <Fact
-            name={person.is_member ? 'Last changed' : 'Was a member until'}
-            value={<Moment at={person.changed_at} />}
-          />
-        )}
-      </dl>
+      <Facts
+        of={{
+          Address: person.email,
+          Name: person.name,
+          Role: person.role ?? 'not a member',
+          'User name': username === undefined ? '–' : `${username}, ${use}`,
+          'Member since': since && <Moment at={since} />,
+          [person.is_member ? 'Last changed' : 'Was a member until']: changed && <Moment at={changed} />,
+        }}
+      />
       <Actions person={person} />
       <h3>SSH keys</h3>
-      {person.keys.length === 0 ? (
-        <p className="soft">You have no active keys.</p>
-      ) : (
-        <Table
-          name="keys"
-          rows={person.keys}
-          id={(key) => key.fingerprint}
-          columns={[
-            { name: 'Fingerprint', cell: (key) => <code className="cut">{key.fingerprint}</code> },
-            { name: 'Registered', cell: (key) => <Age at={key.created_at} /> },
-            {
-              name: 'State',
-              cell: (key) =>
-                key.lapsed ? <State kind="warn">Expired</State> : <State kind="good">Active</State>,
-            },
-          ]}
-        />
-      )}
+      <Table
+        name="keys"
+        rows={person.keys}
+        id={(key) => key.fingerprint}
+        columns={keyColumns}
+        none={<p className="soft">No active keys.</p>}
+      />
     </Panel>
-  );
-}
-
-function Fact({ name, value }: { name: string; value: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
 
@@ -177,52 +123,42 @@ interface Row {
   way: Way;
 }
 
+const wayColumns: Column<Row>[] = [
+  { name: 'Cluster', cell: ({ cluster }) => <PeopleLink of={cluster} /> },
+  { name: 'Access', cell: ({ way }) => <WayIn way={way} /> },
+  {
+    name: 'Since',
+    cell: ({ way }) => (
+      <span>
+        {way.by !== 'grant' && <span className="soft">at least </span>}
+        <Age at={way.since} />
+      </span>
+    ),
+  },
+  { name: 'Until', cell: ({ way }) => <Until at={way.until} /> },
+];
+
 function Reach({ person, clusters }: { person: Person; clusters: readonly Delivery[] }) {
-  const rows = clusters.flatMap((cluster): Row[] =>
-    (person.clusters.find((one) => one.cluster_id === cluster.cluster_id)?.ways ?? []).map((way) => ({
-      cluster,
-      way,
-    })),
-  );
+  const rows = clusters.flatMap((cluster): Row[] => {
+    const on = person.clusters.find((one) => one.cluster_id === cluster.cluster_id);
+    return (on?.ways ?? []).map((way) => ({ cluster, way }));
+  });
   return (
     <Panel
       title="Access"
       tools={
-        <button type="button" className="link small" onClick={() => exportRows(person, rows)}>
+        <Button className="link small" onClick={() => exportRows(person, rows)}>
           Save as CSV
-        </button>
+        </Button>
       }
     >
-      {rows.length === 0 ? (
-        <p className="soft">No access to any cluster.</p>
-      ) : (
-        <Table
-          name="ways"
-          rows={rows}
-          id={({ cluster, way }) => `${cluster.cluster_id} ${way.opens} ${way.name} ${way.grant_id ?? ''}`}
-          columns={[
-            {
-              name: 'Cluster',
-              cell: ({ cluster }) => (
-                <Link to="/clusters/$clusterId/people" params={{ clusterId: cluster.cluster_id }}>
-                  {cluster.cluster_name}
-                </Link>
-              ),
-            },
-            { name: 'Access', cell: ({ way }) => <WayIn way={way} /> },
-            {
-              name: 'Since',
-              cell: ({ way }) => (
-                <span>
-                  {way.by !== 'grant' && <span className="soft">at least </span>}
-                  <Age at={way.since} />
-                </span>
-              ),
-            },
-            { name: 'Until', cell: ({ way }) => <Until at={way.until} /> },
-          ]}
-        />
-      )}
+      <Table
+        name="ways"
+        rows={rows}
+        id={({ cluster, way }) => `${cluster.cluster_id} ${way.opens} ${way.name} ${way.grant_id ?? ''}`}
+        columns={wayColumns}
+        none={<p className="soft">No access to any cluster.</p>}
+      />
     </Panel>
   );
 }
@@ -232,17 +168,9 @@ function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
   const { steps, missing } = progressOf([person], cluster);
   if (!on) return null;
   return (
-    <Panel
-      title={
-        <Link to="/clusters/$clusterId/people" params={{ clusterId: cluster.cluster_id }}>
-          {cluster.cluster_name}
-        </Link>
-      }
-    >
+    <Panel title={<PeopleLink of={cluster} />}>
       <AccessStates on={on} />
-      <p className="soft">
-        Last report: <Reported clusterId={cluster.cluster_id} at={cluster.observed_at} />
-      </p>
+      <LastReport clusterId={cluster.cluster_id} at={cluster.observed_at} />
       {on.slurm?.account !== 'none' && on.slurm?.obstacle !== undefined && (
         <p>Cannot log in now: {obstacleText(on.slurm.obstacle)}</p>
       )}
@@ -251,16 +179,11 @@ function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
   );
 }
 
-function exportRows(person: Person, rows: readonly Row[]): void {
+function exportRows({ email }: Person, rows: readonly Row[]): void {
   const head = ['address', 'cluster', 'opens', 'by', 'way', 'since', 'until'];
-  const body = rows.map(({ cluster, way }) => [
-    person.email,
-    cluster.cluster_name,
-    way.opens,
-    way.by,
-    wayText(way),
-    way.since,
-    way.until ?? '',
-  ]);
+  const body = rows.map(({ cluster, way }) => {
+    const { opens, by, since, until = '' } = way;
+    return [email, cluster.cluster_name, opens, by, wayText(way), since, until];
+  });
   save('access-of-person.csv', 'text/csv', csv([head, ...body]));
 }

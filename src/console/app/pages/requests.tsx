@@ -1,47 +1,42 @@
 /** What members ask for: approve with one click or for another term, or decline with a reason. */
+
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { termText } from '../../../domain/access/request.ts';
-import { bodyOf, business } from '../api.ts';
+import { operation } from '../api.ts';
+import { useClusterNames } from '../cluster-names.ts';
+import { count } from '../count.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
 import { ApprovalPlan } from '../parts/approval-plan.tsx';
-import { AsCommand } from '../parts/copy.tsx';
-import { Dialog } from '../parts/dialog.tsx';
+import { Button, Field } from '../parts/controls.tsx';
 import { Empty, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
-import { Table } from '../parts/table.tsx';
+import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
-import { useWrite, WriteForm, type WriteHeaders } from '../parts/write.tsx';
-import { readAllRequests, readClusters, readRequests } from '../reads.ts';
+import { useWrite, WriteDialog } from '../parts/write.tsx';
+import { readRequests } from '../reads.ts';
 import { useWho } from '../who.tsx';
-
-interface Term {
-  expires_at?: string | null;
-}
 
 type Doing = { kind: 'term' | 'decline'; request: AccessRequest } | undefined;
 
 export function RequestsPage() {
-  const who = useWho();
-  const { orgID } = who;
-  const open = useQuery(readRequests(orgID));
-  const all = useQuery(readAllRequests(orgID));
-  const clusters = useQuery(readClusters(who));
+  const { orgID } = useWho();
+  const open = useQuery(readRequests(orgID, 'open'));
   const [doing, setDoing] = useState<Doing>();
-  const names = new Map((clusters.data ?? []).map(({ id, spec }) => [id, spec.name]));
-  const decided = (all.data?.requests ?? []).filter(({ state }) => state !== 'open');
-  const newest = decided.find(({ state }) => state === 'approved');
+  const waiting = open.data?.requests.length ?? 0;
   const close = () => setDoing(undefined);
   return (
-    <Page title="Requests" sentence={open.data && <Sentence count={open.data.requests.length} />}>
+    <Page
+      title="Requests"
+      sentence={
+        open.data && (waiting === 0 ? 'No pending requests.' : `${count(waiting, 'pending request')}.`)
+      }
+    >
       <Panel
         title="Pending"
-        tools={
-          <AsCommand
-            api="Business"
-            cli="andromeda access requests"
-            operation={`GET /organizations/${orgID}/access-requests`}
-          />
-        }
+        command={{
+          cli: 'andromeda access requests',
+          operation: `GET /organizations/${orgID}/access-requests`,
+        }}
       >
         <Loaded of={open}>
           {({ requests }) =>
@@ -49,17 +44,34 @@ export function RequestsPage() {
               <Empty>Members request access on their page “My access”.</Empty>
             ) : (
               requests.map((request) => (
-                <Waiting
-                  key={request.id}
-                  request={request}
-                  cluster={names.get(request.cluster_id ?? '')}
-                  act={(kind) => setDoing({ kind, request })}
-                />
+                <Waiting key={request.id} request={request} act={(kind) => setDoing({ kind, request })} />
               ))
             )
           }
         </Loaded>
       </Panel>
+      <Decided />
+      {doing?.kind === 'term' && <OtherTerm request={doing.request} close={close} />}
+      {doing?.kind === 'decline' && <Decline request={doing.request} close={close} />}
+    </Page>
+  );
+}
+
+const columns: Column<AccessRequest>[] = [
+  { name: 'Person', cell: (one) => one.email },
+  { name: 'Permissions', cell: (one) => one.permissions.join(', ') },
+  { name: 'State', cell: (one) => <RequestState request={one} /> },
+  { name: 'Decided by', cell: (one) => one.decided_by ?? '–' },
+  { name: 'Reason', cell: (one) => one.decision_reason ?? one.reason },
+  { name: 'When', cell: (one) => <Age at={one.decided_at ?? one.created_at} /> },
+];
+
+function Decided() {
+  const all = useQuery(readRequests(useWho().orgID, 'all'));
+  const decided = (all.data?.requests ?? []).filter(({ state }) => state !== 'open');
+  const newest = decided.find(({ state }) => state === 'approved');
+  return (
+    <>
       {newest && (
         <Panel title={`Last approved: ${newest.email}`}>
           <p>
@@ -70,56 +82,32 @@ export function RequestsPage() {
       )}
       <Panel title="Recent decisions">
         <Loaded of={all}>
-          {() =>
-            decided.length === 0 ? (
-              <p className="soft">None yet.</p>
-            ) : (
-              <Table
-                name="decided requests"
-                rows={decided}
-                id={({ id }) => id}
-                text={(one) => `${one.email} ${one.permissions.join(' ')} ${one.state} ${one.reason}`}
-                columns={[
-                  { name: 'Person', cell: (one) => one.email },
-                  { name: 'Permissions', cell: (one) => one.permissions.join(', ') },
-                  { name: 'State', cell: (one) => <RequestState request={one} /> },
-                  { name: 'Decided by', cell: (one) => one.decided_by ?? '–' },
-                  { name: 'Reason', cell: (one) => one.decision_reason ?? one.reason },
-                  { name: 'When', cell: (one) => <Age at={one.decided_at ?? one.created_at} /> },
-                ]}
-              />
-            )
-          }
+          {() => (
+            <Table
+              name="decided requests"
+              rows={decided}
+              id={({ id }) => id}
+              text={(one) => `${one.email} ${one.permissions.join(' ')} ${one.state} ${one.reason}`}
+              columns={columns}
+              none={<p className="soft">None yet.</p>}
+            />
+          )}
         </Loaded>
       </Panel>
-      {doing?.kind === 'term' && <OtherTerm request={doing.request} close={close} />}
-      {doing?.kind === 'decline' && <Decline request={doing.request} close={close} />}
-    </Page>
-  );
-}
-
-function Sentence({ count }: { count: number }) {
-  if (count === 0) return <>No pending requests.</>;
-  return (
-    <>
-      {count} pending {count === 1 ? 'request' : 'requests'}.
     </>
   );
 }
 
-function Waiting({
-  request,
-  cluster,
-  act,
-}: {
+interface WaitingOptions {
   request: AccessRequest;
-  cluster: string | undefined;
   act: (kind: 'term' | 'decline') => void;
-}) {
-  const { orgID, me } = useWho();
+}
+
+function Waiting({ request, act }: WaitingOptions) {
   const { email, permissions, hours, reason, created_at: since } = request;
-  const approval = useWrite(approving(request, orgID));
-  const isOwn = request.user_id === me.user.id;
+  const approval = useWrite(approving(request));
+  const cluster = useClusterNames().get(request.cluster_id ?? '');
+  const isOwn = request.user_id === useWho().me.user.id;
   const [shownAt, setShownAt] = useState<number>();
   return (
     <section className="request" aria-label={`Request of ${email}`}>
@@ -133,29 +121,27 @@ function Waiting({
         <p className="soft">You cannot decide on your own request.</p>
       ) : (
         <p className="buttons">
-          <button
-            type="button"
+          <Button
             aria-disabled={approval.isPending}
             onClick={() => {
               if (!approval.isPending) approval.mutate({ body: {}, reason: 'Approved as asked' });
             }}
           >
             Approve {termText(hours)}
-          </button>
-          <button type="button" className="second" onClick={() => act('term')}>
+          </Button>
+          <Button className="second" onClick={() => act('term')}>
             Other duration…
-          </button>
-          <button type="button" className="second" onClick={() => act('decline')}>
+          </Button>
+          <Button className="second" onClick={() => act('decline')}>
             Decline…
-          </button>
-          <button
-            type="button"
+          </Button>
+          <Button
             className="link small"
             aria-expanded={shownAt !== undefined}
             onClick={() => setShownAt(shownAt === undefined ? Date.now() : undefined)}
           >
             Preview changes
-          </button>
+          </Button>
         </p>
       )}
       {shownAt !== undefined && <ApprovalPlan request={request} now={shownAt} />}
@@ -163,99 +149,73 @@ function Waiting({
   );
 }
 
-function approving({ id }: AccessRequest, orgID: string, onDone?: () => void) {
-  const send = (body: Term, header: WriteHeaders) =>
-    business
-      .POST('/organizations/{orgID}/access-requests/{requestID}/approve', {
-        params: { path: { orgID, requestID: id }, header },
-        body,
-      })
-      .then(bodyOf);
+function approving({ id, organization_id: orgID }: AccessRequest) {
+  const path = '/organizations/{orgID}/access-requests/{requestID}/approve';
   return {
-    form: `access.approve.${id}`,
-    send,
+    operation: operation('post', path, { orgID, requestID: id }),
     topics: [`requests/${orgID}`, `members/${orgID}`],
-    ...(onDone && { onDone }),
   };
 }
 
 function OtherTerm({ request, close }: { request: AccessRequest; close: () => void }) {
-  const { orgID } = useWho();
   const [hours, setHours] = useState(7 * 24);
   const [until, setUntil] = useState('');
   // The moment is fixed when the term is chosen: the same form is the same change.
   const [from, setFrom] = useState(Date.now);
   const end = until !== '' ? new Date(until) : hours > 0 ? new Date(from + hours * 3_600_000) : undefined;
   const isAhead = end === undefined || end.getTime() > Date.now();
+  const term = isAhead ? (end?.toISOString() ?? null) : undefined;
+  const choose = (chosen: number) => {
+    setHours(chosen);
+    setUntil('');
+    setFrom(Date.now());
+  };
   return (
-    <Dialog title={`Approve ${request.email} for another duration`} onClose={close}>
-      <WriteForm
-        write={approving(request, orgID, close)}
-        body={isAhead ? { expires_at: end?.toISOString() ?? null } : undefined}
-        label="Approve"
-        usualReason="Approved for another duration"
-        cancel={close}
-      >
-        <label htmlFor="other-term">Duration</label>
-        <TermSelect
-          id="other-term"
-          hours={hours}
-          onChange={(chosen) => {
-            setHours(chosen);
-            setUntil('');
-            setFrom(Date.now());
-          }}
-        />
-        <label htmlFor="until">
-          Or until <span className="soft">(your local time)</span>
-        </label>
-        <input
-          id="until"
-          type="datetime-local"
-          value={until}
-          onChange={(event) => setUntil(event.target.value)}
-        />
-        <p role="status" className="soft small">
-          {!isAhead
-            ? 'That time has passed.'
-            : end === undefined
-              ? 'No end date.'
-              : `Ends on ${end.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })}.`}
-        </p>
-        {isAhead && <ApprovalPlan request={request} term={end?.toISOString() ?? null} now={from} />}
-      </WriteForm>
-      <AsCommand
-        api="Business"
-        cli={`andromeda access approve ${request.id} --expires ${end?.toISOString() ?? 'never'}`}
-        operation={`POST /organizations/${orgID}/access-requests/${request.id}/approve`}
+    <WriteDialog
+      {...approving(request)}
+      title={`Approve ${request.email} for another duration`}
+      body={term === undefined ? undefined : { expires_at: term }}
+      label="Approve"
+      usualReason="Approved for another duration"
+      cli={`andromeda access approve ${request.id} --expires ${term ?? 'never'}`}
+      close={close}
+    >
+      <label htmlFor="other-term">Duration</label>
+      <TermSelect id="other-term" hours={hours} onChange={choose} />
+      <Field
+        id="until"
+        label="Or until"
+        hint="your local time"
+        type="datetime-local"
+        value={until}
+        onChange={setUntil}
       />
-    </Dialog>
+      <p role="status" className="soft small">
+        {!isAhead
+          ? 'That time has passed.'
+          : end === undefined
+            ? 'No end date.'
+            : `Ends on ${end.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })}.`}
+      </p>
+      {term !== undefined && <ApprovalPlan request={request} term={term} now={from} />}
+    </WriteDialog>
   );
 }
 
-function Decline({ request: { id, email }, close }: { request: AccessRequest; close: () => void }) {
-  const { orgID } = useWho();
-  const send = (_body: object, header: WriteHeaders) =>
-    business
-      .POST('/organizations/{orgID}/access-requests/{requestID}/decline', {
-        params: { path: { orgID, requestID: id }, header },
-      })
-      .then(bodyOf);
+function Decline({ request, close }: { request: AccessRequest; close: () => void }) {
+  const { id, email, organization_id: orgID } = request;
+  const path = '/organizations/{orgID}/access-requests/{requestID}/decline';
   return (
-    <Dialog title={`Decline the request of ${email}?`} onClose={close}>
-      <WriteForm
-        write={{ form: `access.decline.${id}`, send, topics: [`requests/${orgID}`], onDone: close }}
-        body={{}}
-        label="Decline"
-        note={`${email} sees it; kept in the audit trail`}
-        danger
-        cancel={close}
-      />
-      <AsCommand
-        api="Business"
-        cli={`andromeda access decline ${id} --reason '…'`}
-        operation={`POST /organizations/${orgID}/access-requests/${id}/decline`}
-      />
-    </Dialog>
+    <WriteDialog
+      title={`Decline the request of ${email}?`}
+      operation={operation('post', path, { orgID, requestID: id })}
+      topics={[`requests/${orgID}`]}
+      body={{}}
+      label="Decline"
+      note={`${email} sees it; kept in the audit trail`}
+      danger
+      cli={`andromeda access decline ${id} --reason '…'`}
+      close={close}
+    />
   );
 }

@@ -1,6 +1,8 @@
 /** The browsers that a person is signed in with, and ending that. */
+
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { own, queryClient } from '../api.ts';
+import { Button } from '../parts/controls.tsx';
 import { Loaded, Page, Panel, Problem } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
@@ -25,9 +27,9 @@ export function SecurityPage() {
       }
       actions={
         count > 1 && (
-          <button type="button" className="danger" onClick={() => ending.mutate('')}>
+          <Button className="danger" onClick={() => ending.mutate('')}>
             Sign out all others
-          </button>
+          </Button>
         )
       }
     >
@@ -62,9 +64,9 @@ function SessionTable({ sessions, end }: { sessions: readonly BrowserSession[]; 
             one.current ? (
               <State kind="good">This browser</State>
             ) : (
-              <button type="button" className="second small" onClick={() => end(one.id)}>
+              <Button className="second small" onClick={() => end(one.id)}>
                 Sign out
-              </button>
+              </Button>
             ),
         },
       ]}

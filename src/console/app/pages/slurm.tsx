@@ -3,10 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { ApiError } from '../api.ts';
-import { AsCommand } from '../parts/copy.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
-import { type Step, Strip } from '../parts/strip.tsx';
-import { Age, Reported } from '../parts/time.tsx';
+import { Strip, stepsOf } from '../parts/strip.tsx';
+import { Age, LastReport } from '../parts/time.tsx';
 import { readClusters } from '../reads.ts';
 import { Editor, type EditorHandle } from '../slurm/editor.tsx';
 import { History } from '../slurm/history.tsx';
@@ -59,16 +58,14 @@ function Configuration({ cluster }: { cluster: { id: string; name: string } }) {
   const editor = useRef<EditorHandle>(undefined);
   const isInService = status.data?.state !== 'not_in_service';
   const restore = (text: string, generation: number) => editor.current?.restore(text, generation);
-  const command = (verb: string, path: string) => (
-    <AsCommand
-      api="Platform"
-      cli={`andromeda slurm-config ${verb} ${name}`}
-      operation={`GET /clusters/${id}/scheduler-configuration/${path}?businessOrgId=${orgID}`}
-    />
-  );
+  const command = (verb: string, path: string) => ({
+    api: 'Platform' as const,
+    cli: `andromeda slurm-config ${verb} ${name}`,
+    operation: `GET /clusters/${id}/scheduler-configuration/${path}?businessOrgId=${orgID}`,
+  });
   return (
     <>
-      <Panel title="On the cluster" tools={command('status', 'status')}>
+      <Panel title="On the cluster" command={command('status', 'status')}>
         <Loaded of={status}>{(known) => <Progress status={known} clusterId={id} />}</Loaded>
       </Panel>
       <Loaded of={stored}>
@@ -82,7 +79,7 @@ function Configuration({ cluster }: { cluster: { id: string; name: string } }) {
           />
         )}
       </Loaded>
-      <Panel title="History" tools={command('history', 'versions')}>
+      <Panel title="History" command={command('history', 'versions')}>
         <Loaded of={versions}>
           {(list) => <History clusterId={id} versions={list} restore={isInService ? restore : undefined} />}
         </Loaded>
@@ -136,28 +133,18 @@ const missing: Partial<Record<Status['state'], string>> = {
 
 function Progress({ status, clusterId }: { status: Status; clusterId: string }) {
   const { state, savedAt, message, observedAt, inForceGeneration } = status;
-  if (state === 'never_written' || state === 'no_slurm' || state === 'not_in_service') {
-    return (
-      <p className="soft">
-        Last report: <Reported clusterId={clusterId} at={observedAt} />.
-      </p>
-    );
-  }
-  const isPassedOn = state !== 'saved';
-  const tried: Step['state'] =
-    state === 'in_force'
-      ? 'done'
-      : state === 'refused' || state === 'failed'
-        ? 'failed'
-        : state === 'applying'
-          ? 'busy'
-          : 'waiting';
-  const steps: Step[] = [
-    { name: 'saved', state: 'done', at: savedAt },
-    { name: 'sent', state: isPassedOn ? 'done' : 'busy' },
-    { name: 'tested', state: tried },
-    { name: 'active', state: state === 'in_force' ? 'done' : 'waiting' },
-  ];
+  if (state === 'never_written' || state === 'no_slurm' || state === 'not_in_service')
+    return <LastReport clusterId={clusterId} at={observedAt} />;
+  const tested =
+    state === 'refused' || state === 'failed' ? 'failed' : state === 'unknown' ? 'waiting' : 'busy';
+  const isActive = state === 'in_force';
+  const steps = stepsOf(tested, [
+    { name: 'saved', isDone: true, at: savedAt },
+    { name: 'sent', isDone: state !== 'saved' },
+    { name: 'tested', isDone: isActive },
+    { name: 'active', isDone: isActive },
+  ]);
+  const rest = !isActive && inForceGeneration ? `; it has version ${inForceGeneration}` : '';
   return (
     <>
       <Strip
@@ -165,10 +152,7 @@ function Progress({ status, clusterId }: { status: Status; clusterId: string }) 
         steps={steps}
         missing={message ?? missing[state]}
       />
-      <p className="soft small">
-        Last report: <Reported clusterId={clusterId} at={observedAt} />
-        {state !== 'in_force' && inForceGeneration ? `; it has version ${inForceGeneration}` : ''}.
-      </p>
+      <LastReport clusterId={clusterId} at={observedAt} rest={rest} />
     </>
   );
 }

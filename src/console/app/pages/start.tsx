@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { AsCommand } from '../parts/copy.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
 import { Empty, Loaded, Page } from '../parts/page.tsx';
-import { LoginLines, LoginStrip, useSshAccess } from '../parts/people/login.tsx';
+import { type Key, LoginLines, LoginStrip } from '../parts/people/login.tsx';
 import { State } from '../parts/state.tsx';
 import { Age } from '../parts/time.tsx';
 import { type ClusterItem, readClusters, readKeys, readSshAccess } from '../reads.ts';
@@ -13,19 +13,16 @@ import { useWho } from '../who.tsx';
 
 export function StartPage() {
   const who = useWho();
-  const { me } = who;
   const keys = useQuery(readKeys());
   const clusters = useQuery(readClusters(who));
-  const active = keys.data?.keys.filter((key) => key.lifecycle_state === 'active') ?? [];
-  const newest = active.at(-1);
-  const name = me.user.display_name.split(' ')[0];
+  const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
   const slurm = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
   const answers = useQueries({ queries: slurm.map(({ id }) => readSshAccess(id, who)) });
   const open = slurm.filter((_, index) => answers[index]?.data?.ready);
   const isOpen = newest !== undefined && open.length > 0;
   return (
     <Page
-      title={`Hello, ${name}`}
+      title={`Hello, ${who.me.user.display_name.split(' ')[0]}`}
       sentence={
         <Sentence
           hasKey={newest !== undefined}
@@ -37,26 +34,8 @@ export function StartPage() {
     >
       <ol className="steps">
         <StepItem title="Your SSH key" isDone={newest !== undefined}>
-          <Loaded of={keys}>
-            {() =>
-              newest ? (
-                <p>
-                  <State kind="good">Registered</State> <code className="cut">{newest.fingerprint}</code>{' '}
-                  <span className="soft">
-                    <Age at={newest.created_at} />
-                  </span>{' '}
-                  <Link to="/keys">All keys</Link>
-                </p>
-              ) : (
-                <KeyForm />
-              )
-            }
-          </Loaded>
-          <AsCommand
-            api="Business"
-            cli="andromeda keys add ~/.ssh/id_ed25519.pub"
-            operation="POST /me/ssh-keys"
-          />
+          <Loaded of={keys}>{() => (newest ? <Registered newest={newest} /> : <KeyForm />)}</Loaded>
+          <AsCommand cli="andromeda keys add ~/.ssh/id_ed25519.pub" operation="POST /me/ssh-keys" />
           <p className="soft small">
             For the <code>andromeda</code> command: <a href="/download">download the client</a>.
           </p>
@@ -82,17 +61,26 @@ export function StartPage() {
   );
 }
 
-function Sentence({
-  hasKey,
-  clusters,
-  open,
-  isReady,
-}: {
+function Registered({ newest }: { newest: Key }) {
+  return (
+    <p>
+      <State kind="good">Registered</State> <code className="cut">{newest.fingerprint}</code>{' '}
+      <span className="soft">
+        <Age at={newest.created_at} />
+      </span>{' '}
+      <Link to="/keys">All keys</Link>
+    </p>
+  );
+}
+
+interface SentenceOptions {
   hasKey: boolean;
   clusters: readonly ClusterItem[];
   open: readonly string[];
   isReady: boolean;
-}) {
+}
+
+function Sentence({ hasKey, clusters, open, isReady }: SentenceOptions) {
   const { orgID } = useWho();
   if (orgID === '') return <>You are not in an organization yet. Ask an owner to add you.</>;
   if (!isReady) return <>Loading…</>;
@@ -115,25 +103,18 @@ function StepItem({ title, isDone, children }: { title: string; isDone: boolean;
   );
 }
 
-function EachCluster({
-  clusters,
-  children,
-}: {
+interface EachOptions {
   clusters: readonly ClusterItem[];
   children: (cluster: ClusterItem) => ReactNode;
-}) {
+}
+
+function EachCluster({ clusters, children }: EachOptions) {
   if (clusters.length === 0) return <Empty>You cannot see any clusters yet.</Empty>;
   return clusters.map((cluster) => <div key={cluster.id}>{children(cluster)}</div>);
 }
 
-function OnItsWay({
-  cluster,
-  newest,
-}: {
-  cluster: ClusterItem;
-  newest: { fingerprint: string; created_at: string };
-}) {
-  const access = useSshAccess(cluster);
+function OnItsWay({ cluster, newest }: { cluster: ClusterItem; newest: Key }) {
+  const access = useQuery(readSshAccess(cluster.id, useWho()));
   // A cluster with Kubernetes only has no logins to wait for.
   if (access.data === null || access.data?.hostname === '') return null;
   return (
@@ -147,7 +128,7 @@ function OnItsWay({
 }
 
 function LogIn({ cluster }: { cluster: ClusterItem }) {
-  const { data } = useSshAccess(cluster);
+  const { data } = useQuery(readSshAccess(cluster.id, useWho()));
   const { name } = cluster.spec;
   if (data === undefined) return null;
   if (data === null) {

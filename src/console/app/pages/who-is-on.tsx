@@ -1,29 +1,30 @@
 /** For operators: the SSH sessions that are open, and closing one. */
+
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { components } from '../../../api/generated/business.ts';
 import { formatBytes } from '../../../domain/units.ts';
-import { bodyOf, business } from '../api.ts';
+import { operation } from '../api.ts';
+import { useClusterNames } from '../cluster-names.ts';
 import { count } from '../count.ts';
-import { readOpenSessions, type Session } from '../operator.ts';
-import { AsCommand } from '../parts/copy.tsx';
-import { Dialog } from '../parts/dialog.tsx';
+import { readOpenSessions } from '../installation.ts';
+import { Button } from '../parts/controls.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
-import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
-import { readOperatorClusters } from '../reads.ts';
+import { WriteDialog } from '../parts/write.tsx';
 import { holdsStaff, useWho } from '../who.tsx';
+
+type Session = components['schemas']['Session'];
 
 /** How long the gateway may take to end a session that was closed. */
 const endsWithinMs = 2_000;
 
 export function WhoIsOnPage() {
   const sessions = useQuery(readOpenSessions());
-  const { filter } = useSearch({ from: '/frame/who' });
-  const navigate = useNavigate({ from: '/who' });
-  const clusterName = useClusterNames();
+  const names = useClusterNames('all');
   const [closing, setClosing] = useState<Session>();
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const finish = ({ id }: Session) => {
@@ -31,56 +32,43 @@ export function WhoIsOnPage() {
     setClosing(undefined);
     setTimeout(() => void sessions.refetch(), endsWithinMs);
   };
-  const columns = useColumns(clusterName, closed, setClosing);
+  const columns = useColumns(names, closed, setClosing);
   return (
     <Page
       title="Active sessions"
-      sentence={sessions.data && <Sentence sessions={sessions.data} />}
+      sentence={sessions.data && <Sentence sessions={sessions.data.sessions} />}
       actions={<ReadAgain of={sessions} />}
     >
       <Panel
         title="Active SSH sessions"
-        tools={
-          <AsCommand api="Business" cli="andromeda admin session list" operation="GET /operator/sessions" />
-        }
+        command={{ cli: 'andromeda admin session list', operation: 'GET /operator/sessions' }}
       >
         <Loaded of={sessions}>
-          {(list) =>
-            list.length === 0 ? (
-              <Empty>No one is logged in through the gateway.</Empty>
-            ) : (
-              <Table
-                name="sessions"
-                rows={list}
-                id={({ id }) => id}
-                text={(one) =>
-                  `${one.username} ${clusterName(one)} ${one.remote_address} ${one.login_node} ${one.fingerprint}`
-                }
-                filter={filter ?? ''}
-                onFilter={(text) => void navigate({ search: text ? { filter: text } : {}, replace: true })}
-                columns={columns}
-              />
-            )
-          }
+          {({ sessions: list }) => (
+            <Table
+              name="sessions"
+              rows={list}
+              id={({ id }) => id}
+              text={(one) =>
+                `${one.username} ${names.get(one.cluster_id) ?? ''} ${one.remote_address} ${one.login_node} ${one.fingerprint}`
+              }
+              isInAddress
+              columns={columns}
+              none={<Empty>No one is logged in through the gateway.</Empty>}
+            />
+          )}
         </Loaded>
       </Panel>
       {closing && (
         <Close
           session={closing}
-          cluster={clusterName(closing)}
-          cancel={() => setClosing(undefined)}
+          cluster={names.get(closing.cluster_id) ?? closing.cluster_id}
+          close={() => setClosing(undefined)}
           onDone={() => finish(closing)}
         />
       )}
     </Page>
   );
-}
-
-/** What a session's cluster is called; its ID where that is not known yet. */
-function useClusterNames(): (session: Session) => string {
-  const { data } = useQuery(readOperatorClusters());
-  const names = new Map(data?.clusters.map(({ cluster, name }) => [cluster.id, name]));
-  return ({ cluster_id: id }) => names.get(id) ?? id;
 }
 
 function Sentence({ sessions }: { sessions: readonly Session[] }) {
@@ -90,8 +78,8 @@ function Sentence({ sessions }: { sessions: readonly Session[] }) {
   const clusters = new Set(sessions.map((one) => one.cluster_id)).size;
   return (
     <>
-      {count(people, 'person', 'people')} in {count(sessions.length, 'session', 'sessions')} on{' '}
-      {count(clusters, 'cluster', 'clusters')}; the oldest was opened <Age at={oldest.opened_at} />.
+      {count(people, 'person', 'people')} in {count(sessions.length, 'session')} on{' '}
+      {count(clusters, 'cluster')}; the oldest was opened <Age at={oldest.opened_at} />.
     </>
   );
 }
@@ -102,89 +90,77 @@ function ReadAgain({ of }: { of: UseQueryResult }) {
   return (
     <p className="as-of">
       As of <Age at={new Date(of.dataUpdatedAt).toISOString()} />{' '}
-      <button type="button" className="second small" onClick={() => void of.refetch()}>
+      <Button className="second small" onClick={() => void of.refetch()}>
         Refresh
-      </button>
+      </Button>
     </p>
   );
 }
 
 function useColumns(
-  clusterName: (session: Session) => string,
+  names: ReadonlyMap<string, string>,
   closed: ReadonlySet<string>,
   close: (session: Session) => void,
 ): Column<Session>[] {
   const who = useWho();
   const mayAudit = holdsStaff(who, 'staff.audit');
-  return [
+  const columns: Column<Session>[] = [
     {
       name: 'Person',
-      cell: (one) =>
+      cell: ({ user_id: id, username }) =>
         mayAudit ? (
-          <Link to="/audit" search={{ person: one.user_id }} title="What they did">
-            {one.username}
+          <Link to="/audit" search={{ person: id }} title="What they did">
+            {username}
           </Link>
         ) : (
-          one.username
+          username
         ),
     },
-    { name: 'Cluster', cell: (one) => clusterName(one) },
+    { name: 'Cluster', cell: ({ cluster_id: id }) => names.get(id) ?? id },
     { name: 'Opened', cell: (one) => <Age at={one.opened_at} /> },
     { name: 'From', cell: (one) => one.remote_address },
     { name: 'Login node', cell: (one) => one.login_node },
     { name: 'Sent', isNumber: true, cell: (one) => formatBytes(one.bytes_up) },
     { name: 'Received', isNumber: true, cell: (one) => formatBytes(one.bytes_down) },
-    ...(holdsStaff(who, 'staff.operate')
-      ? [
-          {
-            name: 'Actions',
-            cell: (one: Session) =>
-              closed.has(one.id) ? (
-                <State kind="busy">Closing…</State>
-              ) : (
-                <button
-                  type="button"
-                  className="second small"
-                  aria-label={`Close the session of ${one.username}`}
-                  onClick={() => close(one)}
-                >
-                  Close…
-                </button>
-              ),
-          },
-        ]
-      : []),
   ];
+  const actions: Column<Session> = {
+    name: 'Actions',
+    cell: (one) => {
+      if (closed.has(one.id)) return <State kind="busy">Closing…</State>;
+      const label = `Close the session of ${one.username}`;
+      return (
+        <Button className="second small" aria-label={label} onClick={() => close(one)}>
+          Close…
+        </Button>
+      );
+    },
+  };
+  return holdsStaff(who, 'staff.operate') ? [...columns, actions] : columns;
 }
 
-function Close({
-  session,
-  cluster,
-  cancel,
-  onDone,
-}: {
+interface CloseOptions {
   session: Session;
   cluster: string;
-  cancel: () => void;
+  close: () => void;
   onDone: () => void;
-}) {
-  const send = (_body: object, header: WriteHeaders) =>
-    business
-      .POST('/operator/sessions/{sessionID}/close', { params: { path: { sessionID: session.id }, header } })
-      .then(bodyOf);
+}
+
+function Close({ session, cluster, ...then }: CloseOptions) {
+  const { id, username, remote_address: from, opened_at: at } = session;
   return (
-    <Dialog title={`Close the session of ${session.username}?`} onClose={cancel}>
+    <WriteDialog
+      {...then}
+      title={`Close the session of ${username}?`}
+      operation={operation('post', '/operator/sessions/{sessionID}/close', { sessionID: id })}
+      topics={['ssh-sessions']}
+      body={{}}
+      label="Close the session"
+      danger
+    >
       <p>
-        On {cluster}, from {session.remote_address}, opened <Age at={session.opened_at} />. Programs in its
-        terminal end; Slurm jobs continue. The person sees the reason and can log in again.
+        On {cluster}, from {from}, opened <Age at={at} />. Programs in its terminal end; Slurm jobs continue.
+        The person sees the reason and can log in again.
       </p>
-      <WriteForm
-        write={{ form: `session.close.${session.id}`, send, topics: ['ssh-sessions'], onDone }}
-        body={{}}
-        label="Close the session"
-        danger
-        cancel={cancel}
-      />
-    </Dialog>
+    </WriteDialog>
   );
 }

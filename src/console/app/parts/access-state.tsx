@@ -1,5 +1,6 @@
 /** A person's access to one cluster, as marks and words. */
-import { type OnCluster, opensText, type Way, wayText } from '../people.ts';
+import { Link } from '@tanstack/react-router';
+import { type Delivery, type OnCluster, opensText, type Way, wayText } from '../people.ts';
 import { type Kind, State } from './state.tsx';
 import { Age } from './time.tsx';
 
@@ -41,6 +42,23 @@ export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
         </div>
       )}
     </>
+  );
+}
+
+export function PersonLink({ id, email }: { id: string; email: string }) {
+  return (
+    <Link to="/members/$userId" params={{ userId: id }}>
+      {email}
+    </Link>
+  );
+}
+
+/** To who has access to a cluster. */
+export function PeopleLink({ of }: { of: Delivery }) {
+  return (
+    <Link to="/clusters/$clusterId/people" params={{ clusterId: of.cluster_id }}>
+      {of.cluster_name}
+    </Link>
   );
 }
 

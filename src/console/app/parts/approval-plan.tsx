@@ -7,16 +7,14 @@ import { useWho } from '../who.tsx';
 import type { AccessRequest } from './access-requests.tsx';
 import { Consequences, usePlan } from './consequences.tsx';
 
-/** `term`: another end than was asked for; `now`: settled when it is opened, so that one plan is asked for once. */
-export function ApprovalPlan({
-  request: { user_id: userId, permissions, hours },
-  term,
-  now,
-}: {
+interface PlanOptions {
   request: AccessRequest;
   term?: string | null;
   now: number;
-}) {
+}
+
+/** `term`: another end than was asked for; `now`: settled when it is opened, so that one plan is asked for once. */
+export function ApprovalPlan({ request: { user_id: userId, permissions, hours }, term, now }: PlanOptions) {
   const members = useQuery(readMemberPermissions(useWho()));
   const held = members.data?.members.find(({ user_id: id }) => id === userId);
   const changes: MemberChange[] = [];

@@ -1,6 +1,7 @@
 /** What a change of members would do on the clusters, shown before it is saved. */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
+import { count } from '../count.ts';
 import { type MemberChange, type MemberPlan, readPlan } from '../people.ts';
 import { useWho } from '../who.tsx';
 import { Problem } from './page.tsx';
@@ -31,14 +32,13 @@ export function usePlan(changes: MemberChange[]) {
   };
 }
 
-/** `children`: what it does besides, as far as it can be made. */
-export function Consequences({
-  of: { plan, error, isWaiting },
-  children,
-}: {
+interface ConsequencesOptions {
   of: ReturnType<typeof usePlan>;
+  /** What it does besides, as far as it can be made. */
   children?: ReactNode;
-}) {
+}
+
+export function Consequences({ of: { plan, error, isWaiting }, children }: ConsequencesOptions) {
   return (
     <section className="plan" aria-label="What will change" aria-busy={isWaiting}>
       <h3>What will change</h3>
@@ -118,13 +118,13 @@ function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
         )}
         {sessions.length > 0 && (
           <li>
-            <State kind="warn">Ends</State> {sessions.length} open SSH{' '}
-            {sessions.length === 1 ? 'session' : 'sessions'}, of {users.join(', ')}.
+            <State kind="warn">Ends</State> {count(sessions.length, 'open SSH session')}, of{' '}
+            {users.join(', ')}.
           </li>
         )}
         {jobs.length > 0 && (
           <li>
-            <State kind="warn">Ends</State> {jobs.length} running {jobs.length === 1 ? 'job' : 'jobs'}:{' '}
+            <State kind="warn">Ends</State> {count(jobs.length, 'running job')}:{' '}
             {jobs
               .slice(0, mostJobs)
               .map(({ id, user, name }) => `${id} ${name} (${user})`)

@@ -1,5 +1,7 @@
 /** A line to copy, and the popover that says how to do the same in a terminal or over the API. */
+
 import { useId, useRef, useState } from 'react';
+import { Button } from './controls.tsx';
 
 export function CopyLine({ text, label }: { text: string; label: string }) {
   const [said, setSaid] = useState<string>();
@@ -20,9 +22,9 @@ export function CopyLine({ text, label }: { text: string; label: string }) {
       <pre ref={line} tabIndex={0}>
         {text}
       </pre>
-      <button type="button" className="second small" onClick={copy} aria-label={`Copy: ${label}`}>
+      <Button className="second small" onClick={copy} aria-label={`Copy: ${label}`}>
         {said ?? 'Copy'}
-      </button>
+      </Button>
       <span className="hidden" role="status">
         {said}
       </span>
@@ -31,20 +33,24 @@ export function CopyLine({ text, label }: { text: string; label: string }) {
 }
 
 export interface CommandOf {
-  /** The same on the command line. */
-  cli: string;
+  /** The same on the command line; left out: the operation, called by its name. */
+  cli?: string;
   /** Which operation it is, such as `POST /me/ssh-keys`, and of which API. */
   operation: string;
-  api: 'Business' | 'Platform';
+  api?: 'Business' | 'Platform';
 }
 
-export function AsCommand({ cli, operation, api }: CommandOf) {
+export function AsCommand({
+  operation,
+  cli = `andromeda call business ${operation}`,
+  api = 'Business',
+}: CommandOf) {
   const id = useId();
   return (
     <>
-      <button type="button" className="link small" popoverTarget={id}>
+      <Button className="link small" popoverTarget={id}>
         Show command
-      </button>
+      </Button>
       <div id={id} popover="auto" className="popover">
         <p className="label">In a terminal</p>
         <CopyLine text={cli} label="the command" />

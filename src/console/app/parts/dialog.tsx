@@ -1,5 +1,7 @@
 /** A modal dialog (the browser's own): focus stays in it, Escape closes it, and what opened it has the focus again. */
+
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
+import { Button } from './controls.tsx';
 
 /** What is filled in first. Not the reason: where that is all, Enter that is held down would do what is only asked. */
 const firstField = '[data-first], form.write :is(input, textarea, select):not([data-reason])';
@@ -28,9 +30,9 @@ export function Dialog({
     <dialog ref={ref} className={className} aria-labelledby={id} onClose={onClose}>
       <header>
         <h2 id={id}>{title}</h2>
-        <button type="button" className="second small" onClick={onClose}>
+        <Button className="second small" onClick={onClose}>
           Close
-        </button>
+        </Button>
       </header>
       {children}
     </dialog>

@@ -1,7 +1,9 @@
 /** Nodes × GPUs as a picture: a row of squares for each node, of the shape and colour of what each GPU is. */
 import { describeGpuUsage } from '../../../domain/clusters/gpu-usage.ts';
+import { count } from '../count.ts';
 import type { Machine, Usage } from '../reads.ts';
-import type { Kind } from './state.tsx';
+import { type Kind, State } from './state.tsx';
+import { Two } from './table.tsx';
 
 type MachineUse = Usage['machines'][number];
 
@@ -14,9 +16,24 @@ export function machineState({ lifecycle_state: state, observed }: Machine): { k
   return { kind: 'good', word: observed.phase || 'Ready' };
 }
 
+interface StateOptions {
+  kind: Kind;
+  word: string;
+  reason: string | undefined;
+}
+
+export function MachineState({ kind, word, reason }: StateOptions) {
+  const state = (
+    <div>
+      <State kind={kind}>{word}</State>
+    </div>
+  );
+  return <Two first={state} second={reason} />;
+}
+
 /** A sentence such as "11 of 16 GPUs free on 2 nodes". */
 export function gpusOf({ gpus, machines }: Usage): string {
-  const nodes = `${machines.length} ${machines.length === 1 ? 'node' : 'nodes'}`;
+  const nodes = count(machines.length, 'node');
   if (machines.length === 0) return 'No machines reported yet';
   if (gpus.total > 0) return `${describeGpuUsage(gpus)} on ${nodes}`;
   return `${machines.filter(({ takes_work: takesWork }) => takesWork === true).length} of ${nodes} ready`;

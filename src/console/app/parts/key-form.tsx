@@ -1,8 +1,8 @@
 /** Registering a public key: pasted, or out of a file; and how to make one. */
 import { useState } from 'react';
-import { bodyOf, business } from '../api.ts';
+import { operation } from '../api.ts';
 import { CopyLine } from './copy.tsx';
-import { WriteForm, type WriteHeaders } from './write.tsx';
+import { WriteForm } from './write.tsx';
 
 /** What is wrong with a text that should be a public key; undefined where nothing is. */
 function faultOf(text: string): string | undefined {
@@ -18,17 +18,10 @@ function faultOf(text: string): string | undefined {
     : 'This is not a public key, which is one line that starts with ssh-ed25519.';
 }
 
-function send(body: { public_key: string }, header: WriteHeaders) {
-  return business.POST('/me/ssh-keys', { params: { header }, body }).then(bodyOf);
-}
-
 export function KeyForm({ onDone }: { onDone?: () => void }) {
   const [text, setText] = useState('');
   const fault = faultOf(text);
   const isWhole = text.trim() !== '' && fault === undefined;
-  const take = async (file: File | undefined) => {
-    if (file) setText(file.size > 20_000 ? 'too large' : await file.text());
-  };
   const done = () => {
     setText('');
     onDone?.();
@@ -36,7 +29,9 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
   return (
     <>
       <WriteForm
-        write={{ form: 'keys.add', send, topics: ['me'], onDone: done }}
+        operation={operation('post', '/me/ssh-keys', {})}
+        topics={['me']}
+        onDone={done}
         body={isWhole ? { public_key: text.trim() } : undefined}
         label="Register the key"
         usualReason="My SSH key"
@@ -45,8 +40,8 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
         <textarea
           id="public-key"
           value={text}
-          onChange={(event) => setText(event.target.value)}
           rows={3}
+          onChange={(event) => setText(event.target.value)}
           required
           spellCheck={false}
           autoComplete="off"
@@ -57,17 +52,28 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
         <p id="public-key-fault" className="fault" role="alert">
           {fault}
         </p>
-        <label htmlFor="key-file">
-          Or choose a file <span className="soft">(it ends in .pub)</span>
-        </label>
-        <input
-          id="key-file"
-          type="file"
-          accept=".pub,text/plain"
-          onChange={(event) => void take(event.target.files?.[0])}
-        />
+        <KeyFile onRead={setText} />
       </WriteForm>
       <MakeKey />
+    </>
+  );
+}
+
+function KeyFile({ onRead }: { onRead: (text: string) => void }) {
+  const take = async (file: File | undefined) => {
+    if (file) onRead(file.size > 20_000 ? 'too large' : await file.text());
+  };
+  return (
+    <>
+      <label htmlFor="key-file">
+        Or choose a file <span className="soft">(it ends in .pub)</span>
+      </label>
+      <input
+        id="key-file"
+        type="file"
+        accept=".pub,text/plain"
+        onChange={(event) => void take(event.target.files?.[0])}
+      />
     </>
   );
 }

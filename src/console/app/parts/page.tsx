@@ -1,22 +1,23 @@
 /** What every page begins with: its name, and one sentence that says how things are. */
+
 import type { UseQueryResult } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
 import { ApiError } from '../api.ts';
+import { installationPages } from '../menu.ts';
+import { Button } from './controls.tsx';
+import { AsCommand, type CommandOf } from './copy.tsx';
 
-export function Page({
-  title,
-  sentence,
-  actions,
-  isWide = false,
-  children,
-}: {
+interface PageOptions {
   title: string;
   /** For tables of many columns. */
   isWide?: boolean;
   sentence?: ReactNode;
   actions?: ReactNode;
   children?: ReactNode;
-}) {
+}
+
+export function Page({ title, sentence, actions, isWide = false, children }: PageOptions) {
   useEffect(() => {
     document.title = `${title} · Andromeda`;
   }, [title]);
@@ -32,23 +33,60 @@ export function Page({
   );
 }
 
-export function Panel({
-  title,
-  tools,
-  children,
-}: {
+/** One of the pages below "Installation", with the links to the others. */
+export function InstallationPage({ children, ...page }: PageOptions) {
+  return (
+    <Page {...page}>
+      <nav className="tabs" aria-label="Installation">
+        {installationPages.map(({ to, name }) => (
+          <Link key={to} to={to} activeOptions={{ exact: true }} activeProps={{ 'aria-current': 'page' }}>
+            {name}
+          </Link>
+        ))}
+      </nav>
+      {children}
+    </Page>
+  );
+}
+
+interface PanelOptions {
   title: ReactNode;
   tools?: ReactNode;
+  /** How to read the same in a terminal. */
+  command?: CommandOf;
   children: ReactNode;
-}) {
+}
+
+export function Panel({ title, tools, command, children }: PanelOptions) {
   return (
     <section className="panel">
       <header>
         <h2>{title}</h2>
-        {tools && <div className="tools">{tools}</div>}
+        {(tools || command) && (
+          <div className="tools">
+            {tools}
+            {command && <AsCommand {...command} />}
+          </div>
+        )}
       </header>
       {children}
     </section>
+  );
+}
+
+/** Names and values; what is undefined is left out. */
+export function Facts({ of, className = 'facts' }: { of: Record<string, ReactNode>; className?: string }) {
+  return (
+    <dl className={className}>
+      {Object.entries(of)
+        .filter(([, value]) => value !== undefined)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
   );
 }
 
@@ -66,6 +104,10 @@ export function Empty({ children, action }: { children: ReactNode; action?: Reac
 export function Loaded<T>({ of, children }: { of: UseQueryResult<T>; children: (data: T) => ReactNode }) {
   if (of.data !== undefined) return <>{children(of.data)}</>;
   if (of.error) return <Problem error={of.error} again={() => void of.refetch()} />;
+  return <Loading />;
+}
+
+export function Loading() {
   return (
     <p className="loading" role="status">
       Loading…
@@ -80,9 +122,9 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
     <div className="problem" role="alert">
       <p>{text}</p>
       {again && !isTheirs && (
-        <button type="button" className="second" onClick={again}>
+        <Button className="second" onClick={again}>
           Try again
-        </button>
+        </Button>
       )}
     </div>
   );

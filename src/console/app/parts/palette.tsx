@@ -1,28 +1,24 @@
 /** Ctrl/⌘ K: any page by its name. `?`: the keys. `/`: the filter of the page. */
 import { useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, useEffect, useState } from 'react';
+import type { MenuItem } from '../menu.ts';
 import { Dialog } from './dialog.tsx';
 
-export interface Destination {
-  name: string;
-  to: string;
-  hint?: string;
+interface Destination extends MenuItem {
   /** Not one of the console's own pages. */
   isOutside?: boolean;
 }
 
 type Open = 'palette' | 'help' | undefined;
 
-/** Listens for the keys, and shows what they open. */
-export function Keys({
-  pages,
-  open,
-  setOpen,
-}: {
+interface KeysOptions {
   pages: readonly Destination[];
   open: Open;
   setOpen: (open: Open) => void;
-}) {
+}
+
+/** Listens for the keys, and shows what they open. */
+export function Keys({ pages, open, setOpen }: KeysOptions) {
   useEffect(() => {
     const press = (event: globalThis.KeyboardEvent) => {
       // In an editor, which has a shadow root, the event's own target is the element around it.
@@ -57,11 +53,10 @@ function Palette({ pages, close }: { pages: readonly Destination[]; close: () =>
   const [at, setAt] = useState(0);
   const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const found = pages
-    .filter(({ name, hint = '' }) => wanted.every((part) => `${name} ${hint}`.toLowerCase().includes(part)))
+    .filter(({ name, hint }) => wanted.every((part) => `${name} ${hint}`.toLowerCase().includes(part)))
     .slice(0, 12);
   const chosen = found[Math.min(at, found.length - 1)];
-  const go = (page: Destination | undefined) => {
-    if (!page) return;
+  const go = (page: Destination) => {
     close();
     if (page.isOutside) location.assign(page.to);
     else void navigate({ to: page.to });
@@ -73,7 +68,7 @@ function Palette({ pages, close }: { pages: readonly Destination[]; close: () =>
       setAt((Math.min(at, found.length - 1) + step + found.length) % Math.max(1, found.length));
     } else if (event.key === 'Enter') {
       event.preventDefault();
-      go(chosen);
+      if (chosen) go(chosen);
     }
   };
   return (
@@ -92,24 +87,36 @@ function Palette({ pages, close }: { pages: readonly Destination[]; close: () =>
         }}
         onKeyDown={press}
       />
-      <div id="palette-list" role="listbox" aria-label="Pages">
-        {found.map((page, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field above
-          <div
-            key={`${page.to} ${page.name}`}
-            id={`palette-${index}`}
-            role="option"
-            tabIndex={-1}
-            aria-selected={page === chosen}
-            onClick={() => go(page)}
-          >
-            <span>{page.name}</span>
-            {page.hint && <span className="soft">{page.hint}</span>}
-          </div>
-        ))}
-      </div>
+      <Found pages={found} chosen={chosen} go={go} />
       {found.length === 0 && <p className="soft">No matching page.</p>}
     </Dialog>
+  );
+}
+
+interface FoundOptions {
+  pages: readonly Destination[];
+  chosen: Destination | undefined;
+  go: (page: Destination) => void;
+}
+
+function Found({ pages, chosen, go }: FoundOptions) {
+  return (
+    <div id="palette-list" role="listbox" aria-label="Pages">
+      {pages.map((page, index) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field above
+        <div
+          key={`${page.to} ${page.name}`}
+          id={`palette-${index}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={page === chosen}
+          onClick={() => go(page)}
+        >
+          <span>{page.name}</span>
+          <span className="soft">{page.hint}</span>
+        </div>
+      ))}
+    </div>
   );
 }
 

@@ -1,7 +1,6 @@
 /** What operators must mend: each failure in words, newest first, with the one thing to do. */
 import { useQuery } from '@tanstack/react-query';
 import { type Problem, readProblems } from '../installation.ts';
-import { AsCommand } from './copy.tsx';
 import { Loaded, Panel } from './page.tsx';
 import { State } from './state.tsx';
 import { Age, span, useNow } from './time.tsx';
@@ -21,10 +20,10 @@ export function Problems() {
   return (
     <Panel
       title="Needs attention"
-      tools={<AsCommand api="Business" cli="andromeda admin problems" operation="GET /operator/problems" />}
+      command={{ cli: 'andromeda admin problems', operation: 'GET /operator/problems' }}
     >
       <Loaded of={problems}>
-        {(list) =>
+        {({ problems: list }) =>
           list.length === 0 ? (
             <p>
               <State kind="good">Nothing</State>{' '}

@@ -1,14 +1,16 @@
 /** Saving a list beyond the page that is shown: page by page, each handed to the browser, which keeps it on its disk. */
+
 import { useRef, useState } from 'react';
 import { csv } from '../../../domain/csv.ts';
 import { save } from '../save.ts';
+import { Button } from './controls.tsx';
 
 /** More is for the command line, which writes as it reads. */
 const mostRows = 200_000;
 
 type Cell = string | number;
 
-export interface Saved<Row> {
+interface Saved<Row> {
   /** Of the file, without its ending. */
   name: string;
   /** Page by page, from the one that is shown on. */
@@ -20,47 +22,43 @@ export interface Saved<Row> {
 }
 
 export function SaveAll<Row>(saved: Saved<Row>) {
-  const [state, setState] = useState<{ count: number } | { problem: string } | undefined>();
+  const [state, setState] = useState<{ count?: number; problem?: string }>({});
   const stopping = useRef<AbortController>(undefined);
   const run = async (kind: 'csv' | 'jsonl') => {
     stopping.current = new AbortController();
+    const { signal } = stopping.current;
     setState({ count: 0 });
     try {
-      const isCut = await saveAs(saved, kind, stopping.current.signal, (count) => setState({ count }));
-      setState(
-        isCut
-          ? {
-              problem: `These are the first ${mostRows.toLocaleString()}; narrow it, or use the command line.`,
-            }
-          : undefined,
-      );
+      const isCut = await saveAs(saved, kind, signal, (count) => setState({ count }));
+      const most = mostRows.toLocaleString();
+      setState(isCut ? { problem: `These are the first ${most}; narrow it, or use the command line.` } : {});
     } catch (error) {
-      const isStopped = stopping.current.signal.aborted;
-      setState(isStopped ? undefined : { problem: error instanceof Error ? error.message : 'It failed.' });
+      const problem = error instanceof Error ? error.message : 'It failed.';
+      setState(signal.aborted ? {} : { problem });
     }
   };
-  if (state && 'count' in state)
+  if (state.count !== undefined)
     return (
       <span className="soft small" role="status">
         {state.count.toLocaleString()} read…{' '}
-        <button type="button" className="link small" onClick={() => stopping.current?.abort()}>
+        <Button className="link small" onClick={() => stopping.current?.abort()}>
           Stop
-        </button>
+        </Button>
       </span>
     );
   return (
     <>
-      {state && (
+      {state.problem && (
         <span className="soft small" role="status">
           {state.problem}
         </span>
       )}
-      <button type="button" className="link small" onClick={() => void run('csv')}>
+      <Button className="link small" onClick={() => void run('csv')}>
         Save as CSV
-      </button>
-      <button type="button" className="link small" onClick={() => void run('jsonl')}>
+      </Button>
+      <Button className="link small" onClick={() => void run('jsonl')}>
         Save as JSONL
-      </button>
+      </Button>
     </>
   );
 }

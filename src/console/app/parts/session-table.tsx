@@ -1,44 +1,20 @@
-/** The table of SSH sessions that are over. */
+/** The table of SSH sessions that have ended. */
 import { Link } from '@tanstack/react-router';
+import type { components } from '../../../api/generated/business.ts';
 import { formatBytes } from '../../../domain/units.ts';
-import type { PastSession, Whose } from '../sessions.ts';
-import { type Column, Table } from './table.tsx';
+import type { Whose } from '../cluster-names.ts';
+import { type Column, Two } from './table.tsx';
 import { Age, span } from './time.tsx';
 
-/** What the filter of the page looks in. */
-export function textOfSession(one: PastSession, clusterName: (one: PastSession) => string): string {
-  const { username, remote_address, login_node, fingerprint, end_reason, commands = [], forwards = [] } = one;
-  return [
-    ...[username, clusterName(one), remote_address, login_node, fingerprint, end_reason],
-    ...commands,
-    ...forwards,
-  ].join(' ');
-}
+export type PastSession = components['schemas']['PastSession'];
 
-export function PastTable({
-  sessions,
-  whose,
-  clusterName,
-  filter,
-  onFilter,
-}: {
-  sessions: readonly PastSession[];
-  whose: Whose;
-  clusterName: (one: PastSession) => string;
-  filter: string;
-  onFilter: (text: string) => void;
-}) {
-  return (
-    <Table
-      name="sessions"
-      rows={sessions}
-      id={(one) => String(one.seq)}
-      text={(one) => textOfSession(one, clusterName)}
-      filter={filter}
-      onFilter={onFilter}
-      columns={[...(whose === 'all' ? [person] : []), ...columnsOf(clusterName)]}
-    />
-  );
+type Names = ReadonlyMap<string, string>;
+
+/** What the filter of the list looks in. */
+export function textOfSession(one: PastSession, names: Names): string {
+  const { username, cluster_id: id, remote_address, login_node, commands = [], forwards = [] } = one;
+  const about = [username, names.get(id) ?? id, remote_address, login_node, one.fingerprint, one.end_reason];
+  return [...about, ...commands, ...forwards].join(' ');
 }
 
 const person: Column<PastSession> = {
@@ -50,42 +26,31 @@ const person: Column<PastSession> = {
   ),
 };
 
-function columnsOf(clusterName: (one: PastSession) => string): Column<PastSession>[] {
+export function columnsOf(whose: Whose, names: Names): Column<PastSession>[] {
   return [
+    ...(whose === 'all' ? [person] : []),
     {
       name: 'Cluster',
-      cell: (one) => (
-        <div className="two">
-          {clusterName(one)}
-          <span>{one.login_node}</span>
-        </div>
-      ),
+      cell: ({ cluster_id: id, login_node: node }) => <Two first={names.get(id) ?? id} second={node} />,
     },
     {
       name: 'Opened',
-      cell: (one) => (
-        <div className="two when">
-          {moment.format(new Date(one.opened_at))}
-          <span>for {span(Date.parse(one.closed_at) - Date.parse(one.opened_at))}</span>
-        </div>
+      cell: ({ opened_at: from, closed_at: to }) => (
+        <Two
+          className="when"
+          first={moment.format(new Date(from))}
+          second={`for ${span(Date.parse(to) - Date.parse(from))}`}
+        />
       ),
     },
     {
       name: 'Ended',
-      cell: (one) => (
-        <div className="two">
-          <Age at={one.closed_at} />
-          <span>{describeEnd(one.end_reason)}</span>
-        </div>
-      ),
+      cell: (one) => <Two first={<Age at={one.closed_at} />} second={one.end_reason.replaceAll('_', ' ')} />,
     },
     {
       name: 'From',
-      cell: (one) => (
-        <div className="two">
-          {one.remote_address}
-          <span title={one.fingerprint}>{one.fingerprint.slice(0, 19)}…</span>
-        </div>
+      cell: ({ remote_address: address, fingerprint }) => (
+        <Two first={address} second={<span title={fingerprint}>{fingerprint.slice(0, 19)}…</span>} />
       ),
     },
     { name: 'Sent', isNumber: true, cell: (one) => amount(one.bytes_up) },
@@ -100,26 +65,17 @@ function amount(bytes: number | undefined): string {
   return bytes === undefined ? '–' : formatBytes(bytes);
 }
 
-function describeEnd(reason: string): string {
-  return reason.replaceAll('_', ' ');
-}
-
 const listed = 3;
 
 function Uses({ of }: { of: PastSession }) {
   if (of.channels === undefined) return <span className="soft">unknown</span>;
-  const {
-    commands = [],
-    command_count: commandCount = 0,
-    forwards = [],
-    shells = 0,
-    file_transfers: files = 0,
-  } = of;
+  const { commands = [], command_count: commandCount = 0, forwards = [] } = of;
+  const { shells = 0, file_transfers: files = 0, forward_count: forwarded = 0 } = of;
   const kinds = [
     shells > 0 && (shells === 1 ? 'a shell' : `${shells} shells`),
     files > 0 && (files === 1 ? 'a file transfer' : `${files} file transfers`),
     commandCount > 0 && (commandCount === 1 ? 'a command' : `${commandCount} commands`),
-    (of.forward_count ?? 0) > 0 && `forwards to ${forwards.join(', ')}`,
+    forwarded > 0 && `forwards to ${forwards.join(', ')}`,
   ].filter(Boolean);
   const rest = commandCount - Math.min(listed, commands.length);
   return (

@@ -11,19 +11,29 @@ export interface Step {
   at?: string | undefined;
 }
 
+/** Steps of which each needs those before it; `state` is that of the first that is not done. */
+export function stepsOf(
+  state: Step['state'],
+  steps: readonly (Pick<Step, 'name' | 'at'> & { isDone: boolean })[],
+): Step[] {
+  const first = steps.findIndex(({ isDone }) => !isDone);
+  return steps.map(({ isDone, ...step }, index) => ({
+    ...step,
+    state: isDone ? 'done' : index === first ? state : 'waiting',
+  }));
+}
+
 const labels = { done: 'done', busy: 'under way', failed: 'failed', waiting: 'not yet' } as const;
 const kinds = { done: 'good', busy: 'busy', failed: 'bad', waiting: 'none' } as const;
 
-export function Strip({
-  of,
-  steps,
-  missing,
-}: {
+interface StripOptions {
   /** What is followed: the same again after a reload. */
   of: string;
   steps: readonly Step[];
   missing?: string | undefined;
-}) {
+}
+
+export function Strip({ of, steps, missing }: StripOptions) {
   const now = useNow();
   // The same may be followed again, for another change.
   const witnessed = useWitnessed(`${of} ${steps[0]?.at ?? ''}`, steps);
@@ -67,14 +77,8 @@ function useWitnessed(of: string, steps: readonly Step[]): Readonly<Record<strin
     const fresh = steps.filter(
       ({ name, state }) => state === 'done' && ![undefined, 'done'].includes(seen.get(name)),
     );
-    if (fresh.length > 0) {
-      setReached(
-        witness(
-          of,
-          fresh.map(({ name }) => name),
-        ),
-      );
-    }
+    const names = fresh.map(({ name }) => name);
+    if (names.length > 0) setReached(witness(of, names));
     setSeen(new Map(steps.map(({ name, state }) => [name, state])));
   }
   return reached;

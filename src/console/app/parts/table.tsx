@@ -1,5 +1,7 @@
 /** A native table with a filter (`/`), and rows that are put on the screen as they come near it. */
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { Fragment, type ReactNode, useDeferredValue, useState } from 'react';
+import { Button } from './controls.tsx';
 
 export interface Column<Row> {
   name: string;
@@ -8,17 +10,7 @@ export interface Column<Row> {
   isNumber?: boolean;
 }
 
-const atFirst = 200;
-
-export function Table<Row>({
-  name,
-  rows,
-  columns,
-  id,
-  text,
-  filter,
-  onFilter,
-}: {
+interface TableOptions<Row> {
   /** What it lists, for screen readers. */
   name: string;
   rows: readonly Row[];
@@ -26,15 +18,23 @@ export function Table<Row>({
   id: (row: Row) => string;
   /** What the filter looks in; left out: there is no filter. */
   text?: (row: Row) => string;
-  filter?: string;
-  onFilter?: (filter: string) => void;
-}) {
+  /** The filter is in the address of the page, as `filter`. */
+  isInAddress?: boolean;
+  /** What is shown in place of a table without rows. */
+  none?: ReactNode;
+}
+
+const atFirst = 200;
+
+export function Table<Row>({ name, rows, columns, id, text, isInAddress = false, none }: TableOptions<Row>) {
   const [own, setOwn] = useState('');
+  const [inAddress, setInAddress] = useFilterInAddress();
+  const [typed, setTyped] = isInAddress ? [inAddress, setInAddress] : [own, setOwn];
   const [most, setMost] = useState(atFirst);
-  const typed = filter ?? own;
   const wanted = useDeferredValue(typed).toLowerCase();
   const found = text ? rows.filter((row) => text(row).toLowerCase().includes(wanted)) : rows;
-  const shown = found.slice(0, most);
+  const left = found.length - most;
+  if (rows.length === 0 && none !== undefined) return none;
   return (
     <div className="table">
       {text && rows.length > 5 && (
@@ -45,7 +45,7 @@ export function Table<Row>({
             aria-label={`Filter ${name}`}
             placeholder="Filter  /"
             value={typed}
-            onChange={(event) => (onFilter ?? setOwn)(event.target.value)}
+            onChange={(event) => setTyped(event.target.value)}
           />
           <span className="soft" role="status">
             {wanted === '' ? `${rows.length}` : `${found.length} of ${rows.length}`}
@@ -54,39 +54,52 @@ export function Table<Row>({
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <section className="scroll" tabIndex={0} aria-label={name}>
-        <table>
-          <thead>
-            <tr>
-              {columns.map(({ name, isNumber }) => (
-                <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
-                  <Broken name={name} />
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((row) => (
-              <tr key={id(row)}>
-                {columns.map((column) => (
-                  <td
-                    key={column.name}
-                    data-name={column.name}
-                    className={column.isNumber ? 'number' : undefined}
-                  >
-                    {column.cell(row)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Rows rows={found.slice(0, most)} columns={columns} id={id} />
       </section>
-      {found.length > shown.length && (
-        <button type="button" className="second small more" onClick={() => setMost(most * 5)}>
-          Show more ({found.length - shown.length} left)
-        </button>
+      {left > 0 && (
+        <Button className="second small more" onClick={() => setMost(most * 5)}>
+          Show more ({left} left)
+        </Button>
       )}
     </div>
+  );
+}
+
+function useFilterInAddress() {
+  const { filter = '' } = useSearch({ strict: false }) as { filter?: string };
+  const navigate = useNavigate();
+  const setFilter = (text: string) => {
+    const search = (old: object) => ({ ...old, filter: text || undefined });
+    void navigate({ to: '.', search: search as never, replace: true });
+  };
+  return [filter, setFilter] as const;
+}
+
+function Rows<Row>({ rows, columns, id }: Pick<TableOptions<Row>, 'rows' | 'columns' | 'id'>) {
+  const classOf = ({ isNumber }: Column<Row>) => (isNumber ? 'number' : undefined);
+  return (
+    <table>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column.name} scope="col" className={classOf(column)}>
+              <Broken name={column.name} />
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={id(row)}>
+            {columns.map((column) => (
+              <td key={column.name} data-name={column.name} className={classOf(column)}>
+                {column.cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
@@ -102,4 +115,18 @@ function Broken({ name }: { name: string }) {
       {part}
     </Fragment>
   ));
+}
+
+/** A cell of two lines; the second is left out where there is nothing to say in it. */
+export function Two({
+  first,
+  second,
+  className = '',
+}: Record<'first' | 'second', ReactNode> & { className?: string }) {
+  return (
+    <div className={`two ${className}`}>
+      {first}
+      {second && <span>{second}</span>}
+    </div>
+  );
 }

@@ -70,3 +70,12 @@ export function Reported({ clusterId, at }: { clusterId: string; at: string | un
   const last = Math.max(live ?? 0, at === undefined ? 0 : Date.parse(at));
   return last === 0 ? <>none yet</> : <Age at={new Date(last).toISOString()} />;
 }
+
+export function LastReport({ clusterId, at, rest = '' }: Parameters<typeof Reported>[0] & { rest?: string }) {
+  return (
+    <p className="soft small">
+      Last report: <Reported clusterId={clusterId} at={at} />
+      {rest}
+    </p>
+  );
+}

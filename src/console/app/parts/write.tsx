@@ -3,65 +3,59 @@
  * idempotency key, kept with what was sent until there is an answer: a second click, a reload and a dropped connection
  * all end in one change.
  */
+
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
-import { ApiError, NoAnswer, queryClient } from '../api.ts';
+import { ApiError, NoAnswer, type Operation, queryClient } from '../api.ts';
+import { isAbout } from '../live.ts';
 import { giveNotice } from '../notice.ts';
+import { Button } from './controls.tsx';
+import { AsCommand } from './copy.tsx';
+import { Dialog } from './dialog.tsx';
 import { Problem } from './page.tsx';
-
-/** The headers of a write, for openapi-fetch. */
-export interface WriteHeaders {
-  'Idempotency-Key': string;
-  'Audit-Reason': string;
-}
 
 interface Sent {
   key: string;
-  body: string;
+  /** The hash of the body. */
+  mark: string;
 }
 
 const reasonsKey = 'andromeda-reasons';
 const mostReasons = 5;
 const tries = 4;
 
-export interface Write<Body> {
-  /** Which form it is, also after a reload. */
-  form: string;
-  /** Does it. */
-  send(body: Body, headers: WriteHeaders): Promise<unknown>;
+export interface Write<Body, Answer> {
+  operation: Operation<Body, Answer>;
   /** Topics that it changes, read again at once. */
   topics: readonly string[];
-  onDone?: () => void;
+  onDone?: ((answer: Answer) => void) | undefined;
 }
 
 /** Sends a write, again where no answer came, always under one key. */
-export function useWrite<Body>({ form, send, topics, onDone }: Write<Body>) {
+export function useWrite<Body, Answer>({ operation, topics, onDone }: Write<Body, Answer>) {
+  const { name } = operation;
   return useMutation({
     mutationFn: async ({ body, reason }: { body: Body; reason: string }) => {
       giveNotice(undefined);
-      const { key, isAgain } = keyFor(form, JSON.stringify(body));
+      const { key, isAgain } = await keyFor(name, JSON.stringify(body));
       const headers = { 'Idempotency-Key': key, 'Audit-Reason': headerText(reason) };
       for (let left = tries - 1; ; left -= 1) {
         try {
-          await send(body, headers);
-          return isAgain;
+          return { answer: await operation.send(body, headers), isAgain };
         } catch (error) {
-          if (isRefusal(error)) forget(form);
+          if (isRefusal(error)) forget(name);
           if (!(error instanceof NoAnswer) || left === 0) throw error;
           await new Promise((done) => setTimeout(done, 1_000 * (tries - left)));
         }
       }
     },
-    onSuccess(isAgain, { reason }) {
-      forget(form);
+    onSuccess({ answer, isAgain }, { reason }) {
+      forget(name);
       if (isAgain) giveNotice('Done. It was sent more than once and applied once.');
-      typedReason.forget(form);
+      typedReason.forget(name);
       keepReason(reason);
-      const changed = new Set(topics);
-      void queryClient.invalidateQueries({
-        predicate: ({ meta }) => ((meta?.['topics'] ?? []) as string[]).some((topic) => changed.has(topic)),
-      });
-      onDone?.();
+      void queryClient.invalidateQueries({ predicate: ({ meta }) => isAbout(meta, topics) });
+      onDone?.(answer);
     },
   });
 }
@@ -75,14 +69,20 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /** Another body is another change; the same one again is the one that may have arrived. */
-function keyFor(form: string, body: string): { key: string; isAgain: boolean } {
+async function keyFor(form: string, body: string): Promise<{ key: string; isAgain: boolean }> {
   const name = `andromeda-form-${form}`;
   const sent = JSON.parse(sessionStorage.getItem(name) ?? unkept.get(name) ?? 'null') as Sent | null;
-  const mark = markOf(body);
-  if (sent?.body === mark) return { key: sent.key, isAgain: true };
+  const mark = await markOf(body);
+  if (sent?.mark === mark) return { key: sent.key, isAgain: true };
   const key = crypto.randomUUID();
-  keep(name, JSON.stringify({ key, body: mark } satisfies Sent));
+  keep(name, JSON.stringify({ key, mark } satisfies Sent));
   return { key, isAgain: false };
+}
+
+/** In place of a body, which may be long, and may hold what is not to be kept. */
+async function markOf(body: string): Promise<string> {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body));
+  return new Uint8Array(hash).join();
 }
 
 /** What the tab had no room for: it lasts until the page is loaded again. */
@@ -94,19 +94,6 @@ function keep(name: string, text: string): void {
   } catch {
     unkept.set(name, text);
   }
-}
-
-const longestKept = 10_000;
-
-/**
- * What tells a body from others: itself or, where it is long, its length and a hash (FNV-1a), since a tab keeps a few megabytes
- * only. Two that were taken for one would be refused as such (`idempotency_mismatch`).
- */
-function markOf(body: string): string {
-  if (body.length <= longestKept) return body;
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < body.length; at += 1) hash = Math.imul(hash ^ body.charCodeAt(at), 0x01000193);
-  return `${body.length} ${hash >>> 0}`;
 }
 
 /** The reason as it was typed, until it was sent: a session can end before that. */
@@ -135,19 +122,7 @@ function keepReason(reason: string): void {
   localStorage.setItem(reasonsKey, JSON.stringify([reason, ...others].slice(0, mostReasons)));
 }
 
-/** The form itself: its fields, the reason, the button. */
-export function WriteForm<Body>({
-  write,
-  body,
-  label,
-  usualReason = '',
-  note = 'kept in the audit trail',
-  danger = false,
-  isWaiting = false,
-  children,
-  cancel,
-}: {
-  write: Write<Body>;
+export interface FormOptions<Body, Answer> extends Write<Body, Answer> {
   /** What would be sent now; undefined while that is not whole. */
   body: Body | undefined;
   label: string;
@@ -159,9 +134,13 @@ export function WriteForm<Body>({
   isWaiting?: boolean;
   children?: ReactNode;
   cancel?: () => void;
-}) {
-  const [reason, setReason] = useState(() => usualReason || typedReason.of(write.form));
-  const mutation = useWrite(write);
+}
+
+/** The form itself: its fields, the reason, the button. */
+export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
+  const { operation, body, label, usualReason = '', note, danger, isWaiting = false } = options;
+  const [reason, setReason] = useState(() => usualReason || typedReason.of(operation.name));
+  const { mutate, isPending, error } = useWrite(options);
   // The second click of two can come before the button is drawn anew.
   const isSending = useRef(false);
   const submit = (event: FormEvent) => {
@@ -171,21 +150,18 @@ export function WriteForm<Body>({
     const onSettled = () => {
       isSending.current = false;
     };
-    mutation.mutate({ body, reason: reason.trim() || usualReason }, { onSettled });
+    mutate({ body, reason: reason.trim() || usualReason }, { onSettled });
+  };
+  const type = (typed: string) => {
+    setReason(typed);
+    typedReason.keep(operation.name, typed);
   };
   return (
     <form className="write" onSubmit={submit}>
-      {children}
-      <Reason
-        note={note}
-        reason={reason}
-        onChange={(typed) => {
-          setReason(typed);
-          typedReason.keep(write.form, typed);
-        }}
-      />
-      {mutation.error && <Problem error={mutation.error} />}
-      {mutation.error instanceof NoAnswer && (
+      {options.children}
+      <Reason note={note} reason={reason} onChange={type} />
+      {error && <Problem error={error} />}
+      {error instanceof NoAnswer && (
         <p>
           No answer came, so the change may or may not have been made. Press “{label}” again, even after a
           reload: it is made only once.
@@ -196,29 +172,27 @@ export function WriteForm<Body>({
         <button
           type="submit"
           className={danger ? 'danger' : undefined}
-          aria-disabled={isWaiting || mutation.isPending}
+          aria-disabled={isWaiting || isPending}
         >
-          {mutation.isPending ? 'Sending…' : label}
+          {isPending ? 'Sending…' : label}
         </button>
-        {cancel && (
-          <button type="button" className="second" onClick={cancel}>
+        {options.cancel && (
+          <Button className="second" onClick={options.cancel}>
             Cancel
-          </button>
+          </Button>
         )}
       </div>
     </form>
   );
 }
 
-function Reason({
-  note,
-  reason,
-  onChange,
-}: {
-  note: string;
+interface ReasonOptions {
+  note: string | undefined;
   reason: string;
   onChange: (reason: string) => void;
-}) {
+}
+
+function Reason({ note = 'kept in the audit trail', reason, onChange }: ReasonOptions) {
   const id = useId();
   return (
     <>
@@ -241,5 +215,23 @@ function Reason({
         ))}
       </datalist>
     </>
+  );
+}
+
+interface DialogOptions<Body, Answer> extends Omit<FormOptions<Body, Answer>, 'cancel'> {
+  title: string;
+  /** The same on the command line; left out: it is not shown. */
+  cli?: string;
+  close: () => void;
+}
+
+/** A dialog that is one form, closed once that is done. */
+export function WriteDialog<Body, Answer>(options: DialogOptions<Body, Answer>) {
+  const { title, cli, close, ...form } = options;
+  return (
+    <Dialog title={title} onClose={close}>
+      <WriteForm onDone={close} {...form} cancel={close} />
+      {cli && <AsCommand cli={cli} operation={form.operation.name} />}
+    </Dialog>
   );
 }

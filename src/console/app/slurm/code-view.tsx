@@ -3,17 +3,7 @@ import { type RefObject, useEffect, useRef } from 'react';
 import { type Code, createCode } from './code.ts';
 import type { Fault } from './text.ts';
 
-export function CodeView({
-  label,
-  text,
-  hint,
-  isReadOnly = false,
-  original,
-  faults,
-  onChange,
-  onSave,
-  code: given,
-}: {
+interface CodeOptions {
   label: string;
   /** What it begins with. */
   text: string;
@@ -24,7 +14,10 @@ export function CodeView({
   onChange?: () => void;
   onSave?: () => void;
   code?: RefObject<Code | undefined>;
-}) {
+}
+
+export function CodeView(options: CodeOptions) {
+  const { label, text, hint, isReadOnly = false, original, faults, onChange, onSave, code: given } = options;
   const host = useRef<HTMLDivElement>(null);
   const own = useRef<Code>(undefined);
   const code = given ?? own;

@@ -51,7 +51,6 @@ export interface Code {
   setFaults(faults: readonly Fault[]): void;
   setOriginal(original: string | undefined): void;
   setReadOnly(isReadOnly: boolean): void;
-  lineOf(position: number): number;
   goTo(position: number): void;
   destroy(): void;
 }
@@ -59,49 +58,18 @@ export interface Code {
 export function createCode(host: HTMLElement, options: CodeOptions): Code {
   const root = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
   const [differences, writing] = [new Compartment(), new Compartment()];
-  const { text, label, hint, onChange, onSave } = options;
   const view = new EditorView({
     root,
     parent: root,
     state: EditorState.create({
-      doc: text,
+      doc: options.text,
       extensions: [
-        lineNumbers(),
-        history(),
-        highlightSpecialChars(),
-        highlightActiveLine(),
-        search({ top: true }),
-        yaml(),
-        syntaxHighlighting(colours),
-        EditorView.lineWrapping,
-        // Tab is not ours: it leaves the editor, as it leaves every field.
-        keymap.of([
-          {
-            key: 'Mod-s',
-            preventDefault: true,
-            run() {
-              onSave?.();
-              return true;
-            },
-          },
-          ...defaultKeymap,
-          ...historyKeymap,
-          ...searchKeymap,
-        ]),
-        EditorView.domEventHandlers({ beforeinput: typeOverSelection }),
-        EditorView.contentAttributes.of({ 'aria-label': label, spellcheck: 'false' }),
-        hint === undefined ? [] : placeholder(hint),
-        EditorView.updateListener.of(({ docChanged }) => {
-          if (docChanged) onChange?.();
-        }),
-        faultField,
-        theme,
+        ...extensionsOf(options),
         writing.of(EditorState.readOnly.of(options.isReadOnly)),
         differences.of(differencesFrom(options.original)),
       ],
     }),
   });
-  const clamp = (position: number) => Math.max(0, Math.min(position, view.state.doc.length));
   return {
     text: () => view.state.doc.toString(),
     setText(insert) {
@@ -116,14 +84,45 @@ export function createCode(host: HTMLElement, options: CodeOptions): Code {
     setReadOnly(isReadOnly) {
       view.dispatch({ effects: writing.reconfigure(EditorState.readOnly.of(isReadOnly)) });
     },
-    lineOf: (position) => view.state.doc.lineAt(clamp(position)).number,
     goTo(position) {
-      const anchor = clamp(position);
+      const anchor = Math.max(0, Math.min(position, view.state.doc.length));
       view.dispatch({ selection: { anchor }, effects: EditorView.scrollIntoView(anchor, { y: 'center' }) });
       view.focus();
     },
     destroy: () => view.destroy(),
   };
+}
+
+function extensionsOf({ label, hint, onChange, onSave }: CodeOptions): Extension[] {
+  const save = () => {
+    onSave?.();
+    return true;
+  };
+  return [
+    lineNumbers(),
+    history(),
+    highlightSpecialChars(),
+    highlightActiveLine(),
+    search({ top: true }),
+    yaml(),
+    syntaxHighlighting(colours),
+    EditorView.lineWrapping,
+    // Tab is not ours: it leaves the editor, as it leaves every field.
+    keymap.of([
+      { key: 'Mod-s', preventDefault: true, run: save },
+      ...defaultKeymap,
+      ...historyKeymap,
+      ...searchKeymap,
+    ]),
+    EditorView.domEventHandlers({ beforeinput: typeOverSelection }),
+    EditorView.contentAttributes.of({ 'aria-label': label, spellcheck: 'false' }),
+    hint === undefined ? [] : placeholder(hint),
+    EditorView.updateListener.of(({ docChanged }) => {
+      if (docChanged) onChange?.();
+    }),
+    faultField,
+    theme,
+  ];
 }
 
 /**

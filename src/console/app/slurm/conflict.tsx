@@ -1,20 +1,14 @@
 /** Another person saved while this was typed: shows both versions, so that nothing of either is lost. */
+
 import { useQuery } from '@tanstack/react-query';
+import { Button } from '../parts/controls.tsx';
 import { useWho } from '../who.tsx';
 import type { Draft } from './draft.ts';
 import { readVersion, type Stored, type Version } from './reads.ts';
 import { type Configuration, formatConfiguration, mergeConfigurations } from './text.ts';
 import type { Editing } from './use-draft.ts';
 
-export function Conflict({
-  clusterId,
-  draft,
-  stored,
-  mine,
-  theirs,
-  editing,
-  show,
-}: {
+interface ConflictOptions {
   clusterId: string;
   draft: Draft;
   stored: Stored;
@@ -24,51 +18,39 @@ export function Conflict({
   editing: Editing;
   /** Shows the difference from theirs. */
   show: () => void;
-}) {
+}
+
+export function Conflict({ clusterId, draft, stored, mine, theirs, editing, show }: ConflictOptions) {
   const { orgID } = useWho();
   const base = useQuery(readVersion(clusterId, orgID, draft.base));
   const merged = base.data && mine && mergeConfigurations(base.data, stored.configuration, mine);
   const number = stored.generation;
+  const merge = (both: Configuration) => {
+    editing.replace(formatConfiguration(both), number);
+    show();
+  };
+  const keepMine = () => {
+    editing.rebase(number);
+    show();
+  };
   return (
     <section className="problem conflict" role="alert">
       <p>
         <b>Another person saved in the meantime.</b> Version {number} is current
-        {theirs && (
-          <>
-            , by {theirs.author.email}
-            {theirs.reason ? `: “${theirs.reason}”` : ''}
-          </>
-        )}
-        . You started from version {draft.base}; your text is kept.
+        {theirs && `, by ${theirs.author.email}${theirs.reason ? `: “${theirs.reason}”` : ''}`}. You started
+        from version {draft.base}; your text is kept.
       </p>
       <div className="buttons">
-        {merged && (
-          <button
-            type="button"
-            onClick={() => {
-              editing.replace(formatConfiguration(merged), number);
-              show();
-            }}
-          >
-            Merge both
-          </button>
-        )}
-        <button type="button" className="second" onClick={show}>
+        {merged && <Button onClick={() => merge(merged)}>Merge both</Button>}
+        <Button className="second" onClick={show}>
           Compare
-        </button>
-        <button
-          type="button"
-          className="second"
-          onClick={() => {
-            editing.rebase(number);
-            show();
-          }}
-        >
+        </Button>
+        <Button className="second" onClick={keepMine}>
           Keep mine
-        </button>
-        <button type="button" className="second" onClick={() => editing.replace(editing.storedText, number)}>
+        </Button>
+        <Button className="second" onClick={() => editing.replace(editing.storedText, number)}>
           Use theirs
-        </button>
+        </Button>
       </div>
       {base.data && mine && !merged && (
         <p>Both changed the same part. With “Keep mine”, saving replaces theirs.</p>

@@ -9,6 +9,8 @@ const names = {
 } as const;
 
 const mostShown = 12;
+/** Without a comma before the last. */
+const list = new Intl.ListFormat('en-GB');
 
 export function Consequences({ check, hasFaults }: { check: Check | undefined; hasFaults: boolean }) {
   return (
@@ -47,7 +49,7 @@ function Checked({ check }: { check: Check }) {
       ) : rollout === 'live' ? (
         <li>Restarts slurmctld, and slurmd on one node after the other. Sessions and jobs continue.</li>
       ) : (
-        <li>Restarts {listed(restarts.map((one) => names[one]))}.</li>
+        <li>Restarts {list.format(restarts.map((one) => names[one]))}.</li>
       )}
       {openSessions > 0 && (
         <li>
@@ -63,15 +65,10 @@ function Checked({ check }: { check: Check }) {
       )}
       {removedPartitions.length > 0 && (
         <li>
-          <b>The jobs in {listed(removedPartitions)} end</b>, as{' '}
+          <b>The jobs in {list.format(removedPartitions)} end</b>, as{' '}
           {removedPartitions.length === 1 ? 'it is' : 'they are'} no longer defined.
         </li>
       )}
     </ul>
   );
-}
-
-function listed(items: readonly string[]): string {
-  const last = items.at(-1) ?? '';
-  return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} and ${last}`;
 }

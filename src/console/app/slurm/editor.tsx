@@ -1,13 +1,15 @@
 /** The configuration in the editor: what is wrong where, what saving does, and what to do where another person saved first. */
+
 import { type RefObject, useEffect, useImperativeHandle, useMemo, useRef, useState } from 'react';
-import { bodyOf, platform, queryClient } from '../api.ts';
-import { AsCommand } from '../parts/copy.tsx';
+import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
+import { Button } from '../parts/controls.tsx';
 import { Panel, Problem } from '../parts/page.tsx';
-import { WriteForm, type WriteHeaders } from '../parts/write.tsx';
+import { WriteForm } from '../parts/write.tsx';
 import { useWho } from '../who.tsx';
 import { CodeView } from './code-view.tsx';
 import { Conflict } from './conflict.tsx';
 import { Consequences } from './consequences.tsx';
+import type { Draft } from './draft.ts';
 import { generationOf, readStored, type Stored, useCheck, type Version } from './reads.ts';
 import { type Configuration, type Fault, isSame, parseConfiguration } from './text.ts';
 import { type Editing, useDraft } from './use-draft.ts';
@@ -22,48 +24,40 @@ const hint = `slurmPartitions: |
 slurmExtraConfig: |
   MaxArraySize=2000`;
 
-export function Editor({
-  cluster,
-  stored,
-  versions,
-  isInService,
-  handle,
-}: {
+interface EditorOptions {
   cluster: { id: string; name: string };
   stored: Stored;
   versions: readonly Version[];
   isInService: boolean;
   handle: RefObject<EditorHandle | undefined>;
-}) {
+}
+
+export function Editor({ cluster, stored, versions, isInService, handle }: EditorOptions) {
   const { me, orgID } = useWho();
   const editing = useDraft(me.user.id, cluster.id, stored);
   const { code, text, storedText, draft } = editing;
   const [showsDifference, setShowsDifference] = useState(false);
-  const [restored, setRestored] = useRestored(handle, editing, stored, () => setShowsDifference(true));
-  const { parsed, isConflict, check, error, faults } = useJudgement(cluster.id, stored, isInService, editing);
+  const showDifference = () => setShowsDifference(true);
+  const [restored, setRestored] = useRestored(handle, editing, stored, showDifference);
+  const judged = useJudgement(cluster.id, stored, isInService, editing);
+  const { parsed, isConflict, error, faults } = judged;
   const form = useRef<HTMLDivElement>(null);
+  const done = () => {
+    setRestored(undefined);
+    setShowsDifference(false);
+  };
+  const theirs = versions.find(({ generation }) => generation === stored.generation);
+  const about = { clusterId: cluster.id, stored, editing, theirs, mine: parsed.configuration };
   return (
     <Panel
       title="Configuration"
-      tools={
-        <AsCommand
-          api="Platform"
-          cli={`andromeda slurm-config edit ${cluster.name}`}
-          operation={`PUT /clusters/${cluster.id}/scheduler-configuration?businessOrgId=${orgID}`}
-        />
-      }
+      command={{
+        api: 'Platform',
+        cli: `andromeda slurm-config edit ${cluster.name}`,
+        operation: `PUT /clusters/${cluster.id}/scheduler-configuration?businessOrgId=${orgID}`,
+      }}
     >
-      {isConflict && draft && (
-        <Conflict
-          clusterId={cluster.id}
-          draft={draft}
-          stored={stored}
-          mine={parsed.configuration}
-          theirs={versions.find(({ generation }) => generation === stored.generation)}
-          editing={editing}
-          show={() => setShowsDifference(true)}
-        />
-      )}
+      {isConflict && draft && <Conflict {...about} draft={draft} show={showDifference} />}
       <Bar {...{ editing, stored, showsDifference, setShowsDifference }} />
       <CodeView
         code={code}
@@ -76,25 +70,12 @@ export function Editor({
         onChange={editing.typed}
         onSave={() => form.current?.querySelector('input')?.focus()}
       />
-      <Faults faults={faults} lineOf={lineIn(text)} goTo={(at) => code.current?.goTo(at)} />
+      <Faults faults={faults} text={text} goTo={(at) => code.current?.goTo(at)} />
       {error && <Problem error={error} />}
       <Hint isInService={isInService} />
       {isInService && draft && (
         <div ref={form}>
-          <Consequences check={faults.length === 0 ? check : undefined} hasFaults={faults.length > 0} />
-          <Save
-            key={restored ?? 'own'}
-            cluster={cluster}
-            body={faults.length === 0 && !isConflict && check ? parsed.configuration : undefined}
-            base={draft.base}
-            text={text}
-            editing={editing}
-            usualReason={restored === undefined ? '' : `Restores version ${restored}`}
-            done={() => {
-              setRestored(undefined);
-              setShowsDifference(false);
-            }}
-          />
+          <Save key={restored ?? 'own'} {...{ cluster, judged, draft, editing, restored, done }} />
         </div>
       )}
     </Panel>
@@ -157,17 +138,14 @@ function Hint({ isInService }: { isInService: boolean }) {
   );
 }
 
-function Bar({
-  editing,
-  stored,
-  showsDifference,
-  setShowsDifference,
-}: {
+interface BarOptions {
   editing: Editing;
   stored: Stored;
   showsDifference: boolean;
   setShowsDifference: (shows: boolean) => void;
-}) {
+}
+
+function Bar({ editing, stored, showsDifference, setShowsDifference }: BarOptions) {
   const { draft, replaced, isUnkept, storedText, replace } = editing;
   return (
     <div className="code-bar">
@@ -188,39 +166,30 @@ function Bar({
           </label>
         )}
         {draft && (
-          <button type="button" className="link small" onClick={() => replace(storedText, stored.generation)}>
+          <Button className="link small" onClick={() => replace(storedText, stored.generation)}>
             Discard
-          </button>
+          </Button>
         )}
         {replaced !== undefined && (
-          <button
-            type="button"
-            className="link small"
-            onClick={() => replace(replaced, draft?.base ?? stored.generation)}
-          >
+          <Button className="link small" onClick={() => replace(replaced, draft?.base ?? stored.generation)}>
             Restore the previous text
-          </button>
+          </Button>
         )}
       </span>
     </div>
   );
 }
 
-function lineIn(text: string): (position: number) => number {
-  return (position) => text.slice(0, position).split('\n').length;
-}
-
 const mostListed = 10;
 
-function Faults({
-  faults,
-  lineOf,
-  goTo,
-}: {
+interface FaultsOptions {
   faults: readonly Fault[];
-  lineOf: (position: number) => number;
+  text: string;
   goTo: (position: number) => void;
-}) {
+}
+
+function Faults({ faults, text, goTo }: FaultsOptions) {
+  const lineOf = (position: number) => text.slice(0, position).split('\n').length;
   return (
     <div role="status" className="code-faults">
       {faults.length > 0 && (
@@ -229,9 +198,9 @@ function Faults({
       <ul>
         {faults.slice(0, mostListed).map(({ from, message }) => (
           <li key={`${from} ${message}`}>
-            <button type="button" className="link small" onClick={() => goTo(from)}>
+            <Button className="link small" onClick={() => goTo(from)}>
               Line {lineOf(from)}
-            </button>{' '}
+            </Button>{' '}
             <span>{message}</span>
           </li>
         ))}
@@ -240,45 +209,45 @@ function Faults({
   );
 }
 
-function Save({
-  cluster,
-  body,
-  base,
-  text,
-  editing,
-  usualReason,
-  done,
-}: {
+interface SaveOptions {
   cluster: { id: string };
-  /** Undefined while it cannot be saved. */
-  body: Configuration | undefined;
-  base: number;
-  text: string;
+  judged: ReturnType<typeof useJudgement>;
+  draft: Draft;
   editing: Editing;
-  usualReason: string;
+  restored: number | undefined;
   done: () => void;
-}) {
+}
+
+function Save({ cluster, judged, draft, editing, restored, done }: SaveOptions) {
   const { orgID } = useWho();
+  const { parsed, isConflict, check, faults } = judged;
+  const isSound = faults.length === 0;
+  const body = isSound && !isConflict && check ? parsed.configuration : undefined;
   const send = async (configuration: Configuration, headers: WriteHeaders) => {
     const params = {
       path: { clusterId: cluster.id },
       query: { businessOrgId: orgID },
-      header: { ...headers, 'If-Match': `"${base}"` },
+      header: { ...headers, 'If-Match': `"${draft.base}"` },
     };
     const answer = await platform
       .PUT('/clusters/{clusterId}/scheduler-configuration', { params, body: configuration })
       .finally(() => void queryClient.invalidateQueries({ queryKey: ['slurm', cluster.id, 'stored'] }));
     const stored = { configuration: bodyOf(answer), generation: generationOf(answer.response) };
     queryClient.setQueryData(readStored(cluster.id, orgID).queryKey, stored);
-    editing.saved(text, stored);
+    editing.saved(draft.text, stored);
   };
   return (
-    <WriteForm
-      write={{ form: `slurm.${cluster.id}`, send, topics: [`cluster/${cluster.id}`], onDone: done }}
-      body={body}
-      label="Save and test"
-      isWaiting={body === undefined}
-      usualReason={usualReason}
-    />
+    <>
+      <Consequences check={isSound ? check : undefined} hasFaults={!isSound} />
+      <WriteForm
+        operation={{ name: `PUT /clusters/${cluster.id}/scheduler-configuration`, send }}
+        topics={[`cluster/${cluster.id}`]}
+        onDone={done}
+        body={body}
+        label="Save and test"
+        isWaiting={body === undefined}
+        usualReason={restored === undefined ? '' : `Restores version ${restored}`}
+      />
+    </>
   );
 }

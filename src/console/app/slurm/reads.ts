@@ -1,8 +1,8 @@
 /** What is read of a cluster's Slurm configuration, and the check of one that is typed. */
-import { queryOptions } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { components } from '../../../api/generated/platform.ts';
-import { ApiError, bodyOf, goToSignIn, isSignedOut, NoAnswer, platform } from '../api.ts';
+import { ApiError, bodyOf, bodyOrNull, goToSignIn, isSignedOut, NoAnswer, platform } from '../api.ts';
+import { read } from '../reads.ts';
 import type { Configuration } from './text.ts';
 
 export type Check = components['schemas']['SlurmConfigurationCheck'];
@@ -21,13 +21,14 @@ function about(clusterId: string, businessOrgId: string) {
   return { path: { clusterId }, query: { businessOrgId } };
 }
 
-function read<T>(clusterId: string, key: readonly unknown[], queryFn: () => Promise<T>) {
-  const topics = [`cluster/${clusterId}`, 'me'];
-  return queryOptions({ queryKey: ['slurm', clusterId, ...key], meta: { topics }, queryFn });
+function keyOf(clusterId: string, ...rest: (string | number)[]) {
+  return ['slurm', clusterId, ...rest];
 }
 
+const topicsOf = (clusterId: string) => [`cluster/${clusterId}`, 'me'];
+
 export const readStored = (clusterId: string, orgID: string) =>
-  read(clusterId, ['stored', orgID], async (): Promise<Stored> => {
+  read(keyOf(clusterId, 'stored', orgID), topicsOf(clusterId), async (): Promise<Stored> => {
     const answer = await platform.GET(path, { params: about(clusterId, orgID) });
     return { configuration: bodyOf(answer), generation: generationOf(answer.response) };
   });
@@ -38,29 +39,23 @@ export function generationOf(response: Response): number {
 }
 
 export const readStatus = (clusterId: string, orgID: string) =>
-  read(clusterId, ['status', orgID], async () =>
-    bodyOf(await platform.GET(`${path}/status`, { params: about(clusterId, orgID) })),
+  read(keyOf(clusterId, 'status', orgID), topicsOf(clusterId), () =>
+    platform.GET(`${path}/status`, { params: about(clusterId, orgID) }).then(bodyOf),
   );
 
 export const readVersions = (clusterId: string, orgID: string) =>
-  read(
-    clusterId,
-    ['versions', orgID],
-    async () => bodyOf(await platform.GET(`${path}/versions`, { params: about(clusterId, orgID) })).items,
-  );
+  read(keyOf(clusterId, 'versions', orgID), topicsOf(clusterId), async () => {
+    const answer = await platform.GET(`${path}/versions`, { params: about(clusterId, orgID) });
+    return bodyOf(answer).items;
+  });
 
 /** Number 0 is that nothing was ever set. What it says does not change; null where it is not kept. */
 export const readVersion = (clusterId: string, orgID: string, generation: number) =>
-  queryOptions({
-    queryKey: ['slurm', clusterId, 'version', orgID, generation],
-    meta: { topics: [] },
-    queryFn: async (): Promise<Configuration | null> => {
-      if (generation === 0) return {};
-      const { query, path: named } = about(clusterId, orgID);
-      const params = { path: { ...named, generation: String(generation) }, query };
-      const answer = await platform.GET(`${path}/versions/{generation}`, { params });
-      return answer.response.status === 404 ? null : bodyOf(answer);
-    },
+  read(keyOf(clusterId, 'version', orgID, generation), [], async (): Promise<Configuration | null> => {
+    if (generation === 0) return {};
+    const { query, path: named } = about(clusterId, orgID);
+    const params = { path: { ...named, generation: String(generation) }, query };
+    return bodyOrNull(await platform.GET(`${path}/versions/{generation}`, { params }), 404);
   });
 
 const typingMs = 500;

@@ -24,58 +24,34 @@ export interface Editing {
   rebase(base: number): void;
   /** What was sent is what stands now. */
   saved(sent: string, stored: Stored): void;
-  /** Takes over at once what was typed last. */
-  flush(): string;
 }
 
 export function useDraft(userId: string, clusterId: string, stored: Stored): Editing {
   const code = useRef<Code>(undefined);
-  const storedText = formatConfiguration(stored.configuration);
-  const [state, setState] = useState(() => {
-    const kept = readDraft(userId, clusterId);
-    return { draft: kept?.text === storedText ? undefined : kept, isUnkept: false };
-  });
-  const [replaced, setReplaced] = useState<string>();
-  const latest = useRef({ storedText, generation: stored.generation, draft: state.draft });
-  latest.current = { storedText, generation: stored.generation, draft: state.draft };
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-
-  const keep = useCallback(
-    (draft: Draft | undefined) => {
-      latest.current.draft = draft;
-      setState({ draft, isUnkept: !keepDraft(userId, clusterId, draft) });
-    },
-    [userId, clusterId],
-  );
+  const storedText = formatConfiguration(stored.configuration);
+  const { draft, isUnkept, latest, keep } = useKept(userId, clusterId, storedText, stored.generation);
+  const [replaced, setReplaced] = useState<string>();
   const flush = useCallback((): string => {
-    clearTimeout(timer.current);
-    timer.current = undefined;
-    const { storedText: stands, generation, draft } = latest.current;
-    const text = code.current?.text() ?? draft?.text ?? stands;
-    if (text === (draft?.text ?? stands)) return text;
-    keep(text === stands ? undefined : { base: draft?.base ?? generation, text });
+    stop(timer);
+    const { stands, generation, draft: known } = latest.current;
+    const text = code.current?.text() ?? known?.text ?? stands;
+    if (text === (known?.text ?? stands)) return text;
+    keep(text === stands ? undefined : { base: known?.base ?? generation, text });
     return text;
-  }, [keep]);
-  // A page can go at any time: for a reload, or because the session has ended.
-  useEffect(() => {
-    window.addEventListener('pagehide', flush);
-    return () => {
-      window.removeEventListener('pagehide', flush);
-      flush();
-    };
-  }, [flush]);
+  }, [latest, keep]);
+  useFlushOnLeave(flush);
   // What others save is shown where nothing was typed.
   useEffect(() => {
     if (timer.current === undefined && !latest.current.draft && code.current?.text() !== storedText)
       code.current?.setText(storedText);
-  }, [storedText]);
-
+  }, [latest, storedText]);
+  const show = (text: string) => {
+    code.current?.setText(text);
+    stop(timer);
+  };
   return {
-    code,
-    text: state.draft?.text ?? storedText,
-    storedText,
-    ...state,
-    replaced,
+    ...{ code, text: draft?.text ?? storedText, storedText, draft, isUnkept, replaced },
     typed() {
       setReplaced(undefined);
       clearTimeout(timer.current);
@@ -83,27 +59,51 @@ export function useDraft(userId: string, clusterId: string, stored: Stored): Edi
     },
     replace(text, base) {
       const before = flush();
-      code.current?.setText(text);
-      clearTimeout(timer.current);
-      timer.current = undefined;
-      keep(text === latest.current.storedText ? undefined : { base, text });
+      show(text);
+      keep(text === latest.current.stands ? undefined : { base, text });
       setReplaced(before === text ? undefined : before);
     },
-    rebase(base) {
-      const { draft } = latest.current;
-      if (draft) keep({ ...draft, base });
-    },
+    rebase: (base) => latest.current.draft && keep({ ...latest.current.draft, base }),
     saved(sent, { configuration, generation }) {
       const text = flush();
       const stands = formatConfiguration(configuration);
       keep(text === sent || text === stands ? undefined : { base: generation, text });
       // As it is printed from now on.
-      if (text === sent && text !== stands) {
-        code.current?.setText(stands);
-        clearTimeout(timer.current);
-        timer.current = undefined;
-      }
+      if (text === sent && text !== stands) show(stands);
     },
-    flush,
   };
+}
+
+function stop(timer: RefObject<ReturnType<typeof setTimeout> | undefined>): void {
+  clearTimeout(timer.current);
+  timer.current = undefined;
+}
+
+/** The draft, which the tab keeps; `latest` has it between two renders too. */
+function useKept(userId: string, clusterId: string, stands: string, generation: number) {
+  const [state, setState] = useState(() => {
+    const kept = readDraft(userId, clusterId);
+    return { draft: kept?.text === stands ? undefined : kept, isUnkept: false };
+  });
+  const latest = useRef({ stands, generation, draft: state.draft });
+  latest.current = { stands, generation, draft: state.draft };
+  const keep = useCallback(
+    (draft: Draft | undefined) => {
+      latest.current.draft = draft;
+      setState({ draft, isUnkept: !keepDraft(userId, clusterId, draft) });
+    },
+    [userId, clusterId],
+  );
+  return { ...state, latest, keep };
+}
+
+/** A page can go at any time: for a reload, or because the session has ended. */
+function useFlushOnLeave(flush: () => void): void {
+  useEffect(() => {
+    window.addEventListener('pagehide', flush);
+    return () => {
+      window.removeEventListener('pagehide', flush);
+      flush();
+    };
+  }, [flush]);
 }

@@ -1,28 +1,20 @@
 /** Adding people: any number of addresses at once, pasted as they come; each is a write of its own, and says what became of it. */
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { type Address, longestText, readAddresses } from '../../addresses.ts';
-import { ApiError, bodyOf, business } from '../../api.ts';
+import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
+import { count } from '../../count.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
-import { AsCommand } from '../copy.tsx';
-import { Dialog } from '../dialog.tsx';
-import { isRefusal, WriteForm, type WriteHeaders } from '../write.tsx';
-import {
-  type Chosen,
-  chosenBody,
-  EndsText,
-  type Permission,
-  PermissionChoice,
-} from './permission-choice.tsx';
+import { isRefusal, WriteDialog } from '../write.tsx';
+import { RoleSelect, type Subject } from './member-forms.tsx';
+import { type Chosen, chosenBody, EndsText, PermissionChoice } from './permission-choice.tsx';
 
 const mostAtOnce = 100;
 
-type Role = 'member' | 'admin' | 'owner';
-
 interface Wanted {
   addresses: Address[];
-  role: Role;
+  role: Subject['role'];
   permissions: string[];
   expires_at?: Record<string, string | null>;
 }
@@ -34,80 +26,82 @@ interface Outcome {
   problem?: string;
 }
 
-export function AddMembers({ catalog, close }: { catalog: readonly Permission[]; close: () => void }) {
-  const { orgID, membership } = useWho();
+export function AddMembers({ close }: { close: () => void }) {
+  const { orgID } = useWho();
   const navigate = useNavigate();
   const [text, setText] = useState('');
-  const [role, setRole] = useState<Role>('member');
+  const [role, setRole] = useState<Subject['role']>('member');
   const [chosen, setChosen] = useState<Chosen>({});
   const [done, setDone] = useState<readonly Outcome[]>([]);
-  const last = useRef<Outcome[]>([]);
   const { found, unread } = readAddresses(text);
   const granted = chosenBody(role === 'member' ? chosen : {});
-  const isFew = found.length <= mostAtOnce;
   const consequences = usePlan(
-    isFew ? found.map(({ email }) => ({ change: 'add' as const, email, role, ...granted })) : [],
+    found.length > mostAtOnce ? [] : found.map(({ email }) => ({ change: 'add', email, role, ...granted })),
   );
-  const possible = new Set(
-    consequences.plan?.changes.flatMap(({ email, result }) => (result === 'planned' ? email : [])),
-  );
+  const planned = consequences.plan?.changes.filter(({ result }) => result === 'planned') ?? [];
+  const possible = new Set(planned.map(({ email }) => email));
   const addresses = found.filter(({ email }) => possible.has(email.toLowerCase()));
-  const send = async (wanted: Wanted, header: WriteHeaders) => {
-    last.current = await addAll(orgID, wanted, header);
-  };
-  const onDone = () => {
-    const all = [...done.filter(({ userId }) => userId !== undefined), ...last.current];
+  const finish = (outcomes: readonly Outcome[]) => {
+    const all = [...done.filter(({ userId }) => userId !== undefined), ...outcomes];
     const missing = all.filter(({ problem }) => problem !== undefined);
-    if (missing.length === 0) {
-      close();
-      void navigate({ to: '/members/change', search: { people: idsOf(all) } });
-      return;
-    }
     setDone(all);
     setText(missing.map(({ email }) => email).join('\n'));
+    if (missing.length > 0) return;
+    close();
+    void navigate({ to: '/members/change', search: { people: idsOf(all) } });
+  };
+  const operation = {
+    name: `POST /organizations/${orgID}/members`,
+    send: (wanted: Wanted, header: WriteHeaders) => addAll(orgID, wanted, header),
   };
   return (
-    <Dialog title="Add members" onClose={close}>
+    <WriteDialog
+      title="Add members"
+      operation={operation}
+      topics={[`members/${orgID}`]}
+      onDone={finish}
+      body={addresses.length > 0 ? { addresses, role, ...granted } : undefined}
+      label={addresses.length > 1 ? `Add ${addresses.length} people` : 'Add'}
+      usualReason="Joins the organization"
+      isWaiting={addresses.length === 0}
+      cli={`andromeda members add ${found[0]?.email ?? 'cy@physics.example'}`}
+      close={close}
+    >
       <Outcomes of={done} />
-      <WriteForm
-        write={{ form: `members.add.${orgID}`, send, topics: [`members/${orgID}`], onDone }}
-        body={addresses.length > 0 ? { addresses, role, ...granted } : undefined}
-        label={addresses.length > 1 ? `Add ${addresses.length} people` : 'Add'}
-        usualReason="Joins the organization"
-        isWaiting={addresses.length === 0}
-        cancel={close}
-      >
-        <label htmlFor="addresses">
-          Addresses <span className="soft">(one or more, in any format)</span>
-        </label>
-        <textarea
-          id="addresses"
-          data-first
-          rows={4}
-          value={text}
-          required
-          maxLength={longestText}
-          aria-describedby="addresses-read"
-          onChange={(event) => setText(event.target.value)}
-        />
-        <p id="addresses-read" className="soft small" role="status">
-          {textOf(found.length, unread)}
-        </p>
-        <label htmlFor="role">Role</label>
-        <select id="role" value={role} onChange={(event) => setRole(event.target.value as Role)}>
-          <option value="member">Member: what you grant</option>
-          <option value="admin">Admin: everything except managing owners</option>
-          {membership?.role === 'owner' && <option value="owner">Owner: everything</option>}
-        </select>
-        {role === 'member' && <PermissionChoice catalog={catalog} chosen={chosen} onChange={setChosen} />}
-        <Consequences of={consequences}>{role === 'member' && <EndsText chosen={chosen} />}</Consequences>
-      </WriteForm>
-      <AsCommand
-        api="Business"
-        cli={`andromeda members add ${found[0]?.email ?? 'cy@physics.example'}`}
-        operation={`POST /organizations/${orgID}/members`}
+      <AddressField text={text} onChange={setText} status={statusOf(found.length, unread)} />
+      <RoleSelect id="role" role={role} onChange={setRole} />
+      {role === 'member' && <PermissionChoice chosen={chosen} onChange={setChosen} />}
+      <Consequences of={consequences}>{role === 'member' && <EndsText chosen={chosen} />}</Consequences>
+    </WriteDialog>
+  );
+}
+
+interface AddressOptions {
+  text: string;
+  onChange: (text: string) => void;
+  status: string;
+}
+
+function AddressField({ text, onChange, status }: AddressOptions) {
+  return (
+    <>
+      <label htmlFor="addresses">
+        Addresses <span className="soft">(one or more, in any format)</span>
+      </label>
+      <textarea
+        id="addresses"
+        data-first
+        rows={4}
+        value={text}
+        required
+        maxLength={longestText}
+        aria-describedby="addresses-read"
+        onChange={(event) => onChange(event.target.value)}
       />
-    </Dialog>
+      <p id="addresses-read" className="soft small" role="status">
+        {status}
+      </p>
+    </>
   );
 }
 
@@ -137,11 +131,11 @@ function idsOf(outcomes: readonly Outcome[]): string {
   return outcomes.flatMap(({ userId }) => userId ?? []).join(',');
 }
 
-function textOf(found: number, unread: readonly string[]): string {
+function statusOf(found: number, unread: readonly string[]): string {
   if (found === 0 && unread.length === 0) return 'Commas, lines, or “Name <address>”.';
   const many = found > mostAtOnce ? ` At most ${mostAtOnce} at once.` : '';
   const rest = unread.length > 0 ? ` Not read as addresses: ${unread.slice(0, 8).join(' ')}` : '';
-  return `${found} ${found === 1 ? 'address' : 'addresses'}.${many}${rest}`;
+  return `${count(found, 'address', 'addresses')}.${many}${rest}`;
 }
 
 /** After a try that went half way. */

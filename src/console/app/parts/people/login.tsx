@@ -1,48 +1,38 @@
 /** A person's way into one cluster: how far it has come, and the lines to log in with. */
-import { useQuery } from '@tanstack/react-query';
-import { type ClusterItem, readSshAccess, type SshAccess } from '../../reads.ts';
+import type { ClusterItem, SshAccess } from '../../reads.ts';
 import { aliasOf, knownHost, obstacleOf, sshBlock, sshLine } from '../../ssh.ts';
-import { useWho } from '../../who.tsx';
 import { CopyLine } from '../copy.tsx';
-import { type Step, Strip } from '../strip.tsx';
+import { type Step, Strip, stepsOf } from '../strip.tsx';
+
+export type Key = { fingerprint: string; created_at: string };
 
 /** From the key that was registered to the account that the cluster confirmed. */
-function stepsOf(access: SshAccess, key: { fingerprint: string; created_at: string } | undefined): Step[] {
+function loginSteps(access: SshAccess, key: Key | undefined): Step[] {
   const isAsked = key !== undefined;
   const isAccepted = isAsked && access.reason !== 'access_not_projected' && access.manifest_generation > 0;
   const isApplied = isAccepted && access.key_fingerprints.includes(key.fingerprint);
   const isFailed = access.reason === 'observation_stale' || access.reason === 'gateway_unavailable';
-  const flags = [isAsked, isAccepted, isApplied, isApplied && access.ready];
-  const names = ['Key registered', 'Sent to the cluster', 'Key applied', 'Login ready'];
-  const first = flags.indexOf(false);
-  return names.map((name, index) => {
-    const at = index === 0 ? key?.created_at : undefined;
-    if (flags[index]) return { name, state: 'done', at };
-    if (index !== first || !isAsked) return { name, state: 'waiting' };
-    return { name, state: isFailed ? 'failed' : 'busy' };
-  });
+  return stepsOf(!isAsked ? 'waiting' : isFailed ? 'failed' : 'busy', [
+    { name: 'Key registered', isDone: isAsked, at: key?.created_at },
+    { name: 'Sent to the cluster', isDone: isAccepted },
+    { name: 'Key applied', isDone: isApplied },
+    { name: 'Login ready', isDone: isApplied && access.ready },
+  ]);
 }
 
-export function useSshAccess(cluster: ClusterItem, fingerprint?: string) {
-  return useQuery(readSshAccess(cluster.id, useWho(), fingerprint));
-}
-
-export function LoginStrip({
-  cluster,
-  access,
-  newest,
-}: {
+interface LoginStripOptions {
   cluster: ClusterItem;
   access: SshAccess;
-  newest: { fingerprint: string; created_at: string } | undefined;
-}) {
+  newest: Key | undefined;
+}
+
+export function LoginStrip({ cluster, access, newest }: LoginStripOptions) {
   const obstacle = obstacleOf(access, cluster.spec.name);
-  const missing = obstacle && `${obstacle.sentence} ${obstacle.advice}`;
   return (
     <Strip
       of={`login/${cluster.id}/${newest?.fingerprint}`}
-      steps={stepsOf(access, newest)}
-      missing={missing}
+      steps={loginSteps(access, newest)}
+      missing={obstacle && `${obstacle.sentence} ${obstacle.advice}`}
     />
   );
 }

@@ -1,14 +1,13 @@
 /** What a member may do, their role, and ending a membership; each shows what it does before it is saved. */
 import { useNavigate } from '@tanstack/react-router';
-import { useRef, useState } from 'react';
-import { bodyOf, business } from '../../api.ts';
+import { type ReactNode, useRef, useState } from 'react';
+import { type Operation, operation } from '../../api.ts';
 import type { MemberChange } from '../../people.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
-import { AsCommand } from '../copy.tsx';
-import { Dialog } from '../dialog.tsx';
+import { Button } from '../controls.tsx';
 import { useNow } from '../time.tsx';
-import { WriteForm, type WriteHeaders } from '../write.tsx';
+import { WriteDialog } from '../write.tsx';
 import {
   type Chosen,
   chosenBody,
@@ -16,7 +15,6 @@ import {
   endedOf,
   GainsText,
   isSameChoice,
-  type Permission,
   PermissionChoice,
   wholeBody,
   withoutEnded,
@@ -30,29 +28,113 @@ export interface Subject {
   granted: readonly string[];
   /** When what was granted ends by itself. */
   ends: Readonly<Record<string, string>>;
+  /** How many live grants they hold, which stay when they leave. */
+  grants: number;
 }
 
-/** The plan of one change, and what to do once it is made: follow it, where the clusters have something to do. */
-function useChange(subject: Subject, change: MemberChange | undefined, close: () => void) {
+export type ChangeKind = 'permissions' | 'role' | 'remove';
+
+/** Whether the role and the membership of a person with this role can be changed: what concerns an owner needs an owner. */
+export function useMayManage(): (role: Subject['role']) => boolean {
+  const { isManager, membership } = useWho();
+  return (role) => isManager && (role !== 'owner' || membership?.role === 'owner');
+}
+
+/** What can be changed about a member. */
+export function ChangeButtons({
+  role,
+  choose,
+}: Pick<Subject, 'role'> & { choose: (kind: ChangeKind) => void }) {
+  const mayManage = useMayManage();
+  return (
+    <div className="buttons">
+      {role === 'member' && (
+        <Button data-first className="second" onClick={() => choose('permissions')}>
+          Permissions…
+        </Button>
+      )}
+      {mayManage(role) && (
+        <>
+          <Button className="second" onClick={() => choose('role')}>
+            Role…
+          </Button>
+          <Button className="second" onClick={() => choose('remove')}>
+            Remove…
+          </Button>
+        </>
+      )}
+    </div>
+  );
+}
+
+interface FormOptions {
+  subject: Subject;
+  close: () => void;
+}
+
+export function ChangeForm({ kind, ...form }: FormOptions & { kind: ChangeKind }) {
+  if (kind === 'permissions') return <ChangePermissions {...form} />;
+  return kind === 'role' ? <ChangeRole {...form} /> : <RemoveMember {...form} />;
+}
+
+interface ChangeOptions<Body> extends FormOptions {
+  title: string;
+  /** As it is planned; undefined while there is none. */
+  change: MemberChange | undefined;
+  operation: Operation<Body>;
+  body: Body;
+  label?: string;
+  usualReason?: string;
+  danger?: boolean;
+  cli: string;
+  children: ReactNode;
+  /** What it does besides, as far as it can be made. */
+  effects?: ReactNode;
+}
+
+/** One change with its plan; once it is made, it is followed where the clusters have something to do. */
+function Change<Body>(options: ChangeOptions<Body>) {
+  const {
+    subject,
+    change,
+    operation: made,
+    body,
+    label = 'Save',
+    close,
+    children,
+    effects,
+    ...form
+  } = options;
   const { orgID } = useWho();
   const navigate = useNavigate();
   const consequences = usePlan(change ? [change] : []);
-  const isPossible = consequences.plan?.changes.every(({ result }) => result === 'planned') ?? false;
-  const isFollowed = (consequences.plan?.clusters.length ?? 0) > 0;
+  const { changes = [], clusters = [] } = consequences.plan ?? {};
+  const isPossible = consequences.plan !== undefined && changes.every(({ result }) => result === 'planned');
   const wasFollowed = useRef(false);
-  return {
-    consequences,
-    isPossible,
-    topics: [`members/${orgID}`],
-    /** As it is sent: what the plan said then counts. */
-    noteSending: () => {
-      wasFollowed.current = isFollowed;
-    },
-    onDone: () => {
-      close();
-      if (wasFollowed.current) void navigate({ to: '/members/change', search: { people: subject.userId } });
-    },
+  const send: typeof made.send = (sent, header) => {
+    // What the plan said as it was sent counts.
+    wasFollowed.current = clusters.length > 0;
+    return made.send(sent, header);
   };
+  const onDone = () => {
+    close();
+    if (wasFollowed.current) void navigate({ to: '/members/change', search: { people: subject.userId } });
+  };
+  return (
+    <WriteDialog
+      {...form}
+      operation={{ ...made, send }}
+      topics={[`members/${orgID}`]}
+      body={change && body}
+      label={label}
+      isWaiting={!isPossible}
+      onDone={onDone}
+      close={close}
+    >
+      {children}
+      <Consequences of={consequences}>{effects}</Consequences>
+    </WriteDialog>
+  );
 }
 
 /** What is chosen in an open form, and of what it was chosen. */
@@ -72,17 +154,9 @@ function useChoice({ granted, ends }: Subject) {
   return { before, chosen, setChosen: setWanted, ended, isStale };
 }
 
-export function ChangePermissions({
-  subject,
-  catalog,
-  close,
-}: {
-  subject: Subject;
-  catalog: readonly Permission[];
-  close: () => void;
-}) {
+function ChangePermissions({ subject, close }: FormOptions) {
   const { orgID } = useWho();
-  const { userId, email } = subject;
+  const { userId: userID, email } = subject;
   const { before, chosen, setChosen, ended, isStale } = useChoice(subject);
   const gained = Object.keys(chosen).filter((key) => before[key] === undefined);
   const lost = Object.keys(before).filter((key) => chosen[key] === undefined);
@@ -90,52 +164,36 @@ export function ChangePermissions({
   const body = wholeBody(chosen);
   const isOther = gained.length + lost.length > 0 || Object.keys(changed).length > 0;
   const [end] = Object.values(changed);
-  const { consequences, isPossible, topics, noteSending, onDone } = useChange(
-    subject,
-    isOther ? { change: 'permissions', user_id: userId, ...body } : undefined,
-    close,
-  );
-  const send = (sent: typeof body, header: WriteHeaders) => {
-    noteSending();
-    return business
-      .PUT('/organizations/{orgID}/members/{userID}/permissions', {
-        params: { path: { orgID, userID: userId }, header },
-        body: sent,
-      })
-      .then(bodyOf);
-  };
+  const granted = Object.keys(changed).join(' ') || gained.join(' ') || 'clusters.read';
   return (
-    <Dialog title={`Permissions of ${email}`} onClose={close}>
-      <WriteForm
-        write={{ form: `members.permissions.${userId}`, send, topics, onDone }}
-        body={isOther ? body : undefined}
-        label="Save"
-        isWaiting={!isPossible}
-        cancel={close}
-      >
-        <PermissionChoice catalog={catalog} chosen={chosen} onChange={setChosen} />
-        <p role="status">
-          {ended.length > 0 && <>Ended while this was open: {ended.join(', ')}. </>}
-          {isStale && (
-            <>Their permissions have changed since this was opened; saving replaces them with these. </>
-          )}
-          {lost.length > 0 && <>Loses {lost.join(', ')}: sessions that depend on it end.</>}
-        </p>
-        <Consequences of={consequences}>
+    <Change
+      subject={subject}
+      title={`Permissions of ${email}`}
+      change={isOther ? { change: 'permissions', user_id: userID, ...body } : undefined}
+      operation={operation('put', '/organizations/{orgID}/members/{userID}/permissions', { orgID, userID })}
+      body={body}
+      cli={
+        lost.length > 0
+          ? `andromeda members revoke ${email} ${lost.join(' ')}`
+          : `andromeda members grant ${email} ${granted}${end === undefined ? '' : ` --expires ${end ?? 'never'}`}`
+      }
+      close={close}
+      effects={
+        <>
           <GainsText chosen={chosen} before={before} />
           <EndsText chosen={chosen} before={before} />
-        </Consequences>
-      </WriteForm>
-      <AsCommand
-        api="Business"
-        cli={
-          lost.length > 0
-            ? `andromeda members revoke ${email} ${lost.join(' ')}`
-            : `andromeda members grant ${email} ${Object.keys(changed).join(' ') || gained.join(' ') || 'clusters.read'}${end === undefined ? '' : ` --expires ${end ?? 'never'}`}`
-        }
-        operation={`PUT /organizations/${orgID}/members/${userId}/permissions`}
-      />
-    </Dialog>
+        </>
+      }
+    >
+      <PermissionChoice chosen={chosen} onChange={setChosen} />
+      <p role="status">
+        {ended.length > 0 && <>Ended while this was open: {ended.join(', ')}. </>}
+        {isStale && (
+          <>Their permissions have changed since this was opened; saving replaces them with these. </>
+        )}
+        {lost.length > 0 && <>Loses {lost.join(', ')}: sessions that depend on it end.</>}
+      </p>
+    </Change>
   );
 }
 
@@ -145,115 +203,78 @@ const roles = {
   owner: 'Owner: everything',
 } as const;
 
-export function ChangeRole({ subject, close }: { subject: Subject; close: () => void }) {
-  const { orgID, membership, me } = useWho();
-  const { userId, email } = subject;
-  const [role, setRole] = useState(subject.role);
-  const isOther = role !== subject.role;
-  const { consequences, isPossible, topics, noteSending, onDone } = useChange(
-    subject,
-    isOther ? { change: 'role', user_id: userId, role } : undefined,
-    close,
-  );
-  const send = (body: { role: Subject['role'] }, header: WriteHeaders) => {
-    noteSending();
-    return business
-      .PUT('/organizations/{orgID}/members/{userID}/role', {
-        params: { path: { orgID, userID: userId }, header },
-        body,
-      })
-      .then(bodyOf);
-  };
+interface RoleOptions {
+  id: string;
+  role: Subject['role'];
+  onChange: (role: Subject['role']) => void;
+}
+
+/** The roles that the person may give. */
+export function RoleSelect({ id, role, onChange }: RoleOptions) {
+  const { membership } = useWho();
+  const offered = Object.entries(roles).filter(([one]) => one !== 'owner' || membership?.role === 'owner');
   return (
-    <Dialog title={`Role of ${email}`} onClose={close}>
-      <WriteForm
-        write={{ form: `members.role.${userId}`, send, topics, onDone }}
-        body={isOther ? { role } : undefined}
-        label="Save"
-        isWaiting={!isPossible}
-        cancel={close}
-      >
-        <label htmlFor="new-role">Role</label>
-        <select
-          id="new-role"
-          data-first
-          value={role}
-          onChange={(event) => setRole(event.target.value as Subject['role'])}
-        >
-          {(['member', 'admin', 'owner'] as const)
-            .filter((one) => one !== 'owner' || membership?.role === 'owner')
-            .map((one) => (
-              <option key={one} value={one}>
-                {roles[one]}
-              </option>
-            ))}
-        </select>
-        {isOther && role === 'member' && <p>They will have no permissions until you grant some.</p>}
-        {isOther && role !== 'member' && subject.granted.length > 0 && (
-          <p>Their individual permissions are removed: the role includes them.</p>
-        )}
-        {isOther && userId === me.user.id && <p>This is your own role.</p>}
-        <Consequences of={consequences} />
-      </WriteForm>
-      <AsCommand
-        api="Business"
-        cli={`andromeda members role ${email} ${role}`}
-        operation={`PUT /organizations/${orgID}/members/${userId}/role`}
-      />
-    </Dialog>
+    <>
+      <label htmlFor={id}>Role</label>
+      <select id={id} value={role} onChange={(event) => onChange(event.target.value as Subject['role'])}>
+        {offered.map(([one, meaning]) => (
+          <option key={one} value={one}>
+            {meaning}
+          </option>
+        ))}
+      </select>
+    </>
   );
 }
 
-export function RemoveMember({
-  subject,
-  grants,
-  close,
-}: {
-  subject: Subject;
-  /** How many live grants they hold, which stay. */
-  grants: number;
-  close: () => void;
-}) {
+function ChangeRole({ subject, close }: FormOptions) {
   const { orgID, me } = useWho();
-  const { userId, email } = subject;
-  const { consequences, isPossible, topics, noteSending, onDone } = useChange(
-    subject,
-    { change: 'remove', user_id: userId },
-    close,
-  );
-  const send = (_body: object, header: WriteHeaders) => {
-    noteSending();
-    return business
-      .POST('/organizations/{orgID}/members/{userID}/remove', {
-        params: { path: { orgID, userID: userId }, header },
-      })
-      .then(bodyOf);
-  };
+  const { userId: userID, email } = subject;
+  const [role, setRole] = useState(subject.role);
+  const isOther = role !== subject.role;
   return (
-    <Dialog title={`Remove ${email}?`} onClose={close}>
-      <WriteForm
-        write={{ form: `members.remove.${userId}`, send, topics, onDone }}
-        body={{}}
-        label="Remove"
-        usualReason="Left the organization"
-        danger
-        isWaiting={!isPossible}
-        cancel={close}
-      >
-        {userId === me.user.id && <p>This is you.</p>}
-        {grants > 0 && (
-          <p>
-            {grants === 1 ? 'One Kubernetes grant stays' : `${grants} Kubernetes grants stay`}: only an
-            operator can revoke a grant.
-          </p>
-        )}
-        <Consequences of={consequences} />
-      </WriteForm>
-      <AsCommand
-        api="Business"
-        cli={`andromeda members remove ${email} --reason 'left the lab'`}
-        operation={`POST /organizations/${orgID}/members/${userId}/remove`}
-      />
-    </Dialog>
+    <Change
+      subject={subject}
+      title={`Role of ${email}`}
+      change={isOther ? { change: 'role', user_id: userID, role } : undefined}
+      operation={operation('put', '/organizations/{orgID}/members/{userID}/role', { orgID, userID })}
+      body={{ role }}
+      cli={`andromeda members role ${email} ${role}`}
+      close={close}
+    >
+      <RoleSelect id="new-role" role={role} onChange={setRole} />
+      {isOther && role === 'member' && <p>They will have no permissions until you grant some.</p>}
+      {isOther && role !== 'member' && subject.granted.length > 0 && (
+        <p>Their individual permissions are removed: the role includes them.</p>
+      )}
+      {isOther && userID === me.user.id && <p>This is your own role.</p>}
+    </Change>
+  );
+}
+
+function RemoveMember({ subject, close }: FormOptions) {
+  const { orgID, me } = useWho();
+  const { userId: userID, email, grants } = subject;
+  return (
+    <Change
+      subject={subject}
+      title={`Remove ${email}?`}
+      change={{ change: 'remove', user_id: userID }}
+      operation={operation('post', '/organizations/{orgID}/members/{userID}/remove', { orgID, userID })}
+      body={{}}
+      label="Remove"
+      usualReason="Left the organization"
+      danger
+      cli={`andromeda members remove ${email} --reason 'left the lab'`}
+      close={close}
+    >
+      {userID === me.user.id && <p>This is you.</p>}
+      {grants > 0 && (
+        <p>
+          {grants === 1 ? 'One Kubernetes grant stays' : `${grants} Kubernetes grants stay`}: only an operator
+          can revoke a grant.
+        </p>
+      )}
+    </Change>
   );
 }

@@ -1,21 +1,20 @@
 /** The permissions of the catalog to choose from, each for good or until it ends by itself. */
+import { useQuery } from '@tanstack/react-query';
 import { termText } from '../../../../domain/access/request.ts';
+import { readCatalog } from '../../reads.ts';
+import { Check } from '../controls.tsx';
 import { Moment } from '../time.tsx';
-
-export interface Permission {
-  key: string;
-  description: string;
-  implies: string[];
-}
 
 /** Keys with when they end; null: not by themselves. */
 export type Chosen = Readonly<Record<string, string | null>>;
 
+interface ChosenBody {
+  permissions: string[];
+  expires_at?: Record<string, string | null>;
+}
+
 /** Keys, in order, and the ends that are others than before, as the API takes them. */
-export function chosenBody(
-  chosen: Chosen,
-  before: Chosen = {},
-): { permissions: string[]; expires_at?: Record<string, string | null> } {
+export function chosenBody(chosen: Chosen, before: Chosen = {}): ChosenBody {
   const permissions = Object.keys(chosen).sort();
   const ends = permissions.flatMap((key) => {
     const end = chosen[key] ?? null;
@@ -25,10 +24,7 @@ export function chosenBody(
 }
 
 /** Keys, in order, each with the end that is shown, so that nothing is given for longer than was seen. */
-export function wholeBody(chosen: Chosen): {
-  permissions: string[];
-  expires_at?: Record<string, string | null>;
-} {
+export function wholeBody(chosen: Chosen): ChosenBody {
   const permissions = Object.keys(chosen).sort();
   return { permissions, ...(permissions.length > 0 && { expires_at: { ...chosen } }) };
 }
@@ -48,15 +44,13 @@ export function isSameChoice(one: Chosen, other: Chosen): boolean {
   return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key]);
 }
 
-export function PermissionChoice({
-  catalog,
-  chosen,
-  onChange,
-}: {
-  catalog: readonly Permission[];
+interface ChoiceOptions {
   chosen: Chosen;
   onChange: (chosen: Chosen) => void;
-}) {
+}
+
+export function PermissionChoice({ chosen, onChange }: ChoiceOptions) {
+  const catalog = useQuery(readCatalog());
   const toggle = (key: string) => {
     const { [key]: had, ...others } = chosen;
     onChange(had === undefined ? { ...chosen, [key]: null } : others);
@@ -64,16 +58,13 @@ export function PermissionChoice({
   return (
     <fieldset>
       <legend className="hidden">Permissions</legend>
-      {catalog.map(({ key, description }) => {
+      {catalog.data?.map(({ key, description }) => {
         const end = chosen[key];
         return (
           <div key={key}>
-            <label className="check">
-              <input type="checkbox" checked={end !== undefined} onChange={() => toggle(key)} />
-              <span>
-                <code>{key}</code> <span className="soft">{description}</span>
-              </span>
-            </label>
+            <Check isOn={end !== undefined} onChange={() => toggle(key)} hint={description}>
+              <code>{key}</code>
+            </Check>
             {end !== undefined && (
               <EndChoice of={key} end={end} onChange={(other) => onChange({ ...chosen, [key]: other })} />
             )}
@@ -88,16 +79,14 @@ export function PermissionChoice({
 const presets = [24, 7 * 24, 30 * 24, 365 * 24];
 const hourMs = 3_600_000;
 
-/** A term from now, or the moment itself. */
-function EndChoice({
-  of: key,
-  end,
-  onChange,
-}: {
+interface EndOptions {
   of: string;
   end: string | null;
   onChange: (end: string | null) => void;
-}) {
+}
+
+/** A term from now, or the moment itself. */
+function EndChoice({ of: key, end, onChange }: EndOptions) {
   const choose = (value: string) => {
     if (value === 'never') onChange(null);
     else if (value !== 'until') onChange(new Date(Date.now() + Number(value) * hourMs).toISOString());

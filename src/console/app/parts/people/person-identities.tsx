@@ -1,44 +1,42 @@
 /** With which identities a person signs in: taking one away, and making the account another identity's. */
+
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { bodyOf, business } from '../../api.ts';
+import type { components } from '../../../../api/generated/business.ts';
+import { operation } from '../../api.ts';
 import { installationTopics, type Person, readIdentities } from '../../installation.ts';
+import { Button, Field } from '../controls.tsx';
 import { AsCommand } from '../copy.tsx';
 import { Dialog } from '../dialog.tsx';
 import { Loaded } from '../page.tsx';
 import { Age } from '../time.tsx';
-import { WriteForm, type WriteHeaders } from '../write.tsx';
+import { WriteForm } from '../write.tsx';
 
-interface Identity {
-  issuer: string;
-  subject: string;
-  created_at: string;
-}
+type Identity = components['schemas']['Identity'];
 
-export function Identities({
-  person,
-  mayAct,
-  close,
-}: {
+interface IdentitiesOptions {
   person: Person;
   mayAct: boolean;
   close: () => void;
-}) {
-  const identities = useQuery(readIdentities(person.id));
+}
+
+export function Identities({ person, mayAct, close }: IdentitiesOptions) {
+  const { id, primary_email: email, erased_at: erased } = person;
+  const identities = useQuery(readIdentities(id));
   const [unbinding, setUnbinding] = useState<Identity>();
   const [isBinding, setBinding] = useState(false);
   const back = () => {
     setUnbinding(undefined);
     setBinding(false);
   };
-  const email = person.primary_email;
+  const form = unbinding ? (
+    <Unbind person={person} identity={unbinding} back={back} />
+  ) : (
+    isBinding && <Bind person={person} known={identities.data?.identities[0]} back={back} />
+  );
   return (
     <Dialog title={`How ${email} signs in`} onClose={close}>
-      {unbinding ? (
-        <Unbind person={person} identity={unbinding} back={back} />
-      ) : isBinding ? (
-        <Bind person={person} known={identities.data?.identities[0]} back={back} />
-      ) : (
+      {form || (
         <>
           <Loaded of={identities}>
             {({ identities: bound, unbound = [] }) => (
@@ -52,17 +50,16 @@ export function Identities({
               </>
             )}
           </Loaded>
-          {mayAct && person.erased_at === undefined && (
+          {mayAct && erased === undefined && (
             <div className="buttons">
-              <button type="button" className="second" onClick={() => setBinding(true)}>
+              <Button className="second" onClick={() => setBinding(true)}>
                 Bind another…
-              </button>
+              </Button>
             </div>
           )}
           <AsCommand
-            api="Business"
             cli={`andromeda admin person identities ${email}`}
-            operation={`GET /operator/people/${person.id}/identities`}
+            operation={`GET /operator/people/${id}/identities`}
           />
         </>
       )}
@@ -80,9 +77,9 @@ function List({ list, act }: { list: readonly Identity[]; act: ((identity: Ident
             since <Age at={one.created_at} past="" />
           </span>{' '}
           {act && (
-            <button type="button" className="second small" onClick={() => act(one)}>
+            <Button className="second small" onClick={() => act(one)}>
               Unbind…
-            </button>
+            </Button>
           )}
         </li>
       ))}
@@ -92,58 +89,46 @@ function List({ list, act }: { list: readonly Identity[]; act: ((identity: Ident
 
 function Unbind({ person, identity, back }: { person: Person; identity: Identity; back: () => void }) {
   const { issuer, subject } = identity;
-  const send = (body: { issuer: string; subject: string }, header: WriteHeaders) =>
-    business
-      .POST('/operator/people/{userID}/identities/unbind', {
-        params: { path: { userID: person.id }, header },
-        body,
-      })
-      .then(bodyOf);
   return (
-    <>
+    <WriteForm
+      operation={operation('post', '/operator/people/{userID}/identities/unbind', { userID: person.id })}
+      topics={installationTopics}
+      onDone={back}
+      body={{ issuer, subject }}
+      label="Unbind"
+      danger
+      cancel={back}
+    >
       <p>
         <code>{subject}</code> at <code>{issuer}</code> can no longer sign in as {person.primary_email}, and
         an address does not bind it to an account again.
       </p>
-      <WriteForm
-        write={{ form: `person.unbind.${person.id}`, send, topics: installationTopics, onDone: back }}
-        body={{ issuer, subject }}
-        label="Unbind"
-        danger
-        cancel={back}
-      />
-    </>
+    </WriteForm>
   );
 }
 
 function Bind({ person, known, back }: { person: Person; known: Identity | undefined; back: () => void }) {
   const [issuer, setIssuer] = useState(known?.issuer ?? '');
   const [subject, setSubject] = useState('');
-  const body =
-    issuer.trim() === ''
-      ? undefined
-      : { issuer: issuer.trim(), ...(subject.trim() && { subject: subject.trim() }) };
-  const send = (wanted: NonNullable<typeof body>, header: WriteHeaders) =>
-    business
-      .PUT('/operator/people/{userID}/identities', {
-        params: { path: { userID: person.id }, header },
-        body: wanted,
-      })
-      .then(bodyOf);
+  const body = { issuer: issuer.trim(), ...(subject.trim() && { subject: subject.trim() }) };
   return (
     <WriteForm
-      write={{ form: `person.bind.${person.id}`, send, topics: installationTopics, onDone: back }}
-      body={body}
+      operation={operation('put', '/operator/people/{userID}/identities', { userID: person.id })}
+      topics={installationTopics}
+      onDone={back}
+      body={issuer.trim() === '' ? undefined : body}
       label="Bind"
       danger
       cancel={back}
     >
-      <label htmlFor="issuer">Issuer (as in its tokens)</label>
-      <input id="issuer" required value={issuer} onChange={(event) => setIssuer(event.target.value)} />
-      <label htmlFor="subject">
-        Subject <span className="soft">(empty: the next sign-in with the address)</span>
-      </label>
-      <input id="subject" value={subject} onChange={(event) => setSubject(event.target.value)} />
+      <Field id="issuer" label="Issuer (as in its tokens)" required value={issuer} onChange={setIssuer} />
+      <Field
+        id="subject"
+        label="Subject"
+        hint="empty: the next sign-in with the address"
+        value={subject}
+        onChange={setSubject}
+      />
       <p role="status">
         {subject.trim() === ''
           ? `The next sign-in there with the verified address ${person.primary_email} is bound to this account.`

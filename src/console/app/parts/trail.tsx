@@ -1,0 +1,182 @@
+/** A list that goes back in time, as a page: its filters, which the address has, a part of it, and saving all of it. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import type { FormEvent, ReactNode } from 'react';
+import { read } from '../reads.ts';
+import { type TrailQuery, type TrailSearch, trailQuery } from '../trail.ts';
+import type { CommandOf } from './copy.tsx';
+import { Empty, Loaded, Page, Panel } from './page.tsx';
+import { SaveAll } from './save-all.tsx';
+import { type Column, Table } from './table.tsx';
+
+type Path = '/audit' | '/past' | '/past/mine';
+
+interface Trail<Row> {
+  path: Path;
+  title: string;
+  sentence: (rows: readonly Row[], isNarrowed: boolean) => ReactNode;
+  fields: readonly FilterField[];
+  parse: (search: Record<string, unknown>) => TrailSearch;
+  /** Of the list: its title, what its rows are called, and what is said where there is none. */
+  panel: { title: string; rows: string; none: string };
+  topics: readonly string[];
+  ask: (query: TrailQuery, signal?: AbortSignal) => Promise<readonly Row[]>;
+  columns: readonly Column<Row>[];
+  /** What the filter of the list looks in. */
+  text: (row: Row) => string;
+  columnsOfFile: readonly (keyof Row & string)[];
+  command: (query: TrailQuery) => CommandOf;
+}
+
+interface FilterField {
+  name: keyof TrailSearch;
+  label: string;
+  hint?: string;
+}
+
+const pageSize = 100;
+/** Few enough that the server answers others in between. */
+const exportPageSize = 250;
+
+export function TrailPage<Row extends { seq: number }>(trail: Trail<Row>) {
+  const { path, panel, ask, columnsOfFile, text } = trail;
+  const search = trail.parse(useSearch({ strict: false }));
+  const query = trailQuery(search, pageSize);
+  const isNarrowed = Object.keys(query).length > 1;
+  const rows = useQuery(read(['trail', path, query], trail.topics, () => ask(query)));
+  const wanted = (search.filter ?? '').toLowerCase();
+  return (
+    <Page title={trail.title} isWide sentence={rows.data && trail.sentence(rows.data, isNarrowed)}>
+      <Filters key={JSON.stringify(search)} {...trail} search={search} />
+      <Panel
+        title={panel.title}
+        tools={
+          <SaveAll
+            name={path === '/audit' ? 'audit' : 'sessions'}
+            pages={(signal) => pagesOf(search, (part) => ask(part, signal))}
+            isWanted={(one) => text(one).toLowerCase().includes(wanted)}
+            columns={columnsOfFile}
+            cells={(one) => columnsOfFile.map((name) => cellOf(one[name]))}
+          />
+        }
+        command={trail.command(query)}
+      >
+        <Loaded of={rows}>
+          {(list) => (
+            <Table
+              name={panel.rows}
+              rows={list}
+              id={({ seq }) => String(seq)}
+              text={text}
+              isInAddress
+              columns={trail.columns}
+              none={<Empty action={<Link to={path}>Show all {panel.rows}</Link>}>{panel.none}</Empty>}
+            />
+          )}
+        </Loaded>
+        <Pages path={path} rows={rows.data ?? []} search={search} />
+      </Panel>
+    </Page>
+  );
+}
+
+function cellOf(value: unknown): string | number {
+  if (Array.isArray(value)) return value.join('\n');
+  return typeof value === 'number' ? value : String(value ?? '');
+}
+
+/** From the page that is shown on, page by page. */
+async function* pagesOf<Row extends { seq: number }>(
+  search: TrailSearch,
+  ask: (query: TrailQuery) => Promise<readonly Row[]>,
+): AsyncGenerator<readonly Row[]> {
+  let { before } = search;
+  for (;;) {
+    const rows = await ask(trailQuery({ ...search, before }, exportPageSize));
+    yield rows;
+    before = rows.at(-1)?.seq;
+    if (rows.length < exportPageSize) return;
+  }
+}
+
+interface FilterOptions extends Pick<Trail<never>, 'path' | 'fields' | 'parse'> {
+  search: TrailSearch;
+}
+
+/** Made anew with each address, so that it shows what that says. */
+function Filters({ path, fields, parse, search }: FilterOptions) {
+  const navigate = useNavigate();
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const typed = parse(Object.fromEntries(new FormData(event.currentTarget)));
+    void navigate({ to: path, search: typed as never });
+  };
+  return (
+    <form className="audit-filters" onSubmit={submit}>
+      {fields.map(({ name, label, hint }) => (
+        <label key={name}>
+          {label}
+          <input
+            name={name}
+            type={hint === undefined ? 'date' : 'text'}
+            placeholder={hint}
+            defaultValue={search[name] ?? ''}
+            maxLength={200}
+          />
+        </label>
+      ))}
+      <div className="buttons">
+        <button type="submit" className="second">
+          Show
+        </button>
+        <Link to={path} className="clear">
+          Clear
+        </Link>
+      </div>
+    </form>
+  );
+}
+
+interface PagesOptions {
+  path: Path;
+  rows: readonly { seq: number }[];
+  search: TrailSearch;
+}
+
+function Pages({ path, rows, search }: PagesOptions) {
+  const { before, ...rest } = search;
+  const last = rows.at(-1);
+  const hasOlder = rows.length === pageSize && last !== undefined;
+  if (before === undefined && !hasOlder) return null;
+  return (
+    <nav className="pages" aria-label="Pages of the list">
+      {before !== undefined && (
+        <Link to={path} search={rest as never}>
+          Newest
+        </Link>
+      )}
+      {hasOlder && (
+        <Link to={path} search={{ ...rest, before: last.seq } as never}>
+          Older
+        </Link>
+      )}
+    </nav>
+  );
+}
+
+/** Filters as a command line takes them. */
+export function flagsOf({ limit: _page, after: _before, ...query }: TrailQuery): string {
+  return Object.entries(query)
+    .map(([name, value]) => ` --${name} ${quoted(value)}`)
+    .join('');
+}
+
+function quoted(text: string): string {
+  return /^[\w@.:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** An operation with its query. */
+export function addressOf(path: string, { limit: _page, ...query }: TrailQuery & { order?: string }): string {
+  const given = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+}

@@ -1,0 +1,72 @@
+/** Lists that go back in time: the audit trail, and SSH sessions that have ended. Their filters are in the address. */
+import { textOf } from './search.ts';
+
+/** Days are those of the reader. */
+export interface TrailSearch {
+  from?: string | undefined;
+  /** Included. */
+  to?: string | undefined;
+  /** The number that the page begins below. */
+  before?: number | undefined;
+  /** What the rows of the page are narrowed by. */
+  filter?: string | undefined;
+  /** An address or an ID. */
+  person?: string | undefined;
+  /** A name or an ID. */
+  cluster?: string | undefined;
+  /** With `*` at the end: all that begin so. */
+  operation?: string | undefined;
+  /** Where from. */
+  address?: string | undefined;
+  /** A fingerprint or an ID. */
+  key?: string | undefined;
+}
+
+/** What cannot be meant is undefined, not left out: the router would keep it as it came. */
+function trailSearch(...names: ('person' | 'cluster' | 'operation' | 'address' | 'key')[]) {
+  return (search: Record<string, unknown>): TrailSearch => ({
+    ...Object.fromEntries(names.map((name) => [name, textOf(search[name])])),
+    from: dayOf(search['from']),
+    to: dayOf(search['to']),
+    before: numberOf(search['before']),
+    filter: textOf(search['filter']),
+  });
+}
+
+export const auditSearch = trailSearch('person', 'cluster', 'operation');
+export const sessionSearch = trailSearch('person', 'cluster', 'address', 'key');
+export const ownSessionSearch = trailSearch();
+
+/** The number of an entry that a page begins below. */
+function numberOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : undefined;
+}
+
+function dayOf(value: unknown): string | undefined {
+  const isDay = typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value);
+  return isDay && !Number.isNaN(Date.parse(value)) ? value : undefined;
+}
+
+export type TrailQuery = { limit: number; after?: number } & {
+  [Name in Exclude<keyof TrailSearch, 'before' | 'filter'>]?: string;
+};
+
+/** What the operation is asked for. */
+export function trailQuery(
+  { filter: _inPage, from, to, before, ...about }: TrailSearch,
+  limit: number,
+): TrailQuery {
+  const given = {
+    ...about,
+    from: from && beginOf(from, 0),
+    to: to && beginOf(to, 1),
+    after: before,
+  };
+  return { limit, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) };
+}
+
+/** When a day begins here, or the one so many days later. */
+function beginOf(day: string, later: number): string {
+  const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
+  return new Date(year, month - 1, date + later).toISOString();
+}
