@@ -5,13 +5,6 @@
  */
 import type { IncomingMessage } from 'node:http';
 
-export interface ConsoleCookie {
-  /** Every value that the browser sent: over plain HTTP something else on this host may have set another in its place. */
-  read(request: IncomingMessage): string[];
-  write(value: string): string;
-  remove(): string;
-}
-
 interface CookieOptions {
   name: string;
   secure: boolean;
@@ -20,47 +13,19 @@ interface CookieOptions {
   maxAge: number;
 }
 
-/** More of one name are not looked at. */
-const mostValues = 8;
-
-export function createConsoleCookie(options: CookieOptions): ConsoleCookie {
-  const { name, line } = namesOf(options);
+/** Cookies of one kind. A browser may hold several, each with a label; '' is the one without. */
+export function createConsoleCookies({ name, secure, sameSite, maxAge }: CookieOptions) {
+  const start = secure ? `__Host-Http-${name}` : name;
+  const line = (label: string, value: string, age: number) =>
+    `${label === '' ? start : `${start}-${label}`}=${value}; Path=/; HttpOnly; SameSite=${sameSite}; Max-Age=${age}${secure ? '; Secure' : ''}`;
   return {
-    read: (request) =>
+    /** All that the browser sent: over plain HTTP something else on this host may have set another of the same name. */
+    read: (request: IncomingMessage) =>
       cookiesOf(request)
-        .filter((one) => one.name === name)
-        .slice(0, mostValues)
-        .map(({ value }) => value),
-    write: (value) => line(name, value),
-    remove: () => line(name, '', 0),
-  };
-}
-
-/** Cookies of one kind, of which a browser holds several, each with a label. */
-export interface ConsoleCookies {
-  read(request: IncomingMessage): { label: string; value: string }[];
-  write(label: string, value: string): string;
-  remove(label: string): string;
-}
-
-export function createConsoleCookies(options: CookieOptions): ConsoleCookies {
-  const { name, line } = namesOf(options);
-  const start = `${name}-`;
-  return {
-    read: (request) =>
-      cookiesOf(request)
-        .filter((one) => one.name.startsWith(start))
-        .map((one) => ({ label: one.name.slice(start.length), value: one.value })),
-    write: (label, value) => line(start + label, value),
-    remove: (label) => line(start + label, '', 0),
-  };
-}
-
-function namesOf({ name, secure, sameSite, maxAge }: CookieOptions) {
-  return {
-    name: secure ? `__Host-Http-${name}` : name,
-    line: (full: string, value: string, age = maxAge) =>
-      `${full}=${value}; Path=/; HttpOnly; SameSite=${sameSite}; Max-Age=${age}${secure ? '; Secure' : ''}`,
+        .filter((one) => one.name === start || one.name.startsWith(`${start}-`))
+        .map((one) => ({ label: one.name.slice(start.length + 1), value: one.value })),
+    write: (label: string, value: string) => line(label, value, maxAge),
+    remove: (label: string) => line(label, '', 0),
   };
 }
 

@@ -120,31 +120,38 @@ function send(stream: Stream, text: string): void {
   else response.write(text);
 }
 
+/** Gathers what comes within a time, and sends it together. */
+function createBatch<Item>(ms: number, log: Logger, sendAll: (items: readonly Item[]) => Promise<unknown>) {
+  let waiting: Item[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    add(items: readonly Item[]) {
+      for (const item of items) waiting.push(item);
+      timer ??= setTimeout(() => {
+        const gathered = waiting;
+        waiting = [];
+        timer = undefined;
+        sendAll(gathered).catch((error: unknown) => log.error('console.events.failed', { error }));
+      }, ms).unref();
+    },
+    stop: () => clearTimeout(timer),
+  };
+}
+
 /** Sends what commits change, gathered for a moment. Returns how to stop. */
 function sendChanges(options: EventsOptions, streams: ReadonlySet<Stream>): () => void {
   const { store, log } = options;
-  let waiting: Heard<'consoleTopics'>[] = [];
-  let sending: NodeJS.Timeout | undefined;
-
-  async function sendAll(changes: readonly Heard<'consoleTopics'>[]): Promise<void> {
+  const batch = createBatch<Heard<'consoleTopics'>>(gatherMs, log, async (changes) => {
     const changed = changes.length > mostChanges ? undefined : await gather(store.read, changes);
     // In parallel, so that a stream whose token the issuer renews does not delay the others.
     await Promise.all([...streams].map((stream) => sendTopics(options, stream, changed)));
-  }
-
+  });
   const stopListening = store.onChange(hears.consoleTopics, (changes) => {
-    if (streams.size === 0) return;
-    if (waiting.length <= mostChanges) waiting.push(...changes);
-    sending ??= setTimeout(() => {
-      const gathered = waiting;
-      waiting = [];
-      sending = undefined;
-      sendAll(gathered).catch((error: unknown) => log.error('console.events.failed', { error }));
-    }, gatherMs).unref();
+    if (streams.size > 0) batch.add(changes);
   });
   return () => {
     stopListening();
-    clearTimeout(sending);
+    batch.stop();
   };
 }
 
@@ -203,41 +210,30 @@ async function requireView(options: EventsOptions, stream: Stream): Promise<void
  */
 function sendReports(options: EventsOptions, streams: ReadonlySet<Stream>): () => void {
   const { store, log } = options;
-  const reported = new Set<string>();
-  const stopNoting = store.observationAges.onRecorded((clusterId) => {
-    if (streams.size > 0) reported.add(clusterId);
-  });
-  const timer = setInterval(() => {
-    if (reported.size === 0) return;
-    const all = [...reported];
-    reported.clear();
+  const batch = createBatch<string>(reportedMs, log, async (reported) => {
+    const all = [...new Set(reported)];
     const sent = [...streams].map(async (stream) => {
       await requireView(options, stream);
       const { clusters, isStaff } = stream.view;
       const ids = all.filter((id) => isStaff || clusters.has(id));
       if (ids.length > 0) send(stream, `event: reported\ndata: ${JSON.stringify(ids)}\n\n`);
     });
-    Promise.all(sent).catch((error: unknown) => log.error('console.events.failed', { error }));
-  }, reportedMs).unref();
+    await Promise.all(sent);
+  });
+  const stopNoting = store.observationAges.onRecorded((clusterId) => {
+    if (streams.size > 0) batch.add([clusterId]);
+  });
   return () => {
     stopNoting();
-    clearInterval(timer);
+    batch.stop();
   };
 }
 
 /** Sends that SSH sessions opened or ended: to operators, and to the sessions' people. Returns how to stop. */
-function sendSessions({ store }: EventsOptions, streams: ReadonlySet<Stream>): () => void {
-  const people = new Set<string>();
-  let isEverybody = false;
-  const stopListening = store.onChange(hears.consoleSessions, (changes) => {
-    if (streams.size === 0) return;
-    for (const change of changes) {
-      if (change.kind === 'sessions') people.add(change.userId);
-      else isEverybody = true;
-    }
-  });
-  const timer = setInterval(() => {
-    if (people.size === 0 && !isEverybody) return;
+function sendSessions({ store, log }: EventsOptions, streams: ReadonlySet<Stream>): () => void {
+  const batch = createBatch<Heard<'consoleSessions'>>(sessionsMs, log, async (changes) => {
+    const isEverybody = changes.some(({ kind }) => kind !== 'sessions');
+    const people = new Set(changes.flatMap((one) => (one.kind === 'sessions' ? one.userId : [])));
     for (const stream of streams) {
       const { userId, isStaff } = stream.view;
       const topics = [
@@ -246,11 +242,12 @@ function sendSessions({ store }: EventsOptions, streams: ReadonlySet<Stream>): (
       ];
       if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
     }
-    people.clear();
-    isEverybody = false;
-  }, sessionsMs).unref();
+  });
+  const stopListening = store.onChange(hears.consoleSessions, (changes) => {
+    if (streams.size > 0) batch.add(changes);
+  });
   return () => {
     stopListening();
-    clearInterval(timer);
+    batch.stop();
   };
 }

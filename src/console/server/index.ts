@@ -15,37 +15,15 @@
  * The pages themselves are in app, which is built for browsers and imported by nothing here.
  */
 import type { RequestListener } from 'node:http';
-import type { Logger } from '../../lib/log.ts';
-import type { ConsoleFile } from '../../lib/packaging.ts';
-import type { TrustedProxies } from '../../lib/source-address.ts';
-import type { Store } from '../../store/engine/index.ts';
 import { createEvents } from './events.ts';
 import { createIssuerClient, type IssuerClientOptions } from './issuer-client.ts';
-import type { KeptFiles } from './kept-files.ts';
-import { createRoutes } from './routes.ts';
+import { createRoutes, type RoutesOptions } from './routes.ts';
 import { createSessions } from './sessions.ts';
 
-export interface ConsoleOptions {
-  /** What browsers call it by: an origin. */
-  url: string;
-  store: Store;
-  /** The two APIs, as their own listeners have them. */
-  apis: { business: RequestListener; platform: RequestListener };
+export interface ConsoleOptions extends Omit<RoutesOptions, 'issuer' | 'sessions' | 'events'> {
   issuer: Omit<IssuerClientOptions, 'redirectUri' | 'signedOutUri'>;
   /** The person whom an Authorization header is; throws `unauthorized`. */
   authenticate(authorization: string): Promise<string>;
-  /** What browsers load. */
-  files(): Promise<ReadonlyMap<string, ConsoleFile>>;
-  /** The files of other servers' pages; undefined where there can be none. */
-  keptFiles: KeptFiles | undefined;
-  /** The clients that people are offered: which addresses, and what answers. */
-  downloads: { owns(path: string): boolean; handle: RequestListener };
-  proxies: TrustedProxies;
-  /** What servers share that take back a browser which another of them sent to the issuer. */
-  consoleSecret?: Buffer | undefined;
-  log: Logger;
-  now(): number;
-  uptime(): number;
 }
 
 export interface Console {
@@ -60,14 +38,8 @@ export function createConsole(options: ConsoleOptions): Console {
     redirectUri: `${url}/sign-in/callback`,
     signedOutUri: `${url}/signed-out`,
   });
-  const sessions = createSessions({
-    store,
-    issuer,
-    authenticate,
-    secure: url.startsWith('https:'),
-    log,
-    now,
-  });
+  const secure = url.startsWith('https:');
+  const sessions = createSessions({ store, issuer, authenticate, secure, log, now });
   const events = createEvents({ store, sessions, log, now });
   const handle = createRoutes({ ...options, issuer, sessions, events });
   return {

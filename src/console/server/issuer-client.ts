@@ -42,29 +42,10 @@ const timeoutSeconds = 10;
 
 /** Nothing is fetched before it is needed. Every function throws `integration_unavailable` while the issuer is away. */
 export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
-  const { issuer, clientId, clientSecret, scopes, redirectUri, signedOutUri } = options;
   let opened: ReturnType<typeof discover> | undefined;
 
-  async function discover() {
-    const client = await import('openid-client');
-    const config = await client.discovery(
-      new URL(issuer),
-      clientId,
-      // The clocks of the issuer and of this server may differ by a minute.
-      { [client.clockTolerance]: 60 },
-      client.ClientSecretBasic(clientSecret),
-      {
-        timeout: timeoutSeconds,
-        [client.customFetch]: options.fetch as never,
-        // An issuer on loopback; the configuration decides which issuer is trusted.
-        ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
-      },
-    );
-    return { client, config };
-  }
-
   async function open() {
-    opened ??= discover().catch((error: unknown) => {
+    opened ??= discover(options).catch((error: unknown) => {
       opened = undefined;
       throw unavailable(error);
     });
@@ -73,21 +54,7 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
 
   return {
     async begin() {
-      const { client, config } = await open();
-      const pending = {
-        state: client.randomState(),
-        nonce: client.randomNonce(),
-        verifier: client.randomPKCECodeVerifier(),
-      };
-      const url = client.buildAuthorizationUrl(config, {
-        redirect_uri: redirectUri,
-        scope: scopes.join(' '),
-        state: pending.state,
-        nonce: pending.nonce,
-        code_challenge: await client.calculatePKCECodeChallenge(pending.verifier),
-        code_challenge_method: 'S256',
-      });
-      return { url: url.href, pending };
+      return authorize(await open(), options);
     },
     async finish(callback, { state, nonce, verifier }) {
       const { client, config } = await open();
@@ -111,11 +78,49 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
       }
       if (metadata.end_session_endpoint === undefined) return undefined;
       return client.buildEndSessionUrl(config, {
-        post_logout_redirect_uri: signedOutUri,
+        post_logout_redirect_uri: options.signedOutUri,
         ...(idToken !== undefined && { id_token_hint: idToken }),
       }).href;
     },
   };
+}
+
+async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientOptions) {
+  const client = await import('openid-client');
+  const config = await client.discovery(
+    new URL(issuer),
+    clientId,
+    // The clocks of the issuer and of this server may differ by a minute.
+    { [client.clockTolerance]: 60 },
+    client.ClientSecretBasic(clientSecret),
+    {
+      timeout: timeoutSeconds,
+      [client.customFetch]: fetch as never,
+      // An issuer on loopback; the configuration decides which issuer is trusted.
+      ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
+    },
+  );
+  return { client, config };
+}
+
+async function authorize(
+  { client, config }: Awaited<ReturnType<typeof discover>>,
+  { scopes, redirectUri }: IssuerClientOptions,
+): Promise<{ url: string; pending: Pending }> {
+  const [state, nonce, verifier] = [
+    client.randomState(),
+    client.randomNonce(),
+    client.randomPKCECodeVerifier(),
+  ];
+  const url = client.buildAuthorizationUrl(config, {
+    redirect_uri: redirectUri,
+    scope: scopes.join(' '),
+    state,
+    nonce,
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  });
+  return { url: url.href, pending: { state, nonce, verifier } };
 }
 
 interface TokenAnswer {

@@ -1,24 +1,21 @@
 /** Which request goes where. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DomainError } from '../../domain/error.ts';
-import type { Logger } from '../../lib/log.ts';
 import { sendJson } from '../../lib/send-json.ts';
 import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { type Files, sendFile } from './assets.ts';
 import type { Events } from './events.ts';
 import { requireOwnPage, sendError, setPageHeaders } from './headers.ts';
-import type { IssuerClient } from './issuer-client.ts';
 import type { KeptFiles } from './kept-files.ts';
 import { answerSession } from './session-routes.ts';
-import type { Sessions } from './sessions.ts';
-import { createSignInRoutes } from './sign-in.ts';
+import { createSignInRoutes, type SignInOptions } from './sign-in.ts';
 
 /** Pages and facts of the API's own listener, which are no operations. */
 const notHere = /^\/(docs|openapi\.json|healthz|readyz|\.well-known)(\/|$)/;
 
 async function callApi(
-  { sessions, apis }: { sessions: Sessions; apis: { business: RequestListener; platform: RequestListener } },
+  { sessions, apis }: Pick<RoutesOptions, 'sessions' | 'apis'>,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -36,28 +33,25 @@ async function callApi(
   apis[name](request, response);
 }
 
-export interface RoutesOptions {
-  url: string;
+export interface RoutesOptions extends SignInOptions {
   store: Store;
+  /** The two APIs, as their own listeners have them. */
   apis: { business: RequestListener; platform: RequestListener };
-  issuer: IssuerClient;
-  sessions: Sessions;
   events: Events;
+  /** What browsers load. */
   files: Files;
+  /** The files of other servers' pages; undefined where there can be none. */
   keptFiles: KeptFiles | undefined;
+  /** The clients that people are offered: which addresses, and what answers. */
   downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
-  consoleSecret?: Buffer | undefined;
-  log: Logger;
-  now(): number;
-  uptime(): number;
 }
 
 /** What holds a stream or leads to the issuer. */
 const onlyGet = new Set(['/sign-in', '/sign-in/callback', '/events']);
 
 export function createRoutes(options: RoutesOptions): RequestListener {
-  const { apis, sessions, events, downloads, proxies, log } = options;
+  const { sessions, events, downloads, proxies, log } = options;
   const signIn = createSignInRoutes(options);
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -67,7 +61,7 @@ export function createRoutes(options: RoutesOptions): RequestListener {
     const { method } = request;
     const address = clientAddress(proxies, request);
     setPageHeaders(response);
-    if (path.startsWith('/api/')) return callApi({ sessions, apis }, request, response);
+    if (path.startsWith('/api/')) return callApi(options, request, response);
     if (method === 'POST' && path === '/sign-out') return signIn.signOut(request, response, address);
     if (path === '/session' || path === '/sessions' || path.startsWith('/sessions/')) {
       return answerSession(options, request, response, path);

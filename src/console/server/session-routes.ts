@@ -9,7 +9,7 @@ import {
   listConsoleSessions,
 } from '../../store/people/console-sessions.ts';
 import { requireOwnPage } from './headers.ts';
-import { idleMs, longestMs, type Sessions } from './sessions.ts';
+import { idleMs, isOver, longestMs, type Sessions } from './sessions.ts';
 
 interface Deps {
   store: Store;
@@ -37,9 +37,7 @@ export async function answerSession(
     });
   }
   if (asked === 'GET /sessions') {
-    const open = (await listConsoleSessions(store.read, userId)).filter(
-      ({ createdAt, seenAt }) => now() - createdAt < longestMs && now() - seenAt < idleMs,
-    );
+    const open = (await listConsoleSessions(store.read, userId)).filter((one) => !isOver(one, now()));
     const shown = open.map((one) => ({
       id: one.id,
       current: one.id === id,

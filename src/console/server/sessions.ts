@@ -23,7 +23,7 @@ import {
   resealConsoleSession,
   touchConsoleSession,
 } from '../../store/people/console-sessions.ts';
-import { type ConsoleCookie, createConsoleCookie } from './cookie.ts';
+import { createConsoleCookies } from './cookie.ts';
 import type { IssuerClient, Tokens } from './issuer-client.ts';
 import { seal, unseal } from './seal.ts';
 
@@ -47,36 +47,19 @@ interface Kept extends Tokens {
   expiresAt: number;
 }
 
-/** A session that counts now. */
-export interface OpenSession {
-  id: string;
-  userId: string;
-  createdAt: number;
-  seenAt: number;
-  /** The Authorization header of the person's requests. */
-  authorization: string;
+/** A session with what its cookie opens. */
+interface Held {
+  session: ConsoleSession;
   /** Opens its tokens, also those that come later. */
   secret: Buffer;
+  kept: Kept;
 }
 
-export interface Sessions {
-  /** Opens one; resolves to the Set-Cookie header. Throws `unauthorized` for a token that the APIs would refuse. */
-  create(
-    tokens: Tokens,
-    from: { address: string; program: string },
-  ): Promise<{ userId: string; cookie: string }>;
-  /** The session of a request, which counts as a use unless the page says that it is idle. Throws `unauthorized`. */
-  of(request: IncomingMessage): Promise<OpenSession>;
-  /**
-   * Whether it is still valid: not ended, not expired, and its token, or the one that the issuer renews it to, accepted.
-   * Throws `integration_unavailable` when the issuer cannot be asked.
-   */
-  isOpen(session: OpenSession): Promise<boolean>;
-  /** Ends the session of a request; its person and tokens, where there was one. */
-  end(request: IncomingMessage): Promise<{ userId: string; tokens: Tokens } | undefined>;
-  /** A Set-Cookie header that removes the cookie. */
-  removal(): string;
-  stop(): void;
+/** A session that counts now. */
+export interface OpenSession extends Pick<ConsoleSession, 'id' | 'userId' | 'createdAt' | 'seenAt'> {
+  /** The Authorization header of the person's requests. */
+  authorization: string;
+  secret: Buffer;
 }
 
 export interface SessionsOptions {
@@ -95,9 +78,37 @@ const shownPerson = 'x-andromeda-person';
 const another = () =>
   new DomainError('unauthorized', 'Another person has signed in with this browser. Reload the page.');
 
-export function createSessions(options: SessionsOptions): Sessions {
-  const { store, authenticate, secure, now } = options;
-  const cookie = createConsoleCookie({
+/** Whether it resolves, rather than throws `unauthorized`. */
+export function isAuthorized(answer: Promise<unknown>): Promise<boolean> {
+  return answer.then(
+    () => true,
+    (error: unknown) => {
+      if (isUnauthorized(error)) return false;
+      throw error;
+    },
+  );
+}
+
+function isUnauthorized(error: unknown): error is DomainError {
+  return error instanceof DomainError && error.code === 'unauthorized';
+}
+
+/** Whether it has expired. */
+export function isOver(
+  { createdAt, seenAt }: Pick<ConsoleSession, 'createdAt' | 'seenAt'>,
+  now: number,
+): boolean {
+  return now - createdAt >= longestMs || now - seenAt >= idleMs;
+}
+
+export type Sessions = ReturnType<typeof createSessions>;
+
+/** More cookies of the name are not looked at. */
+const mostCookies = 8;
+
+export function createSessions(options: SessionsOptions) {
+  const { store, secure, now } = options;
+  const cookies = createConsoleCookies({
     name: 'andromeda-console',
     secure,
     sameSite: 'Strict',
@@ -106,92 +117,91 @@ export function createSessions(options: SessionsOptions): Sessions {
   const renew = createRenewal(options);
   const sweeper = setInterval(() => sweep(options), sweepMs).unref();
 
-  const { isOver, find, authorized } = createLookup(options, cookie);
-
   return {
-    async create(tokens, { address, program }) {
-      const userId = await authenticate(`Bearer ${tokens.accessToken}`);
-      const secret = randomBytes(32);
-      const id = idOf(secret);
-      const sealed = seal(keptOf(tokens, now()), secret, id);
-      const row = { id, userId, sealed, address, program: visibleName(program.slice(0, 200), 200) };
-      await store.write((tx) => createConsoleSession(tx, row));
-      return { userId, cookie: cookie.write(secret.toString('base64url')) };
+    /** Opens one; resolves to the Set-Cookie header. Throws `unauthorized` for a token that the APIs would refuse. */
+    async create(tokens: Tokens, from: { address: string; program: string }) {
+      const { userId, secret } = await createSession(options, tokens, from);
+      return { userId, cookie: cookies.write('', secret.toString('base64url')) };
     },
-    async of(request) {
-      const found = await find(request);
-      if (!found || isOver(found.session)) throw signedOut();
-      const { session, secret } = found;
+    /** The session of a request, which counts as a use unless the page says that it is idle. Throws `unauthorized`. */
+    async of(request: IncomingMessage): Promise<OpenSession> {
+      const held = await findOf(store, cookies, request);
+      if (!held || isOver(held.session, now())) throw signedOut();
+      const { id, userId, createdAt, seenAt } = held.session;
       const shown = request.headers[shownPerson];
-      if (shown !== undefined && shown !== session.userId) throw another();
-      const kept = await renew(session, secret, found.kept);
-      const authorization = await authorized(session, kept);
+      if (shown !== undefined && shown !== userId) throw another();
+      const authorization = await authorized(options, held.session, await renew(held));
       const isUsed = request.headers['x-andromeda-console'] !== 'idle';
-      if (isUsed && now() - session.seenAt >= touchMs) {
-        await store.write((tx) => touchConsoleSession(tx, session.id), { flush: false });
-      }
-      const { id, userId, createdAt, seenAt } = session;
-      return {
-        id,
-        userId,
-        createdAt,
-        seenAt: isUsed ? now() : seenAt,
-        authorization,
-        secret,
-      };
+      if (isUsed && now() - seenAt >= touchMs)
+        await store.write((tx) => touchConsoleSession(tx, id), { flush: false });
+      return { id, userId, createdAt, seenAt: isUsed ? now() : seenAt, authorization, secret: held.secret };
     },
-    async isOpen({ id, secret }) {
-      const session = await findConsoleSession(store.read, id);
-      const kept = session && (unseal(session.sealed, secret, id) as Kept | undefined);
-      if (!kept || isOver(session)) return false;
-      try {
-        await authorized(session, await renew(session, secret, kept));
-        return true;
-      } catch (error) {
-        if (error instanceof DomainError && error.code === 'unauthorized') return false;
-        throw error;
-      }
+    /**
+     * Whether it is still valid: not ended, not expired, and its token, or the one that the issuer renews it to, accepted.
+     * Throws `integration_unavailable` when the issuer cannot be asked.
+     */
+    async isOpen({ secret }: Pick<OpenSession, 'secret'>): Promise<boolean> {
+      const held = await findHeld(store, secret);
+      if (!held || isOver(held.session, now())) return false;
+      const accepted = Promise.resolve(renew(held)).then((kept) => authorized(options, held.session, kept));
+      return isAuthorized(accepted);
     },
-    async end(request) {
-      const found = await find(request);
-      if (!found) return undefined;
-      await store.write((tx) => deleteConsoleSession(tx, found.session.id));
-      return { userId: found.session.userId, tokens: found.kept };
+    /** Ends the session of a request; its person and tokens, where there was one. */
+    async end(request: IncomingMessage): Promise<{ userId: string; tokens: Tokens } | undefined> {
+      const held = await findOf(store, cookies, request);
+      if (!held) return undefined;
+      await store.write((tx) => deleteConsoleSession(tx, held.session.id));
+      return { userId: held.session.userId, tokens: held.kept };
     },
-    removal: () => cookie.remove(),
+    /** A Set-Cookie header that removes the cookie. */
+    removal: () => cookies.remove(''),
     stop: () => clearInterval(sweeper),
   };
 }
 
-/** The session of a cookie, and whether it counts. */
-function createLookup(options: SessionsOptions, cookie: ConsoleCookie) {
-  const { store, authenticate, now } = options;
-  const isOver = ({ createdAt, seenAt }: Pick<ConsoleSession, 'createdAt' | 'seenAt'>) =>
-    now() - createdAt >= longestMs || now() - seenAt >= idleMs;
+async function createSession(
+  { store, authenticate, now }: SessionsOptions,
+  tokens: Tokens,
+  { address, program }: { address: string; program: string },
+) {
+  const userId = await authenticate(`Bearer ${tokens.accessToken}`);
+  const secret = randomBytes(32);
+  const id = idOf(secret);
+  const sealed = seal(keptOf(tokens, now()), secret, id);
+  const row = { id, userId, sealed, address, program: visibleName(program.slice(0, 200), 200) };
+  await store.write((tx) => createConsoleSession(tx, row));
+  return { userId, secret };
+}
 
-  async function find(request: IncomingMessage) {
-    for (const value of cookie.read(request)) {
-      const secret = Buffer.from(value, 'base64url');
-      if (secret.length !== 32) continue;
-      const session = await findConsoleSession(store.read, idOf(secret));
-      const kept = session && (unseal(session.sealed, secret, session.id) as Kept | undefined);
-      if (kept) return { session, secret, kept };
-    }
-    return undefined;
+async function findOf(
+  store: Store,
+  cookies: ReturnType<typeof createConsoleCookies>,
+  request: IncomingMessage,
+): Promise<Held | undefined> {
+  const own = cookies.read(request).filter(({ label }) => label === '');
+  for (const { value } of own.slice(0, mostCookies)) {
+    const held = await findHeld(store, Buffer.from(value, 'base64url'));
+    if (held) return held;
   }
+  return undefined;
+}
 
-  async function authorized(session: ConsoleSession, kept: Kept): Promise<string> {
-    const authorization = `Bearer ${kept.accessToken}`;
-    const userId = await authenticate(authorization).catch(async (error: unknown) => {
-      if (error instanceof DomainError && error.code === 'unauthorized')
-        await remove(options, session, error);
-      throw error;
-    });
-    if (userId !== session.userId) throw signedOut();
-    return authorization;
-  }
+async function findHeld(store: Store, secret: Buffer): Promise<Held | undefined> {
+  if (secret.length !== 32) return undefined;
+  const session = await findConsoleSession(store.read, idOf(secret));
+  const kept = session && (unseal(session.sealed, secret, session.id) as Kept | undefined);
+  return kept && { session, secret, kept };
+}
 
-  return { isOver, find, authorized };
+/** The Authorization header of these tokens, once they are accepted; the session ends where they are refused. */
+async function authorized(options: SessionsOptions, session: ConsoleSession, kept: Kept): Promise<string> {
+  const authorization = `Bearer ${kept.accessToken}`;
+  const userId = await options.authenticate(authorization).catch(async (error: unknown) => {
+    if (isUnauthorized(error)) await remove(options, session, error);
+    throw error;
+  });
+  if (userId !== session.userId) throw signedOut();
+  return authorization;
 }
 
 /** Renews tokens that are about to expire, once for all waiting requests of a session, on any server. */
@@ -199,49 +209,44 @@ function createRenewal(options: SessionsOptions) {
   const { store, now } = options;
   const running = new Map<string, Promise<Kept>>();
 
-  async function renewNow(session: ConsoleSession, secret: Buffer, kept: Kept): Promise<Kept> {
+  async function renewNow({ session, secret, kept }: Held): Promise<Kept> {
     if (kept.refreshToken === undefined) {
       if (kept.expiresAt > now()) return kept;
       throw signedOut();
     }
     for (;;) {
       // Another request may have renewed them since this one read.
-      const latest = await findConsoleSession(store.read, session.id);
-      const present = latest && (unseal(latest.sealed, secret, session.id) as Kept | undefined);
-      if (!present?.refreshToken) throw signedOut();
-      if (present.expiresAt - now() > renewMs) return present;
+      const latest = await findHeld(store, secret);
+      const refreshToken = latest?.kept.refreshToken;
+      if (!refreshToken) throw signedOut();
+      if (latest.kept.expiresAt - now() > renewMs) return latest.kept;
       if (await store.write((tx) => claimRenewal(tx, session.id, renewingMs)))
-        return renewWith(options, session, secret, { ...present, refreshToken: present.refreshToken });
+        return renewWith(options, latest, refreshToken);
       // Another server renews them. An issuer may end the sign-in when a refresh token is used twice.
       await sleep(renewPollMs);
     }
   }
 
-  return (session: ConsoleSession, secret: Buffer, kept: Kept): Promise<Kept> | Kept => {
-    if (kept.expiresAt - now() > renewMs) return kept;
-    const known = running.get(session.id);
-    if (known) return known;
-    const renewing = renewNow(session, secret, kept).finally(() => running.delete(session.id));
-    running.set(session.id, renewing);
+  return (held: Held): Promise<Kept> | Kept => {
+    const { id } = held.session;
+    if (held.kept.expiresAt - now() > renewMs) return held.kept;
+    const renewing = running.get(id) ?? renewNow(held).finally(() => running.delete(id));
+    running.set(id, renewing);
     return renewing;
   };
 }
 
-async function renewWith(
-  options: SessionsOptions,
-  session: ConsoleSession,
-  secret: Buffer,
-  present: Kept & { refreshToken: string },
-): Promise<Kept> {
+async function renewWith(options: SessionsOptions, held: Held, refreshToken: string): Promise<Kept> {
   const { store, issuer, now } = options;
+  const { session, secret, kept } = held;
   try {
-    const tokens = await issuer.refresh(present.refreshToken);
-    const renewed = keptOf({ ...tokens, idToken: tokens.idToken ?? present.idToken }, now());
+    const tokens = await issuer.refresh(refreshToken);
+    const renewed = keptOf({ ...tokens, idToken: tokens.idToken ?? kept.idToken }, now());
     const sealed = seal(renewed, secret, session.id);
     if (!(await store.write((tx) => resealConsoleSession(tx, session.id, sealed)))) throw signedOut();
     return renewed;
   } catch (error) {
-    if (error instanceof DomainError && error.code === 'unauthorized') await remove(options, session, error);
+    if (isUnauthorized(error)) await remove(options, session, error);
     else await store.write((tx) => leaveRenewal(tx, session.id));
     throw error;
   }

@@ -1,6 +1,7 @@
 /** A browser's sign-in at the issuer and its return. Nothing is stored meanwhile: a cookie carries what the return needs. */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
 import { hasHungUp } from '../../lib/hung-up.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
@@ -9,20 +10,12 @@ import { sendJson } from '../../lib/send-json.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import { createConsoleCookies } from './cookie.ts';
 import { redirect, requireOwnPage } from './headers.ts';
-import type { IssuerClient, Pending } from './issuer-client.ts';
+import type { IssuerClient, Pending, Tokens } from './issuer-client.ts';
 import { seal, unseal } from './seal.ts';
-import type { Sessions } from './sessions.ts';
-
-export interface SignInRoutes {
-  /** Sends the browser to the issuer; one that is signed in, to where it wants to go. */
-  begin(request: IncomingMessage, response: ServerResponse, url: URL, address: string): Promise<void>;
-  /** Opens the session of a browser that is back, and sends it where it wanted to go. */
-  finish(request: IncomingMessage, response: ServerResponse, url: URL, address: string): Promise<void>;
-  /** Ends the session, and says where the issuer ends its own. */
-  signOut(request: IncomingMessage, response: ServerResponse, address: string): Promise<void>;
-}
+import { isAuthorized, type Sessions } from './sessions.ts';
 
 export interface SignInOptions {
+  /** What browsers call the console by: an origin. */
   url: string;
   issuer: IssuerClient;
   sessions: Sessions;
@@ -43,42 +36,19 @@ interface Away extends Pending {
 /** How long the answer to a sign-out waits to learn where the issuer ends its own session. */
 const endWaitMs = 3_000;
 
-export function createSignInRoutes(options: SignInOptions): SignInRoutes {
+export function createSignInRoutes(options: SignInOptions) {
   const { url: own, issuer, sessions, log, now, uptime } = options;
   const travels = createTravels(own.startsWith('https:'), options.consoleSecret ?? randomBytes(32), now);
-  // Each sends requests to the issuer. By the monotonic clock: a wall clock set back would block every sign-in.
-  const begun = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
-  const returns = createRateLimiter({ burst: 5, everyMs: 30_000 }, uptime);
-
-  async function isSignedIn(request: IncomingMessage): Promise<boolean> {
-    return sessions.of(request).then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof DomainError && error.code === 'unauthorized') return false;
-        throw error;
-      },
-    );
-  }
-
-  /** A browser that navigates is shown a page, which says why. */
-  function fail(response: ServerResponse, why: string, to: string, cookies: string[] = []): void {
-    const query = new URLSearchParams({ why, ...(to !== '/' && { to }) });
-    redirect(response, `/signed-out?${query}`, cookies);
-  }
-
-  function isRefused(limit: typeof begun, key: string, response: ServerResponse): boolean {
-    const waitMs = limit.take(key);
-    if (waitMs > 0) response.setHeader('Retry-After', Math.ceil(waitMs / 1000));
-    return waitMs > 0;
-  }
+  const isTooSoon = createLimits(uptime);
 
   return {
-    async begin(request, response, url, address) {
+    /** Sends the browser to the issuer; one that is signed in, to where it wants to go. */
+    async begin(request: IncomingMessage, response: ServerResponse, url: URL, address: string) {
       const to = pathOfOurs(url.searchParams.get('to'));
-      if (isRefused(begun, sourceNetwork(address), response)) return fail(response, 'busy', to);
+      if (isTooSoon(response, address)) return fail(response, 'busy', to);
       try {
         // Another tab was faster.
-        if (await isSignedIn(request)) return redirect(response, to);
+        if (await isAuthorized(sessions.of(request))) return redirect(response, to);
         const { url: target, pending } = await issuer.begin();
         redirect(response, target, travels.begin(request, { ...pending, to }));
       } catch (error) {
@@ -86,19 +56,16 @@ export function createSignInRoutes(options: SignInOptions): SignInRoutes {
         fail(response, reasonOf(error), to);
       }
     },
-    async finish(request, response, { search, searchParams }, address) {
+    /** Opens the session of a browser that is back, and sends it where it wanted to go. */
+    async finish(request: IncomingMessage, response: ServerResponse, url: URL, address: string) {
       if (await hasHungUp(response)) return void response.destroy();
-      const found = travels.find(request, searchParams.get('state') ?? '');
-      const { to = '/', state = '' } = found?.away ?? {};
-      // Returns of a sign-in that began here have a limit of their own; all others count as new sign-ins.
-      const isTooMany = found
-        ? isRefused(returns, state, response)
-        : isRefused(begun, sourceNetwork(address), response);
-      if (isTooMany) return fail(response, 'busy', to);
+      const found = travels.find(request, url.searchParams.get('state') ?? '');
+      const { to = '/', state } = found?.away ?? {};
+      if (isTooSoon(response, address, state)) return fail(response, 'busy', to);
       try {
-        if (await isSignedIn(request)) return redirect(response, to, found?.removal);
+        if (await isAuthorized(sessions.of(request))) return redirect(response, to, found?.removal);
         if (!found) throw new DomainError('unauthorized', 'This browser did not start a sign-in here.');
-        const tokens = await issuer.finish(new URL(`/sign-in/callback${search}`, own), found.away);
+        const tokens = await issuer.finish(new URL(`/sign-in/callback${url.search}`, own), found.away);
         const program = request.headers['user-agent'] ?? '';
         const { userId, cookie: session } = await sessions.create(tokens, { address, program });
         log.info('console.signed_in', { address, userId, program: program.slice(0, 200) });
@@ -108,16 +75,43 @@ export function createSignInRoutes(options: SignInOptions): SignInRoutes {
         fail(response, reasonOf(error), to, found?.removal);
       }
     },
-    async signOut(request, response, address) {
+    /** Ends the session, and says where the issuer ends its own. */
+    async signOut(request: IncomingMessage, response: ServerResponse, address: string) {
       requireOwnPage(request);
       const ended = await sessions.end(request);
       if (ended) log.info('console.signed_out', { address, userId: ended.userId });
-      // An unreachable issuer must not keep a person signed in here.
-      const at = ended && (await within(endWaitMs, issuer.end(ended.tokens)));
+      const url = ended && (await endAtIssuer(issuer, ended.tokens));
       response.setHeader('Set-Cookie', sessions.removal());
-      sendJson(response, 200, { url: at ?? '/signed-out' });
+      sendJson(response, 200, { url: url ?? '/signed-out' });
     },
   };
+}
+
+/** A browser that navigates is shown a page, which says why. */
+function fail(response: ServerResponse, why: string, to: string, cookies: string[] = []): void {
+  const query = new URLSearchParams({ why, ...(to !== '/' && { to }) });
+  redirect(response, `/signed-out?${query}`, cookies);
+}
+
+/**
+ * Each sign-in and each return sends requests to the issuer. By the monotonic clock: a wall clock set back would block every
+ * sign-in.
+ */
+function createLimits(uptime: () => number) {
+  const begun = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
+  const returns = createRateLimiter({ burst: 5, everyMs: 30_000 }, uptime);
+  /** Returns of a sign-in that began here, with its state, have a limit of their own; all others count as new sign-ins. */
+  return (response: ServerResponse, address: string, state?: string): boolean => {
+    const waitMs = state === undefined ? begun.take(sourceNetwork(address)) : returns.take(state);
+    if (waitMs > 0) response.setHeader('Retry-After', Math.ceil(waitMs / 1000));
+    return waitMs > 0;
+  };
+}
+
+/** Where the issuer ends its own session. One that cannot be reached must not keep a person signed in here. */
+function endAtIssuer(issuer: IssuerClient, tokens: Tokens): Promise<string | undefined> {
+  const late = sleep(endWaitMs, undefined, { ref: false });
+  return Promise.race([issuer.end(tokens).catch(() => undefined), late]);
 }
 
 const purpose = 'sign-in';
@@ -166,15 +160,6 @@ function createTravels(secure: boolean, secret: Buffer, now: () => number) {
       return undefined;
     },
   };
-}
-
-/** What was answered in time; undefined otherwise. */
-async function within<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
-  return Promise.race([answer.catch(() => undefined), late]).finally(() => clearTimeout(timer));
 }
 
 /** What the page says of a sign-in that failed; the page has a sentence for each. */

@@ -84,6 +84,7 @@ export interface Changed {
 }
 
 const mostPeople = 200;
+const newSet = () => new Set<string>();
 
 /** Undefined where there are too many to look at one by one, or everything may have changed. */
 export async function gather(
@@ -91,13 +92,8 @@ export async function gather(
   changes: readonly Heard<'consoleTopics'>[],
 ): Promise<Changed | undefined> {
   if (changes.some((change) => change.kind === 'everything')) return undefined;
-  const people = new Set<string>();
-  const browsersOf = new Set<string>();
-  const askers = new Set<string>();
-  const askedIn = new Set<string>();
-  const organizations = new Set<string>();
-  const clusters = new Set<string>();
-  const decided = new Set<string>();
+  const [people, browsersOf, askers, askedIn] = [newSet(), newSet(), newSet(), newSet()];
+  const [organizations, clusters, decided] = [newSet(), newSet(), newSet()];
   for (const change of changes) {
     if (change.kind === 'person') people.add(change.userId);
     else if (change.kind === 'browsers') browsersOf.add(change.userId);
@@ -105,10 +101,9 @@ export async function gather(
       askers.add(change.userId);
       askedIn.add(change.organizationId);
     } else if (change.kind === 'organization') organizations.add(change.organizationId);
-    else if (change.kind === 'report') clusters.add(change.clusterId);
-    else if (change.kind === 'cluster') {
+    else if (change.kind === 'report' || change.kind === 'cluster') {
       clusters.add(change.clusterId);
-      decided.add(change.clusterId);
+      if (change.kind === 'cluster') decided.add(change.clusterId);
     }
   }
   if (people.size > mostPeople) return undefined;
@@ -144,14 +139,6 @@ export function concerns(
 }
 
 export function merge(one: Changed, other: Changed): Changed {
-  return {
-    people: one.people.union(other.people),
-    browsersOf: one.browsersOf.union(other.browsersOf),
-    askers: one.askers.union(other.askers),
-    askedIn: one.askedIn.union(other.askedIn),
-    organizations: one.organizations.union(other.organizations),
-    clusters: one.clusters.union(other.clusters),
-    decided: one.decided.union(other.decided),
-    organizationsOfPeople: one.organizationsOfPeople.union(other.organizationsOfPeople),
-  };
+  const names = Object.keys(one) as (keyof Changed)[];
+  return Object.fromEntries(names.map((name) => [name, one[name].union(other[name])])) as unknown as Changed;
 }
