@@ -88,7 +88,7 @@ export interface WriteHeaders {
   'Audit-Reason': string;
 }
 
-/** Null for an answer with one of these statuses: who may not read it, or nothing is there. */
+/** Null for an answer with one of these statuses: the person may not read it, or there is nothing. */
 export function bodyOrNull<T>(answer: Answer<T>, ...statuses: number[]): T | null {
   return statuses.includes(answer.response.status) ? null : bodyOf(answer);
 }

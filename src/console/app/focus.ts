@@ -1,6 +1,6 @@
 /**
- * Where the focus goes when what had it is gone, and on another page: who works with the keyboard goes on there, and does
- * not begin at the top again.
+ * Where the focus goes when what had it is gone, and on another page: a person who uses the keyboard continues
+ * there, and does not start at the top again.
  */
 import type { AnyRouter } from '@tanstack/react-router';
 
@@ -52,6 +52,6 @@ function focusOn(element: Element): void {
     // Otherwise a click on its empty area would focus it.
     element.addEventListener('blur', () => element.removeAttribute('tabindex'), { once: true });
   }
-  // Who uses a pointer looks at where it is.
+  // A person with a pointer looks at where it is.
   element.focus({ preventScroll: isPointer });
 }

@@ -1,5 +1,4 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
-
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState, useSyncExternalStore } from 'react';

@@ -3,10 +3,11 @@
  * the console's server (src/console/server) only signs people in, and sends what changed.
  *
  *     reads.ts     every read, with the topics that make it be read again     api.ts, live.ts
- *     routes.tsx   every page, with its address and its place in the menu    pages/…
+ *     routes.tsx   every page, with its address                              pages/…
+ *     menu.ts      what pages are called, and whom each is for
  *     parts/…      what pages are made of
  *
- * To add a page: a file in pages, a line in routes.tsx, a line in reads.ts for what it reads.
+ * To add a page: a file in pages, a line in routes.tsx, one in menu.ts, and a line in reads.ts for what it reads.
  */
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';

@@ -51,7 +51,7 @@ interface MemberPage {
   name: string;
   /** Left out: every member may. */
   key?: PermissionKey;
-  /** What it is about is people, and everybody may see it of themselves. */
+  /** It is about people, and each person may see it about themselves. */
   isOfPeople?: boolean;
 }
 

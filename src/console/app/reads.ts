@@ -1,5 +1,6 @@
 /** Everything that pages read, each with the topics that make it be read again (src/console/server/topics.ts). */
 import { queryOptions } from '@tanstack/react-query';
+import type { components as BusinessComponents } from '../../api/generated/business.ts';
 import type { components } from '../../api/generated/platform.ts';
 import { bodyOf, bodyOrNull, business, notePerson, own, platform } from './api.ts';
 import type { Who } from './who.tsx';
@@ -8,6 +9,14 @@ export type ClusterItem = components['schemas']['Cluster'];
 export type SshAccess = components['schemas']['SshAccess'];
 export type Machine = components['schemas']['Machine'];
 export type Usage = components['schemas']['ClusterUsage'];
+
+type Schemas = BusinessComponents['schemas'];
+export type OperatorMachine = Schemas['OperatorMachine'];
+export type Person = Schemas['Person'];
+export type Problem = Schemas['Problem'];
+export type Installation = Schemas['Installation'];
+export type LabPlan = Schemas['LabPlan'];
+export type Lab = Schemas['Lab'];
 
 export function read<T>(key: readonly unknown[], topics: readonly string[], ask: () => Promise<T>) {
   return queryOptions({ queryKey: key, meta: { topics }, queryFn: ask });
@@ -24,7 +33,7 @@ interface ListPage<Item> {
 }
 
 /** Every page of a list, or so many. */
-export async function listAll<Item>(
+async function listAll<Item>(
   ask: (after: { after?: string }) => Promise<ListPage<Item>>,
   pages = Number.POSITIVE_INFINITY,
 ): Promise<ListPage<Item>> {
@@ -52,7 +61,7 @@ export const readOrganization = (orgID: string) =>
     business.GET('/organizations/{orgID}', of({ orgID })).then(bodyOf),
   );
 
-/** Of the Platform API; empty for who may see none. */
+/** Of the Platform API; empty for a person who may see none. */
 export const readClusters = ({ orgID, seesClusters }: Who) =>
   read(['clusters', orgID, seesClusters], ['me', `organization/${orgID}`], async () => {
     if (!seesClusters) return [];
@@ -107,7 +116,7 @@ export const readUsage = (clusterId: string, orgID: string) =>
     platform.GET('/clusters/{clusterId}/usage', inside(clusterId, orgID)).then(bodyOf),
   );
 
-/** Of an organization; null for who may not see reservations. Refresh with the cluster that they are shown with. */
+/** Of an organization; null for a person who may not see reservations. Read again with the cluster that they are shown with. */
 export const readReservations = ({ orgID, permissions }: Who, clusterId: string) =>
   read(
     ['reservations', orgID, clusterId, permissions.has('reservations.read')],
@@ -153,7 +162,7 @@ export const readRequests = (orgID: string, state: 'open' | 'all') =>
     return business.GET('/organizations/{orgID}/access-requests', { params }).then(bodyOf);
   });
 
-/** Null for who may not grant. */
+/** Null for a person who may not grant. */
 export const readMemberPermissions = ({ orgID, isDecider }: Who) =>
   read(['member-permissions', orgID, isDecider], [`members/${orgID}`, 'me'], async () => {
     if (!isDecider) return null;
@@ -168,7 +177,7 @@ export const readCatalog = () =>
   });
 
 export const readOperatorClusters = () =>
-  read(['operator', 'clusters'], ['installation'], () => business.GET('/operator/clusters').then(bodyOf));
+  read(['operator', 'clusters'], installationTopics, () => business.GET('/operator/clusters').then(bodyOf));
 
 export const readMySshSessions = () =>
   read(['ssh-sessions'], ['me', 'my-ssh-sessions'], () => business.GET('/me/ssh-sessions').then(bodyOf));
@@ -181,3 +190,37 @@ export const readKeyClusters = (keyID: string) =>
 
 export const readMyRefusals = () =>
   read(['ssh-refusals'], ['me'], () => business.GET('/me/ssh-refusals').then(bodyOf));
+
+/** The topic of everything that operators see. */
+export const installationTopics = ['installation'] as const;
+
+export const readProblems = () =>
+  read(['operator', 'problems'], installationTopics, () => business.GET('/operator/problems').then(bodyOf));
+
+export const readInstallation = () =>
+  read(['operator', 'installation'], installationTopics, () =>
+    business.GET('/operator/installation').then(bodyOf),
+  );
+
+export const readOperatorMachines = (clusterID: string) =>
+  read(['operator', 'machines', clusterID], installationTopics, () =>
+    business.GET('/operator/clusters/{clusterID}/machines', of({ clusterID })).then(bodyOf),
+  );
+
+/** So many pages of people, or the one with an address. */
+export const readPeople = (email: string, pages: number) =>
+  read(['operator', 'people', email, pages], installationTopics, () =>
+    listAll<Person>(async (after) => {
+      const query = { limit: 200, ...(email !== '' && { email }), ...after };
+      const page = bodyOf(await business.GET('/operator/people', { params: { query } }));
+      return { items: page.people, next: page.next_page_token };
+    }, pages),
+  );
+
+export const readIdentities = (userID: string) =>
+  read(['operator', 'identities', userID], installationTopics, () =>
+    business.GET('/operator/people/{userID}/identities', of({ userID })).then(bodyOf),
+  );
+
+export const readOpenSessions = () =>
+  read(['operator', 'sessions'], ['ssh-sessions'], () => business.GET('/operator/sessions').then(bodyOf));

@@ -10,12 +10,11 @@ import {
 } from '@tanstack/react-router';
 import { Frame } from './frame.tsx';
 import { AccessPage } from './pages/access.tsx';
+import { NotFoundPage, SignedOutPage } from './pages/alone.tsx';
 import { ClusterPage } from './pages/cluster.tsx';
 import { ClustersPage } from './pages/clusters.tsx';
 import { KeysPage } from './pages/keys.tsx';
-import { LostPage } from './pages/lost.tsx';
 import { SecurityPage } from './pages/security.tsx';
-import { SignedOutPage } from './pages/signed-out.tsx';
 import { StartPage } from './pages/start.tsx';
 import { textOf } from './search.ts';
 import { auditSearch, ownSessionSearch, sessionSearch } from './trail.ts';
@@ -31,7 +30,11 @@ function texts<Name extends string>(...names: Name[]) {
 /** The IDs of a hundred people, with commas between them. */
 const longestPeople = 4_000;
 
-const root = createRootRoute({ component: Outlet, notFoundComponent: LostPage });
+function peopleOf({ people }: Record<string, unknown>): { people?: string } {
+  return typeof people === 'string' ? { people: people.slice(0, longestPeople) } : {};
+}
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: NotFoundPage });
 const frame = createRoute({
   getParentRoute: () => root,
   id: 'frame',
@@ -39,6 +42,7 @@ const frame = createRoute({
   validateSearch: texts('org'),
   search: { middlewares: [retainSearchParams(['org'])] },
 });
+
 /** A page in the frame. */
 function page<const Path extends string, Search extends object>(
   path: Path,
@@ -51,88 +55,43 @@ function page<const Path extends string, Search extends object>(
 const filter = texts('filter');
 const none = texts();
 
+const SlurmPage = lazy(() => import('./pages/slurm.tsx'));
+const ClusterPeoplePage = lazy(() => import('./pages/cluster-people.tsx'));
+const MembersPage = lazy(() => import('./pages/members.tsx'));
+const PersonPage = lazy(() => import('./pages/person.tsx'));
+const MemberChangePage = lazy(() => import('./pages/member-change.tsx'));
+const RequestsPage = lazy(() => import('./pages/requests.tsx'));
+const OperatorPage = lazy(() => import('./pages/operator.tsx'));
+const OperatorMachinesPage = lazy(() => import('./pages/operator-machines.tsx'));
+const OperatorPeoplePage = lazy(() => import('./pages/operator-people.tsx'));
+const OperatorLabPage = lazy(() => import('./pages/operator-lab.tsx'));
+const OperatorServicePage = lazy(() => import('./pages/operator-service.tsx'));
+const ActiveSessionsPage = lazy(() => import('./pages/active-sessions.tsx'));
+const PastSessionsPage = lazy(() => import('./pages/past-sessions.tsx'), 'PastSessionsPage');
+const MyPastSessionsPage = lazy(() => import('./pages/past-sessions.tsx'), 'MyPastSessionsPage');
+const AuditPage = lazy(() => import('./pages/audit.tsx'));
+
 const pages = [
   page('/', StartPage, none),
   page('/access', AccessPage, none),
   page('/keys', KeysPage, none),
   page('/clusters', ClustersPage, none),
   page('/clusters/$clusterId', ClusterPage, filter),
-  page(
-    '/clusters/$clusterId/slurm',
-    lazy(() => import('./pages/slurm.tsx'), 'SlurmPage'),
-    none,
-  ),
-  page(
-    '/clusters/$clusterId/people',
-    lazy(() => import('./pages/cluster-people.tsx'), 'ClusterPeoplePage'),
-    filter,
-  ),
-  page(
-    '/members',
-    lazy(() => import('./pages/members.tsx'), 'MembersPage'),
-    filter,
-  ),
-  page(
-    '/members/$userId',
-    lazy(() => import('./pages/person.tsx'), 'PersonPage'),
-    none,
-  ),
-  page(
-    '/members/change',
-    lazy(() => import('./pages/member-change.tsx'), 'MemberChangePage'),
-    ({ people }): { people?: string } =>
-      typeof people === 'string' ? { people: people.slice(0, longestPeople) } : {},
-  ),
-  page(
-    '/requests',
-    lazy(() => import('./pages/requests.tsx'), 'RequestsPage'),
-    none,
-  ),
-  page(
-    '/operator',
-    lazy(() => import('./pages/operator.tsx'), 'OperatorPage'),
-    none,
-  ),
-  page(
-    '/operator/machines',
-    lazy(() => import('./pages/operator-machines.tsx'), 'OperatorMachinesPage'),
-    texts('cluster'),
-  ),
-  page(
-    '/operator/people',
-    lazy(() => import('./pages/operator-people.tsx'), 'OperatorPeoplePage'),
-    texts('email'),
-  ),
-  page(
-    '/operator/lab',
-    lazy(() => import('./pages/operator-lab.tsx'), 'OperatorLabPage'),
-    none,
-  ),
-  page(
-    '/operator/service',
-    lazy(() => import('./pages/operator-service.tsx'), 'OperatorServicePage'),
-    none,
-  ),
-  page(
-    '/who',
-    lazy(() => import('./pages/who-is-on.tsx'), 'WhoIsOnPage'),
-    filter,
-  ),
-  page(
-    '/past',
-    lazy(() => import('./pages/past-sessions.tsx'), 'PastSessionsPage'),
-    sessionSearch,
-  ),
-  page(
-    '/past/mine',
-    lazy(() => import('./pages/past-sessions.tsx'), 'MyPastSessionsPage'),
-    ownSessionSearch,
-  ),
-  page(
-    '/audit',
-    lazy(() => import('./pages/audit.tsx'), 'AuditPage'),
-    auditSearch,
-  ),
+  page('/clusters/$clusterId/slurm', SlurmPage, none),
+  page('/clusters/$clusterId/people', ClusterPeoplePage, filter),
+  page('/members', MembersPage, filter),
+  page('/members/$userId', PersonPage, none),
+  page('/members/change', MemberChangePage, peopleOf),
+  page('/requests', RequestsPage, none),
+  page('/operator', OperatorPage, none),
+  page('/operator/machines', OperatorMachinesPage, texts('cluster')),
+  page('/operator/people', OperatorPeoplePage, texts('email')),
+  page('/operator/lab', OperatorLabPage, none),
+  page('/operator/service', OperatorServicePage, none),
+  page('/who', ActiveSessionsPage, filter),
+  page('/past', PastSessionsPage, sessionSearch),
+  page('/past/mine', MyPastSessionsPage, ownSessionSearch),
+  page('/audit', AuditPage, auditSearch),
   page('/security', SecurityPage, none),
 ] as const;
 

@@ -31,46 +31,36 @@ interface Obstacle {
 
 type Reason = Exclude<SshAccess['reason'], 'ready'>;
 
-const obstacles: Record<Reason, (name: string) => Obstacle> = {
-  no_keys: () => ({
-    sentence: 'You have no SSH key registered.',
-    advice: 'Register a key.',
-    kind: 'warn',
-  }),
-  access_not_projected: (name) => ({
-    sentence: `${name} does not have your account yet.`,
-    advice: 'This usually takes a few seconds.',
-    kind: 'busy',
-  }),
-  projection_pending: (name) => ({
-    sentence: `${name} has not applied the latest change yet.`,
-    advice: 'If it takes more than a few minutes, ask your operator.',
-    kind: 'busy',
-  }),
-  gateway_unavailable: (name) => ({
-    sentence: `${name} does not answer over SSH.`,
-    advice:
-      'It may be restarting. If this continues, ask your operator. On a cluster with Kubernetes only, use kubectl.',
-    kind: 'bad',
-  }),
-  observation_stale: (name) => ({
-    sentence: `${name} has not reported for several minutes. Logins are closed until it does.`,
-    advice: 'Ask your operator.',
-    kind: 'bad',
-  }),
-  cluster_inactive: (name) => ({
-    sentence: `${name} is not in service.`,
-    advice: 'Logins start when it is.',
-    kind: 'warn',
-  }),
-  named_user_required: () => ({
-    sentence: 'You have no user name in this organization.',
-    advice: 'Ask an owner or admin of it for one.',
-    kind: 'warn',
-  }),
+/** `NAME` stands for the cluster's. */
+const obstacles: Record<Reason, [Obstacle['kind'], sentence: string, advice: string]> = {
+  no_keys: ['warn', 'You have no SSH key registered.', 'Register a key.'],
+  access_not_projected: ['busy', 'NAME does not have your account yet.', 'This usually takes a few seconds.'],
+  projection_pending: [
+    'busy',
+    'NAME has not applied the latest change yet.',
+    'If it takes more than a few minutes, ask your operator.',
+  ],
+  gateway_unavailable: [
+    'bad',
+    'NAME does not answer over SSH.',
+    'It may be restarting. If this continues, ask your operator. On a cluster with Kubernetes only, use kubectl.',
+  ],
+  observation_stale: [
+    'bad',
+    'NAME has not reported for several minutes. Logins are closed until it does.',
+    'Ask your operator.',
+  ],
+  cluster_inactive: ['warn', 'NAME is not in service.', 'Logins start when it is.'],
+  named_user_required: [
+    'warn',
+    'You have no user name in this organization.',
+    'Ask an owner or admin of it for one.',
+  ],
 };
 
 /** Undefined where nothing stands in the way. */
 export function obstacleOf(access: SshAccess, name: string): Obstacle | undefined {
-  return access.reason === 'ready' ? undefined : obstacles[access.reason](name);
+  if (access.reason === 'ready') return undefined;
+  const [kind, sentence, advice] = obstacles[access.reason];
+  return { kind, sentence: sentence.replace('NAME', () => name), advice };
 }

@@ -8,9 +8,9 @@ export type Membership = components['schemas']['Membership'];
 
 export interface Who {
   me: Me;
-  /** Undefined for who belongs to none. */
+  /** Undefined for a person in no organization. */
   membership: Membership | undefined;
-  /** The organization's ID; empty for who belongs to none. */
+  /** The organization's ID; empty for a person in none. */
   orgID: string;
   /** What they may do in it, inclusions followed. */
   permissions: ReadonlySet<string>;
@@ -20,7 +20,6 @@ export interface Who {
   isManager: boolean;
   /** May set permissions of others. */
   isDecider: boolean;
-  isStaff: boolean;
 }
 
 export const WhoContext = createContext<Who | undefined>(undefined);
@@ -31,7 +30,7 @@ export function useWho(): Who {
   return who;
 }
 
-/** The membership that a page is about; undefined for who belongs to no organization. */
+/** The membership that a page is about; undefined for a person in no organization. */
 export function membershipIn({ memberships, default_org_id: usual }: Me, org: string | undefined) {
   return memberships.find(({ org_id: id }) => id === (org ?? usual)) ?? memberships[0];
 }
@@ -51,7 +50,6 @@ export function whoIs(
     permissions,
     isManager: membership !== undefined && membership.role !== 'member',
     isDecider: permissions.has('members.manage'),
-    isStaff: me.staff_keys.length > 0,
   };
   const seesAll = permissions.has('clusters.read') || holdsStaff(who, 'staff.read');
   return { ...who, seesClusters: membership !== undefined && (seesAll || reaches) };

@@ -12,11 +12,7 @@ import { type Heard, hears, type Store } from '../../store/engine/index.ts';
 import type { OpenSession, Sessions } from './sessions.ts';
 import { type Changed, concerns, gather, merge, topicsFor, type View, viewOf } from './topics.ts';
 
-export interface Events {
-  /** Answers with a stream. Throws `service_unavailable` where there are too many. */
-  open(session: OpenSession, response: ServerResponse): Promise<void>;
-  stop(): void;
-}
+export type Events = ReturnType<typeof createEvents>;
 
 export interface EventsOptions {
   store: Store;
@@ -52,7 +48,7 @@ const mostWaiting = 16_384;
 /** More changes than this at once are sent as one. */
 const mostChanges = 1_000;
 
-export function createEvents(options: EventsOptions): Events {
+export function createEvents(options: EventsOptions) {
   const { store, now } = options;
   const streams = new Set<Stream>();
   const stopChanges = sendChanges(options, streams);
@@ -63,7 +59,8 @@ export function createEvents(options: EventsOptions): Events {
   }, heartbeatMs).unref();
 
   return {
-    async open(session, response) {
+    /** Answers with a stream. Throws `service_unavailable` where there are too many. */
+    async open(session: OpenSession, response: ServerResponse): Promise<void> {
       const { userId } = session;
       if (streams.size >= most) {
         throw new DomainError('service_unavailable', 'Too many pages are open. Try again in a minute.');
@@ -71,7 +68,7 @@ export function createEvents(options: EventsOptions): Events {
       const view = await viewOf(store.read, userId, now());
       if (response.destroyed) return;
       const own = [...streams].filter((one) => one.session.userId === userId);
-      // A page that was closed without a word may still count: the oldest goes.
+      // A page that closed without notice may still count: the oldest is closed.
       if (own.length >= mostOfPerson) own[0]?.close();
       response.writeHead(200, {
         'Content-Type': 'text/event-stream; charset=utf-8',
@@ -232,13 +229,13 @@ function sendReports(options: EventsOptions, streams: ReadonlySet<Stream>): () =
 /** Sends that SSH sessions opened or ended: to operators, and to the sessions' people. Returns how to stop. */
 function sendSessions({ store, log }: EventsOptions, streams: ReadonlySet<Stream>): () => void {
   const batch = createBatch<Heard<'consoleSessions'>>(sessionsMs, log, async (changes) => {
-    const isEverybody = changes.some(({ kind }) => kind !== 'sessions');
+    const isAll = changes.some(({ kind }) => kind !== 'sessions');
     const people = new Set(changes.flatMap((one) => (one.kind === 'sessions' ? one.userId : [])));
     for (const stream of streams) {
       const { userId, isStaff } = stream.view;
       const topics = [
         ...(isStaff ? ['ssh-sessions'] : []),
-        ...(isEverybody || people.has(userId) ? ['my-ssh-sessions'] : []),
+        ...(isAll || people.has(userId) ? ['my-ssh-sessions'] : []),
       ];
       if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
     }

@@ -1,4 +1,5 @@
 /** The issuer as the console's client sees it (openid-client): sign-in, refresh, sign-out. Loaded by the first sign-in. */
+import type { TokenEndpointResponse } from 'openid-client';
 import { DomainError } from '../../domain/error.ts';
 
 export interface IssuerClientOptions {
@@ -123,14 +124,7 @@ async function authorize(
   return { url: url.href, pending: { state, nonce, verifier } };
 }
 
-interface TokenAnswer {
-  access_token: string;
-  refresh_token?: string;
-  id_token?: string;
-  expires_in?: number;
-}
-
-function tokensOf(answer: TokenAnswer): Tokens {
+function tokensOf(answer: TokenEndpointResponse): Tokens {
   return {
     accessToken: answer.access_token,
     refreshToken: answer.refresh_token,

@@ -15,11 +15,7 @@ import type { ConsoleFile } from '../../lib/packaging.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findConsoleFile, keepConsoleFiles } from '../../store/servers/console-files.ts';
 
-export interface KeptFiles {
-  /** Resolves when every server can answer for these, or after a while in which the database did not take them. */
-  keep(files: ReadonlyMap<string, ConsoleFile>): Promise<void>;
-  find(path: string): Promise<ConsoleFile | undefined>;
-}
+export type KeptFiles = ReturnType<typeof createKeptFiles>;
 
 const hour = 3_600_000;
 /** Pages name them: this is written down so often at most, and where it failed, tried again after so long. */
@@ -32,15 +28,13 @@ const patienceMs = 10_000;
 /** What a page loads; anything else is not looked for. */
 const kept = /^assets\/[\w.-]{1,100}\.(?:js|css)$/;
 
-export function createKeptFiles({
-  store,
-  log,
-  uptime,
-}: {
+interface KeptFilesOptions {
   store: Store;
   log: Logger;
   uptime(): number;
-}): KeptFiles {
+}
+
+export function createKeptFiles({ store, log, uptime }: KeptFilesOptions) {
   let areKept = false;
   let nextAt = Number.NEGATIVE_INFINITY;
   let keeping: Promise<void> | undefined;
@@ -63,7 +57,8 @@ export function createKeptFiles({
   }
 
   return {
-    async keep(files) {
+    /** Resolves when every server can answer for these, or after a while in which the database did not take them. */
+    async keep(files: ReadonlyMap<string, ConsoleFile>): Promise<void> {
       if (!keeping && uptime() >= nextAt) {
         keeping = write(files).finally(() => {
           keeping = undefined;
@@ -71,7 +66,7 @@ export function createKeptFiles({
       }
       if (keeping && !areKept) await Promise.race([keeping, sleep(patienceMs, undefined, { ref: false })]);
     },
-    async find(path) {
+    async find(path: string): Promise<ConsoleFile | undefined> {
       if (!kept.test(path)) return undefined;
       const file = await findConsoleFile(store.read, path);
       if (!file) return undefined;

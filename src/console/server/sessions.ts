@@ -136,15 +136,11 @@ export function createSessions(options: SessionsOptions) {
         await store.write((tx) => touchConsoleSession(tx, id), { flush: false });
       return { id, userId, createdAt, seenAt: isUsed ? now() : seenAt, authorization, secret: held.secret };
     },
-    /**
-     * Whether it is still valid: not ended, not expired, and its token, or the one that the issuer renews it to, accepted.
-     * Throws `integration_unavailable` when the issuer cannot be asked.
-     */
+    /** Whether it has not ended, and its tokens are accepted. Throws `integration_unavailable` where the issuer does not answer. */
     async isOpen({ secret }: Pick<OpenSession, 'secret'>): Promise<boolean> {
       const held = await findHeld(store, secret);
       if (!held || isOver(held.session, now())) return false;
-      const accepted = Promise.resolve(renew(held)).then((kept) => authorized(options, held.session, kept));
-      return isAuthorized(accepted);
+      return isAuthorized(renew(held).then((kept) => authorized(options, held.session, kept)));
     },
     /** Ends the session of a request; its person and tokens, where there was one. */
     async end(request: IncomingMessage): Promise<{ userId: string; tokens: Tokens } | undefined> {
@@ -227,7 +223,7 @@ function createRenewal(options: SessionsOptions) {
     }
   }
 
-  return (held: Held): Promise<Kept> | Kept => {
+  return async (held: Held): Promise<Kept> => {
     const { id } = held.session;
     if (held.kept.expiresAt - now() > renewMs) return held.kept;
     const renewing = running.get(id) ?? renewNow(held).finally(() => running.delete(id));

@@ -5,8 +5,8 @@
  *     me                 the person, their keys and memberships
  *     sign-ins           the browsers that they are signed in with
  *     organization/ID    an organization that they belong to      members/ID    its members
- *     requests           what they asked for                  requests/ORG  what members of one ask for, to who may decide
- *     cluster/UUID       a cluster that they may see or use, or on which they may see who reaches it
+ *     requests           what they asked for                  requests/ORG  what members of one ask for, for people who decide
+ *     cluster/UUID       a cluster that they may see or use, or whose access list they may see
  *     installation       for operators: anything that they see
  *     ssh-sessions       for operators: who is logged in           my-ssh-sessions   for the person: their own sessions
  *     everything         too many changes to list
@@ -49,7 +49,7 @@ export async function viewOf(db: Reader, userId: string, now: number): Promise<V
     const isOfClusters = [...(held?.permissions ?? [])].some((key) => key.startsWith('clusters.'));
     if (!isManager && !isOfClusters) continue;
     for (const cluster of await listOrganizationClusters(db, organizationId)) {
-      // Of the others, the list of who reaches what (`listMemberAccess`) says nothing.
+      // Of the others, the list of access (`listMemberAccess`) says nothing.
       if (isOfClusters || isInService(cluster)) clusters.add(cluster.id);
     }
   }

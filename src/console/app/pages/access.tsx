@@ -1,5 +1,4 @@
 /** "Why can I not log in?": for each cluster the one obstacle, and the one thing to do. */
-
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -59,11 +58,7 @@ function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
   if (withLogins.length === 0) return <>You have no cluster with SSH access.</>;
   if (ready === withLogins.length)
     return <>You can log in to {ready === 1 ? 'your cluster' : `all ${ready} clusters`}.</>;
-  return (
-    <>
-      You can log in to {ready} of {count(withLogins.length, 'cluster')}. What is missing is shown below.
-    </>
-  );
+  return `You can log in to ${ready} of ${count(withLogins.length, 'cluster')}. What is missing is shown below.`;
 }
 
 interface AccessOptions {
@@ -79,11 +74,8 @@ function ClusterAccess({ cluster, ask }: AccessOptions) {
   return (
     <Panel
       title={name}
-      command={{
-        api: 'Platform',
-        cli: `andromeda clusters show ${name}`,
-        operation: `GET /clusters/${cluster.id}/ssh-access?organizationId=${who.orgID}`,
-      }}
+      cli={`andromeda clusters show ${name}`}
+      operation={`GET /clusters/${cluster.id}/ssh-access?organizationId=${who.orgID}`}
     >
       <Loaded of={access}>
         {(known) => {
@@ -163,27 +155,24 @@ function Refusals() {
   const refusals = useQuery(readMyRefusals());
   const names = useClusterNames();
   return (
-    <Panel title="Recently refused logins" command={{ operation: 'GET /me/ssh-refusals' }}>
-      <Loaded of={refusals}>
-        {({ refusals: list }) => (
-          <Table
-            name="refused logins"
-            rows={list}
-            id={(one) => `${one.at} ${one.key_id}`}
-            columns={[
-              { name: 'When', cell: (one) => <Age at={one.at} /> },
-              { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? '–' },
-              { name: 'From', cell: (one) => one.source_address },
-              { name: 'Reason', cell: (one) => one.message },
-            ]}
-            none={
-              <p className="soft">
-                No login with your keys was refused recently. Logins with unregistered keys are not listed.
-              </p>
-            }
-          />
-        )}
-      </Loaded>
+    <Panel title="Recently refused logins" operation="GET /me/ssh-refusals">
+      <Table
+        name="refused logins"
+        of={refusals}
+        rows={refusals.data?.refusals}
+        id={(one) => `${one.at} ${one.key_id}`}
+        columns={[
+          { name: 'When', cell: (one) => <Age at={one.at} /> },
+          { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? '–' },
+          { name: 'From', cell: (one) => one.source_address },
+          { name: 'Reason', cell: (one) => one.message },
+        ]}
+        none={
+          <p className="soft">
+            No login with your keys was refused recently. Logins with unregistered keys are not listed.
+          </p>
+        }
+      />
       <Button className="link small" onClick={() => void refusals.refetch()}>
         Refresh
       </Button>

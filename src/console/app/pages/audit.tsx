@@ -11,7 +11,7 @@ import { auditSearch, type TrailQuery } from '../trail.ts';
 
 type AuditEntry = components['schemas']['AuditEntry'];
 
-export function AuditPage() {
+export default function AuditPage() {
   return (
     <TrailPage
       path="/audit"

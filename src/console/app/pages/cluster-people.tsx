@@ -1,29 +1,27 @@
-/** Who reaches a cluster, by which way, and whether the cluster has the list of them. */
-
+/** Who has access to a cluster, by which way, and whether the cluster has the access list. */
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
-import { csv } from '../../../domain/csv.ts';
 import { count } from '../count.ts';
 import { PersonLink, Until, WayIn } from '../parts/access-state.tsx';
-import { Button } from '../parts/controls.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { SaveCsv } from '../parts/save.tsx';
 import { State } from '../parts/state.tsx';
-import { type Step, Strip } from '../parts/strip.tsx';
+import { Strip } from '../parts/strip.tsx';
 import { Table } from '../parts/table.tsx';
 import { LastReport } from '../parts/time.tsx';
 import {
   type AccessList,
   type Delivery,
+  deliverySteps,
   opensText,
   readAccessList,
   readAccessOf,
   readGrants,
   type Way,
+  waysOf,
   wayText,
 } from '../people.ts';
 import { readMemberPermissions, readMembers } from '../reads.ts';
-import { save } from '../save.ts';
-import { waysOf } from '../ways.ts';
 import { useWho } from '../who.tsx';
 
 interface Sides {
@@ -40,7 +38,7 @@ interface Row {
   account: string;
 }
 
-export function ClusterPeoplePage() {
+export default function ClusterPeoplePage() {
   const who = useWho();
   const { orgID, me } = who;
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/people' });
@@ -99,10 +97,8 @@ function People({ delivery, sides }: { delivery: Delivery; sides: Sides }) {
       </p>
       <Panel
         title="Access list"
-        command={{
-          cli: 'andromeda members grants',
-          operation: `GET /organizations/${who.orgID}/clusters/${clusterId}/access`,
-        }}
+        cli="andromeda members grants"
+        operation={`GET /organizations/${who.orgID}/clusters/${clusterId}/access`}
       >
         {sides.slurm && list.data && <ListStrip list={list.data} delivery={delivery} />}
         <LastReport clusterId={clusterId} at={delivery.observed_at} />
@@ -114,11 +110,7 @@ function People({ delivery, sides }: { delivery: Delivery; sides: Sides }) {
       </Panel>
       <Panel
         title="People"
-        tools={
-          <Button className="link small" onClick={() => exportRows(delivery.cluster_name, rows)}>
-            Save as CSV
-          </Button>
-        }
+        tools={<SaveCsv name="people-of-cluster.csv" rows={() => rowsOfFile(delivery.cluster_name, rows)} />}
       >
         <Loaded of={members}>{() => <PeopleTable rows={rows} isSlurm={sides.slurm} />}</Loaded>
       </Panel>
@@ -162,22 +154,18 @@ function accountText(state: 'ready' | 'waiting_for_key' | undefined): string {
   return state === 'ready' ? 'ready' : 'needs a key';
 }
 
+const states = {
+  ...({ pending: 'pending', accepted: 'pending', rejected: 'rejected' } as const),
+  ...({ failed: 'failed', stale: 'unknown', converged: 'there' } as const),
+};
+
 function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery }) {
   const { state, generation, updated_at: at } = list;
-  const isAccepted = state !== 'pending' && state !== 'rejected';
-  const isThere = state === 'converged';
-  const steps: Step[] = [
-    { name: `desired ${generation}`, state: 'done', at },
-    { name: 'accepted', state: isAccepted ? 'done' : state === 'rejected' ? 'failed' : 'busy' },
-    {
-      name: 'applied',
-      state: isThere ? 'done' : state === 'failed' ? 'failed' : isAccepted ? 'busy' : 'waiting',
-    },
-    {
-      name: 'observed',
-      state: isThere ? 'done' : state === 'stale' ? 'failed' : 'waiting',
-    },
-  ];
+  const steps = deliverySteps({
+    desired: { name: `desired ${generation}`, at },
+    isAccepted: state !== 'pending' && state !== 'rejected',
+    state: states[state],
+  });
   const missing = {
     pending: 'The list has not been accepted yet.',
     rejected: 'The list was refused.',
@@ -233,7 +221,7 @@ function Ends({ ways }: { ways: readonly Way[] }) {
   );
 }
 
-function exportRows(cluster: string, rows: readonly Row[]): void {
+function rowsOfFile(cluster: string, rows: readonly Row[]): string[][] {
   const head = ['cluster', 'address', 'user name', 'opens', 'by', 'way', 'since', 'until'];
   const body = rows.flatMap(({ email, username, ways }) =>
     ways.map((way) => {
@@ -241,5 +229,5 @@ function exportRows(cluster: string, rows: readonly Row[]): void {
       return [cluster, email, username, opens, by, wayText(way), since, until];
     }),
   );
-  save('people-of-cluster.csv', 'text/csv', csv([head, ...body]));
+  return [head, ...body];
 }

@@ -3,9 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/platform.ts';
 import { formatBytes } from '../../../domain/units.ts';
+import { count } from '../count.ts';
 import { Gpus, gpusOf, MachineState, machineState } from '../parts/gpus.tsx';
 import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
-import { Reservations } from '../parts/reservations.tsx';
 import { State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, Reported } from '../parts/time.tsx';
@@ -16,6 +16,7 @@ import {
   readClusters,
   readMachines,
   readOptions,
+  readReservations,
   readUsage,
   type Usage,
 } from '../reads.ts';
@@ -72,11 +73,8 @@ function Cluster({ clusterId }: { clusterId: string }) {
         {(known) => (
           <Panel
             title="Status"
-            command={{
-              api: 'Platform',
-              cli: `andromeda clusters show ${name}`,
-              operation: `GET /clusters/${clusterId}/options?businessOrgId=${orgID}`,
-            }}
+            cli={`andromeda clusters show ${name}`}
+            operation={`GET /clusters/${clusterId}/options?businessOrgId=${orgID}`}
           >
             <ClusterFacts cluster={known} />
             <Loaded of={options}>{(data) => <Parts options={data} clusterId={clusterId} />}</Loaded>
@@ -110,11 +108,8 @@ function Machines({ clusterId, name, usage }: { clusterId: string; name: string;
   return (
     <Panel
       title="Machines"
-      command={{
-        api: 'Platform',
-        cli: `andromeda machines --cluster ${name}`,
-        operation: `GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`,
-      }}
+      cli={`andromeda machines --cluster ${name}`}
+      operation={`GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`}
     >
       <Loaded of={machines}>
         {(list) => (
@@ -124,6 +119,22 @@ function Machines({ clusterId, name, usage }: { clusterId: string; name: string;
           </>
         )}
       </Loaded>
+    </Panel>
+  );
+}
+
+/** The nodes that are set aside for the organization, for members who may see that. */
+function Reservations({ clusterId }: { clusterId: string }) {
+  const who = useWho();
+  const all = useQuery(readReservations(who, clusterId));
+  const reserved = all.data?.find((one) => one.cluster_id === clusterId);
+  if (!reserved) return null;
+  return (
+    <Panel title="Reserved for you" operation={`GET /organizations/${who.orgID}/reservations`}>
+      <p>
+        <State kind="good">{count(reserved.node_count, 'node')}</State>{' '}
+        <span className="soft">{reserved.id}</span>
+      </p>
     </Panel>
   );
 }

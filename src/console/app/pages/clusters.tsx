@@ -33,11 +33,7 @@ export function ClustersPage() {
 function Sentence({ clusters }: { clusters: readonly ClusterItem[] }) {
   const active = clusters.filter(({ status }) => status.lifecycleState === 'active').length;
   if (clusters.length === 0) return <>You cannot see any clusters.</>;
-  return (
-    <>
-      {active} of {count(clusters.length, 'cluster is', 'clusters are')} in service.
-    </>
-  );
+  return `${active} of ${count(clusters.length, 'cluster is', 'clusters are')} in service.`;
 }
 
 const lifecycles: Record<ClusterItem['status']['lifecycleState'], [Kind, string]> = {
@@ -65,11 +61,8 @@ function ClusterCard({ cluster }: { cluster: ClusterItem }) {
           {spec.name}
         </Link>
       }
-      command={{
-        api: 'Platform',
-        cli: `andromeda clusters show ${spec.name}`,
-        operation: `GET /clusters/${id}?businessOrgId=${orgID}`,
-      }}
+      cli={`andromeda clusters show ${spec.name}`}
+      operation={`GET /clusters/${id}?businessOrgId=${orgID}`}
     >
       <p>
         <Lifecycle cluster={cluster} />{' '}

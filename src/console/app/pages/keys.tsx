@@ -1,5 +1,4 @@
 /** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
-
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
@@ -12,7 +11,7 @@ import { OwnSessions } from '../parts/own-sessions.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age, Moment } from '../parts/time.tsx';
 import { WriteDialog } from '../parts/write.tsx';
 import { readKeyClusters, readKeys } from '../reads.ts';
@@ -33,7 +32,7 @@ export function KeysPage() {
       <Loaded of={keys}>
         {() => (
           <>
-            <Panel title="Active" command={{ cli: 'andromeda keys', operation: 'GET /me/ssh-keys' }}>
+            <Panel title="Active" cli="andromeda keys" operation="GET /me/ssh-keys">
               <KeyTable keys={active} revoke={setRevoking} none={none} />
             </Panel>
             <OwnSessions />
@@ -60,12 +59,8 @@ export function KeysPage() {
 
 function Sentence({ active }: { active: number }) {
   if (active === 0) return <>You have no active keys.</>;
-  return (
-    <>
-      You have {count(active, 'active key')}. Lost a laptop? Revoke its key: it stops working at once, and its
-      sessions end.
-    </>
-  );
+  const lost = 'Lost a laptop? Revoke its key: it stops working at once, and its sessions end.';
+  return `You have ${count(active, 'active key')}. ${lost}`;
 }
 
 interface TableOptions {
@@ -87,20 +82,12 @@ function KeyTable({ keys, revoke, none }: TableOptions) {
       ),
     },
   ];
-  const actions: Column<Key> = {
-    name: 'Actions',
-    cell: (key) => (
-      <Button className="second small" onClick={() => revoke?.(key)}>
-        Revoke…
-      </Button>
-    ),
-  };
   return (
     <Table
       name="SSH keys"
       rows={keys}
       id={(key) => key.id}
-      columns={revoke ? [...columns, actions] : columns}
+      columns={revoke ? [...columns, actionOf('Revoke…', revoke)] : columns}
       none={none}
     />
   );
@@ -138,10 +125,8 @@ function Dropped({ revoked }: { revoked: Key }) {
   return (
     <Panel
       title="Last revoked key"
-      command={{
-        cli: `andromeda keys clusters ${revoked.fingerprint}`,
-        operation: `GET /me/ssh-keys/${revoked.id}/clusters`,
-      }}
+      cli={`andromeda keys clusters ${revoked.fingerprint}`}
+      operation={`GET /me/ssh-keys/${revoked.id}/clusters`}
     >
       <p>
         <code className="cut">{revoked.fingerprint}</code>

@@ -9,7 +9,7 @@ import { Age, LastReport } from '../parts/time.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf } from '../people.ts';
 import { useWho } from '../who.tsx';
 
-export function MemberChangePage() {
+export default function MemberChangePage() {
   const { orgID } = useWho();
   const { people = '' } = useSearch({ from: '/frame/members/change' });
   const ids = people.split(',').filter(Boolean);
@@ -44,11 +44,7 @@ function Sentence({ people, clusters }: { people: readonly Person[]; clusters: r
   if (clusters.length === 0) return <>No cluster in service is affected.</>;
   if (there === clusters.length)
     return <>{there === 1 ? 'The cluster is' : `All ${there} clusters are`} up to date.</>;
-  return (
-    <>
-      {there} of {clusters.length} clusters are up to date.
-    </>
-  );
+  return `${there} of ${clusters.length} clusters are up to date.`;
 }
 
 function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[] }) {
@@ -56,10 +52,8 @@ function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[
   return (
     <Panel
       title={people.length === 1 ? 'Who' : `${people.length} people`}
-      command={{
-        cli: `andromeda members access ${people.map(({ user_id: id }) => id).join(' ')}`,
-        operation: `GET /organizations/${orgID}/access?user_ids=${ids.join(',')}`,
-      }}
+      cli={`andromeda members access ${people.map(({ user_id: id }) => id).join(' ')}`}
+      operation={`GET /organizations/${orgID}/access?user_ids=${ids.join(',')}`}
     >
       <ul className="plain">
         {people.map((person) => (

@@ -2,7 +2,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
-import { csv } from '../../../domain/csv.ts';
 import { count } from '../count.ts';
 import { PersonLink, Until } from '../parts/access-state.tsx';
 import { Button } from '../parts/controls.tsx';
@@ -10,12 +9,12 @@ import { Dialog } from '../parts/dialog.tsx';
 import { Loaded, Loading, Page, Panel } from '../parts/page.tsx';
 import { AddMembers } from '../parts/people/add-members.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind, useMayManage } from '../parts/people/member-forms.tsx';
+import { SaveCsv } from '../parts/save.tsx';
 import { Shape } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { type Grant, readGrants } from '../people.ts';
 import { readCatalog, readMemberPermissions, readMembers } from '../reads.ts';
-import { save } from '../save.ts';
 import { useWho } from '../who.tsx';
 
 type Member = components['schemas']['Membership'];
@@ -50,7 +49,7 @@ function wayTo(key: string, { member, granted = [] }: Row, catalog: readonly Per
 
 const ways = { role: 'by role', granted: 'granted', included: 'included in another' } as const;
 
-export function MembersPage() {
+export default function MembersPage() {
   const { orgID, isManager } = useWho();
   const [doing, setDoing] = useState<Doing>();
   const { members, rows, others, catalog, isWhole, mayChange } = useRows();
@@ -63,15 +62,9 @@ export function MembersPage() {
     >
       <Panel
         title="Who has access to what"
-        tools={
-          <Button className="link small" onClick={() => exportRows(rows, catalog)}>
-            Save as CSV
-          </Button>
-        }
-        command={{
-          cli: 'andromeda members list --permissions',
-          operation: `GET /organizations/${orgID}/permissions`,
-        }}
+        tools={<SaveCsv name="members.csv" rows={() => rowsOfFile(rows, catalog)} />}
+        cli="andromeda members list --permissions"
+        operation={`GET /organizations/${orgID}/permissions`}
       >
         <Loaded of={members}>
           {() => {
@@ -90,7 +83,7 @@ export function MembersPage() {
   );
 }
 
-/** The members, and the grants of who is none. */
+/** The members, and the grants of people who are not members. */
 function useRows() {
   const who = useWho();
   const members = useQuery(readMembers(who.orgID));
@@ -121,13 +114,7 @@ function byEnd({ grant: a }: Grant, { grant: b }: Grant): number {
   return (a.expires_at ?? '~') < (b.expires_at ?? '~') ? -1 : 1;
 }
 
-interface FormOptions {
-  doing: Doing;
-  act: (doing: Doing) => void;
-  close: () => void;
-}
-
-function Form({ doing, act, close }: FormOptions) {
+function Form({ doing, act, close }: { doing: Doing; act: (doing: Doing) => void; close: () => void }) {
   if (!doing) return null;
   if (doing.kind === 'add') return <AddMembers close={close} />;
   const { kind, row } = doing;
@@ -228,7 +215,7 @@ function Lines({ of }: { of: readonly string[] }) {
   );
 }
 
-/** When something of theirs ends by itself: each permission that does, and each grant. */
+/** When their permissions and grants end. */
 function Ends({ of: { ends, grants } }: { of: Row }) {
   const keys = Object.entries(ends);
   if (keys.length + grants.length === 0) return <span className="soft">–</span>;
@@ -248,13 +235,14 @@ function Ends({ of: { ends, grants } }: { of: Row }) {
   );
 }
 
-/** Who is no member and reaches a cluster all the same. */
+/** People who are not members and have access by a grant. */
 function Others({ grants }: { grants: readonly Grant[] }) {
   const { orgID } = useWho();
   return (
     <Panel
       title="Kubernetes access without membership"
-      command={{ cli: 'andromeda members grants', operation: `GET /organizations/${orgID}/grants` }}
+      cli="andromeda members grants"
+      operation={`GET /organizations/${orgID}/grants`}
     >
       <Table
         name="grants"
@@ -284,7 +272,7 @@ function Mark({ way }: { way: Way }) {
   );
 }
 
-function exportRows(rows: readonly Row[], catalog: readonly Permission[]): void {
+function rowsOfFile(rows: readonly Row[], catalog: readonly Permission[]): string[][] {
   const keys = catalog.map(({ key }) => key);
   const head = ['address', 'user name', 'role', 'since', ...keys, 'grants', 'until'];
   const body = rows.map((row) => {
@@ -304,5 +292,5 @@ function exportRows(rows: readonly Row[], catalog: readonly Permission[]): void 
       ends.join('; '),
     ];
   });
-  save('members.csv', 'text/csv', csv([head, ...body]));
+  return [head, ...body];
 }

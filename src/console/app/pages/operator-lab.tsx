@@ -1,16 +1,16 @@
 /** For operators: the lab file. What applying one would do, and doing it, by the operations that the command line uses. */
-
 import { useMutation } from '@tanstack/react-query';
 import { type ChangeEvent, useState } from 'react';
 import { bodyOf, business, operation } from '../api.ts';
 import { count } from '../count.ts';
-import { installationTopics, type Lab, type LabPlan } from '../installation.ts';
 import { Button, Check } from '../parts/controls.tsx';
 import { AsCommand } from '../parts/copy.tsx';
-import { Plan } from '../parts/lab-plan.tsx';
 import { InstallationPage, Panel, Problem } from '../parts/page.tsx';
+import { save } from '../parts/save.tsx';
+import { type Kind, State } from '../parts/state.tsx';
+import { Table } from '../parts/table.tsx';
 import { WriteForm } from '../parts/write.tsx';
-import { save } from '../save.ts';
+import { installationTopics, type Lab, type LabPlan } from '../reads.ts';
 import { holdsStaff, useWho } from '../who.tsx';
 
 /** As much as the operation takes. */
@@ -22,7 +22,7 @@ interface Planned {
   plan: LabPlan;
 }
 
-export function OperatorLabPage() {
+export default function OperatorLabPage() {
   const [text, setText] = useState('');
   const [prune, setPrune] = useState(false);
   const [done, setDone] = useState<LabPlan>();
@@ -49,10 +49,7 @@ export function OperatorLabPage() {
         </Button>
       }
     >
-      <Panel
-        title="The file"
-        command={{ cli: 'andromeda admin plan -f lab.yaml', operation: 'POST /operator/lab/plan' }}
-      >
+      <Panel title="The file" cli="andromeda admin plan -f lab.yaml" operation="POST /operator/lab/plan">
         <FileForm text={text} prune={prune} change={change} planning={planning} />
       </Panel>
       {planned && !done && (
@@ -190,4 +187,55 @@ async function exportLab(): Promise<void> {
     import('yaml'),
   ]);
   save('lab.yaml', 'application/yaml', stringify(lab));
+}
+
+type PlannedChange = LabPlan['changes'][number];
+type Restart = LabPlan['restarts'][number];
+
+const actions: Record<PlannedChange['action'], { kind: Kind; word: string }> = {
+  create: { kind: 'good', word: 'Create' },
+  update: { kind: 'busy', word: 'Change' },
+  remove: { kind: 'bad', word: 'Remove' },
+};
+
+/** What it would change, or has changed: each change, what restarts, and whose jobs end. */
+function Plan({ plan: { changes, restarts }, none }: { plan: LabPlan; none: string }) {
+  if (changes.length === 0) return <p>{none}</p>;
+  return (
+    <>
+      <Table
+        name="changes"
+        rows={changes}
+        id={({ action, kind, name }) => `${action} ${kind} ${name}`}
+        text={({ action, kind, name, details }) => `${action} ${kind} ${name} ${details}`}
+        columns={[
+          {
+            name: 'Change',
+            cell: ({ action }) => <State kind={actions[action].kind}>{actions[action].word}</State>,
+          },
+          { name: 'What', cell: ({ kind }) => kind },
+          { name: 'Name', cell: ({ name }) => <span className="long">{name}</span> },
+          { name: 'Details', cell: ({ details }) => <span className="long">{details}</span> },
+        ]}
+      />
+      {restarts.length > 0 && <h3>Effect on clusters</h3>}
+      <ul className="plain">
+        {restarts.map((one) => (
+          <li key={one.cluster_id}>
+            <b>{one.cluster_name}</b>: {describe(one)}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function describe({ added, removed, restarts, rollout, ended_jobs: jobs }: Restart): string {
+  const parts = [
+    added.length > 0 ? `accounts added: ${added.join(', ')}` : '',
+    removed.length > 0 ? `accounts removed: ${removed.join(', ')}` : '',
+    rollout === 'live' || restarts.length === 0 ? 'nothing restarts' : `restarts ${restarts.join(', ')}`,
+    jobs.length > 0 ? `jobs end: ${jobs.map(({ id, user }) => `${id} of ${user}`).join(', ')}` : '',
+  ];
+  return `${parts.filter((part) => part !== '').join('; ')}.`;
 }

@@ -1,27 +1,30 @@
 /** For operators: the machines of a cluster, and which of them may work. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { operation } from '../api.ts';
 import { count } from '../count.ts';
-import { installationTopics, type Machine, readOperatorMachines } from '../installation.ts';
-import { Button } from '../parts/controls.tsx';
+import { Button, Select } from '../parts/controls.tsx';
 import { MachineState } from '../parts/gpus.tsx';
 import { Empty, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
 import type { Kind } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { WriteDialog } from '../parts/write.tsx';
-import { readOperatorClusters } from '../reads.ts';
+import {
+  installationTopics,
+  type OperatorMachine,
+  readOperatorClusters,
+  readOperatorMachines,
+} from '../reads.ts';
 import { holdsStaff, useWho } from '../who.tsx';
 
 interface Doing {
-  machine: Machine;
+  machine: OperatorMachine;
   to: 'admit' | 'quarantine';
 }
 
-export function OperatorMachinesPage() {
+export default function OperatorMachinesPage() {
   const search = useSearch({ from: '/frame/operator/machines' });
   const navigate = useNavigate({ from: '/operator/machines' });
   const clusters = useQuery(readOperatorClusters());
@@ -39,26 +42,19 @@ export function OperatorMachinesPage() {
     >
       <Panel
         title={`Machines of ${name || 'no cluster'}`}
-        command={{
-          cli: `andromeda admin machine list --cluster ${name}`,
-          operation: `GET /operator/clusters/${id}/machines`,
-        }}
+        cli={`andromeda admin machine list --cluster ${name}`}
+        operation={`GET /operator/clusters/${id}/machines`}
       >
         {clusters.data && !chosen && <Empty>There is no cluster in service.</Empty>}
         {known.length > 1 && (
           <p>
-            <label htmlFor="cluster">Cluster</label>
-            <select
+            <Select
               id="cluster"
+              label="Cluster"
               value={id}
-              onChange={(event) => void navigate({ search: { cluster: event.target.value }, replace: true })}
-            >
-              {known.map((one) => (
-                <option key={one.cluster.id} value={one.cluster.id}>
-                  {one.name}
-                </option>
-              ))}
-            </select>
+              onChange={(cluster) => void navigate({ search: { cluster }, replace: true })}
+              options={known.map((one) => [one.cluster.id, one.name] as const)}
+            />
           </p>
         )}
         {chosen && <Loaded of={machines}>{(data) => <MachineTable cluster={name} {...data} />}</Loaded>}
@@ -67,24 +63,23 @@ export function OperatorMachinesPage() {
   );
 }
 
-function Sentence({ name, machines }: { name: string; machines: readonly Machine[] }) {
+function Sentence({ name, machines }: { name: string; machines: readonly OperatorMachine[] }) {
   const kept = machines.filter((one) => one.lifecycle_state === 'quarantined').length;
   const away = machines.filter((one) => one.ready === false && one.lifecycle_state !== 'quarantined').length;
-  return (
-    <>
-      {name} has {count(machines.length, 'machine')}: {kept} quarantined, {away} otherwise unavailable.
-    </>
-  );
+  return `${name} has ${count(machines.length, 'machine')}: ${kept} quarantined, ${away} otherwise unavailable.`;
 }
 
-function stateOf({ lifecycle_state: state, ready, phase, stale }: Machine): { kind: Kind; word: string } {
+function stateOf({ lifecycle_state: state, ready, phase, stale }: OperatorMachine): {
+  kind: Kind;
+  word: string;
+} {
   if (state === 'quarantined') return { kind: 'warn', word: 'Quarantined' };
   if (stale) return { kind: 'none', word: 'Not reporting' };
   if (ready === undefined) return { kind: 'none', word: 'Not reported' };
   return { kind: ready ? 'good' : 'bad', word: phase || (ready ? 'Ready' : 'Not ready') };
 }
 
-const columns: Column<Machine>[] = [
+const columns: Column<OperatorMachine>[] = [
   { name: 'Name', cell: (one) => one.name },
   {
     name: 'State',
@@ -101,10 +96,10 @@ const columns: Column<Machine>[] = [
   { name: 'Reported', cell: (one) => (one.observed_at ? <Age at={one.observed_at} /> : 'never') },
 ];
 
-function MachineTable({ cluster, machines }: { cluster: string; machines: readonly Machine[] }) {
+function MachineTable({ cluster, machines }: { cluster: string; machines: readonly OperatorMachine[] }) {
   const mayAct = holdsStaff(useWho(), 'staff.operate');
   const [doing, setDoing] = useState<Doing>();
-  const actions: Column<Machine> = {
+  const actions: Column<OperatorMachine> = {
     name: 'Actions',
     cell: (machine) => (
       <span className="buttons inline">

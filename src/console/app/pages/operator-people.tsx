@@ -1,10 +1,8 @@
 /** For operators: people with an account, and who of them is staff. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { count } from '../count.ts';
-import { type Person, readPeople } from '../installation.ts';
 import { Button } from '../parts/controls.tsx';
 import { Empty, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
 import { AddPerson, Lifecycle, StaffKeys } from '../parts/people/person-forms.tsx';
@@ -12,11 +10,12 @@ import { Identities } from '../parts/people/person-identities.tsx';
 import { State } from '../parts/state.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
+import { type Person, readPeople } from '../reads.ts';
 import { holdsStaff, useWho } from '../who.tsx';
 
 type Doing = { kind: 'add' } | { kind: 'staff' | 'lifecycle' | 'identities'; person: Person };
 
-export function OperatorPeoplePage() {
+export default function OperatorPeoplePage() {
   const { email = '' } = useSearch({ from: '/frame/operator/people' });
   const [pages, setPages] = useState(1);
   const people = useQuery(readPeople(email, pages));
@@ -32,10 +31,7 @@ export function OperatorPeoplePage() {
       actions={mayAct && <Button onClick={() => setDoing({ kind: 'add' })}>Add person…</Button>}
     >
       <Find email={email} />
-      <Panel
-        title="People"
-        command={{ cli: 'andromeda admin person list', operation: 'GET /operator/people' }}
-      >
+      <Panel title="People" cli="andromeda admin person list" operation="GET /operator/people">
         <Loaded of={people}>
           {({ items, next }) => (
             <>
@@ -54,13 +50,7 @@ export function OperatorPeoplePage() {
   );
 }
 
-interface FormOptions {
-  doing: Doing;
-  mayAct: boolean;
-  close: () => void;
-}
-
-function Form({ doing, mayAct, close }: FormOptions) {
+function Form({ doing, mayAct, close }: { doing: Doing; mayAct: boolean; close: () => void }) {
   if (doing.kind === 'add') return <AddPerson close={close} />;
   const { kind, person } = doing;
   if (kind === 'staff') return <StaffKeys person={person} close={close} />;
@@ -71,12 +61,8 @@ function Form({ doing, mayAct, close }: FormOptions) {
 function Sentence({ people, hasMore }: { people: readonly Person[]; hasMore: boolean }) {
   const staff = people.filter(({ staff_keys: keys }) => keys.length > 0).length;
   const gone = people.filter(({ lifecycle_state: state }) => state === 'deactivated').length;
-  return (
-    <>
-      {hasMore ? 'The first ' : ''}
-      {count(people.length, 'person', 'people')}: {staff} staff, {gone} deactivated.
-    </>
-  );
+  const shown = `${hasMore ? 'The first ' : ''}${count(people.length, 'person', 'people')}`;
+  return `${shown}: ${staff} staff, ${gone} deactivated.`;
 }
 
 /** An address is asked of the server, which has all of them. */

@@ -1,11 +1,11 @@
 /** For operators: the service's own keys and how each is replaced, and its backups. */
 import { useQuery } from '@tanstack/react-query';
 import { formatBytes } from '../../../domain/units.ts';
-import { type Installation, readInstallation } from '../installation.ts';
 import { CopyLine } from '../parts/copy.tsx';
 import { Facts, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Age, Moment } from '../parts/time.tsx';
+import { type Installation, readInstallation } from '../reads.ts';
 
 type Keys = Installation['keys'][number];
 type Key = Keys['current'];
@@ -13,7 +13,7 @@ type Backup = Installation['backup'];
 
 const command = { cli: 'andromeda admin installation', operation: 'GET /operator/installation' };
 
-export function OperatorServicePage() {
+export default function OperatorServicePage() {
   const installation = useQuery(readInstallation());
   return (
     <InstallationPage
@@ -23,11 +23,11 @@ export function OperatorServicePage() {
       <Loaded of={installation}>
         {({ keys, backup }) => (
           <>
-            <Panel title="Backups" command={command}>
+            <Panel title="Backups" {...command}>
               <BackupFacts backup={backup} />
             </Panel>
             {keys.map((one) => (
-              <Panel key={one.kind} title={titles[one.kind]} command={command}>
+              <Panel key={one.kind} title={titles[one.kind]} {...command}>
                 <KeyFacts keys={one} />
               </Panel>
             ))}

@@ -1,10 +1,10 @@
-/** For operators: is everything converged, and what must I mend: a row for each side of each cluster. */
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+/** For operators: what needs attention, and how far each side of each cluster has come. */
+import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { count } from '../count.ts';
-import { Empty, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
+import { Empty, InstallationPage, Panel } from '../parts/page.tsx';
 import { NextTry, Problems } from '../parts/problems.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
@@ -23,18 +23,15 @@ interface Row {
   list: List | null;
 }
 
-export function OperatorPage() {
+export default function OperatorPage() {
   const clusters = useQuery(readOperatorClusters());
   const rows = (clusters.data?.clusters ?? []).flatMap(rowsOf);
   useReadAfterNextTry(rows);
   return (
     <InstallationPage title="Installation" isWide sentence={clusters.data && <Sentence rows={rows} />}>
       <Problems />
-      <Panel
-        title="Clusters"
-        command={{ cli: 'andromeda admin cluster list', operation: 'GET /operator/clusters' }}
-      >
-        <Loaded of={clusters}>{() => <SideTable rows={rows} />}</Loaded>
+      <Panel title="Clusters" cli="andromeda admin cluster list" operation="GET /operator/clusters">
+        <SideTable of={clusters} rows={clusters.data && rows} />
       </Panel>
     </InstallationPage>
   );
@@ -175,7 +172,7 @@ const columns: Column<Row>[] = [
 function Progress({ of: row }: { of: Row }) {
   const { cluster, side } = row;
   return (
-    <div className="way">
+    <div className="progress">
       <Strip of={`side/${cluster.cluster.id}/${side.side}`} steps={stepsOf(row)} missing={missingOf(row)} />
       {isTriedAgain(row) && side.next_try_at !== null && (
         <p className="small soft">
@@ -187,9 +184,10 @@ function Progress({ of: row }: { of: Row }) {
   );
 }
 
-function SideTable({ rows }: { rows: readonly Row[] }) {
+function SideTable({ of, rows }: { of: UseQueryResult; rows: readonly Row[] | undefined }) {
   return (
     <Table
+      of={of}
       name="clusters"
       rows={rows}
       id={({ cluster, side }) => `${cluster.cluster.id} ${side.side}`}

@@ -1,24 +1,21 @@
-/** One person: what they reach, by which way, since when and until when, and whether each cluster has it. */
-
+/** One person: their access, by which way, since when and until when, and whether each cluster has it. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import { csv } from '../../../domain/csv.ts';
 import { count } from '../count.ts';
 import { AccessStates, obstacleText, PeopleLink, Until, WayIn } from '../parts/access-state.tsx';
-import { Button } from '../parts/controls.tsx';
 import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/member-forms.tsx';
+import { SaveCsv } from '../parts/save.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, LastReport, Moment } from '../parts/time.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf, type Way, wayText } from '../people.ts';
 import { readMemberPermissions } from '../reads.ts';
-import { save } from '../save.ts';
 import { useWho } from '../who.tsx';
 
-export function PersonPage() {
+export default function PersonPage() {
   const { orgID } = useWho();
   const { userId } = useParams({ from: '/frame/members/$userId' });
   const access = useQuery(readAccessOf(orgID, [userId]));
@@ -34,7 +31,7 @@ export function PersonPage() {
           ) : (
             <>
               <About person={person} />
-              <Reach person={person} clusters={clusters} />
+              <Access person={person} clusters={clusters} />
               {clusters.map((cluster) => (
                 <OnCluster key={cluster.cluster_id} person={person} cluster={cluster} />
               ))}
@@ -49,12 +46,8 @@ export function PersonPage() {
 function Sentence({ person }: { person: Person }) {
   const reached = person.clusters.filter(({ ways }) => ways.length > 0).length;
   const who = person.is_member ? `${person.role === 'member' ? 'A' : 'An'} ${person.role}` : 'Not a member';
-  return (
-    <>
-      {person.name === person.email ? '' : `${person.name}. `}
-      {who}, with access to {reached} of {count(person.clusters.length, 'cluster')}.
-    </>
-  );
+  const name = person.name === person.email ? '' : `${person.name}. `;
+  return `${name}${who}, with access to ${reached} of ${count(person.clusters.length, 'cluster')}.`;
 }
 
 function Actions({ person }: { person: Person }) {
@@ -90,10 +83,8 @@ function About({ person }: { person: Person }) {
   return (
     <Panel
       title="Who"
-      command={{
-        cli: `andromeda members access ${id}`,
-        operation: `GET /organizations/${orgID}/access?user_ids=${id}`,
-      }}
+      cli={`andromeda members access ${id}`}
+      operation={`GET /organizations/${orgID}/access?user_ids=${id}`}
     >
       <Facts
         of={{
@@ -138,7 +129,7 @@ const wayColumns: Column<Row>[] = [
   { name: 'Until', cell: ({ way }) => <Until at={way.until} /> },
 ];
 
-function Reach({ person, clusters }: { person: Person; clusters: readonly Delivery[] }) {
+function Access({ person, clusters }: { person: Person; clusters: readonly Delivery[] }) {
   const rows = clusters.flatMap((cluster): Row[] => {
     const on = person.clusters.find((one) => one.cluster_id === cluster.cluster_id);
     return (on?.ways ?? []).map((way) => ({ cluster, way }));
@@ -146,11 +137,7 @@ function Reach({ person, clusters }: { person: Person; clusters: readonly Delive
   return (
     <Panel
       title="Access"
-      tools={
-        <Button className="link small" onClick={() => exportRows(person, rows)}>
-          Save as CSV
-        </Button>
-      }
+      tools={<SaveCsv name="access-of-person.csv" rows={() => rowsOfFile(person, rows)} />}
     >
       <Table
         name="ways"
@@ -179,11 +166,11 @@ function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
   );
 }
 
-function exportRows({ email }: Person, rows: readonly Row[]): void {
+function rowsOfFile({ email }: Person, rows: readonly Row[]): string[][] {
   const head = ['address', 'cluster', 'opens', 'by', 'way', 'since', 'until'];
   const body = rows.map(({ cluster, way }) => {
     const { opens, by, since, until = '' } = way;
     return [email, cluster.cluster_name, opens, by, wayText(way), since, until];
   });
-  save('access-of-person.csv', 'text/csv', csv([head, ...body]));
+  return [head, ...body];
 }

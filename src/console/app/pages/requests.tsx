@@ -1,24 +1,24 @@
 /** What members ask for: approve with one click or for another term, or decline with a reason. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { termText } from '../../../domain/access/request.ts';
+import { approvedEnd, termText, withApproved } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
 import { useClusterNames } from '../cluster-names.ts';
 import { count } from '../count.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
-import { ApprovalPlan } from '../parts/approval-plan.tsx';
+import { Consequences, usePlan } from '../parts/consequences.tsx';
 import { Button, Field } from '../parts/controls.tsx';
 import { Empty, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { useWrite, WriteDialog } from '../parts/write.tsx';
-import { readRequests } from '../reads.ts';
+import type { MemberChange } from '../people.ts';
+import { readMemberPermissions, readRequests } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 type Doing = { kind: 'term' | 'decline'; request: AccessRequest } | undefined;
 
-export function RequestsPage() {
+export default function RequestsPage() {
   const { orgID } = useWho();
   const open = useQuery(readRequests(orgID, 'open'));
   const [doing, setDoing] = useState<Doing>();
@@ -33,10 +33,8 @@ export function RequestsPage() {
     >
       <Panel
         title="Pending"
-        command={{
-          cli: 'andromeda access requests',
-          operation: `GET /organizations/${orgID}/access-requests`,
-        }}
+        cli="andromeda access requests"
+        operation={`GET /organizations/${orgID}/access-requests`}
       >
         <Loaded of={open}>
           {({ requests }) =>
@@ -81,29 +79,21 @@ function Decided() {
         </Panel>
       )}
       <Panel title="Recent decisions">
-        <Loaded of={all}>
-          {() => (
-            <Table
-              name="decided requests"
-              rows={decided}
-              id={({ id }) => id}
-              text={(one) => `${one.email} ${one.permissions.join(' ')} ${one.state} ${one.reason}`}
-              columns={columns}
-              none={<p className="soft">None yet.</p>}
-            />
-          )}
-        </Loaded>
+        <Table
+          name="decided requests"
+          of={all}
+          rows={all.data && decided}
+          id={({ id }) => id}
+          text={(one) => `${one.email} ${one.permissions.join(' ')} ${one.state} ${one.reason}`}
+          columns={columns}
+          none={<p className="soft">None yet.</p>}
+        />
       </Panel>
     </>
   );
 }
 
-interface WaitingOptions {
-  request: AccessRequest;
-  act: (kind: 'term' | 'decline') => void;
-}
-
-function Waiting({ request, act }: WaitingOptions) {
+function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'term' | 'decline') => void }) {
   const { email, permissions, hours, reason, created_at: since } = request;
   const approval = useWrite(approving(request));
   const cluster = useClusterNames().get(request.cluster_id ?? '');
@@ -180,8 +170,7 @@ function OtherTerm({ request, close }: { request: AccessRequest; close: () => vo
       cli={`andromeda access approve ${request.id} --expires ${term ?? 'never'}`}
       close={close}
     >
-      <label htmlFor="other-term">Duration</label>
-      <TermSelect id="other-term" hours={hours} onChange={choose} />
+      <TermSelect id="other-term" label="Duration" value={hours} onChange={choose} />
       <Field
         id="until"
         label="Or until"
@@ -218,4 +207,28 @@ function Decline({ request, close }: { request: AccessRequest; close: () => void
       close={close}
     />
   );
+}
+
+interface PlanOptions {
+  request: AccessRequest;
+  term?: string | null;
+  now: number;
+}
+
+/** What approving it would do on the clusters. `term`: another end than was asked for; `now`: settled when it is opened, so that one plan is asked for once. */
+function ApprovalPlan({ request: { user_id: userId, permissions, hours }, term, now }: PlanOptions) {
+  const members = useQuery(readMemberPermissions(useWho()));
+  const held = members.data?.members.find(({ user_id: id }) => id === userId);
+  const changes: MemberChange[] = [];
+  if (held) {
+    const before = held.permissions.map((key) => ({ key, expiresAt: held.expires_at?.[key] ?? null }));
+    const after = withApproved(before, permissions, approvedEnd({ hours: hours ?? null }, term, now));
+    changes.push({
+      change: 'permissions',
+      user_id: userId,
+      permissions: after.map(({ key }) => key),
+      expires_at: Object.fromEntries(after.map(({ key, expiresAt }) => [key, expiresAt])),
+    });
+  }
+  return <Consequences of={usePlan(changes)} />;
 }

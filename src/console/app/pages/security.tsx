@@ -1,11 +1,10 @@
 /** The browsers that a person is signed in with, and ending that. */
-
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { own, queryClient } from '../api.ts';
 import { Button } from '../parts/controls.tsx';
-import { Loaded, Page, Panel, Problem } from '../parts/page.tsx';
+import { Page, Panel, Problem } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
-import { Table } from '../parts/table.tsx';
+import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { type BrowserSession, readSessions } from '../reads.ts';
 
@@ -15,6 +14,7 @@ export function SecurityPage() {
     mutationFn: (id: string) => own('POST', id === '' ? '/sessions/end-others' : `/sessions/${id}/end`),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['sessions'] }),
   });
+  const end = actionOf<BrowserSession>('Sign out', ({ id }) => ending.mutate(id));
   const count = sessions.data?.sessions.length ?? 0;
   return (
     <Page
@@ -35,9 +35,13 @@ export function SecurityPage() {
     >
       {ending.error && <Problem error={ending.error} />}
       <Panel title="Browsers">
-        <Loaded of={sessions}>
-          {({ sessions: list }) => <SessionTable sessions={list} end={(id) => ending.mutate(id)} />}
-        </Loaded>
+        <Table
+          name="sign-ins"
+          of={sessions}
+          rows={sessions.data?.sessions}
+          id={(one) => one.id}
+          columns={[...columns, { ...end, cell: (one) => (one.current ? thisBrowser : end.cell(one)) }]}
+        />
         <p className="soft small">
           A sign-in ends after an hour without use, after twelve hours at most, and when your password
           changes. Terminals are signed out with <code>andromeda auth logout</code>.
@@ -47,32 +51,14 @@ export function SecurityPage() {
   );
 }
 
-function SessionTable({ sessions, end }: { sessions: readonly BrowserSession[]; end: (id: string) => void }) {
-  return (
-    <Table
-      name="sign-ins"
-      rows={sessions}
-      id={(one) => one.id}
-      columns={[
-        { name: 'Browser', cell: (one) => browserOf(one.program) },
-        { name: 'Address', cell: (one) => one.address },
-        { name: 'Since', cell: (one) => <Age at={one.signedInAt} /> },
-        { name: 'Last used', cell: (one) => <Age at={one.usedAt} /> },
-        {
-          name: 'Actions',
-          cell: (one) =>
-            one.current ? (
-              <State kind="good">This browser</State>
-            ) : (
-              <Button className="second small" onClick={() => end(one.id)}>
-                Sign out
-              </Button>
-            ),
-        },
-      ]}
-    />
-  );
-}
+const columns: Column<BrowserSession>[] = [
+  { name: 'Browser', cell: (one) => browserOf(one.program) },
+  { name: 'Address', cell: (one) => one.address },
+  { name: 'Since', cell: (one) => <Age at={one.signedInAt} /> },
+  { name: 'Last used', cell: (one) => <Age at={one.usedAt} /> },
+];
+
+const thisBrowser = <State kind="good">This browser</State>;
 
 const browsers = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'] as const;
 const systems = ['Windows', 'Android', 'iPhone', 'iPad', 'Mac OS', 'Linux'] as const;

@@ -1,18 +1,18 @@
 /** A cluster's Slurm configuration: how far it is, its editor, and those of before. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
-import { useRef } from 'react';
+import { useState } from 'react';
 import { ApiError } from '../api.ts';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { Strip, stepsOf } from '../parts/strip.tsx';
 import { Age, LastReport } from '../parts/time.tsx';
 import { readClusters } from '../reads.ts';
-import { Editor, type EditorHandle } from '../slurm/editor.tsx';
+import { Editor, type Restored } from '../slurm/editor.tsx';
 import { History } from '../slurm/history.tsx';
 import { readStatus, readStored, readVersions, type Status, type Version } from '../slurm/reads.ts';
 import { useWho } from '../who.tsx';
 
-export function SlurmPage() {
+export default function SlurmPage() {
   const who = useWho();
   const { orgID } = who;
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/slurm' });
@@ -55,17 +55,15 @@ function Configuration({ cluster }: { cluster: { id: string; name: string } }) {
   const stored = useQuery(readStored(id, orgID));
   const status = useQuery(readStatus(id, orgID));
   const versions = useQuery(readVersions(id, orgID));
-  const editor = useRef<EditorHandle>(undefined);
+  const [restored, setRestored] = useState<Restored>();
   const isInService = status.data?.state !== 'not_in_service';
-  const restore = (text: string, generation: number) => editor.current?.restore(text, generation);
   const command = (verb: string, path: string) => ({
-    api: 'Platform' as const,
     cli: `andromeda slurm-config ${verb} ${name}`,
     operation: `GET /clusters/${id}/scheduler-configuration/${path}?businessOrgId=${orgID}`,
   });
   return (
     <>
-      <Panel title="On the cluster" command={command('status', 'status')}>
+      <Panel title="On the cluster" {...command('status', 'status')}>
         <Loaded of={status}>{(known) => <Progress status={known} clusterId={id} />}</Loaded>
       </Panel>
       <Loaded of={stored}>
@@ -75,13 +73,16 @@ function Configuration({ cluster }: { cluster: { id: string; name: string } }) {
             stored={known}
             versions={versions.data ?? []}
             isInService={isInService}
-            handle={editor}
+            restored={restored}
+            onSaved={() => setRestored(undefined)}
           />
         )}
       </Loaded>
-      <Panel title="History" command={command('history', 'versions')}>
+      <Panel title="History" {...command('history', 'versions')}>
         <Loaded of={versions}>
-          {(list) => <History clusterId={id} versions={list} restore={isInService ? restore : undefined} />}
+          {(list) => (
+            <History clusterId={id} versions={list} restore={isInService ? setRestored : undefined} />
+          )}
         </Loaded>
       </Panel>
     </>

@@ -43,7 +43,7 @@ export function StartPage() {
         <StepItem title="Access on the clusters" isDone={isOpen}>
           {newest ? (
             <EachCluster clusters={slurm}>
-              {(cluster) => <OnItsWay cluster={cluster} newest={newest} />}
+              {(cluster) => <ClusterProgress cluster={cluster} newest={newest} />}
             </EachCluster>
           ) : (
             <p className="soft">Starts when you have registered a key and takes a few seconds.</p>
@@ -113,7 +113,7 @@ function EachCluster({ clusters, children }: EachOptions) {
   return clusters.map((cluster) => <div key={cluster.id}>{children(cluster)}</div>);
 }
 
-function OnItsWay({ cluster, newest }: { cluster: ClusterItem; newest: Key }) {
+function ClusterProgress({ cluster, newest }: { cluster: ClusterItem; newest: Key }) {
   const access = useQuery(readSshAccess(cluster.id, useWho()));
   // A cluster with Kubernetes only has no logins to wait for.
   if (access.data === null || access.data?.hostname === '') return null;

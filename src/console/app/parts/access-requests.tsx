@@ -1,5 +1,4 @@
 /** Asking for permissions, or for more time with them; and what became of that. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
@@ -9,7 +8,7 @@ import { useClusterNames } from '../cluster-names.ts';
 import { readAccessOf } from '../people.ts';
 import { type ClusterItem, readCatalog, readOwnPermissions, readOwnRequests } from '../reads.ts';
 import { useWho } from '../who.tsx';
-import { Button, Check } from './controls.tsx';
+import { Button, CheckList, type Labelled, Select } from './controls.tsx';
 import { Loaded, Panel } from './page.tsx';
 import { type Kind, State } from './state.tsx';
 import { Strip, stepsOf } from './strip.tsx';
@@ -24,22 +23,8 @@ const usualTerm = 7 * 24;
 /** The permissions that a person without any needs to log in. */
 const firstKeys = ['clusters.read', 'clusters.ssh'];
 
-interface TermOptions {
-  id: string;
-  hours: number;
-  onChange: (hours: number) => void;
-}
-
-export function TermSelect({ id, hours, onChange }: TermOptions) {
-  return (
-    <select id={id} value={hours} onChange={(event) => onChange(Number(event.target.value))}>
-      {terms.map((one) => (
-        <option key={one} value={one}>
-          {termText(one || undefined)}
-        </option>
-      ))}
-    </select>
-  );
+export function TermSelect(field: Labelled<number>) {
+  return <Select {...field} options={terms.map((one) => [one, termText(one || undefined)] as const)} />;
 }
 
 /** What is asked for at first: `keys`, on account of `cluster`. */
@@ -70,23 +55,13 @@ export function AskAccess({ wish: { keys, cluster }, close }: { wish: Wish; clos
       cli={`andromeda access request ${wanted.join(' ') || 'clusters.ssh'} --for ${term} --reason '…'`}
       close={close}
     >
-      <fieldset>
-        <legend>Permissions</legend>
-        {catalog.data?.map(({ key, description }) => (
-          <Check
-            key={key}
-            isOn={wanted.includes(key)}
-            onChange={(isOn) => setWanted([...wanted.filter((one) => one !== key), ...(isOn ? [key] : [])])}
-            hint={description}
-          >
-            <code>{key}</code>
-          </Check>
-        ))}
-      </fieldset>
-      <label htmlFor="term">
-        Duration <span className="soft">(from approval)</span>
-      </label>
-      <TermSelect id="term" hours={hours} onChange={setHours} />
+      <CheckList
+        legend={<legend>Permissions</legend>}
+        items={(catalog.data ?? []).map(({ key, description }) => ({ key, hint: description }))}
+        chosen={wanted}
+        onChange={setWanted}
+      />
+      <TermSelect id="term" label="Duration" hint="from approval" value={hours} onChange={setHours} />
       <p className="soft small">Permissions apply to every cluster of the organization.</p>
     </WriteDialog>
   );
@@ -151,10 +126,7 @@ export function OwnAccess({ ask }: { ask: (wish: Wish) => void }) {
   const own = (requests.data?.requests ?? []).filter(({ organization_id: id }) => id === orgID);
   if (membership?.role !== 'member') return null;
   return (
-    <Panel
-      title="My permissions"
-      command={{ cli: 'andromeda access list', operation: 'GET /me/access-requests' }}
-    >
+    <Panel title="My permissions" cli="andromeda access list" operation="GET /me/access-requests">
       <Loaded of={held}>
         {({ permissions, expires_at: ends = {} }) => (
           <>

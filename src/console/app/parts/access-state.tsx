@@ -1,47 +1,44 @@
 /** A person's access to one cluster, as marks and words. */
 import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { type Delivery, type OnCluster, opensText, type Way, wayText } from '../people.ts';
 import { type Kind, State } from './state.tsx';
 import { Age } from './time.tsx';
 
-const slurmKinds: Record<NonNullable<OnCluster['slurm']>['state'], Kind> = {
+const kinds: Record<NonNullable<OnCluster['kubernetes']>['state'], Kind> = {
   applied: 'good',
   pending: 'busy',
   failed: 'bad',
   unknown: 'warn',
+  none: 'none',
 };
 const accounts = { ready: 'account ready', waiting_for_key: 'needs a key', none: 'no account' } as const;
-const labels = {
-  applied: 'applied',
-  pending: 'pending',
-  failed: 'failed',
-  unknown: 'unknown',
-  none: 'none',
-} as const;
 
 export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
+  const hasAccount = slurm?.state !== 'applied' || slurm.account === 'ready';
   return (
     <>
       {slurm && (
-        <div>
-          <State
-            kind={slurm.state === 'applied' && slurm.account !== 'ready' ? 'none' : slurmKinds[slurm.state]}
-          >
-            Slurm: {accounts[slurm.account]}
-            {slurm.state !== 'applied' && `, ${labels[slurm.state]}`}
-          </State>
-          {slurm.message !== undefined && <div className="soft long">{slurm.message}</div>}
-        </div>
+        <Side kind={hasAccount ? kinds[slurm.state] : 'none'} message={slurm.message}>
+          Slurm: {accounts[slurm.account]}
+          {slurm.state !== 'applied' && `, ${slurm.state}`}
+        </Side>
       )}
       {kubernetes && (
-        <div>
-          <State kind={kubernetes.state === 'none' ? 'none' : slurmKinds[kubernetes.state]}>
-            Kubernetes: {labels[kubernetes.state]}
-          </State>
-          {kubernetes.message !== undefined && <div className="soft long">{kubernetes.message}</div>}
-        </div>
+        <Side kind={kinds[kubernetes.state]} message={kubernetes.message}>
+          Kubernetes: {kubernetes.state}
+        </Side>
       )}
     </>
+  );
+}
+
+function Side({ kind, message, children }: { kind: Kind; message: string | undefined; children: ReactNode }) {
+  return (
+    <div>
+      <State kind={kind}>{children}</State>
+      {message !== undefined && <div className="soft long">{message}</div>}
+    </div>
   );
 }
 
@@ -62,7 +59,7 @@ export function PeopleLink({ of }: { of: Delivery }) {
   );
 }
 
-/** When a way ends by itself. */
+/** When something ends. */
 export function Until({ at }: { at: string | undefined }) {
   return at === undefined ? <span className="soft">no end date</span> : <Age at={at} />;
 }

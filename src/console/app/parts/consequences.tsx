@@ -1,7 +1,7 @@
 /** What a change of members would do on the clusters, shown before it is saved. */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
-import { count } from '../count.ts';
+import { count, firstOf } from '../count.ts';
 import { type MemberChange, type MemberPlan, readPlan } from '../people.ts';
 import { useWho } from '../who.tsx';
 import { Problem } from './page.tsx';
@@ -99,6 +99,7 @@ function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
   const { added, removed, waiting_for_key: waiting, restarts, rollout, kubernetes } = effect;
   const { ended_jobs: jobs, ended_sessions: sessions } = effect;
   const isSlurm = added.length + removed.length > 0;
+  const jobNames = jobs.map(({ id, user, name }) => `${id} ${name} (${user})`);
   const users = [...new Set(sessions.map(({ username }) => username))];
   return (
     <div className="effect">
@@ -124,12 +125,8 @@ function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
         )}
         {jobs.length > 0 && (
           <li>
-            <State kind="warn">Ends</State> {count(jobs.length, 'running job')}:{' '}
-            {jobs
-              .slice(0, mostJobs)
-              .map(({ id, user, name }) => `${id} ${name} (${user})`)
-              .join(', ')}
-            {jobs.length > mostJobs && ` and ${jobs.length - mostJobs} more`}.
+            <State kind="warn">Ends</State> {count(jobs.length, 'running job')}: {firstOf(jobNames, mostJobs)}
+            .
           </li>
         )}
         {isSlurm && jobs.length === 0 && <li>No running job ends.</li>}

@@ -1,5 +1,4 @@
 /** A line to copy, and the popover that says how to do the same in a terminal or over the API. */
-
 import { useId, useRef, useState } from 'react';
 import { Button } from './controls.tsx';
 
@@ -35,16 +34,11 @@ export function CopyLine({ text, label }: { text: string; label: string }) {
 export interface CommandOf {
   /** The same on the command line; left out: the operation, called by its name. */
   cli?: string;
-  /** Which operation it is, such as `POST /me/ssh-keys`, and of which API. */
+  /** Which operation it is, such as `POST /me/ssh-keys`. Those of clusters are of the Platform API, all others of Business. */
   operation: string;
-  api?: 'Business' | 'Platform';
 }
 
-export function AsCommand({
-  operation,
-  cli = `andromeda call business ${operation}`,
-  api = 'Business',
-}: CommandOf) {
+export function AsCommand({ operation, cli = `andromeda call business ${operation}` }: CommandOf) {
   const id = useId();
   return (
     <>
@@ -54,7 +48,7 @@ export function AsCommand({
       <div id={id} popover="auto" className="popover">
         <p className="label">In a terminal</p>
         <CopyLine text={cli} label="the command" />
-        <p className="label">{api} API operation</p>
+        <p className="label">{/^\w+ \/clusters/.test(operation) ? 'Platform' : 'Business'} API operation</p>
         <CopyLine text={operation} label="the operation" />
       </div>
     </>

@@ -1,5 +1,4 @@
 /** A modal dialog (the browser's own): focus stays in it, Escape closes it, and what opened it has the focus again. */
-
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react';
 import { Button } from './controls.tsx';
 

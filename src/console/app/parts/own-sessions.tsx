@@ -1,5 +1,4 @@
 /** A person's own SSH sessions, and closing them. */
-
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -7,9 +6,8 @@ import type { components } from '../../../api/generated/business.ts';
 import { operation } from '../api.ts';
 import { useClusterNames } from '../cluster-names.ts';
 import { readMySshSessions } from '../reads.ts';
-import { Button } from './controls.tsx';
-import { Loaded, Panel } from './page.tsx';
-import { type Column, Table } from './table.tsx';
+import { Panel } from './page.tsx';
+import { actionOf, type Column, Table } from './table.tsx';
 import { Age } from './time.tsx';
 import { WriteDialog } from './write.tsx';
 
@@ -24,28 +22,18 @@ export function OwnSessions() {
     { name: 'From', cell: (one) => one.remote_address },
     { name: 'Key', cell: (one) => <code className="cut">{one.fingerprint}</code> },
     { name: 'Since', cell: (one) => <Age at={one.opened_at} past="" /> },
-    {
-      name: 'Actions',
-      cell: (one) => (
-        <Button className="second small" onClick={() => setClosing(one)}>
-          Close…
-        </Button>
-      ),
-    },
+    actionOf('Close…', setClosing),
   ];
   return (
-    <Panel title="My active SSH sessions" command={{ operation: 'GET /me/ssh-sessions' }}>
-      <Loaded of={sessions}>
-        {({ sessions: list }) => (
-          <Table
-            name="your sessions"
-            rows={list}
-            id={(one) => one.id}
-            columns={columns}
-            none={<p className="soft">You have no active sessions.</p>}
-          />
-        )}
-      </Loaded>
+    <Panel title="My active SSH sessions" operation="GET /me/ssh-sessions">
+      <Table
+        name="your sessions"
+        of={sessions}
+        rows={sessions.data?.sessions}
+        id={(one) => one.id}
+        columns={columns}
+        none={<p className="soft">You have no active sessions.</p>}
+      />
       <p className="small">
         <Link to="/past/mine">Ended sessions</Link>
       </p>

@@ -1,5 +1,4 @@
 /** What every page begins with: its name, and one sentence that says how things are. */
-
 import type { UseQueryResult } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
@@ -49,23 +48,22 @@ export function InstallationPage({ children, ...page }: PageOptions) {
   );
 }
 
-interface PanelOptions {
+/** With an operation, it says how to read the same in a terminal. */
+interface PanelOptions extends Partial<CommandOf> {
   title: ReactNode;
   tools?: ReactNode;
-  /** How to read the same in a terminal. */
-  command?: CommandOf;
   children: ReactNode;
 }
 
-export function Panel({ title, tools, command, children }: PanelOptions) {
+export function Panel({ title, tools, operation, children, ...command }: PanelOptions) {
   return (
     <section className="panel">
       <header>
         <h2>{title}</h2>
-        {(tools || command) && (
+        {(tools || operation) && (
           <div className="tools">
             {tools}
-            {command && <AsCommand {...command} />}
+            {operation && <AsCommand {...command} operation={operation} />}
           </div>
         )}
       </header>

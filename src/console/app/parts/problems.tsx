@@ -1,6 +1,6 @@
-/** What operators must mend: each failure in words, newest first, with the one thing to do. */
+/** What needs an operator's attention: each failure in words, newest first, with the one thing to do. */
 import { useQuery } from '@tanstack/react-query';
-import { type Problem, readProblems } from '../installation.ts';
+import { type Problem, readProblems } from '../reads.ts';
 import { Loaded, Panel } from './page.tsx';
 import { State } from './state.tsx';
 import { Age, span, useNow } from './time.tsx';
@@ -18,10 +18,7 @@ const areas: Record<Problem['area'], string> = {
 export function Problems() {
   const problems = useQuery(readProblems());
   return (
-    <Panel
-      title="Needs attention"
-      command={{ cli: 'andromeda admin problems', operation: 'GET /operator/problems' }}
-    >
+    <Panel title="Needs attention" cli="andromeda admin problems" operation="GET /operator/problems">
       <Loaded of={problems}>
         {({ problems: list }) =>
           list.length === 0 ? (

@@ -1,6 +1,6 @@
 /** The convergence strip: how far a change has come, from what was asked to what a cluster shows, and what is missing. */
 import { useState } from 'react';
-import { witness, witnessedOf } from '../witnessed.ts';
+import { liveSince } from '../live.ts';
 import { Shape } from './state.tsx';
 import { span, useNow } from './time.tsx';
 
@@ -62,8 +62,8 @@ export function Strip({ of, steps, missing }: StripOptions) {
 }
 
 /**
- * When each step was reached that the server has no time of: what was done already when this page first showed it was reached at
- * some time before, and nothing is said of when.
+ * When each step was reached that the server has no time of, as this tab saw it; kept for the tab, so that a reload forgets none of
+ * it. What was done already when this page first showed it was reached at some time before, and nothing is said of when.
  */
 function useWitnessed(of: string, steps: readonly Step[]): Readonly<Record<string, string>> {
   const [seen, setSeen] = useState<ReadonlyMap<string, Step['state']>>(new Map());
@@ -93,4 +93,44 @@ function elapsed(before: readonly Step[], step: Step, now: number): string {
   const to = step.state === 'busy' ? now : step.state === 'done' ? Date.parse(step.at ?? '') : Number.NaN;
   if (from === undefined || !(to > Date.parse(from))) return '';
   return `${span(to - Date.parse(from))}${before.at(-1)?.at === undefined ? ' in all' : ''}`;
+}
+
+interface Followed {
+  /** What is followed, and since when. */
+  of: string;
+  /** By name of the step: when it was reached. RFC 3339. */
+  reached: Record<string, string>;
+}
+
+const stored = 'andromeda-witnessed';
+const mostFollowed = 50;
+/** For this long after an interruption no time is noted: a step that is read now may have been reached during it. */
+const settledMs = 2_000;
+
+function readAll(): Followed[] {
+  try {
+    return JSON.parse(sessionStorage.getItem(stored) ?? '[]') as Followed[];
+  } catch {
+    return [];
+  }
+}
+
+function witnessedOf(of: string): Followed['reached'] {
+  return readAll().find((one) => one.of === of)?.reached ?? {};
+}
+
+/** Notes that steps are reached now; nothing where it may have been long before. Returns what is known. */
+function witness(of: string, names: readonly string[]): Followed['reached'] {
+  const since = liveSince();
+  const known = witnessedOf(of);
+  if (since === undefined || Date.now() - since < settledMs) return known;
+  const at = new Date().toISOString();
+  const reached = { ...known, ...Object.fromEntries(names.map((name) => [name, at])) };
+  const others = readAll().filter((one) => one.of !== of);
+  try {
+    sessionStorage.setItem(stored, JSON.stringify([{ of, reached }, ...others].slice(0, mostFollowed)));
+  } catch {
+    // The tab has no room: it lasts until the page is loaded again.
+  }
+  return reached;
 }

@@ -1,7 +1,9 @@
 /** A native table with a filter (`/`), and rows that are put on the screen as they come near it. */
+import type { UseQueryResult } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { Fragment, type ReactNode, useDeferredValue, useState } from 'react';
 import { Button } from './controls.tsx';
+import { Loaded } from './page.tsx';
 
 export interface Column<Row> {
   name: string;
@@ -13,7 +15,10 @@ export interface Column<Row> {
 interface TableOptions<Row> {
   /** What it lists, for screen readers. */
   name: string;
-  rows: readonly Row[];
+  /** Left out while they are read. */
+  rows: readonly Row[] | undefined;
+  /** What they are read by. */
+  of?: UseQueryResult;
   columns: readonly Column<Row>[];
   id: (row: Row) => string;
   /** What the filter looks in; left out: there is no filter. */
@@ -26,7 +31,16 @@ interface TableOptions<Row> {
 
 const atFirst = 200;
 
-export function Table<Row>({ name, rows, columns, id, text, isInAddress = false, none }: TableOptions<Row>) {
+export function Table<Row>({ rows, of, ...table }: TableOptions<Row>) {
+  if (rows) return <Shown {...table} rows={rows} />;
+  return of && <Loaded of={of}>{() => null}</Loaded>;
+}
+
+interface ShownOptions<Row> extends Omit<TableOptions<Row>, 'rows' | 'of'> {
+  rows: readonly Row[];
+}
+
+function Shown<Row>({ name, rows, columns, id, text, isInAddress = false, none }: ShownOptions<Row>) {
   const [own, setOwn] = useState('');
   const [inAddress, setInAddress] = useFilterInAddress();
   const [typed, setTyped] = isInAddress ? [inAddress, setInAddress] : [own, setOwn];
@@ -75,7 +89,7 @@ function useFilterInAddress() {
   return [filter, setFilter] as const;
 }
 
-function Rows<Row>({ rows, columns, id }: Pick<TableOptions<Row>, 'rows' | 'columns' | 'id'>) {
+function Rows<Row>({ rows, columns, id }: Pick<ShownOptions<Row>, 'rows' | 'columns' | 'id'>) {
   const classOf = ({ isNumber }: Column<Row>) => (isNumber ? 'number' : undefined);
   return (
     <table>
@@ -101,6 +115,22 @@ function Rows<Row>({ rows, columns, id }: Pick<TableOptions<Row>, 'rows' | 'colu
       </tbody>
     </table>
   );
+}
+
+/** A column with a button in each row, `name` is what it is called where the label does not say enough. */
+export function actionOf<Row>(
+  label: string,
+  act: (row: Row) => void,
+  name?: (row: Row) => string,
+): Column<Row> {
+  return {
+    name: 'Actions',
+    cell: (row) => (
+      <Button className="second small" aria-label={name?.(row)} onClick={() => act(row)}>
+        {label}
+      </Button>
+    ),
+  };
 }
 
 /** A long name that may go on in another line after a dot. */

@@ -1,4 +1,4 @@
-/** Times: how long ago, which ticks, with the moment itself for who asks. */
+/** Times: how long ago, kept current, with the moment itself as the title. */
 import { useSyncExternalStore } from 'react';
 import { lastReport, watchLive } from '../live.ts';
 

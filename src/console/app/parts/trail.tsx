@@ -5,8 +5,8 @@ import type { FormEvent, ReactNode } from 'react';
 import { read } from '../reads.ts';
 import { type TrailQuery, type TrailSearch, trailQuery } from '../trail.ts';
 import type { CommandOf } from './copy.tsx';
-import { Empty, Loaded, Page, Panel } from './page.tsx';
-import { SaveAll } from './save-all.tsx';
+import { Empty, Page, Panel } from './page.tsx';
+import { SaveAll } from './save.tsx';
 import { type Column, Table } from './table.tsx';
 
 type Path = '/audit' | '/past' | '/past/mine';
@@ -59,21 +59,18 @@ export function TrailPage<Row extends { seq: number }>(trail: Trail<Row>) {
             cells={(one) => columnsOfFile.map((name) => cellOf(one[name]))}
           />
         }
-        command={trail.command(query)}
+        {...trail.command(query)}
       >
-        <Loaded of={rows}>
-          {(list) => (
-            <Table
-              name={panel.rows}
-              rows={list}
-              id={({ seq }) => String(seq)}
-              text={text}
-              isInAddress
-              columns={trail.columns}
-              none={<Empty action={<Link to={path}>Show all {panel.rows}</Link>}>{panel.none}</Empty>}
-            />
-          )}
-        </Loaded>
+        <Table
+          name={panel.rows}
+          of={rows}
+          rows={rows.data}
+          id={({ seq }) => String(seq)}
+          text={text}
+          isInAddress
+          columns={trail.columns}
+          none={<Empty action={<Link to={path}>Show all {panel.rows}</Link>}>{panel.none}</Empty>}
+        />
         <Pages path={path} rows={rows.data ?? []} search={search} />
       </Panel>
     </Page>

@@ -3,7 +3,6 @@
  * idempotency key, kept with what was sent until there is an answer: a second click, a reload and a dropped connection
  * all end in one change.
  */
-
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { ApiError, NoAnswer, type Operation, queryClient } from '../api.ts';

@@ -1,4 +1,4 @@
-/** The editor as a part of a page. It holds its text by itself: what others set, they set by `code`. */
+/** The editor as a part of a page. It holds its text itself; the page changes it through `code`. */
 import { type RefObject, useEffect, useRef } from 'react';
 import { type Code, createCode } from './code.ts';
 import type { Fault } from './text.ts';

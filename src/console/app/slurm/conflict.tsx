@@ -1,12 +1,10 @@
 /** Another person saved while this was typed: shows both versions, so that nothing of either is lost. */
-
 import { useQuery } from '@tanstack/react-query';
 import { Button } from '../parts/controls.tsx';
 import { useWho } from '../who.tsx';
-import type { Draft } from './draft.ts';
+import type { Draft, Editing } from './editing.ts';
 import { readVersion, type Stored, type Version } from './reads.ts';
 import { type Configuration, formatConfiguration, mergeConfigurations } from './text.ts';
-import type { Editing } from './use-draft.ts';
 
 interface ConflictOptions {
   clusterId: string;
@@ -14,17 +12,18 @@ interface ConflictOptions {
   stored: Stored;
   /** Undefined while the text says none. */
   mine: Configuration | undefined;
-  theirs: Version | undefined;
+  versions: readonly Version[];
   editing: Editing;
   /** Shows the difference from theirs. */
   show: () => void;
 }
 
-export function Conflict({ clusterId, draft, stored, mine, theirs, editing, show }: ConflictOptions) {
+export function Conflict({ clusterId, draft, stored, mine, versions, editing, show }: ConflictOptions) {
   const { orgID } = useWho();
   const base = useQuery(readVersion(clusterId, orgID, draft.base));
   const merged = base.data && mine && mergeConfigurations(base.data, stored.configuration, mine);
   const number = stored.generation;
+  const theirs = versions.find(({ generation }) => generation === number);
   const merge = (both: Configuration) => {
     editing.replace(formatConfiguration(both), number);
     show();

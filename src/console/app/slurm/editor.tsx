@@ -1,6 +1,5 @@
 /** The configuration in the editor: what is wrong where, what saving does, and what to do where another person saved first. */
-
-import { type RefObject, useEffect, useImperativeHandle, useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
 import { Button } from '../parts/controls.tsx';
 import { Panel, Problem } from '../parts/page.tsx';
@@ -9,14 +8,14 @@ import { useWho } from '../who.tsx';
 import { CodeView } from './code-view.tsx';
 import { Conflict } from './conflict.tsx';
 import { Consequences } from './consequences.tsx';
-import type { Draft } from './draft.ts';
+import { type Draft, type Editing, useDraft } from './editing.ts';
 import { generationOf, readStored, type Stored, useCheck, type Version } from './reads.ts';
 import { type Configuration, type Fault, isSame, parseConfiguration } from './text.ts';
-import { type Editing, useDraft } from './use-draft.ts';
 
-export interface EditorHandle {
-  /** Puts a configuration of the history into the editor. */
-  restore(text: string, generation: number): void;
+/** A configuration of the history that is put into the editor. */
+export interface Restored {
+  text: string;
+  generation: number;
 }
 
 const hint = `slurmPartitions: |
@@ -29,33 +28,31 @@ interface EditorOptions {
   stored: Stored;
   versions: readonly Version[];
   isInService: boolean;
-  handle: RefObject<EditorHandle | undefined>;
+  /** Until it is saved. */
+  restored: Restored | undefined;
+  onSaved: () => void;
 }
 
-export function Editor({ cluster, stored, versions, isInService, handle }: EditorOptions) {
+export function Editor({ cluster, stored, versions, isInService, restored, onSaved }: EditorOptions) {
   const { me, orgID } = useWho();
   const editing = useDraft(me.user.id, cluster.id, stored);
   const { code, text, storedText, draft } = editing;
   const [showsDifference, setShowsDifference] = useState(false);
   const showDifference = () => setShowsDifference(true);
-  const [restored, setRestored] = useRestored(handle, editing, stored, showDifference);
+  useRestoring(restored, editing, stored, showDifference);
   const judged = useJudgement(cluster.id, stored, isInService, editing);
   const { parsed, isConflict, error, faults } = judged;
   const form = useRef<HTMLDivElement>(null);
   const done = () => {
-    setRestored(undefined);
+    onSaved();
     setShowsDifference(false);
   };
-  const theirs = versions.find(({ generation }) => generation === stored.generation);
-  const about = { clusterId: cluster.id, stored, editing, theirs, mine: parsed.configuration };
+  const about = { clusterId: cluster.id, stored, editing, versions, mine: parsed.configuration };
   return (
     <Panel
       title="Configuration"
-      command={{
-        api: 'Platform',
-        cli: `andromeda slurm-config edit ${cluster.name}`,
-        operation: `PUT /clusters/${cluster.id}/scheduler-configuration?businessOrgId=${orgID}`,
-      }}
+      cli={`andromeda slurm-config edit ${cluster.name}`}
+      operation={`PUT /clusters/${cluster.id}/scheduler-configuration?businessOrgId=${orgID}`}
     >
       {isConflict && draft && <Conflict {...about} draft={draft} show={showDifference} />}
       <Bar {...{ editing, stored, showsDifference, setShowsDifference }} />
@@ -75,31 +72,27 @@ export function Editor({ cluster, stored, versions, isInService, handle }: Edito
       <Hint isInService={isInService} />
       {isInService && draft && (
         <div ref={form}>
-          <Save key={restored ?? 'own'} {...{ cluster, judged, draft, editing, restored, done }} />
+          <Save key={restored?.generation} {...{ cluster, judged, draft, editing, restored, done }} />
         </div>
       )}
     </Panel>
   );
 }
 
-/** The number of the version that was put into the editor from the history, until it is saved. */
-function useRestored(
-  handle: RefObject<EditorHandle | undefined>,
+/** Puts what was chosen of the history into the editor. */
+function useRestoring(
+  restored: Restored | undefined,
   editing: Editing,
   stored: Stored,
   onRestore: () => void,
-) {
-  const [restored, setRestored] = useState<number>();
-  useImperativeHandle(handle, () => ({
-    restore(wanted, generation) {
-      editing.replace(wanted, stored.generation);
-      setRestored(generation);
-      onRestore();
-      // The dialog that this comes from gives the focus back first.
-      setTimeout(() => editing.code.current?.goTo(0));
-    },
-  }));
-  return [restored, setRestored] as const;
+): void {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each that is chosen
+  useEffect(() => {
+    if (!restored) return;
+    editing.replace(restored.text, stored.generation);
+    onRestore();
+    editing.code.current?.goTo(0);
+  }, [restored]);
 }
 
 /** What is wrong with the draft, and whether another version was saved since it was begun. */
@@ -214,7 +207,7 @@ interface SaveOptions {
   judged: ReturnType<typeof useJudgement>;
   draft: Draft;
   editing: Editing;
-  restored: number | undefined;
+  restored: Restored | undefined;
   done: () => void;
 }
 
@@ -246,7 +239,7 @@ function Save({ cluster, judged, draft, editing, restored, done }: SaveOptions) 
         body={body}
         label="Save and test"
         isWaiting={body === undefined}
-        usualReason={restored === undefined ? '' : `Restores version ${restored}`}
+        usualReason={restored ? `Restores version ${restored.generation}` : ''}
       />
     </>
   );

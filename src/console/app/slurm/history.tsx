@@ -1,21 +1,22 @@
 /** The configurations that a cluster was given: who set each, when and why; looked at, compared, and set again. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Button } from '../parts/controls.tsx';
+import { firstOf } from '../count.ts';
+import { Button, Select } from '../parts/controls.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { Empty, Loaded } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { useWho } from '../who.tsx';
 import { CodeView } from './code-view.tsx';
+import type { Restored } from './editor.tsx';
 import { readVersion, type Version } from './reads.ts';
 import { type Configuration, formatConfiguration } from './text.ts';
 
 interface HistoryOptions {
   clusterId: string;
   versions: readonly Version[];
-  restore: ((text: string, generation: number) => void) | undefined;
+  restore: ((chosen: Restored) => void) | undefined;
 }
 
 export function History({ clusterId, versions, restore }: HistoryOptions) {
@@ -27,7 +28,10 @@ export function History({ clusterId, versions, restore }: HistoryOptions) {
         rows={versions}
         id={({ generation }) => String(generation)}
         text={(one) => `${one.generation} ${one.author.email} ${one.reason} ${changesOf(one)}`}
-        columns={[...columns, { name: '', cell: (one) => <View version={one} act={setShown} /> }]}
+        columns={[
+          ...columns,
+          actionOf<Version>('View', setShown, ({ generation }) => `View version ${generation}`),
+        ]}
         none={<Empty>No configuration was ever set here.</Empty>}
       />
       {shown && (
@@ -51,23 +55,11 @@ const columns: Column<Version>[] = [
   { name: 'Changed', cell: (one) => <span className="long">{changesOf(one)}</span> },
 ];
 
-function View({ version, act }: { version: Version; act: (version: Version) => void }) {
-  const label = `View version ${version.generation}`;
-  return (
-    <Button className="second small" aria-label={label} onClick={() => act(version)}>
-      View
-    </Button>
-  );
-}
-
 const mostNamed = 4;
 
 function changesOf({ changes, changeCount }: Version): string {
-  const names = changes
-    .slice(0, mostNamed)
-    .map(({ field, file }) => (file === undefined ? field : `${field}/${file}`));
-  const more = changeCount - names.length;
-  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  const names = changes.map(({ field, file }) => (file === undefined ? field : `${field}/${file}`));
+  return firstOf(names, mostNamed, changeCount);
 }
 
 interface ShownOptions extends Pick<HistoryOptions, 'clusterId' | 'restore'> {
@@ -85,10 +77,15 @@ function Shown({ clusterId, version, newest, restore, close }: ShownOptions) {
   const other = against === 'before' ? generation - 1 : newest;
   const own = useQuery(readVersion(clusterId, orgID, generation));
   const base = useQuery({ ...readVersion(clusterId, orgID, other), enabled: against !== 'none' });
+  const options: [Against, string][] = [
+    ['none', 'nothing'],
+    ['before', `version ${generation - 1}, the previous one`],
+  ];
+  if (generation !== newest) options.push(['newest', `version ${newest}, the current one`]);
   const original = against === 'none' ? undefined : base.data;
   const open = () => {
     close();
-    restore?.(formatConfiguration(own.data ?? {}), generation);
+    restore?.({ text: formatConfiguration(own.data ?? {}), generation });
   };
   return (
     <Dialog title={`Version ${generation}`} onClose={close} className="wide">
@@ -96,12 +93,7 @@ function Shown({ clusterId, version, newest, restore, close }: ShownOptions) {
         By {author.email}, <Age at={createdAt} />
         {reason ? `: “${reason}”` : ', without a reason'}
       </p>
-      <label htmlFor="against">Compared with</label>
-      <select id="against" value={against} onChange={(event) => setAgainst(event.target.value as Against)}>
-        <option value="none">nothing</option>
-        <option value="before">version {generation - 1}, the previous one</option>
-        {generation !== newest && <option value="newest">version {newest}, the current one</option>}
-      </select>
+      <Select id="against" label="Compared with" value={against} onChange={setAgainst} options={options} />
       {original === null && <p className="fault">Version {other} is no longer kept.</p>}
       <div className="look">
         <Loaded of={own}>

@@ -6,6 +6,7 @@ import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
 import { count } from '../../count.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
+import type { Edited } from '../controls.tsx';
 import { isRefusal, WriteDialog } from '../write.tsx';
 import { RoleSelect, type Subject } from './member-forms.tsx';
 import { type Chosen, chosenBody, EndsText, PermissionChoice } from './permission-choice.tsx';
@@ -68,21 +69,15 @@ export function AddMembers({ close }: { close: () => void }) {
       close={close}
     >
       <Outcomes of={done} />
-      <AddressField text={text} onChange={setText} status={statusOf(found.length, unread)} />
-      <RoleSelect id="role" role={role} onChange={setRole} />
-      {role === 'member' && <PermissionChoice chosen={chosen} onChange={setChosen} />}
+      <AddressField value={text} onChange={setText} status={statusOf(found.length, unread)} />
+      <RoleSelect id="role" value={role} onChange={setRole} />
+      {role === 'member' && <PermissionChoice value={chosen} onChange={setChosen} />}
       <Consequences of={consequences}>{role === 'member' && <EndsText chosen={chosen} />}</Consequences>
     </WriteDialog>
   );
 }
 
-interface AddressOptions {
-  text: string;
-  onChange: (text: string) => void;
-  status: string;
-}
-
-function AddressField({ text, onChange, status }: AddressOptions) {
+function AddressField({ value, onChange, status }: Edited<string> & { status: string }) {
   return (
     <>
       <label htmlFor="addresses">
@@ -92,7 +87,7 @@ function AddressField({ text, onChange, status }: AddressOptions) {
         id="addresses"
         data-first
         rows={4}
-        value={text}
+        value={value}
         required
         maxLength={longestText}
         aria-describedby="addresses-read"

@@ -5,7 +5,7 @@ import { type Operation, operation } from '../../api.ts';
 import type { MemberChange } from '../../people.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
-import { Button } from '../controls.tsx';
+import { Button, type Labelled, Select } from '../controls.tsx';
 import { useNow } from '../time.tsx';
 import { WriteDialog } from '../write.tsx';
 import {
@@ -185,7 +185,7 @@ function ChangePermissions({ subject, close }: FormOptions) {
         </>
       }
     >
-      <PermissionChoice chosen={chosen} onChange={setChosen} />
+      <PermissionChoice value={chosen} onChange={setChosen} />
       <p role="status">
         {ended.length > 0 && <>Ended while this was open: {ended.join(', ')}. </>}
         {isStale && (
@@ -197,34 +197,17 @@ function ChangePermissions({ subject, close }: FormOptions) {
   );
 }
 
-const roles = {
-  member: 'Member: what is granted',
-  admin: 'Admin: everything except managing owners',
-  owner: 'Owner: everything',
-} as const;
-
-interface RoleOptions {
-  id: string;
-  role: Subject['role'];
-  onChange: (role: Subject['role']) => void;
-}
+const roles = [
+  ['member', 'Member: what is granted'],
+  ['admin', 'Admin: everything except managing owners'],
+  ['owner', 'Owner: everything'],
+] as const;
 
 /** The roles that the person may give. */
-export function RoleSelect({ id, role, onChange }: RoleOptions) {
+export function RoleSelect(field: Omit<Labelled<Subject['role']>, 'label'>) {
   const { membership } = useWho();
-  const offered = Object.entries(roles).filter(([one]) => one !== 'owner' || membership?.role === 'owner');
-  return (
-    <>
-      <label htmlFor={id}>Role</label>
-      <select id={id} value={role} onChange={(event) => onChange(event.target.value as Subject['role'])}>
-        {offered.map(([one, meaning]) => (
-          <option key={one} value={one}>
-            {meaning}
-          </option>
-        ))}
-      </select>
-    </>
-  );
+  const mayGiveAll = membership?.role === 'owner';
+  return <Select {...field} label="Role" options={mayGiveAll ? roles : roles.slice(0, 2)} />;
 }
 
 function ChangeRole({ subject, close }: FormOptions) {
@@ -242,7 +225,7 @@ function ChangeRole({ subject, close }: FormOptions) {
       cli={`andromeda members role ${email} ${role}`}
       close={close}
     >
-      <RoleSelect id="new-role" role={role} onChange={setRole} />
+      <RoleSelect id="new-role" value={role} onChange={setRole} />
       {isOther && role === 'member' && <p>They will have no permissions until you grant some.</p>}
       {isOther && role !== 'member' && subject.granted.length > 0 && (
         <p>Their individual permissions are removed: the role includes them.</p>

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { termText } from '../../../../domain/access/request.ts';
 import { readCatalog } from '../../reads.ts';
-import { Check } from '../controls.tsx';
+import { Check, type Edited } from '../controls.tsx';
 import { Moment } from '../time.tsx';
 
 /** Keys with when they end; null: not by themselves. */
@@ -44,12 +44,7 @@ export function isSameChoice(one: Chosen, other: Chosen): boolean {
   return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key]);
 }
 
-interface ChoiceOptions {
-  chosen: Chosen;
-  onChange: (chosen: Chosen) => void;
-}
-
-export function PermissionChoice({ chosen, onChange }: ChoiceOptions) {
+export function PermissionChoice({ value: chosen, onChange }: Edited<Chosen>) {
   const catalog = useQuery(readCatalog());
   const toggle = (key: string) => {
     const { [key]: had, ...others } = chosen;
@@ -66,7 +61,7 @@ export function PermissionChoice({ chosen, onChange }: ChoiceOptions) {
               <code>{key}</code>
             </Check>
             {end !== undefined && (
-              <EndChoice of={key} end={end} onChange={(other) => onChange({ ...chosen, [key]: other })} />
+              <EndChoice of={key} value={end} onChange={(other) => onChange({ ...chosen, [key]: other })} />
             )}
           </div>
         );
@@ -79,14 +74,8 @@ export function PermissionChoice({ chosen, onChange }: ChoiceOptions) {
 const presets = [24, 7 * 24, 30 * 24, 365 * 24];
 const hourMs = 3_600_000;
 
-interface EndOptions {
-  of: string;
-  end: string | null;
-  onChange: (end: string | null) => void;
-}
-
 /** A term from now, or the moment itself. */
-function EndChoice({ of: key, end, onChange }: EndOptions) {
+function EndChoice({ of: key, value: end, onChange }: Edited<string | null> & { of: string }) {
   const choose = (value: string) => {
     if (value === 'never') onChange(null);
     else if (value !== 'until') onChange(new Date(Date.now() + Number(value) * hourMs).toISOString());

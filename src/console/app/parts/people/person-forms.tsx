@@ -1,16 +1,16 @@
 /** Making an account, staff keys, and ending and restoring an account. */
 import { useState } from 'react';
 import { operation } from '../../api.ts';
-import { installationTopics, type Person } from '../../installation.ts';
-import { Check, Field } from '../controls.tsx';
+import { installationTopics, type Person } from '../../reads.ts';
+import { CheckList, Field } from '../controls.tsx';
 import { WriteDialog } from '../write.tsx';
 
 type StaffKey = 'staff.read' | 'staff.audit' | 'staff.operate';
 
-const staffKeys: readonly { key: StaffKey; meaning: string }[] = [
-  { key: 'staff.read', meaning: 'See everything in the installation' },
-  { key: 'staff.audit', meaning: 'Read and verify the audit trail' },
-  { key: 'staff.operate', meaning: 'Change everything; includes both others' },
+const staffKeys: readonly { key: StaffKey; hint: string }[] = [
+  { key: 'staff.read', hint: 'See everything in the installation' },
+  { key: 'staff.audit', hint: 'Read and verify the audit trail' },
+  { key: 'staff.operate', hint: 'Change everything; includes both others' },
 ];
 
 export function AddPerson({ close }: { close: () => void }) {
@@ -37,7 +37,7 @@ export function AddPerson({ close }: { close: () => void }) {
   );
 }
 
-interface PersonOptions {
+export interface PersonOptions {
   person: Person;
   close: () => void;
 }
@@ -58,19 +58,12 @@ export function StaffKeys({ person: { id, primary_email: email, staff_keys }, cl
       cli={`andromeda admin person staff ${email} ${wanted.join(' ') || '--none'}`}
       close={close}
     >
-      <fieldset>
-        <legend className="hidden">Staff keys</legend>
-        {staffKeys.map(({ key, meaning }) => (
-          <Check
-            key={key}
-            isOn={wanted.includes(key)}
-            onChange={(isOn) => setWanted([...wanted.filter((one) => one !== key), ...(isOn ? [key] : [])])}
-            hint={meaning}
-          >
-            <code>{key}</code>
-          </Check>
-        ))}
-      </fieldset>
+      <CheckList
+        legend={<legend className="hidden">Staff keys</legend>}
+        items={staffKeys}
+        chosen={wanted}
+        onChange={setWanted}
+      />
       <p role="status">
         {gained.length > 0 && <>Gains {gained.join(', ')}, at once. </>}
         {lost.length > 0 && <>Loses {lost.join(', ')}, at once. </>}

@@ -1,26 +1,20 @@
 /** With which identities a person signs in: taking one away, and making the account another identity's. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../../api/generated/business.ts';
 import { operation } from '../../api.ts';
-import { installationTopics, type Person, readIdentities } from '../../installation.ts';
+import { installationTopics, type Person, readIdentities } from '../../reads.ts';
 import { Button, Field } from '../controls.tsx';
 import { AsCommand } from '../copy.tsx';
 import { Dialog } from '../dialog.tsx';
 import { Loaded } from '../page.tsx';
 import { Age } from '../time.tsx';
 import { WriteForm } from '../write.tsx';
+import type { PersonOptions } from './person-forms.tsx';
 
 type Identity = components['schemas']['Identity'];
 
-interface IdentitiesOptions {
-  person: Person;
-  mayAct: boolean;
-  close: () => void;
-}
-
-export function Identities({ person, mayAct, close }: IdentitiesOptions) {
+export function Identities({ person, mayAct, close }: PersonOptions & { mayAct: boolean }) {
   const { id, primary_email: email, erased_at: erased } = person;
   const identities = useQuery(readIdentities(id));
   const [unbinding, setUnbinding] = useState<Identity>();

@@ -1,5 +1,4 @@
 /** For operators: the SSH sessions that are open, and closing one. */
-
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -8,13 +7,13 @@ import { formatBytes } from '../../../domain/units.ts';
 import { operation } from '../api.ts';
 import { useClusterNames } from '../cluster-names.ts';
 import { count } from '../count.ts';
-import { readOpenSessions } from '../installation.ts';
 import { Button } from '../parts/controls.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { WriteDialog } from '../parts/write.tsx';
+import { readOpenSessions } from '../reads.ts';
 import { holdsStaff, useWho } from '../who.tsx';
 
 type Session = components['schemas']['Session'];
@@ -22,7 +21,7 @@ type Session = components['schemas']['Session'];
 /** How long the gateway may take to end a session that was closed. */
 const endsWithinMs = 2_000;
 
-export function WhoIsOnPage() {
+export default function ActiveSessionsPage() {
   const sessions = useQuery(readOpenSessions());
   const names = useClusterNames('all');
   const [closing, setClosing] = useState<Session>();
@@ -41,23 +40,21 @@ export function WhoIsOnPage() {
     >
       <Panel
         title="Active SSH sessions"
-        command={{ cli: 'andromeda admin session list', operation: 'GET /operator/sessions' }}
+        cli="andromeda admin session list"
+        operation="GET /operator/sessions"
       >
-        <Loaded of={sessions}>
-          {({ sessions: list }) => (
-            <Table
-              name="sessions"
-              rows={list}
-              id={({ id }) => id}
-              text={(one) =>
-                `${one.username} ${names.get(one.cluster_id) ?? ''} ${one.remote_address} ${one.login_node} ${one.fingerprint}`
-              }
-              isInAddress
-              columns={columns}
-              none={<Empty>No one is logged in through the gateway.</Empty>}
-            />
-          )}
-        </Loaded>
+        <Table
+          name="sessions"
+          of={sessions}
+          rows={sessions.data?.sessions}
+          id={({ id }) => id}
+          text={(one) =>
+            `${one.username} ${names.get(one.cluster_id) ?? ''} ${one.remote_address} ${one.login_node} ${one.fingerprint}`
+          }
+          isInAddress
+          columns={columns}
+          none={<Empty>No one is logged in through the gateway.</Empty>}
+        />
       </Panel>
       {closing && (
         <Close
@@ -123,17 +120,10 @@ function useColumns(
     { name: 'Sent', isNumber: true, cell: (one) => formatBytes(one.bytes_up) },
     { name: 'Received', isNumber: true, cell: (one) => formatBytes(one.bytes_down) },
   ];
+  const action = actionOf('Close…', close, ({ username }) => `Close the session of ${username}`);
   const actions: Column<Session> = {
-    name: 'Actions',
-    cell: (one) => {
-      if (closed.has(one.id)) return <State kind="busy">Closing…</State>;
-      const label = `Close the session of ${one.username}`;
-      return (
-        <Button className="second small" aria-label={label} onClick={() => close(one)}>
-          Close…
-        </Button>
-      );
-    },
+    ...action,
+    cell: (one) => (closed.has(one.id) ? <State kind="busy">Closing…</State> : action.cell(one)),
   };
   return holdsStaff(who, 'staff.operate') ? [...columns, actions] : columns;
 }

@@ -1,9 +1,24 @@
-/** Saving a list beyond the page that is shown: page by page, each handed to the browser, which keeps it on its disk. */
-
+/** Saving what a page shows as a file. */
 import { useRef, useState } from 'react';
 import { csv } from '../../../domain/csv.ts';
-import { save } from '../save.ts';
 import { Button } from './controls.tsx';
+
+export function save(name: string, type: string, ...parts: BlobPart[]): void {
+  const url = URL.createObjectURL(new Blob(parts, { type }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export function SaveCsv({ name, rows }: { name: string; rows: () => readonly (readonly Cell[])[] }) {
+  return (
+    <Button className="link small" onClick={() => save(name, 'text/csv', csv(rows()))}>
+      Save as CSV
+    </Button>
+  );
+}
 
 /** More is for the command line, which writes as it reads. */
 const mostRows = 200_000;
@@ -21,6 +36,7 @@ interface Saved<Row> {
   cells: (row: Row) => readonly Cell[];
 }
 
+/** Saves a list beyond the page that is shown: page by page, each handed to the browser, which keeps it on its disk. */
 export function SaveAll<Row>(saved: Saved<Row>) {
   const [state, setState] = useState<{ count?: number; problem?: string }>({});
   const stopping = useRef<AbortController>(undefined);

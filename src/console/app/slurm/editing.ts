@@ -1,11 +1,17 @@
 /** The text in the editor: the saved configuration, or an unsaved change of it. */
 import { type RefObject, useCallback, useEffect, useRef, useState } from 'react';
 import type { Code } from './code.ts';
-import { type Draft, keepDraft, readDraft } from './draft.ts';
 import type { Stored } from './reads.ts';
 import { formatConfiguration } from './text.ts';
 
 const typingMs = 200;
+
+/** Text that was typed and not saved. */
+export interface Draft {
+  /** The number of the configuration that it began from. */
+  base: number;
+  text: string;
+}
 
 export interface Editing {
   code: RefObject<Code | undefined>;
@@ -79,7 +85,7 @@ function stop(timer: RefObject<ReturnType<typeof setTimeout> | undefined>): void
   timer.current = undefined;
 }
 
-/** The draft, which the tab keeps; `latest` has it between two renders too. */
+/** The draft, which the tab keeps for each person and cluster, so that a reload does not lose it; `latest` has it between two renders too. */
 function useKept(userId: string, clusterId: string, stands: string, generation: number) {
   const [state, setState] = useState(() => {
     const kept = readDraft(userId, clusterId);
@@ -106,4 +112,34 @@ function useFlushOnLeave(flush: () => void): void {
       flush();
     };
   }, [flush]);
+}
+
+/** Longer than what the API takes. */
+const longest = 3 * 2 ** 20;
+
+function nameOf(userId: string, clusterId: string): string {
+  return `andromeda-slurm-${userId}-${clusterId}`;
+}
+
+function readDraft(userId: string, clusterId: string): Draft | undefined {
+  const { base, text } = JSON.parse(
+    sessionStorage.getItem(nameOf(userId, clusterId)) ?? '{}',
+  ) as Partial<Draft>;
+  return base === undefined || text === undefined ? undefined : { base, text };
+}
+
+/** Returns whether it is kept: a tab has room for some megabytes. */
+function keepDraft(userId: string, clusterId: string, draft: Draft | undefined): boolean {
+  const name = nameOf(userId, clusterId);
+  if (!draft) {
+    sessionStorage.removeItem(name);
+    return true;
+  }
+  if (draft.text.length > longest) return false;
+  try {
+    sessionStorage.setItem(name, JSON.stringify(draft));
+    return true;
+  } catch {
+    return false;
+  }
 }

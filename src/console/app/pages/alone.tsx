@@ -1,4 +1,5 @@
-import { useSearch } from '@tanstack/react-router';
+/** The pages that stand alone, outside of the frame. */
+import { Link, useSearch } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { goOnWhenSignedIn, signInAt } from '../api.ts';
 import { Mark } from '../parts/mark.tsx';
@@ -28,6 +29,17 @@ export function SignedOutPage() {
       <a className="button" href={signInAt(to)}>
         Sign in
       </a>
+    </main>
+  );
+}
+
+export function NotFoundPage() {
+  return (
+    <main className="alone">
+      <h1>Page not found</h1>
+      <Link to="/" className="button">
+        Back to the start
+      </Link>
     </main>
   );
 }
