@@ -216,12 +216,17 @@ test('two people at once: both changes are kept, or one after the other with bot
     assert.deepEqual(await stored(), { slurmExtraConfig: 'A=ada', gresConf: 'AutoDetect=off' });
 
     // The same part, and the news of it is late: the save is refused, and nothing is lost.
-    await page.route('**/events', (route) => route.abort());
+    const { promise: isLate, resolve: arrive } = Promise.withResolvers<void>();
+    await page.route('**/scheduler-configuration?*', async (route) => {
+      if (route.request().method() === 'GET') await isLate;
+      await route.continue();
+    });
     await write(page, 'slurmExtraConfig: A=mine\n');
     await page.getByText('It is tested on the cluster first').waitFor();
     await page.getByLabel('Reason').fill('mine');
     await setByBob({ slurmExtraConfig: 'A=bob' });
     await page.getByRole('button', { name: 'Save and test' }).click();
+    arrive();
     await page.getByText('Both changed the same part').waitFor();
     await editorOf(page).getByText('A=mine').waitFor();
     assert.deepEqual(await stored(), { slurmExtraConfig: 'A=bob' });

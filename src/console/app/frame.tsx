@@ -1,11 +1,10 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
-import { useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
-import { listen, liveState, watchLive } from './live.ts';
+import { listen, live } from './live.ts';
 import { installationPages, type MenuItem, menuOf, refusalOf } from './menu.ts';
-import { giveNotice, notice, watchNotice } from './notice.ts';
 import { Button } from './parts/controls.tsx';
 import { Mark } from './parts/mark.tsx';
 import { Empty, Loaded, Page } from './parts/page.tsx';
@@ -13,6 +12,7 @@ import { Keys } from './parts/palette.tsx';
 import { State } from './parts/state.tsx';
 import { readAccessOf } from './people.ts';
 import { readClusters, readMe, readOrganization, readOwnPermissions, readRequests } from './reads.ts';
+import { notice } from './source.ts';
 import { holdsStaff, type Me, membershipIn, useWho, type Who, WhoContext, whoIs } from './who.tsx';
 
 export function Frame() {
@@ -165,7 +165,7 @@ function OrganizationOption({ id }: { id: string }) {
 }
 
 function Live() {
-  const state = useSyncExternalStore(watchLive, liveState);
+  const state = live.use((one) => one.state);
   return (
     <p className="small" role="status">
       {state === 'live' ? <State kind="good">Live</State> : <State kind="busy">Connecting…</State>}
@@ -175,13 +175,13 @@ function Live() {
 
 /** Announced to screen readers when it appears: the element itself is always there. */
 function Notice() {
-  const text = useSyncExternalStore(watchNotice, notice);
+  const text = notice.use((one) => one);
   return (
     <div role="status" className={text === undefined ? undefined : 'notice'}>
       {text !== undefined && (
         <>
           <p>{text}</p>
-          <Button className="second small" onClick={() => giveNotice(undefined)}>
+          <Button className="second small" onClick={() => notice.set(undefined)}>
             Close
           </Button>
         </>

@@ -4,8 +4,9 @@
  */
 import type { QueryClient } from '@tanstack/react-query';
 import { goToSignIn, ownHeaders } from './api.ts';
+import { createSource } from './source.ts';
 
-export type LiveState = 'live' | 'connecting';
+type LiveState = 'live' | 'connecting';
 
 type Message = { topics: string[] } | { reported: string[] } | { state: LiveState } | { signedOut: true };
 
@@ -15,24 +16,8 @@ const mostWaitMs = 30_000;
 /** The server sends a line more often than this. */
 const silenceMs = 50_000;
 
-let state: LiveState = 'connecting';
-const watchers = new Set<() => void>();
-
-export function liveState(): LiveState {
-  return state;
-}
-
-let since: number | undefined;
-
-/** Since when this page receives every change, in ms since 1970; undefined while the stream is interrupted. */
-export function liveSince(): number | undefined {
-  return since;
-}
-
-export function watchLive(watcher: () => void): () => void {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
-}
+/** `since`: since when this page receives every change, in ms since 1970; undefined while the stream is interrupted. */
+export const live = createSource<{ state: LiveState; since?: number }>({ state: 'connecting' });
 
 let listens = false;
 
@@ -47,15 +32,15 @@ export function listen(client: QueryClient): void {
     else if ('signedOut' in message) goToSignIn();
     else {
       // Changes during the interruption were not received.
-      if (message.state === 'live' && state !== 'live') refresh(client, ['everything']);
-      if (message.state !== state) since = message.state === 'live' ? Date.now() : undefined;
-      state = message.state;
-      for (const watcher of watchers) watcher();
+      const { state } = live.get();
+      if (message.state === state) return;
+      if (message.state === 'live') refresh(client, ['everything']);
+      live.set(message.state === 'live' ? { state: 'live', since: Date.now() } : { state: message.state });
     }
   };
   channel.onmessage = ({ data }: MessageEvent<Message | { ask: true }>) => {
     if ('ask' in data) {
-      if (holdsStream) channel.postMessage({ state });
+      if (holdsStream) channel.postMessage({ state: live.get().state });
     } else take(data);
   };
   const publish = (message: Message) => {
@@ -133,23 +118,18 @@ const freshMs = 120_000;
 const silenceCheckMs = 10_000;
 
 /** When this page last received a report of each cluster, in ms since 1970. */
-const reports = new Map<string, number>();
+export const reports = createSource<ReadonlyMap<string, number>>(new Map());
 let silent = new Set<string>();
 
 function noteReports(clusterIds: string[]): void {
-  for (const id of clusterIds) reports.set(id, Date.now());
-  for (const watcher of watchers) watcher();
-}
-
-/** When this page last received a report of a cluster, in ms since 1970; undefined before the first. */
-export function lastReport(clusterId: string): number | undefined {
-  return reports.get(clusterId);
+  reports.set(new Map([...reports.get(), ...clusterIds.map((id) => [id, Date.now()] as const)]));
 }
 
 /** Topics of the clusters that have become silent, or speak again, since the last call, and the operators’. */
 function silentClusters(): string[] {
   const before = silent;
-  silent = new Set([...reports].filter(([, at]) => Date.now() - at > freshMs).map(([id]) => id));
-  const changed = [...reports.keys()].filter((id) => before.has(id) !== silent.has(id));
+  const known = [...reports.get()];
+  silent = new Set(known.filter(([, at]) => Date.now() - at > freshMs).map(([id]) => id));
+  const changed = [...reports.get().keys()].filter((id) => before.has(id) !== silent.has(id));
   return changed.length === 0 ? [] : ['installation', ...changed.map((id) => `cluster/${id}`)];
 }

@@ -16,8 +16,11 @@ interface CookieOptions {
 /** Cookies of one kind. A browser may hold several, each with a label; '' is the one without. */
 export function createConsoleCookies({ name, secure, sameSite, maxAge }: CookieOptions) {
   const start = secure ? `__Host-Http-${name}` : name;
-  const line = (label: string, value: string, age: number) =>
-    `${label === '' ? start : `${start}-${label}`}=${value}; Path=/; HttpOnly; SameSite=${sameSite}; Max-Age=${age}${secure ? '; Secure' : ''}`;
+  const end = secure ? '; Secure' : '';
+  const line = (label: string, value: string, age: number) => {
+    const full = label === '' ? start : `${start}-${label}`;
+    return `${full}=${value}; Path=/; HttpOnly; SameSite=${sameSite}; Max-Age=${age}${end}`;
+  };
   return {
     /** All that the browser sent: over plain HTTP something else on this host may have set another of the same name. */
     read: (request: IncomingMessage) =>

@@ -51,9 +51,18 @@ const mostChanges = 1_000;
 export function createEvents(options: EventsOptions) {
   const { store, now } = options;
   const streams = new Set<Stream>();
-  const stopChanges = sendChanges(options, streams);
-  const stopReports = sendReports(options, streams);
-  const stopSessions = sendSessions(options, streams);
+  const { consoleTopics, consoleSessions } = hears;
+  const senders = [
+    createSender(options, streams, gatherMs, (add) => store.onChange(consoleTopics, add), sendChanges),
+    createSender(
+      options,
+      streams,
+      reportedMs,
+      (add) => store.observationAges.onRecorded((clusterId) => add([clusterId])),
+      sendReports,
+    ),
+    createSender(options, streams, sessionsMs, (add) => store.onChange(consoleSessions, add), sendSessions),
+  ];
   const heart = setInterval(() => {
     for (const stream of streams) send(stream, ': \n\n');
   }, heartbeatMs).unref();
@@ -79,9 +88,7 @@ export function createEvents(options: EventsOptions) {
       send(addStream(streams, { session, response, view }), 'event: open\ndata: {}\n\n');
     },
     stop() {
-      stopChanges();
-      stopReports();
-      stopSessions();
+      for (const stopSending of senders) stopSending();
       clearInterval(heart);
       for (const stream of [...streams]) stream.close();
     },
@@ -117,39 +124,45 @@ function send(stream: Stream, text: string): void {
   else response.write(text);
 }
 
-/** Gathers what comes within a time, and sends it together. */
-function createBatch<Item>(ms: number, log: Logger, sendAll: (items: readonly Item[]) => Promise<unknown>) {
+/** Gathers what is announced within a time, and sends it together. Returns how to stop. */
+function createSender<Item>(
+  options: EventsOptions,
+  streams: ReadonlySet<Stream>,
+  ms: number,
+  listen: (add: (items: readonly Item[]) => void) => () => void,
+  sendAll: (options: EventsOptions, streams: ReadonlySet<Stream>, items: readonly Item[]) => Promise<void>,
+): () => void {
   let waiting: Item[] = [];
   let timer: NodeJS.Timeout | undefined;
-  return {
-    add(items: readonly Item[]) {
-      for (const item of items) waiting.push(item);
-      timer ??= setTimeout(() => {
-        const gathered = waiting;
-        waiting = [];
-        timer = undefined;
-        sendAll(gathered).catch((error: unknown) => log.error('console.events.failed', { error }));
-      }, ms).unref();
-    },
-    stop: () => clearTimeout(timer),
-  };
-}
-
-/** Sends what commits change, gathered for a moment. Returns how to stop. */
-function sendChanges(options: EventsOptions, streams: ReadonlySet<Stream>): () => void {
-  const { store, log } = options;
-  const batch = createBatch<Heard<'consoleTopics'>>(gatherMs, log, async (changes) => {
-    const changed = changes.length > mostChanges ? undefined : await gather(store.read, changes);
-    // In parallel, so that a stream whose token the issuer renews does not delay the others.
-    await Promise.all([...streams].map((stream) => sendTopics(options, stream, changed)));
-  });
-  const stopListening = store.onChange(hears.consoleTopics, (changes) => {
-    if (streams.size > 0) batch.add(changes);
+  const stopListening = listen((items) => {
+    if (streams.size === 0) return;
+    for (const item of items) waiting.push(item);
+    timer ??= setTimeout(() => {
+      const gathered = waiting;
+      waiting = [];
+      timer = undefined;
+      sendAll(options, streams, gathered).catch((error: unknown) => reportFailure(options, error));
+    }, ms).unref();
   });
   return () => {
     stopListening();
-    batch.stop();
+    clearTimeout(timer);
   };
+}
+
+function reportFailure({ log }: EventsOptions, error: unknown): void {
+  log.error('console.events.failed', { error });
+}
+
+/** Sends what commits changed. */
+async function sendChanges(
+  options: EventsOptions,
+  streams: ReadonlySet<Stream>,
+  changes: readonly Heard<'consoleTopics'>[],
+): Promise<void> {
+  const changed = changes.length > mostChanges ? undefined : await gather(options.store.read, changes);
+  // In parallel, so that a stream whose token the issuer renews does not delay the others.
+  await Promise.all([...streams].map((stream) => sendTopics(options, stream, changed)));
 }
 
 async function sendTopics(
@@ -185,9 +198,7 @@ function sendLater(options: EventsOptions, stream: Stream, changed: Changed, wai
     const { later } = stream;
     stream.later = undefined;
     stream.timer = undefined;
-    sendTopics(options, stream, later).catch((error: unknown) =>
-      options.log.error('console.events.failed', { error }),
-    );
+    sendTopics(options, stream, later).catch((error: unknown) => reportFailure(options, error));
   }, waitMs).unref();
 }
 
@@ -201,50 +212,34 @@ async function requireView(options: EventsOptions, stream: Stream): Promise<void
   if (stream.view.until <= options.now()) await renewView(options, stream);
 }
 
-/**
- * Sends which clusters reported, also when nothing is new: a page must know which clusters' state is fresh and which is stale.
- * Returns how to stop.
- */
-function sendReports(options: EventsOptions, streams: ReadonlySet<Stream>): () => void {
-  const { store, log } = options;
-  const batch = createBatch<string>(reportedMs, log, async (reported) => {
-    const all = [...new Set(reported)];
-    const sent = [...streams].map(async (stream) => {
-      await requireView(options, stream);
-      const { clusters, isStaff } = stream.view;
-      const ids = all.filter((id) => isStaff || clusters.has(id));
-      if (ids.length > 0) send(stream, `event: reported\ndata: ${JSON.stringify(ids)}\n\n`);
-    });
-    await Promise.all(sent);
+/** Sends which clusters reported, also when nothing is new: a page must know which clusters' state is fresh and which is stale. */
+async function sendReports(
+  options: EventsOptions,
+  streams: ReadonlySet<Stream>,
+  reported: readonly string[],
+): Promise<void> {
+  const all = [...new Set(reported)];
+  const sent = [...streams].map(async (stream) => {
+    await requireView(options, stream);
+    const { clusters, isStaff } = stream.view;
+    const ids = all.filter((id) => isStaff || clusters.has(id));
+    if (ids.length > 0) send(stream, `event: reported\ndata: ${JSON.stringify(ids)}\n\n`);
   });
-  const stopNoting = store.observationAges.onRecorded((clusterId) => {
-    if (streams.size > 0) batch.add([clusterId]);
-  });
-  return () => {
-    stopNoting();
-    batch.stop();
-  };
+  await Promise.all(sent);
 }
 
-/** Sends that SSH sessions opened or ended: to operators, and to the sessions' people. Returns how to stop. */
-function sendSessions({ store, log }: EventsOptions, streams: ReadonlySet<Stream>): () => void {
-  const batch = createBatch<Heard<'consoleSessions'>>(sessionsMs, log, async (changes) => {
-    const isAll = changes.some(({ kind }) => kind !== 'sessions');
-    const people = new Set(changes.flatMap((one) => (one.kind === 'sessions' ? one.userId : [])));
-    for (const stream of streams) {
-      const { userId, isStaff } = stream.view;
-      const topics = [
-        ...(isStaff ? ['ssh-sessions'] : []),
-        ...(isAll || people.has(userId) ? ['my-ssh-sessions'] : []),
-      ];
-      if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
-    }
-  });
-  const stopListening = store.onChange(hears.consoleSessions, (changes) => {
-    if (streams.size > 0) batch.add(changes);
-  });
-  return () => {
-    stopListening();
-    batch.stop();
-  };
+/** Sends that SSH sessions opened or ended: to operators, and to the sessions' people. */
+async function sendSessions(
+  _options: EventsOptions,
+  streams: ReadonlySet<Stream>,
+  changes: readonly Heard<'consoleSessions'>[],
+): Promise<void> {
+  const isAll = changes.some(({ kind }) => kind !== 'sessions');
+  const people = new Set(changes.flatMap((one) => (one.kind === 'sessions' ? one.userId : [])));
+  for (const stream of streams) {
+    const { userId, isStaff } = stream.view;
+    const isOf = isAll || people.has(userId);
+    const topics = [...(isStaff ? ['ssh-sessions'] : []), ...(isOf ? ['my-ssh-sessions'] : [])];
+    if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify(topics)}\n\n`);
+  }
 }

@@ -154,26 +154,25 @@ function accountText(state: 'ready' | 'waiting_for_key' | undefined): string {
   return state === 'ready' ? 'ready' : 'needs a key';
 }
 
+/** How far a list in this state has come, and what is missing. */
 const states = {
-  ...({ pending: 'pending', accepted: 'pending', rejected: 'rejected' } as const),
-  ...({ failed: 'failed', stale: 'unknown', converged: 'there' } as const),
-};
+  pending: ['pending', 'The list has not been accepted yet.'],
+  rejected: ['rejected', 'The list was refused.'],
+  accepted: ['pending', 'The next sync applies it.'],
+  failed: ['failed', 'The cluster could not apply it.'],
+  stale: ['unknown', 'The cluster has not reported recently, so its state is unknown.'],
+  converged: ['there', undefined],
+} as const;
 
 function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery }) {
-  const { state, generation, updated_at: at } = list;
+  const { generation, updated_at: at } = list;
+  const [state, usual] = states[list.state];
   const steps = deliverySteps({
     desired: { name: `desired ${generation}`, at },
-    isAccepted: state !== 'pending' && state !== 'rejected',
-    state: states[state],
+    isAccepted: list.state !== 'pending' && list.state !== 'rejected',
+    state,
   });
-  const missing = {
-    pending: 'The list has not been accepted yet.',
-    rejected: 'The list was refused.',
-    accepted: 'The next sync applies it.',
-    failed: delivery.failure ?? 'The cluster could not apply it.',
-    stale: 'The cluster has not reported recently, so its state is unknown.',
-    converged: undefined,
-  }[state];
+  const missing = state === 'failed' ? (delivery.failure ?? usual) : usual;
   return <Strip of={`list/${delivery.cluster_id}/${generation}`} steps={steps} missing={missing} />;
 }
 

@@ -1,6 +1,6 @@
 /** The convergence strip: how far a change has come, from what was asked to what a cluster shows, and what is missing. */
 import { useState } from 'react';
-import { liveSince } from '../live.ts';
+import { live } from '../live.ts';
 import { Shape } from './state.tsx';
 import { span, useNow } from './time.tsx';
 
@@ -121,7 +121,7 @@ function witnessedOf(of: string): Followed['reached'] {
 
 /** Notes that steps are reached now; nothing where it may have been long before. Returns what is known. */
 function witness(of: string, names: readonly string[]): Followed['reached'] {
-  const since = liveSince();
+  const { since } = live.get();
   const known = witnessedOf(of);
   if (since === undefined || Date.now() - since < settledMs) return known;
   const at = new Date().toISOString();

@@ -1,6 +1,6 @@
 /** Times: how long ago, kept current, with the moment itself as the title. */
 import { useSyncExternalStore } from 'react';
-import { lastReport, watchLive } from '../live.ts';
+import { reports } from '../live.ts';
 
 let present = Date.now();
 const watchers = new Set<() => void>();
@@ -66,7 +66,7 @@ export function Moment({ at }: { at: string }) {
 
 /** How long ago a cluster reported: what it said then, or that it has said the same since. */
 export function Reported({ clusterId, at }: { clusterId: string; at: string | undefined }) {
-  const live = useSyncExternalStore(watchLive, () => lastReport(clusterId));
+  const live = reports.use((all) => all.get(clusterId));
   const last = Math.max(live ?? 0, at === undefined ? 0 : Date.parse(at));
   return last === 0 ? <>none yet</> : <Age at={new Date(last).toISOString()} />;
 }

@@ -7,7 +7,7 @@ import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { ApiError, NoAnswer, type Operation, queryClient } from '../api.ts';
 import { isAbout } from '../live.ts';
-import { giveNotice } from '../notice.ts';
+import { notice } from '../source.ts';
 import { Button } from './controls.tsx';
 import { AsCommand } from './copy.tsx';
 import { Dialog } from './dialog.tsx';
@@ -35,7 +35,7 @@ export function useWrite<Body, Answer>({ operation, topics, onDone }: Write<Body
   const { name } = operation;
   return useMutation({
     mutationFn: async ({ body, reason }: { body: Body; reason: string }) => {
-      giveNotice(undefined);
+      notice.set(undefined);
       const { key, isAgain } = await keyFor(name, JSON.stringify(body));
       const headers = { 'Idempotency-Key': key, 'Audit-Reason': headerText(reason) };
       for (let left = tries - 1; ; left -= 1) {
@@ -50,7 +50,7 @@ export function useWrite<Body, Answer>({ operation, topics, onDone }: Write<Body
     },
     onSuccess({ answer, isAgain }, { reason }) {
       forget(name);
-      if (isAgain) giveNotice('Done. It was sent more than once and applied once.');
+      if (isAgain) notice.set('Done. It was sent more than once and applied once.');
       typedReason.forget(name);
       keepReason(reason);
       void queryClient.invalidateQueries({ predicate: ({ meta }) => isAbout(meta, topics) });

@@ -97,7 +97,7 @@ function Shown({ clusterId, version, newest, restore, close }: ShownOptions) {
       {original === null && <p className="fault">Version {other} is no longer kept.</p>}
       <div className="look">
         <Loaded of={own}>
-          {(known) => <Look generation={generation} configuration={known} original={original} />}
+          {(known) => <Content generation={generation} configuration={known} original={original} />}
         </Loaded>
       </div>
       {restore && own.data && generation !== newest && (
@@ -109,13 +109,13 @@ function Shown({ clusterId, version, newest, restore, close }: ShownOptions) {
   );
 }
 
-interface LookOptions {
+interface ContentOptions {
   generation: number;
   configuration: Configuration | null;
   original: Configuration | null | undefined;
 }
 
-function Look({ generation, configuration, original }: LookOptions) {
+function Content({ generation, configuration, original }: ContentOptions) {
   if (configuration === null) return <p className="fault">It is no longer kept.</p>;
   return (
     <CodeView

@@ -1,0 +1,22 @@
+import { useSyncExternalStore } from 'react';
+
+/** A value that components show, drawn again when it changes. */
+export function createSource<Value>(value: Value) {
+  const watchers = new Set<() => void>();
+  const watch = (watcher: () => void) => {
+    watchers.add(watcher);
+    return () => watchers.delete(watcher);
+  };
+  return {
+    get: () => value,
+    set(next: Value) {
+      value = next;
+      for (const watcher of watchers) watcher();
+    },
+    /** What a component needs of it. */
+    use: <Part>(select: (value: Value) => Part) => useSyncExternalStore(watch, () => select(value)),
+  };
+}
+
+/** One sentence on what has just been done, where the page itself does not say it. It stays until it is closed, or the next write. */
+export const notice = createSource<string | undefined>(undefined);
