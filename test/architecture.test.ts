@@ -22,7 +22,7 @@ const folderOf = (file: string) => {
 };
 const folders = [...new Set(files.map(folderOf))].filter(Boolean);
 
-test('only store/organizations/grants.ts reads grants, so that nobody takes one whose time is up for a live one', () => {
+test('only store/organizations/grants.ts reads grants, so that no code takes one whose time is up for a live one', () => {
   const readers = [...sources].filter(
     ([file, text]) =>
       /(selectFrom|innerJoin|leftJoin)\('resource_grants/.test(text) && !/migrations/.test(file),
@@ -75,7 +75,7 @@ test('names of columns stay in the store, and those of the wire at the wire', ()
   assert.deepEqual(found, []);
 });
 
-test('a write is given no time beside its transaction', () => {
+test('a write is given no time besides that of its transaction', () => {
   // What the issuer keeps goes by the clock of its protocol, in seconds.
   const found = files.filter(
     (file) =>
@@ -141,8 +141,22 @@ test('names use the terms that engineers search for', () => {
   assert.deepEqual(found, []);
 });
 
+const unclear = /\b(nobody|somebody|whoever|told|heard|beside|elsewhere)\b/i;
+
+test('titles of tests are written as an engineer would say them', () => {
+  const title = /\b(?:test|it|describe)\(\s*(`(?:[^`\\]|\\.)*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")/g;
+  const found = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => [...readFileSync(join(root, 'test', name), 'utf8').matchAll(title)])
+    .map(([, text = '']) => text);
+  assert.ok(found.length > 2_000, `${found.length}`);
+  assert.deepEqual(
+    found.filter((text) => unclear.test(text)),
+    [],
+  );
+});
+
 test('comments are written as an engineer would say them', () => {
-  const unclear = /\b(nobody|somebody|whoever|told|heard|beside|elsewhere)\b/i;
   const token = /\/\*[\s\S]*?\*\/|\/\/.*|`(?:[^`\\]|\\[\s\S])*`|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
   const found = [...sources].flatMap(([file, text]) =>
     (text.match(token) ?? [])

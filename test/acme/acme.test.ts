@@ -100,7 +100,7 @@ const until = (service: Service, event: string, count = 1) =>
     20_000,
   );
 
-test('without a certificate nobody is served; then it is obtained, used and renewed', async (t) => {
+test('without a certificate no connection is served; then it is obtained, used and renewed', async (t) => {
   const { authority, service } = await serve(t);
   assert.match(service.acme.obstacle ?? '', /There is no TLS certificate yet for gpu\.physics/);
   assert.equal(events(service, 'acme.waiting').length, 1);
@@ -175,7 +175,7 @@ for (const [fault, words] of [
   ['rate limit', /too many certificates already issued\. It is tried again at .*There is none yet/],
   ['refuses names', /gpu\.physics\.example is not for us/],
 ] as const)
-  test(`an authority with the fault “${fault}” is told in words and tried again`, async (t) => {
+  test(`an authority with the fault “${fault}” is reported in words and tried again`, async (t) => {
     const { authority, service } = await serve(t, fault);
     service.acme.begin();
     await until(service, 'acme.failed');
@@ -197,7 +197,7 @@ for (const [fault, words] of [
     await until(service, 'acme.obtained');
   });
 
-test('a challenge that is not answered is told with what the authority saw', async (t) => {
+test('a challenge that is not answered is reported with what the authority saw', async (t) => {
   const { authority, service } = await serve(t);
   const { http } = authority.ports;
   authority.ports.http = authority.ports.tls;

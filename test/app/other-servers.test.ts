@@ -100,7 +100,7 @@ test('a question is over when every live server has answered, whatever came befo
   assert.equal(answers[0]?.body.of, 'sessions');
 });
 
-test('nobody is asked where nobody else is live', async () => {
+test('no server is asked where no other is live', async () => {
   await using lab = await openLab();
   const a = await lab.join('a');
   assert.deepEqual(await a.ask('count', {}, never), []);
@@ -164,7 +164,7 @@ test('a recheck is over when the gateways of all live servers have had theirs', 
   assert.deepEqual((await recheck).sort(), ['a alpha', 'b alpha', 'c alpha']);
 });
 
-test('a server that does not come to its recheck holds nobody up for long', async () => {
+test('a server that does not come to its recheck holds up no one for long', async () => {
   await using lab = await openLab();
   const a = await lab.joinWith('a', { recheck: async () => {} }, 200);
   await lab.joinWith('stuck', { recheck: () => new Promise(() => {}) });
@@ -237,7 +237,7 @@ test('what servers of another version send, of whatever form, ends nothing and c
   assert.ok(lab.faults.includes('answer') && lab.faults.includes('sync.passed'), lab.faults.join());
 });
 
-test('what another version tells of how much passed through sessions is taken as far as it can be read', async () => {
+test('what another version reports of how much passed through sessions is taken as far as it can be read', async () => {
   await using lab = await openLab();
   const a = await lab.joinWith('a', {});
   const others = await lab.join('b');

@@ -241,7 +241,7 @@ test('of a server that was not seen it is said that it is gone, but not by one t
   await seen('servers.gone');
 });
 
-test('what is changed elsewhere in the name of a lease is confirmed before: by the clock, and by the database', async () => {
+test('what is changed on a cluster in the name of a lease is confirmed before: by the clock, and by the database', async () => {
   await using all = await joining();
   // Nothing of it comes by itself: the timers of a server that stands still fire late.
   const halted = { heartbeatMs: 3_600_000, giveUpMs: 3_600_000, pollMs: 3_600_000 };
@@ -417,7 +417,7 @@ test('a server that is gone, and two versions side by side, are for an operator 
   );
 });
 
-test('a simulated cluster is refused beside another server, whichever comes second', async () => {
+test('a simulated cluster is refused where there is another server, whichever comes second', async () => {
   const simulated = { name: 'sim', organization: 'x', simulated: { computeNodes: 1, gpusPerNode: 1 } };
   await using all = await joining({ ...lab, clusters: [simulated] });
   const one = await all.join('one');

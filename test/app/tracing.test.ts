@@ -230,7 +230,7 @@ test('a login at the gateway has a trace with IDs and the reason, and no look at
   );
 });
 
-test('a failure is told by its code, and what fails fails as before', async () => {
+test('a failure is recorded by its code, and what fails fails as before', async () => {
   await using collector = await startCollector();
   const { tracing } = await tracer(collector.url);
   const root = tracing.begin('root');

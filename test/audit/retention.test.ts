@@ -289,7 +289,7 @@ test('audit verify accepts a trail that begins at a checkpoint, and says so', as
   assert.match(distrusted.stderr, /is signed with another key/);
 });
 
-test('a server goes on signing when another deleted what it signed last, and not when somebody else did', async () => {
+test('a server goes on signing when another deleted what it signed last, and not when another program did', async () => {
   await using trail = await openOldTrail(20);
   const other = createSigner(trail.store, trail.key, () => trail.clock.now);
   const before = await other.sign();

@@ -44,7 +44,9 @@ test('what is encrypted to a key of age, the program age decrypts, and the other
   }
 });
 
-test('a key that does not fit and a file that was changed or cut are told apart', { skip }, async () => {
+test('a key that does not fit and a file that was changed or cut have different messages', {
+  skip,
+}, async () => {
   using place = temporaryDirectory();
   const [one, other] = [makeKey(place.path), makeKey(place.path, 'other.txt')];
   const sealed = await gather(encrypt(chunks(plain), [one.recipient]));

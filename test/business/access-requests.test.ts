@@ -102,7 +102,7 @@ test('a member asks, an owner approves with one click, the access comes, is exte
   );
 });
 
-test('a request is declined with a reason, or withdrawn, or lapses; then nobody decides it any more', async () => {
+test('a request is declined with a reason, or withdrawn, or lapses; then it cannot be decided any more', async () => {
   await using service = await startTestApp();
   const { ask, decide, withdraw, own, open, held, base } = await helpers(service);
   const first = (await ask('eve', { permissions: ['clusters.ssh'], hours: 1 })).body.id;
@@ -236,7 +236,7 @@ test('what cannot be asked for is refused, and only a few wait at a time', async
   assert.equal((await ask('eve', { permissions: ['members.manage'] })).status, 201);
 });
 
-test('requests go with their person, and nobody approves what is gone', async () => {
+test('requests go with their person, and what is gone cannot be approved', async () => {
   await using service = await startTestApp();
   const { ask, decide, open, org, ids, withdraw } = await helpers(service);
   const first = (await ask('eve', { permissions: ['clusters.ssh'] })).body.id;

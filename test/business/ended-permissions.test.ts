@@ -138,7 +138,7 @@ test('with an organization what members asked for ends, and nothing more is aske
   assert.deepEqual(await listed('/me/access-requests', 'bob'), [declined]);
 });
 
-test('before an end the person is told, and not of what goes on by another key', async () => {
+test('before an end the person is warned, and not of what goes on by another key', async () => {
   await using service = await startTestApp({ lab });
   const { put } = await helpers(service);
   const notices = async (as: string) => (await service.business('/me', { as })).body.notices;

@@ -80,7 +80,7 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     ).length,
   ];
 
-  await t.test('of somebody who comes', async () => {
+  await t.test('of a person who comes', async () => {
     const before = await state();
     const { status, body } = await plan('ada', {
       change: 'add',
@@ -161,7 +161,7 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     },
   );
 
-  await t.test('of somebody who goes, by each of the ways to take it', async () => {
+  await t.test('of a person who goes, by each of the ways to take it', async () => {
     const before = await state();
     for (const change of [
       { change: 'remove', user_id: bob },
@@ -215,7 +215,7 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     },
   );
 
-  await t.test('whoever may not do it may not plan it', async () => {
+  await t.test('a person who may not do it may not plan it', async () => {
     const refused = async (as: string, change: object) => {
       const { status, body } = await plan(as, change);
       return [status, body.code];

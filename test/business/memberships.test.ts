@@ -148,7 +148,7 @@ for (const way of ['owners and admins', 'operators'] as const) {
       assert.deepEqual((await service.business(path, { as: 'ada' })).body.permissions, []);
     });
 
-    await t.test('nobody else may', async () => {
+    await t.test('no other person may', async () => {
       for (const [as, status] of [
         ['bob', 403],
         ['max', 403],

@@ -141,7 +141,7 @@ test('storage purchases', async (t) => {
     },
   );
 
-  await t.test('a member is 403, whoever is not a member 404, staff included', async () => {
+  await t.test('a member is 403, a person who is not a member 404, staff included', async () => {
     const { id } = (await quote('ada')).body;
     for (const as of ['bob', 'eve']) {
       assert.deepEqual(refusal(await quote(as)), [403, 'forbidden']);

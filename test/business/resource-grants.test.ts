@@ -94,7 +94,7 @@ test('resource grants', async (t) => {
     assert.equal((await access(gate(beta, 'kubernetes'))).status, 200, 'some part is reachable');
   });
 
-  await t.test('the admitting grant that lasts longest is told', async () => {
+  await t.test('the admitting grant that lasts longest is named', async () => {
     assert.equal((await access(gate(alpha, 'kubernetes', 'b'))).body.expires_at, inTwoMinutes);
   });
 

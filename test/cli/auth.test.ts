@@ -200,7 +200,7 @@ test('Ctrl-C during the wait ends the sign-in with status 130', async (t) => {
   assert.ok(Date.now() - interrupted < 3000);
 });
 
-test('where a session cannot be kept, nobody is sent to a browser first', async (t) => {
+test('where a session cannot be kept, no browser is opened first', async (t) => {
   const { run } = await createMachine(t);
   const { url, requests } = await startEnvironment(t);
   const env = { XDG_STATE_HOME: '/dev/null/state' };
@@ -209,7 +209,7 @@ test('where a session cannot be kept, nobody is sent to a browser first', async 
   assert.match(stderr, /^The session cannot be kept in \/dev\/null\/state\/andromeda: ENOTDIR: .*\.\n$/);
 });
 
-test('someone whom the service does not know is told so, and gets no session', async (t) => {
+test('a person whom the service does not know gets a sentence and no session', async (t) => {
   const { run, directory } = await createMachine(t);
   const me = {
     status: 401,

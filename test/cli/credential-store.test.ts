@@ -178,7 +178,7 @@ test('a credential store that does not answer holds up neither a sign-in nor a c
   assert.ok(login.stderr.startsWith(`${waiting}${late} The session is kept in `), login.stderr);
 });
 
-test('a locked credential store that nobody can unlock is a sentence', { skip }, async (t) => {
+test('a locked credential store that cannot be unlocked is a sentence', { skip }, async (t) => {
   const keyring = await startKeyring(t, { locked: true });
   const { run } = await createMachine(t);
   const { url } = await startEnvironment(t);

@@ -88,7 +88,7 @@ test('a reader that takes its time is no server that hangs', async (t) => {
   assert.equal(output, `${size}\n0\n`);
 });
 
-test('a server that sends 5 MB is read whole where that is what was asked for, and no more than is needed elsewhere', async (t) => {
+test('a server that sends 5 MB is read whole where that is what was asked for, and no more than is needed otherwise', async (t) => {
   const text = 'x'.repeat(size);
   const good = await said(t, (_seen, response) => void response.end(text));
   assert.deepEqual(good.call, [0, text, '']);

@@ -154,7 +154,7 @@ test('the session is never kept where the command happens to be given', (t) => {
   assert.equal(stateDirectory({}), '/home/ada/.local/state/andromeda');
 });
 
-test('an account that the machine does not know, and that has no HOME, is told so where it matters', {
+test('an account that the machine does not know, and that has no HOME, gets a sentence where it matters', {
   skip: process.getuid?.() !== 0 && 'needs root',
 }, (t) => {
   const program = join(import.meta.dirname, '../../scripts/andromeda');

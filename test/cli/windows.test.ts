@@ -58,7 +58,7 @@ test('a file that another program has open is tried again on Windows alone', () 
   assert.equal(isHeldOnWindows(Object.assign(new Error('full'), { code: 'ENOSPC' }), 'win32'), false);
 });
 
-test('a client of another version is told how to get the right one', () => {
+test('a client of another version learns how to get the right one', () => {
   const notice = (platform: NodeJS.Platform) =>
     differenceNotice('https://lab.example', '2.0.0', { own: '1.0.0', platform }) ?? '';
   assert.match(

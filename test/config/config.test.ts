@@ -167,7 +167,7 @@ test('audit says where the trail is sent; what it names belongs to the configura
   assert.throws(() => read('audit: { syslog: { to: "tls://a:1", cert: ca.pem } }'), /audit\.syslog.*key/);
 });
 
-test('a webhook is sent to over HTTPS, and its secrets are in a file that nobody else can read', () => {
+test('a webhook is sent to over HTTPS, and its secrets are in a file that no other account can read', () => {
   const secretFile = join(directory.path, 'hook.secret');
   const write = (text: string, mode = 0o600) => {
     writeFileSync(secretFile, text);
@@ -311,7 +311,7 @@ test('copies and old entries of the trail are not written between the service’
   assert.equal(read('retention: { exportTo: ./old }').retention.exportTo, join(directory.path, 'old'));
 });
 
-test('traces are sent over HTTPS or to this machine, with headers from a file that nobody else can read', () => {
+test('traces are sent over HTTPS or to this machine, with headers from a file that no other account can read', () => {
   const headersFile = join(directory.path, 'otlp.headers');
   const write = (text: string, mode = 0o600) => {
     writeFileSync(headersFile, text);

@@ -82,7 +82,7 @@ for (const [url, message] of refused) {
   });
 }
 
-test('the URL is in the settings, or in a file of its own that nobody else reads', () => {
+test('the URL is in the settings, or in a file of its own that no other account reads', () => {
   assert.equal(read('{}').database, undefined);
   const url = 'postgres://andromeda@h1,h2/andromeda?sslmode=verify-full';
   assert.equal(read(`database: ${url}`, 0o644).database, url);

@@ -116,7 +116,7 @@ test('a stream says what changed, to those who may know, and ends with the sign-
   for (const stream of [...more, streams.root]) stream.stop();
 });
 
-test('a stream tells of a cluster until the grant is revoked or over, and of sign-ins their person only', async () => {
+test('a stream names a cluster until the grant is revoked or over, and of sign-ins their person only', async () => {
   await using app: ConsoleApp = await startConsoleApp();
   const { store } = app.test.app;
   const eve = await signIn(app, 'eve');
@@ -175,7 +175,7 @@ test('a stream tells of a cluster until the grant is revoked or over, and of sig
   streams.ada.stop();
 });
 
-test('who manages members and sees no cluster is told of the clusters in service of the organization, and of no others', async () => {
+test('a person who manages members and sees no cluster receives the clusters in service of the organization, and of no others', async () => {
   const [alphaCluster, betaCluster] = physics.clusters ?? [];
   if (!alphaCluster || !betaCluster) throw new Error('unreachable');
   const other = {

@@ -41,7 +41,7 @@ async function start() {
   return { issuer, url, app, signIn, me, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-test('people sign in elsewhere, go on when a token ends, and are signed out there too', async () => {
+test('people sign in at another issuer, go on when a token ends, and are signed out there too', async () => {
   await using lab = await start();
   const { issuer, url, app, signIn, me } = lab;
   const { browser, at } = await signIn();
@@ -87,7 +87,7 @@ test('clocks that differ by less than a minute sign people in; the issuer says n
   assert.equal(await me(browser), 401);
 });
 
-test('while the issuer is down, who is signed in goes on, and who is not is told; then it goes on by itself', async () => {
+test('while the issuer is down, who is signed in goes on, and who is not sees why; then it goes on by itself', async () => {
   await using lab = await start();
   const { issuer, url, app, signIn, me } = lab;
   const { browser } = await signIn();

@@ -91,7 +91,7 @@ test('what comes from another site, or from no page of ours, is refused before i
   assert.equal((await browser.call('/session')).status, 200);
 });
 
-test('nobody is answered without a session, and a token in the place of the cookie is worth nothing', async () => {
+test('no request is answered without a session, and a token in the place of the cookie is worth nothing', async () => {
   const stranger = createCookieBrowser(app.url);
   for (const path of ['/api/business/me', '/api/platform/clusters', '/session', '/sessions', '/events']) {
     assert.equal((await stranger.call(path)).status, 401, path);

@@ -92,7 +92,7 @@ const there = 'All 2 clusters are up to date.';
 /** A button that does something now. */
 const ready = ':not([aria-disabled="true"])';
 
-test('with the keyboard alone: somebody joins with a permission, somebody leaves, and each change is followed', {
+test('with the keyboard alone: a person joins with a permission, another leaves, and each change is followed', {
   skip: noBrowser,
 }, async () => {
   await withAda(async (page) => {

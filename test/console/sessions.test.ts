@@ -75,7 +75,7 @@ test('over TLS no other host, no script and no plain connection can have set the
   );
 });
 
-test('a session ends after an hour in which nobody used it, and what a page reads by itself is no use', async () => {
+test('a session ends after an hour without use, and what a page reads by itself is no use', async () => {
   await using test = await startSessions();
   const { world, use } = test;
   const used = await test.open();
@@ -165,7 +165,7 @@ test('a person has twenty sessions; the one that was used least recently goes fo
   await test.use(second);
 });
 
-test('whoever reads the database cannot use what is in it', async () => {
+test('a reader of the database cannot use what is in it', async () => {
   await using test = await startSessions();
   await test.open();
   const rows = await test.store.read.selectFrom('console_sessions').selectAll().execute();

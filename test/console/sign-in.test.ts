@@ -53,7 +53,7 @@ test('however long the place to go on to, the answer is short', async () => {
   assert.ok(JSON.stringify([...answer.headers]).length < 3_000);
 });
 
-test('tabs sign in beside each other; one that is late goes on with the session of the other', async () => {
+test('tabs sign in at the same time; one that is late goes on with the session of the other', async () => {
   const browser = createCookieBrowser(app.url);
   const first = await callbackOf(browser, '/keys');
   const second = await callbackOf(browser, '/clusters');
@@ -95,7 +95,7 @@ test('a browser has at most five sign-ins under way, the newest', async () => {
   assert.equal(end.headers.get('location'), '/signed-out?why=again');
 });
 
-test('who navigates is told in a page that too many sign in, and a clock set back shuts nobody out', async () => {
+test('a browser gets a page that says that too many sign in, and a clock set back shuts no one out', async () => {
   const browser = createCookieBrowser(app.url);
   const callback = await callbackOf(browser, '/keys');
   app.test.jump(-3_600_000);

@@ -6,7 +6,7 @@ export const claims: Record<string, Record<string, string[]>> = {
     'http/pages': ['…: an unknown address is 401 without a token and 404 not_found with one'],
   },
   'They do not learn who exists': {
-    'gateway/gateway': ['an unknown key and an unknown login name are told nothing'],
+    'gateway/gateway': ['an unknown key and an unknown login name get no reason'],
     'identity/issuer/sign-in': ['a wrong email and a wrong password look the same'],
   },
   'The gateway accepts only Ed25519': {
@@ -27,8 +27,8 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   'Connections that stay silent': {
     'gateway/limits': [
-      '128 idle strangers at one address keep nobody at another out, twenty logins at once',
-      'idle strangers at many addresses keep nobody out, also not who logs in for the first time',
+      '128 idle strangers at one address keep no one at another out, twenty logins at once',
+      'idle strangers at many addresses keep no one out, also not who logs in for the first time',
       'failures are slowed by source, and a registered key that proves itself never waits',
     ],
     'gateway/first-packet': [
@@ -57,7 +57,7 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   'A connection that sends without end': {
     'gateway/flood': [
-      'a stranger who sends … without end and never reads is cut off, and nobody notices',
+      'a stranger who sends … without end and never reads is cut off, and no one else notices',
       'a second key exchange before the login ends the connection',
     ],
     'gateway/barrier': ['in the folder nothing listens or waits outside a barrier'],
@@ -77,7 +77,7 @@ export const claims: Record<string, Record<string, string[]>> = {
       'under systemd: ready, alive, reloaded, restarted where that helps and left alone where it does not',
     ],
     'gateway/process/messages': [
-      'whoever connects to the service’s socket and says nothing, garbage or too much is closed; logins go on',
+      'a connection to the service’s socket that says nothing, garbage or too much is closed; logins go on',
     ],
   },
   'Each operation asks for its permission': {
@@ -132,7 +132,7 @@ export const claims: Record<string, Record<string, string[]>> = {
   'A grant whose time is up': {
     'sync/sides': ['a grant that ends by itself is taken away then, and is never read as live after that'],
     architecture: [
-      'only store/organizations/grants.ts reads grants, so that nobody takes one whose time is up for a live one',
+      'only store/organizations/grants.ts reads grants, so that no code takes one whose time is up for a live one',
     ],
   },
   'Being an operator gives no access': {
@@ -153,7 +153,7 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   'What they send is checked': {
     'gateway/flood': [
-      'one that sends pings without end and never reads, after a login, is not read and harms nobody',
+      'one that sends pings without end and never reads, after a login, is not read and harms no one',
     ],
   },
   "A person's key never leaves": { 'gateway/gateway': ['refused: agent forwarding'] },
@@ -178,7 +178,7 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   'Their keys are fetched at most': {
     'identity/authentication': [
-      'many strangers with key IDs that nobody has are 401, and share one fetch of the keys a second',
+      'many strangers with key IDs that do not exist are 401, and share one fetch of the keys a second',
       'the log says why a request was 401, and nothing of its token',
     ],
   },
@@ -222,12 +222,12 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   "The issuer's pages run no script": {
     'identity/issuer/pages': [
-      'no page has a script or anything from elsewhere, and each is sent with a strict policy',
+      'no page has a script or anything from other origins, and each is sent with a strict policy',
       'a form counts only from the browser that was given it',
     ],
   },
   'What is stored of a session': {
-    'console/sessions': ['whoever reads the database cannot use what is in it'],
+    'console/sessions': ['a reader of the database cannot use what is in it'],
     'console/http': ['the browser holds a cookie that no script reads, and no token'],
   },
   'Other sites can make a browser': {
@@ -239,7 +239,7 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   'A session ends after an hour': {
     'console/sessions': [
-      'a session ends after an hour in which nobody used it, and what a page reads by itself is no use',
+      'a session ends after an hour without use, and what a page reads by itself is no use',
       'a session ends after twelve hours, however used',
       'who is deactivated is signed out, and stays so',
     ],
@@ -249,7 +249,7 @@ export const claims: Record<string, Record<string, string[]>> = {
     'console/http': ['of the APIs there are the operations, and nothing else'],
     'console/events': [
       'a stream says what changed, to those who may know, and ends with the sign-in',
-      'a stream tells of a cluster until the grant is revoked or over, and of sign-ins their person only',
+      'a stream names a cluster until the grant is revoked or over, and of sign-ins their person only',
     ],
     'console/sessions': [
       'an open stream asks whether the person counts, also when the token that it began with has ended',

@@ -43,7 +43,7 @@ const obstacle = (changes: Partial<AccessFacts>, question: AccessQuestion = this
   return decision.allowed ? undefined : decision.obstacle;
 };
 
-test('whoever is confirmed on every count is let in, on the best login node', () => {
+test('a person who is confirmed on every count is let in, on the best login node', () => {
   for (const question of [allKeys, thisKey])
     assert.deepEqual(decideAccess(facts, question), { allowed: true, loginNode: first });
 });

@@ -50,7 +50,7 @@ const modes: [string, Partial<Member>, string | undefined][] = [
   ['members.manage', { permissions: ['members.manage'] }, undefined],
 ];
 for (const [by, member, mode] of modes) {
-  test(`whoever holds ${by} ${mode ? `is on the list in access mode ${mode}` : 'is not on the list'}`, () => {
+  test(`a person who holds ${by} ${mode ? `is on the list in access mode ${mode}` : 'is not on the list'}`, () => {
     assert.equal(accessListUser({ ...ada, ...member })?.accessMode, mode);
   });
 }

@@ -61,7 +61,7 @@ test('the cluster’s own certificate authority and a grant’s namespace are in
   assert.equal(file.contexts[0]?.context.namespace, 'team-a');
 });
 
-test('where the issuer has a certificate authority of its own, the sign-in is told which', () => {
+test('where the issuer has a certificate authority of its own, the sign-in gets its file', () => {
   const argsOf = (issuerAuthority?: string) =>
     kubeconfig({ ...facts, issuerAuthority }).users[0]?.user.exec.args;
   assert.ok(argsOf('PEM')?.includes(`--certificate-authority-data=${Buffer.from('PEM').toString('base64')}`));

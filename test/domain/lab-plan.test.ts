@@ -208,7 +208,7 @@ test('plan: whom only an ended grant names, and whose account is deactivated, is
   assert.deepEqual(planLab(current, { grants }, { prune: false, now, deactivated }), []);
 });
 
-test('prune removes what the file leaves out, last; nobody of an organization that it does not name', () => {
+test('prune removes what the file leaves out, last; no member of an organization that it does not name', () => {
   const wanted: Lab = {
     organizations: [{ ...organization, members: organization.members?.slice(0, 1) ?? [] }],
   };

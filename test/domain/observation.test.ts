@@ -27,7 +27,7 @@ test('a host waits since the report that first named it, and anew after one that
   assert.deepEqual(four.waiting?.[0]?.since, later);
 });
 
-test('a silent controller was last heard in the last report that it had a part in', () => {
+test('a silent controller last answered in the last report that it had a part in', () => {
   const one = withSilence<Silence>({ silent: 'controller' }, { report: {}, at: first }, later);
   assert.equal(one.controllerHeardAt, first);
   const two = withSilence<Silence>({ silent: 'all' }, { report: one, at: later }, later);

@@ -128,7 +128,7 @@ for (const y of [0n, 1n, eighth, prime - eighth, prime - 1n, prime, prime + 1n])
   }
 }
 
-test('a key beside one of those is as good as any', () => {
+test('a key next to one of those is as good as any', () => {
   for (const y of [2n, eighth + 1n, prime - 2n, prime + 2n]) {
     assert.equal(isNeutralTimes8(y), false);
     assert.ok(parseSshPublicKey(line('ssh-ed25519', 'ssh-ed25519', littleEndian(y))));

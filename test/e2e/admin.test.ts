@@ -97,7 +97,7 @@ On cluster alpha:
   );
 });
 
-test('the audit trail tells who did what, when and why, and verifies', async (t) => {
+test('the audit trail says who did what, when and why, and verifies', async (t) => {
   await using app = await startTestApp();
   const { ok, admin, run } = await operator(t, app);
   const why = 'für Zoë – new';
@@ -135,7 +135,7 @@ test('the audit trail tells who did what, when and why, and verifies', async (t)
   refused(await admin(`audit verify --head 9999:sha256:${'0'.repeat(64)}`), /The trail was cut/);
 });
 
-test('whoever is no operator is told so in one line', async (t) => {
+test('a person who is no operator gets one line that says so', async (t) => {
   await using app = await startTestApp();
   const { admin } = await operator(t, app, 'bob');
   for (const args of ['export', 'cluster list', 'audit', 'organization list'])

@@ -130,7 +130,7 @@ test('from no key to a session, and back', { skip: withoutSsh, timeout: 60_000 }
     assert.match(refused.stderr, /^\S+slurm\.yaml: .*a\.sh/);
   });
 
-  await t.test('a revocation is in place when wait has ended, and nobody logs in with it', async () => {
+  await t.test('a revocation is in place when wait has ended, and no one logs in with the key', async () => {
     await bob.ok('keys', 'revoke', fingerprint(), '--reason', 'lost laptop');
     await bob.ok('wait', 'key', '--timeout', '20s');
     const after = await bob.run('ssh', 'alpha', 'true');

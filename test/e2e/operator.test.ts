@@ -224,7 +224,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   };
 
   await t.test(
-    'session list shows an open session, session close ends it and tells the person why',
+    'session list shows an open session, session close ends it and gives the person the reason',
     async () => {
       const session = await openSession();
       const list = JSON.parse(await admin('session', 'list', '-o', 'json'));

@@ -108,7 +108,7 @@ test('a change on any server is applied once; a holder that is killed, halted or
     assert.equal(written(shared) - before, 1);
   });
 
-  await t.test('what operators are told of the servers and of passes is the same everywhere', async () => {
+  await t.test('what operators see of the servers and of passes is the same on each', async () => {
     const listed = (server: ServerProcess) => server.call('/operator/servers', { as: 'root' });
     for (const server of servers) {
       const { body } = (await listed(server)) as { body: { servers: Record<string, string>[] } };

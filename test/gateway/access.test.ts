@@ -100,7 +100,7 @@ for (const [what, said, change] of closings)
     assert.match(again.err, /Permission denied/);
   });
 
-test('one gateway serves many clusters, which show the same host key; a Kubernetes-only cluster lets nobody in', async () => {
+test('one gateway serves many clusters, which show the same host key; a Kubernetes-only cluster lets no one in', async () => {
   const gamma = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
   const [first] = physics.clusters ?? [];
   assert.ok(first);

@@ -79,14 +79,14 @@ describe('in the clear', { skip: whyNot }, () => {
   for (const [what, parts] of rows)
     test(what, async () => assert.deepEqual((await exchange(parts, 21)).types, [20, 31, 21]));
 
-  test('where nothing fits, the client is told what', async () => {
+  test('where nothing fits, the client is sent what was offered', async () => {
     const { types, text } = await exchange([kexInit('diffie-hellman-group1-sha1', 'ssh-ed25519', false)], 99);
     assert.deepEqual([types, text], [[20, 1], 'Handshake failed: no matching key exchange algorithm']);
     const ran = await lab.ssh(['-o', 'Ciphers=aes128-cbc', 'gateway', 'true']);
     assert.match(ran.err, /no matching cipher|no matching C->S cipher/);
   });
 
-  test('whoever stalls within a key exchange is told that it took too long', async () => {
+  test('a client that stalls within a key exchange gets the reason that it took too long', async () => {
     const { types, text } = await exchange([kexInit(curve, 'ssh-ed25519', false)], 99);
     assert.deepEqual([types, text], [[20, 1], 'The login took too long.']);
   });

@@ -39,7 +39,7 @@ describe('strangers', { skip: whyNot }, () => {
     ['channels', message(SSH.CHANNEL_OPEN, 'session', { uint32: 0 }, { uint32: 1 }, { uint32: 1 })],
   ];
   for (const [what, flood] of floods)
-    test(`a stranger who sends ${what} without end and never reads is cut off, and nobody notices`, async () => {
+    test(`a stranger who sends ${what} without end and never reads is cut off, and no one else notices`, async () => {
       const { transport, ended } = await rawUnauthenticated(lab);
       transport.pause();
       for (let bytes = 0; bytes < 16e6 && !transport.ended; await sleep(0))
@@ -77,7 +77,7 @@ describe('strangers', { skip: whyNot }, () => {
 });
 
 describe('people who are logged in', { skip: whyNot }, () => {
-  test('whoever asks without reading the answers is not read, keeps little waiting, and may go on', async (t) => {
+  test('a client that asks without reading the answers is not read, keeps little waiting, and may go on', async (t) => {
     const lab = await labOf(t);
     const client = await rawClient(lab);
     let pongs = 0;
@@ -143,7 +143,7 @@ describe('login nodes', { skip: whyNot }, () => {
     ['begins a second key exchange', (node) => node.renewKeys(Date.now(), 0)],
   ];
   for (const [what, behave] of before)
-    test(`one that ${what} before it lets anybody in is given up, and the person is told`, async (t) => {
+    test(`one that ${what} before it lets a person in is given up, and the person gets the reason`, async (t) => {
       const lab = await labOf(t);
       const real = lab.route.loginNode;
       await hostileNode(t, lab, (node, loggedIn) => loggedIn || behave(node));
@@ -153,7 +153,7 @@ describe('login nodes', { skip: whyNot }, () => {
       assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
     });
 
-  test('one that sends pings without end and never reads, after a login, is not read and harms nobody', async (t) => {
+  test('one that sends pings without end and never reads, after a login, is not read and harms no one', async (t) => {
     const lab = await labOf(t);
     const real = lab.route.loginNode;
     await hostileNode(t, lab, (node, loggedIn) => loggedIn && flood(bigPing)(node));
@@ -171,7 +171,7 @@ describe('login nodes', { skip: whyNot }, () => {
     assert.equal(client.ended(), 'Bye.');
   });
 
-  test('one that takes a whole upload and reads nothing of it holds the person up, and nobody else', async (t) => {
+  test('one that takes a whole upload and reads nothing of it holds up the person, and no one else', async (t) => {
     const lab = await labOf(t);
     const real = lab.route.loginNode;
     await hostileNode(t, lab, (node, loggedIn) => {

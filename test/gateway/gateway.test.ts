@@ -141,7 +141,7 @@ describe('a session through the gateway', { skip: whyNot }, () => {
     assert.match(ran.err, /remote port forwarding failed/);
   });
 
-  test('what is refused without a word in the protocol is said to whoever asks with -v', async () => {
+  test('what is refused without a word in the protocol is said to clients with -v', async () => {
     const script = `eval $(ssh-agent) >&2; ssh ${lab.options.join(' ')} -v -A -R 0:localhost:22 gateway true; kill $SSH_AGENT_PID`;
     const { err } = await lab.run('sh', ['-c', script]);
     assert.match(err, /Remote: auth-agent-req@openssh\.com is not supported here/);
@@ -279,7 +279,7 @@ describe('a login that is refused', { skip: whyNot }, () => {
   });
   after(() => lab.close());
 
-  test('a key of the person’s own that may not come in is told why', async () => {
+  test('a key of the person’s own that may not come in gets the reason', async () => {
     lab.decide.next = () => ({
       allowed: false,
       reason: 'pending',
@@ -295,7 +295,7 @@ describe('a login that is refused', { skip: whyNot }, () => {
     );
   });
 
-  test('an unknown key and an unknown login name are told nothing', async () => {
+  test('an unknown key and an unknown login name get no reason', async () => {
     const key = lab.newKey('stranger');
     const own = join(lab.dir, 'user');
     for (const args of [

@@ -377,7 +377,7 @@ describe('the gateway survives', { skip: whyNot }, () => {
     raw.client.close(11, 'done', 100);
   });
 
-  test('more than the window allows harms nobody else', async () => {
+  test('more than the window allows harms no one else', async () => {
     const raw = await rawClient(true);
     const to = await confirmedBy(raw, 0);
     raw.client.send(message(SSH.CHANNEL_REQUEST, to, 'exec', false, 'sleep 5'));
@@ -468,7 +468,7 @@ describe('a thousand idle connections', { skip: whyNot }, () => {
     return { gone: () => gone, end: () => sockets.forEach((socket) => void socket.destroy()) };
   }
 
-  test('held or turned away, they keep nobody out who is in, nor the next one', async () => {
+  test('held or turned away, they keep out no one who is in, nor the next one', async () => {
     const room = { unauthenticated: 1200, unauthenticatedPerSource: 1200 };
     const lab = await openLab({ ...room, loginGraceMs: 12_000, helloMs: 60_000 });
     const child = lab.start('ssh', [...lab.options, 'gateway', 'echo up; exec cat']);

@@ -173,7 +173,7 @@ describe('limits', { skip: whyNot }, () => {
     assert.deepEqual(statuses, Array<number>(count).fill(7), ran.map(({ err }) => err).join(''));
   };
 
-  test('128 idle strangers at one address keep nobody at another out, twenty logins at once', async () => {
+  test('128 idle strangers at one address keep no one at another out, twenty logins at once', async () => {
     await withLab({}, async (lab) => {
       const idle = await silent(lab, 1, 128, 16);
       await logins(lab, 20);
@@ -181,7 +181,7 @@ describe('limits', { skip: whyNot }, () => {
     });
   });
 
-  test('idle strangers at many addresses keep nobody out, also not who logs in for the first time', async () => {
+  test('idle strangers at many addresses keep no one out, also not who logs in for the first time', async () => {
     // They would be ended for saying nothing, and with the login grace.
     await withLab({ helloMs: 600_000, loginGraceMs: 600_000, queueMs: 600_000 }, async (lab) => {
       // Every place that strangers can have, and all that may wait.
@@ -238,7 +238,7 @@ describe('limits', { skip: whyNot }, () => {
     );
   });
 
-  test('whoever waits too long in line is told so, and whoever says nothing leaves it to the next', async () => {
+  test('a client that waits too long in line gets the reason, and one that says nothing leaves its place to the next', async () => {
     await withLab({ unauthenticatedPerSource: 1, queueMs: 500, helloMs: 60_000 }, async (lab) => {
       const idle = connect(lab.gateway.port, '127.0.0.1');
       await new Promise((resolve) => idle.once('data', resolve));
@@ -278,7 +278,7 @@ describe('limits', { skip: whyNot }, () => {
     });
   });
 
-  test('login grace: whoever takes too long is told so', async () => {
+  test('login grace: a client that takes too long gets the reason', async () => {
     await withLab({ loginGraceMs: 2500 }, async (lab) => {
       lab.decide.next = (route) => sleep(6000).then(() => ({ allowed: true, route }));
       const ran = await lab.ssh(['gateway', 'true']);
@@ -355,7 +355,7 @@ describe('draining', { skip: whyNot }, () => {
   });
 });
 
-describe('login nodes: failures told apart', { skip: whyNot }, () => {
+describe('login nodes: each failure has its own message', { skip: whyNot }, () => {
   /** A machine that says something and closes. */
   async function saying(text: string) {
     const server = createServer((socket) => {

@@ -64,7 +64,7 @@ test('PerUser: ssh-access says so, and each person comes to their own login node
       assert.deepEqual([access['ready'], access['reason']], [false, 'gateway_unavailable']);
     }
   });
-  await t.test('a shared login node is nobody’s own where each person has one', async () => {
+  await t.test('a shared login node is no person’s own where each person has one', async () => {
     const { username: _, ...shared } = node('x', 1009);
     await report([shared]);
     assert.equal((await decide()).allowed, false);

@@ -163,7 +163,7 @@ test('a backup that is not this user’s to read is named, not the data director
   assert.deepEqual([status, stderr], [1, `andromeda: ${file} cannot be read: EACCES.\n`]);
 });
 
-test('somebody else’s data directory is theirs to back up', {
+test('the data directory of another account is theirs to back up', {
   skip: process.getuid?.() !== 0 && 'needs root',
 }, async () => {
   await using opened = await openTestStore();

@@ -190,7 +190,7 @@ test('a port that another program has is wrong, and says which setting it is', a
   assert.equal(status, 1);
 });
 
-test('beside a service that runs, its own ports are its own, and nothing of its data is touched', async (t) => {
+test('while the service runs, its own ports are its own, and nothing of its data is touched', async (t) => {
   const directory = temporaryDirectory();
   const [platform, business, gateway, issuer, metrics] = await freePorts(5);
   const file = join(directory.path, 'andromeda.yaml');
@@ -264,7 +264,7 @@ test('beside a service that runs, its own ports are its own, and nothing of its 
   assert.deepEqual(contents(data), before);
 });
 
-test('a database that is missing beside keys, or none, or not this account’s to write is wrong', async (t) => {
+test('a database that is missing where there are keys, or none, or not this account’s to write is wrong', async (t) => {
   await using opened = await openTestStore();
   await opened.store.close();
   const { path, file, write } = await installation(t);

@@ -39,7 +39,7 @@ async function doctor(config: string, ...args: string[]) {
   return { status, said };
 }
 
-test('beside a service that runs all is well, and what is not is said', async (t) => {
+test('while the service runs all is well, and what is not is said', async (t) => {
   using place = temporaryDirectory();
   const kept = join(place.path, 'data');
   const config = join(place.path, 'andromeda.yaml');

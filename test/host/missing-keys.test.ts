@@ -64,31 +64,28 @@ testOnFile(
       renameSync(join(dataDir, 'keys.away'), join(dataDir, 'keys'));
     });
 
-    await t.test(
-      'a new host key is made for whoever accepts it, and that is in the audit trail',
-      async () => {
-        const before = readFileSync(file, 'utf8');
-        const there = await run('admin', 'host-key', 'new', '--yes');
-        assert.equal(there.status, 1);
-        assert.match(there.said, /is there\. Another takes its place by `andromeda admin key announce host`/);
-        renameSync(file, `${file}.away`);
-        const asked = await run('admin', 'host-key', 'new');
-        assert.equal(asked.status, 1);
-        assert.ok(asked.said.includes('To accept a new one: andromeda admin host-key new --yes'), asked.said);
-        assert.ok(!existsSync(file));
-        const made = await run('admin', 'host-key', 'new', '--yes');
-        assert.deepEqual([made.status, made.said], [0, `${file} is made. Start the service.\n`]);
-        assert.notEqual(readFileSync(file, 'utf8'), before);
-        const database = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
-        const entry = database
-          .prepare("select target, details from audit_entries where operation = 'newKey'")
-          .all();
-        database.close();
-        assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);
-        const started = await run('serve');
-        assert.ok(started.said.includes('"serve.ready"'), started.said);
-      },
-    );
+    await t.test('a new host key is made where it is accepted, and that is in the audit trail', async () => {
+      const before = readFileSync(file, 'utf8');
+      const there = await run('admin', 'host-key', 'new', '--yes');
+      assert.equal(there.status, 1);
+      assert.match(there.said, /is there\. Another takes its place by `andromeda admin key announce host`/);
+      renameSync(file, `${file}.away`);
+      const asked = await run('admin', 'host-key', 'new');
+      assert.equal(asked.status, 1);
+      assert.ok(asked.said.includes('To accept a new one: andromeda admin host-key new --yes'), asked.said);
+      assert.ok(!existsSync(file));
+      const made = await run('admin', 'host-key', 'new', '--yes');
+      assert.deepEqual([made.status, made.said], [0, `${file} is made. Start the service.\n`]);
+      assert.notEqual(readFileSync(file, 'utf8'), before);
+      const database = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
+      const entry = database
+        .prepare("select target, details from audit_entries where operation = 'newKey'")
+        .all();
+      database.close();
+      assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);
+      const started = await run('serve');
+      assert.ok(started.said.includes('"serve.ready"'), started.said);
+    });
   },
 );
 

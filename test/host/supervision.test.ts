@@ -48,7 +48,7 @@ async function startReceiver(t: TestContext) {
   return { socket, lines };
 }
 
-test('systemd hears that the service is ready when it serves, that it is alive, and that it stops', {
+test('systemd is notified that the service is ready when it serves, that it is alive, and that it stops', {
   skip,
 }, async (t) => {
   const { socket, lines } = await startReceiver(t);
@@ -137,7 +137,7 @@ test('the first sign of life does not wait for the interval to pass', async () =
   clearInterval(timer);
 });
 
-test('where nobody wants to know, nothing is started; where it cannot be told, the log says so once', async (t) => {
+test('without a NOTIFY_SOCKET nothing is started; where it cannot be notified, the log says so once', async (t) => {
   await using opened = await openTestStore();
   const lines: string[] = [];
   const log = createLogger('info', (line) => lines.push(line));

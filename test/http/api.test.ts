@@ -91,7 +91,7 @@ test('errors on the wire', async (t) => {
     });
   }
 
-  await t.test('what nobody foresaw is 500 without a word of it; the log has it', async () => {
+  await t.test('an unexpected error is 500 without a word of it; the log has it', async () => {
     api.lines.length = 0;
     for (const error of [
       new Error('secret in /etc'),
@@ -115,7 +115,7 @@ test('errors on the wire', async (t) => {
   });
 
   await t.test(
-    'a dependency that is down is logged with its cause, and the caller is told nothing of that',
+    'a dependency that is down is logged with its cause, which the caller does not see',
     async () => {
       api.lines.length = 0;
       api.state.error = new DomainError('integration_unavailable', 'Try later.', {
@@ -153,7 +153,7 @@ test('errors on the wire', async (t) => {
   );
 });
 
-test('the log names the address that a trusted proxy tells, and the operation is handed it', async () => {
+test('the log names the address that a trusted proxy passes on, and the operation is handed it', async () => {
   await using api = await startFailing();
   api.state.error = new DomainError('not_found', 'nothing');
   await api.call('/me', { headers: { 'x-forwarded-for': '6.6.6.6, 192.0.2.1' } });

@@ -184,7 +184,7 @@ test('a signed-in person tries calls on /docs', { skip: noBrowser }, async (t) =
         assert.doesNotMatch(await page.content(), /eyJ[\w-]{20,}/);
       });
 
-      await t.test('the page asks its own API and the issuer, and nobody else', async () => {
+      await t.test('the page asks its own API and the issuer, and no other server', async () => {
         const origins = new Set(asked.map((address) => new URL(address).origin));
         assert.deepEqual([...origins].sort(), [service.businessUrl, service.app.issuerUrl].sort());
       });
@@ -255,7 +255,9 @@ test('/docs with an issuer that lets no page sign in says so, and takes a token'
   );
 });
 
-test('/docs polls at the pace that the issuer says, and stops when told', { skip: noBrowser }, async () => {
+test('/docs polls at the pace that the issuer says, and stops when it says so', {
+  skip: noBrowser,
+}, async () => {
   await using issuer = await startScriptedIssuer();
   await using service = await startTestApp({ lab, identity: { issuer: issuer.url } });
   await browser.withPage(

@@ -39,11 +39,11 @@ test('half-sent requests hold no socket of the issuer', async () => {
   await assertAllGone(harness.issuer.handle, sent, each);
 });
 
-test('replies that nobody reads hold no socket of an API', async () => {
+test('replies that are not read hold no socket of an API', async () => {
   await assertAllGone(createTestApi(), unread('/openapi.json', 300), 4, { idleMs: 1_000 });
 });
 
-test('replies that nobody reads hold no socket of the issuer', async () => {
+test('replies that are not read hold no socket of the issuer', async () => {
   await using harness = await startHarness();
   const sent = unread('/.well-known/openid-configuration', 2_000);
   await assertAllGone(harness.issuer.handle, sent, 4, { idleMs: 1_000 });

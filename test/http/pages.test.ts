@@ -33,7 +33,7 @@ test('what both APIs serve without a token', async (t) => {
       }
     });
 
-    await t.test(`${api}: /docs needs nothing from elsewhere, under a strict policy`, async () => {
+    await t.test(`${api}: /docs needs nothing from other origins, under a strict policy`, async () => {
       const { body, headers } = await get('/docs');
       const [, style = ''] = /<style>([\s\S]*)<\/style>/.exec(body) ?? [];
       const [, script = ''] = /<script type="module">([\s\S]*)<\/script>/.exec(body) ?? [];

@@ -122,7 +122,7 @@ test('authentication', async (t) => {
   });
 
   await t.test(
-    'whoever is bound to their subject is not asked about again, whatever the email says',
+    'a person who is bound to their subject is not asked about again, whatever the email says',
     async () => {
       issuer.userinfo = undefined;
       const value = await token('bob', { email: 'ada@physics.example' }, 500);
@@ -235,7 +235,7 @@ test('the key set is fetched again after ten minutes, and what was accepted is g
   }
 });
 
-test('many strangers with key IDs that nobody has are 401, and share one fetch of the keys a second', async () => {
+test('many strangers with key IDs that do not exist are 401, and share one fetch of the keys a second', async () => {
   await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
   const { issuer } = service;
   const good = await issuer.token('ada');

@@ -26,7 +26,7 @@ test('a sign-in is bound to an account by its verified email once; another with 
     assert.equal(identities.length, 1);
   });
 
-  await t.test('a subject with NUL or half of a surrogate pair is nobody', async () => {
+  await t.test('a subject with NUL or half of a surrogate pair is no person', async () => {
     // Stored, two of these would be one.
     for (const sub of ['a\0b', 'a\ud83db', 'a\ud83eb']) {
       const refused = await me({ sub });
@@ -34,7 +34,7 @@ test('a sign-in is bound to an account by its verified email once; another with 
     }
   });
 
-  await t.test('a second subject is told that the account is bound, and what to do', async () => {
+  await t.test('a second subject gets a message that the account is bound, and what to do', async () => {
     assert.equal((await me({})).status, 200);
     const { status, body } = await me({ sub: 'somebody-else' });
     assert.equal(status, 401);
@@ -43,7 +43,7 @@ test('a sign-in is bound to an account by its verified email once; another with 
   });
 
   await t.test(
-    'the address passing to somebody else at the issuer does not pass the account on',
+    'the address passing to another person at the issuer does not pass the account on',
     async () => {
       service.advance(2_000);
       const moved = await me({ email: 'robert@physics.example' });
@@ -103,7 +103,7 @@ test('a sign-in is bound to an account by its verified email once; another with 
   });
 
   for (const sub of ['', 7, null, ['subject-bob'], { a: 1 }, true]) {
-    await t.test(`a sub that is ${JSON.stringify(sub)} is nobody's`, async () => {
+    await t.test(`a sub that is ${JSON.stringify(sub)} is no person's`, async () => {
       const { status } = await me({
         sub: sub as string,
         email: 'root@physics.example',

@@ -225,7 +225,7 @@ test('a namespace that goes between the look and the write is reported, not take
   await converges(lab);
 });
 
-test('429 with Retry-After: it waits as long as it is told, and then goes on', async () => {
+test('429 with Retry-After: it waits as long as that says, and then goes on', async () => {
   await using lab = await startKubernetesLab();
   lab.access.grants.push(grant('x'), grant('y'));
   const at: number[] = [];
@@ -271,7 +271,7 @@ test('no answer at all: it is waited for no longer than there is time, and the n
   never.resolve(undefined);
 });
 
-test('every request tells the server how long it may take', async () => {
+test('every request says to the server how long it may take', async () => {
   await using lab = await startKubernetesLab();
   lab.access.grants.push(grant('x'));
   await lab.pass();
@@ -290,7 +290,7 @@ test('ready by its own word, and serving nothing: the control plane is not avail
   await converges(lab);
 });
 
-test('a connection that ends just when it is needed is made anew, and nobody hears of it', async () => {
+test('a connection that ends just when it is needed is made anew, and no error is seen', async () => {
   await using lab = await startKubernetesLab();
   lab.access.grants.push(grant('x'));
   let cuts = 0;

@@ -125,7 +125,7 @@ test('GET /operator/clusters/{clusterID}/check', async (t) => {
   const check = (name: string, as: string) =>
     service.business(`/operator/clusters/${idOf(name)}/check`, { as });
 
-  await t.test('an operator is told, with the roles that grants name', async () => {
+  await t.test('an operator gets it, with the roles that grants name', async () => {
     const reply = await check('gamma', 'root');
     assert.equal(reply.status, 200);
     assert.deepEqual(
@@ -135,7 +135,7 @@ test('GET /operator/clusters/{clusterID}/check', async (t) => {
     );
     assert.equal(reply.body.user, 'system:serviceaccount:andromeda-system:no-patch');
   });
-  await t.test('nobody else is', async () => assert.equal((await check('gamma', 'ada')).status, 403));
+  await t.test('no other person does', async () => assert.equal((await check('gamma', 'ada')).status, 403));
   await t.test('a cluster without an API server of its own has nothing to be checked', async () => {
     assert.equal((await check('beta', 'root')).status, 409);
   });

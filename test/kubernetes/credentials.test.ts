@@ -64,7 +64,7 @@ test('a kubeconfig with a token, its certificate authority in it', async () => {
   assert.equal(await whoIsAsked({ kubeconfig: file('kc1', content) }), ours);
 });
 
-test('a kubeconfig with files beside it, and a context that is named', async () => {
+test('a kubeconfig with files next to it, and a context that is named', async () => {
   const { cert, key } = api.authority.issue({ name: 'andromeda', group: 'sync' });
   file('ca.pem', api.authority.ca);
   file('c.pem', cert);

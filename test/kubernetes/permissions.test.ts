@@ -100,7 +100,7 @@ for (const { claim, prefix, name } of names) {
   });
 }
 
-test("nobody is bound under a name of Kubernetes' own, nor before they have one", async () => {
+test("no one is bound under a name of Kubernetes' own, nor before they have one", async () => {
   await using lab = await startKubernetesLab({ claim: 'sub', settings: { usernamePrefix: '-' } });
   const subjects = ['system:kube-controller-manager'];
   lab.access.grants.push(grant('x', { subjects }), grant('y', { subjects: [] }));
@@ -108,7 +108,7 @@ test("nobody is bound under a name of Kubernetes' own, nor before they have one"
   assert.deepEqual(lab.bound(), []);
 });
 
-test('a claim by which nobody is known binds nobody, and is named', async () => {
+test('a claim by which no one is known binds no one, and is named', async () => {
   await using lab = await startKubernetesLab({ claim: 'name' });
   lab.access.grants.push(grant('x'));
   assert.match((await lab.pass()).failure ?? '', /usernameClaim is name, by which nobody is known/);
@@ -203,7 +203,7 @@ for (const [what, change] of drifts) {
   });
 }
 
-test('a label that somebody added to ours stays, and is no drift', async () => {
+test('a label that was added to ours stays, and is no drift', async () => {
   await using lab = await startKubernetesLab();
   lab.access.grants.push(grant('x'));
   await lab.pass();
@@ -214,7 +214,7 @@ test('a label that somebody added to ours stays, and is no drift', async () => {
   assert.deepEqual(writes(lab.api), []);
 });
 
-test('a binding that somebody removed comes back', async () => {
+test('a binding that was removed comes back', async () => {
   await using lab = await startKubernetesLab();
   lab.access.grants.push(grant('x'));
   await lab.pass();

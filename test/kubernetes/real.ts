@@ -86,7 +86,7 @@ async function tryReal(t: TestContext, file: string): Promise<void> {
     assert.deepEqual([controlPlaneReady, failure], [true, null]);
   });
 
-  await t.test('a grant is bound, once, and again when somebody changed it', async () => {
+  await t.test('a grant is bound, once, and again when it was changed', async () => {
     access.grants.push(grant('x', { scope: 'default' }));
     await pass();
     const [first] = await list();
@@ -111,7 +111,7 @@ async function tryReal(t: TestContext, file: string): Promise<void> {
     access.grants.splice(1);
   });
 
-  await t.test("a binding that is not ours and has our name stays somebody else's", async () => {
+  await t.test('a binding that is not ours and has our name is left alone', async () => {
     await make('y', {});
     access.grants.push(grant('y', { scope: 'default' }));
     assert.match((await pass()).failure ?? '', /is there already and is not ours/);

@@ -148,7 +148,7 @@ test('a guest whose account is deactivated loses what they were granted', async 
   await untilBound(installation, [owner]);
 });
 
-test('the cluster is active, tells its versions, machines and storage, and gives people a kubeconfig', async () => {
+test('the cluster is active, reports its versions, machines and storage, and gives people a kubeconfig', async () => {
   await using installation = await startInstallation();
   const { service, org, api } = installation;
   const get = async (path: string, query = 'businessOrgId') =>

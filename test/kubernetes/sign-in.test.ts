@@ -93,7 +93,7 @@ async function labFor(
   return lab;
 }
 
-test('a token of another client, or of the command line, is nobody to an API server', async () => {
+test('a token of another client, or of the command line, is no user to an API server', async () => {
   await using harness = await startHarness();
   const flags = { issuer: harness.url, clientId: kubernetes, claim: 'email' };
   const tokens = await signIn(harness.url);

@@ -32,7 +32,7 @@ function watching(lab: KubernetesLab) {
 const keyOf = (lab: KubernetesLab, id: string) =>
   [...lab.api.bindings.all.keys()].find((key) => key.endsWith(`.grant_${id}`)) ?? '';
 
-test('a binding that somebody deletes is there again within two seconds', async () => {
+test('a binding that is deleted is there again within two seconds', async () => {
   await using lab = await startWatched();
   lab.api.bindings.drop(keyOf(lab, 'x'));
   await eventually(
@@ -42,7 +42,7 @@ test('a binding that somebody deletes is there again within two seconds', async 
   );
 });
 
-test('a binding that somebody changes, or takes our label off, is as it was within two seconds', async () => {
+test('a binding that is changed, or loses our label, is as it was within two seconds', async () => {
   await using lab = await startWatched();
   lab.api.bindings.edit(keyOf(lab, 'x'), (binding) => {
     binding.subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'mallory' }];
@@ -121,7 +121,7 @@ test('a server that comes back is noticed by the watch, whatever the back-off of
   );
 });
 
-test('somebody who changes a binding all the time brings no storm of passes', async () => {
+test('a binding that is changed all the time brings no storm of passes', async () => {
   await using lab = await startKubernetesLab();
   lab.access.grants.push(grant('x'));
   await lab.pass();

@@ -12,7 +12,7 @@ function hog(): void {
   now += 5;
 }
 
-test('nobody waits in a turn that has only begun', async () => {
+test('no one waits in a turn that has only begun', async () => {
   await nextTurn();
   for (let i = 0; i < 10; i++) assert.equal(yieldToEventLoop(), undefined);
 });

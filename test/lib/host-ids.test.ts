@@ -7,7 +7,7 @@ import { openTestStore } from '../support/store.ts';
 
 const account = (username: string, id: number) => ({ username, uid: id, gid: id });
 
-test('a number or a name of an account or a group of this machine is somebody’s; others are free', async () => {
+test('a number or a name of an account or a group of this machine is taken; others are free', async () => {
   const ours = account('nobody', 65_534);
   const owners = await findHostOwners([account('ada', 65_534), account('bob', 29_999), account('daemon', 1)]);
   // An account of the same name is somebody's all the same, unless Andromeda made it.

@@ -144,7 +144,7 @@ test('in systemd’s journal each line begins with its priority, and nowhere els
   assert.equal(beginnings('no')[3], '{"level":"error"');
 });
 
-test('a log that nobody reads takes no more than its bound, and says how many lines are missing', () => {
+test('a log that is not read takes no more than its bound, and says how many lines are missing', () => {
   const waiting: string[] = [];
   const stream = {
     writableLength: 0,

@@ -166,7 +166,7 @@ test('clusters on Platform', async (t) => {
     }
   });
 
-  await t.test('without businessOrgId that is what is said, whatever is wrong beside it: 400', async () => {
+  await t.test('without businessOrgId that is what is said, whatever else is wrong: 400', async () => {
     refused(await list('?limit=201'), 400, 'invalid_organization', /businessOrgId/);
     refused(await list('?businessOrgId=&limit=0'), 400, 'invalid_organization', /businessOrgId/);
   });

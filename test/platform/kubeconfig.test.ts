@@ -223,7 +223,7 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
   }
 });
 
-test('503 where the installation offers no sign-in to Kubernetes, to whoever may ask', async () => {
+test('503 where the installation offers no sign-in to Kubernetes, to all who may ask', async () => {
   await using service = await startTestApp();
   const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
   const path = `/clusters/${beta}/kubeconfig?organizationId=${org}`;

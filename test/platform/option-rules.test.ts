@@ -225,7 +225,7 @@ test('the readiness of NFS is not said to be Ceph’s', () => {
   );
 });
 
-test('purchase is on the Ceph entry of an active or provisioning cluster only; what was bought is still told', () => {
+test('purchase is on the Ceph entry of an active or provisioning cluster only; what was bought is still shown', () => {
   const offered = { provisioning: true, active: true, releasing: false, released: false };
   for (const [clusterState, expected] of Object.entries(offered)) {
     const entry = storageInventory({

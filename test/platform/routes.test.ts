@@ -308,13 +308,16 @@ test('every Platform route', async (t) => {
 
     if (!route.path.includes('{id}')) continue;
 
-    await t.test(`${name}: a cluster ID that is no UUID is 400 invalid_cluster, whoever asks`, async () => {
-      for (const id of ['nonsense', `${alpha}0`, 'cluster_01JD0000000000000000000000']) {
-        for (const as of ['ada', 'eve']) {
-          refused(await ask(route, addressOf(route, { id }), { as }), 400, 'invalid_cluster');
+    await t.test(
+      `${name}: a cluster ID that is no UUID is 400 invalid_cluster, for every caller`,
+      async () => {
+        for (const id of ['nonsense', `${alpha}0`, 'cluster_01JD0000000000000000000000']) {
+          for (const as of ['ada', 'eve']) {
+            refused(await ask(route, addressOf(route, { id }), { as }), 400, 'invalid_cluster');
+          }
         }
-      }
-    });
+      },
+    );
 
     await t.test(`${name}: 404 not_found for a cluster that is not in the organization named`, async () => {
       refused(await ask(route, addressOf(route, { id: nowhere }), { as: 'ada' }), 404, 'not_found');

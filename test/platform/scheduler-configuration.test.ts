@@ -298,7 +298,7 @@ test('Slurm configuration', async (t) => {
     },
   );
 
-  await t.test('rule violations are told before rights, as the shape of a request is', async () => {
+  await t.test('rule violations are reported before rights, as the shape of a request is', async () => {
     refused(await put(own(), { prolog: { a: 'x' } }, { as: 'eve' }), 400, 'invalid_scheduler_config');
     refused(await put(own(), { nonsense: 1 }, { as: 'eve' }), 422, 'invalid_request');
   });

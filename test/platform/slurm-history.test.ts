@@ -31,7 +31,7 @@ const entries = async () =>
     .orderBy('seq')
     .execute();
 
-test('a configuration has a number, and If-Match refuses what would undo somebody else’s change', async () => {
+test('a configuration has a number, and If-Match refuses what would undo another person’s change', async () => {
   assert.equal((await get()).headers.get('etag'), '"0"');
   assert.equal((await status()).state, 'never_written');
   const first = await put({ slurmExtraConfig: 'A=1' }, { 'If-Match': '"0"', 'Audit-Reason': 'größer' });
@@ -168,7 +168,7 @@ test('the history says how many changes there were where it does not name them a
   assert.deepEqual([newest.changes.length, newest.changeCount], [200, 302]);
 });
 
-test('who asks too often waits, and nobody else does', async () => {
+test('who asks too often waits, and no one else does', async () => {
   const bob = (await service.business('/me', { as: 'bob' })).body.user.id;
   await service.write(`/organizations/${org}/members/${bob}/permissions`, {
     as: 'ada',

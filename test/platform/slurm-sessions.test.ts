@@ -58,7 +58,7 @@ test('applying a Slurm configuration closes the open SSH sessions on the cluster
     return session;
   }
 
-  await t.test('a change: the session ends, and the person is told why', async () => {
+  await t.test('a change: the session ends, and the person gets the reason', async () => {
     const session = await openSession();
     await put({ slurmExtraConfig: 'MaxArraySize=2000' });
     await eventually(

@@ -76,7 +76,7 @@ test('GET /clusters/{clusterId}/ssh-access', async (t) => {
     assert.deepEqual(body.key_fingerprints, [keygenFingerprint(first)]);
   });
 
-  await t.test('a second key is confirmed beside the first', async () => {
+  await t.test('a second key is confirmed in addition to the first', async () => {
     const second = newPublicKey();
     const id = await register('bob', second);
     const body = await confirmed();

@@ -63,37 +63,34 @@ test('GET /organizations/{orgId}/storage', async (t) => {
     );
   });
 
-  await t.test(
-    'Ceph beside WEKA: the quota that the cluster applied, its readiness, where to buy',
-    async () => {
-      const { observedAt, backends, ...rest } = await entry('ceph');
-      assert.equal(Number.isNaN(Date.parse(observedAt)), false);
-      assert.deepEqual(rest, {
-        clusterId: ids['ceph'],
-        clusterName: 'ceph',
-        lifecycleState: 'active',
-        state: 'available',
-      });
-      const { lastTransitionTime } = backends[0].ready;
-      assert.deepEqual(backends, [
-        {
-          type: 'ceph',
-          configured: 'configured',
-          configuredQuotaBytes: 7_000,
-          ready: {
-            type: 'StorageReady',
-            status: 'True',
-            reason: 'Ready',
-            observedGeneration: 1,
-            lastTransitionTime,
-          },
-          purchase: purchase('ceph'),
+  await t.test('Ceph and WEKA: the quota that the cluster applied, its readiness, where to buy', async () => {
+    const { observedAt, backends, ...rest } = await entry('ceph');
+    assert.equal(Number.isNaN(Date.parse(observedAt)), false);
+    assert.deepEqual(rest, {
+      clusterId: ids['ceph'],
+      clusterName: 'ceph',
+      lifecycleState: 'active',
+      state: 'available',
+    });
+    const { lastTransitionTime } = backends[0].ready;
+    assert.deepEqual(backends, [
+      {
+        type: 'ceph',
+        configured: 'configured',
+        configuredQuotaBytes: 7_000,
+        ready: {
+          type: 'StorageReady',
+          status: 'True',
+          reason: 'Ready',
+          observedGeneration: 1,
+          lastTransitionTime,
         },
-        { type: 'weka', configured: 'configured' },
-        { type: 'nfs', configured: 'not_configured' },
-      ]);
-    },
-  );
+        purchase: purchase('ceph'),
+      },
+      { type: 'weka', configured: 'configured' },
+      { type: 'nfs', configured: 'not_configured' },
+    ]);
+  });
 
   await t.test('NFS has no quota and no readiness of Ceph; no quota is not zero capacity', async () => {
     assert.deepEqual((await entry('nfs')).backends, [
@@ -116,7 +113,7 @@ test('GET /organizations/{orgId}/storage', async (t) => {
     );
   });
 
-  await t.test('purchasedRawBytes is what active purchases come to, beside the quota', async () => {
+  await t.test('purchasedRawBytes is what active purchases come to, next to the quota', async () => {
     await service.app.store.write(async ({ db }) => {
       for (const [n, state] of (['active', 'active', 'requested', 'declined'] as const).entries()) {
         const at = new Date().toISOString();
@@ -212,7 +209,7 @@ test('GET /organizations/{orgId}/storage', async (t) => {
   });
 
   await t.test(
-    'without a report in the last two minutes: unknown, and what was bought is still told',
+    'without a report in the last two minutes: unknown, and what was bought is still shown',
     async () => {
       await silence(service, ids['ceph'] ?? '');
       service.advance(121_000);

@@ -58,7 +58,7 @@ test('two servers are as one behind a proxy that knows no stickiness', {
 }, async (t) => {
   await using pair = await openPair();
   await t.test(
-    'a browser signs in across both, works on each, and hears on one what changes on the other',
+    'a browser signs in across both, works on each, and sees on one what changes on the other',
     () => walkConsole(pair),
   );
   await t.test(

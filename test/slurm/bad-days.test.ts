@@ -136,7 +136,7 @@ test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (
     await converged([ada, cy]);
   });
 
-  await t.test('a full disk is said in words, nobody loses anything, and it converges', async () => {
+  await t.test('a full disk is said in words, nothing is lost, and it converges', async () => {
     const full = 'mount -t tmpfs -o size=40k none /home && head -c 100k /dev/zero > /home/fill';
     await shell('head', full);
     await shell(

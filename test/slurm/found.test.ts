@@ -77,7 +77,7 @@ test('accounts as a Slurm host finds them', { skip: noSlurm, timeout: 230_000 },
     assert.equal(await shell('head', 'pwck -r -q 2>&1 | grep -E "ada|bob|cy|dan"; grpck -r 2>&1'), '');
   });
 
-  await t.test('whoever could not log in at this moment is not ready', async () => {
+  await t.test('a person who could not log in at this moment is not ready', async () => {
     const people = [ada, bob, cy, person('dan', 30_020), person('eva', 30_021), person('fay', 30_022)];
     const next = manifest(people);
     await beta.apply(next);

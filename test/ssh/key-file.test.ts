@@ -62,7 +62,7 @@ test('a file that holds no usable key is named, with what to do, and nothing of 
   }
 });
 
-test('the public part is that of the private key, whatever lies beside it', () => {
+test('the public part is that of the private key, whatever lies next to it', () => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'host');
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);

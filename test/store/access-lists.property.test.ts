@@ -278,7 +278,7 @@ test('after any interleaving of changes the list is what recomputing it from not
   assert.equal(new Set(numbers.values()).size, numbers.size, 'no number is used twice');
 });
 
-test('a withdrawn list names nobody, is the newest there is, and rises no more', async () => {
+test('a withdrawn list names no one, is the newest there is, and rises no more', async () => {
   await using opened = await openTestStore(lab);
   const { store } = opened;
   const [alpha, beta] = [

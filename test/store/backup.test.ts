@@ -114,7 +114,7 @@ test('which hosts of a Slurm cluster have accounts of ours is in a backup: they 
   assert.deepEqual(readdirSync(join(dataDir, 'clusters/c1/slurm')), ['hosts.json']);
 });
 
-test('files that lie elsewhere are in it, and come back where they are missing or another, below the data directory', async () => {
+test('files that lie in other directories are in it, and come back where they are missing or another, below the data directory', async () => {
   using place = temporaryDirectory();
   const at = (name: string) => join(place.path, name);
   const kubernetes = { kubeconfig: at('gamma.kubeconfig'), tokenFile: at('never-made') };
@@ -177,7 +177,7 @@ test('writers go on while a backup is made, and it has a moment of which everyth
   database.close();
 });
 
-test('a restore keeps what was there before beside it, and can be undone with that', async () => {
+test('a restore keeps what was there before next to it, and can be undone with that', async () => {
   using old = await installation();
   using place = temporaryDirectory();
   const file = join(place.path, 'backup');

@@ -59,7 +59,7 @@ const turns = async () => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test('until it is on disk a write is not answered, not announced and not seen, and nobody waits for it', async () => {
+test('until it is on disk a write is not answered, not announced and not seen, and no read waits for it', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
   using flushes = holdFlushes();

@@ -40,7 +40,7 @@ test('one server at a time has a lease; another gets it when that one leaves it,
   assert.deepEqual([...(await take(other, 'c')).keys()], ['c']);
 });
 
-test('a token rises whenever a lease is taken, also by whoever had it', async () => {
+test('a token rises whenever a lease is taken, also by the server that had it', async () => {
   await using lab = await openTestStore();
   const [one, other] = await two(lab.store);
   const tokens: number[] = [];
@@ -110,7 +110,7 @@ test('what is written in the name of a lease is written only while it is held', 
   await assert.rejects(count(fenced), LeaseLostError);
 });
 
-test('a server that was taken out is told so, and takes nothing before it has entered again', async () => {
+test('a server that was taken out gets an error, and takes nothing before it has entered again', async () => {
   await using lab = await openTestStore();
   const [one, other] = await two(lab.store);
   await take(one, 'a');

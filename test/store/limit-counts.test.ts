@@ -72,7 +72,7 @@ test('two servers that count together let no more through than one, however many
   assert.equal(outcomes.filter((outcome) => outcome === 'let through').length, 2);
 });
 
-test('a clock that was ahead makes nobody wait for longer than the limit would', async () => {
+test('a clock that was ahead makes no one wait for longer than the limit would', async () => {
   let at = 1_700_000_000_000;
   await using opened = await openTestStore(undefined, () => at);
   const limits = createSharedLimits(opened.store);
@@ -86,7 +86,7 @@ test('a clock that was ahead makes nobody wait for longer than the limit would',
   assert.ok((waits[0] ?? 0) <= 4_000 && (waits[1] ?? 0) <= 2_000, String(waits));
 });
 
-test('keys are stored as hashes, and counts that hold nobody back any more are removed', async () => {
+test('keys are stored as hashes, and counts that hold no one back any more are removed', async () => {
   let at = 1_700_000_000_000;
   await using opened = await openTestStore(undefined, () => at);
   const { store } = opened;

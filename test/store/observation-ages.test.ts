@@ -28,7 +28,7 @@ test('what another process recorded is as old as the clock says; a time yet to c
     assert.equal(ages.msSince('alpha', 'slurm', toTime(start - ms)), expected);
 });
 
-test('what another version tells of an observation is one, or nothing', () => {
+test('what another version reports of an observation is one, or nothing', () => {
   const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
   const at = toTime(start);
   const right = { clusterId, side: 'slurm', at };

@@ -87,7 +87,7 @@ test('each server sees what the others have, and is asked to close what is its o
   assert.deepEqual(await two.past(), ['two: closed by an operator']);
 });
 
-test('sessions of a server that is gone are closed once in the record, whoever sees it first', async () => {
+test('sessions of a server that is gone are closed once in the record, whichever server sees it first', async () => {
   await using two = await openTwoServers();
   const { a, b } = two;
   await two.open(a, 'one');

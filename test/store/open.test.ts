@@ -63,7 +63,7 @@ test('a file that is no database, and a directory in its place, are refused with
   });
 });
 
-test('only the owner can read the database and the files beside it', async () => {
+test('only the owner can read the database and the files next to it', async () => {
   await using opened = await openTestStore(physics);
   const { dataDir } = opened;
   const modes = Object.fromEntries(
@@ -86,7 +86,7 @@ test('a database that others could read is closed to them when it is opened', as
   await store.close();
 });
 
-test('the log is flushed by the server itself (1, NORMAL), and by SQLite in whoever works beside it (2, FULL)', async () => {
+test('the log is flushed by the server itself (1, NORMAL), and by SQLite in other programs (2, FULL)', async () => {
   await using opened = await openTestStore();
   await using beside = await openBeside(opened.dataDir);
   const pragma = (name: string, { store } = opened) =>

@@ -197,7 +197,7 @@ test('a backup of a damaged database says that the database is damaged, and leav
 });
 
 for (const state of ['missing', 'empty']) {
-  test(`a database that is ${state} beside keys is refused, with what to do; without keys a new one is made`, async () => {
+  test(`a database that is ${state} where there are keys is refused, with what to do; without keys a new one is made`, async () => {
     using directory = temporaryDirectory();
     const path = directory.path;
     await (await openStore(path)).close();

@@ -421,7 +421,7 @@ test('a change at the very end of a pass brings the next one', async () => {
   }
 });
 
-test('where everything may have changed, clusters that nobody announced are found, and all are looked at', async () => {
+test('where everything may have changed, clusters that were not announced are found, and all are looked at', async () => {
   await using opened = await openTestStore();
   const passed: string[] = [];
   const log = createLogger('debug', (line) => {

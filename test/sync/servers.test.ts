@@ -230,7 +230,7 @@ test('what a server does late that another has taken over from is not written, a
   assert.deepEqual(await leasesOf(all), { one: 0, two: 1 });
 });
 
-test('operators are told the same of passes and of fresh reports by every server', async () => {
+test('operators see the same of passes and of fresh reports at every server', async () => {
   await using all = await share();
   const one = await all.start('one');
   const two = await all.start('two');

@@ -282,7 +282,7 @@ test('an API server that is away: Slurm is applied and reported, and its list do
   assert.equal((await house.observation('slurm'))?.failure, null);
 });
 
-test('a Slurm side that is away: permissions are kept, Kubernetes is reported, and nobody is confirmed', async () => {
+test('a Slurm side that is away: permissions are kept, Kubernetes is reported, and no one is confirmed', async () => {
   await using house = await start({
     prepare: ({ slurm }) => {
       slurm.observeFault = 'ssh: no route to host';

@@ -99,7 +99,7 @@ test('a Kubernetes-only cluster that has a failure says so of the configuration 
   assert.equal((await driver.observe(signal)).scheduler?.ready?.status, 'True');
 });
 
-test('silent: it throws at every look, and reports again when it is told to', async () => {
+test('silent: it throws at every look, and reports again when it is set to', async () => {
   using directory = temporaryDirectory();
   const { driver, settings } = await start(directory.path, { silent: true });
   await assert.rejects(driver.observe(signal), /does not answer/);
@@ -135,7 +135,7 @@ test('provisionMs: the control plane works after that time, counted from the fir
   assert.equal((await again.driver.observe(signal)).controlPlaneReady, true);
 });
 
-test('it reports machines, storage and Kubernetes as it is told to', async () => {
+test('it reports machines, storage and Kubernetes as it is set to', async () => {
   using directory = temporaryDirectory();
   const { driver, settings } = await start(directory.path, {
     nodesDown: 1,

@@ -93,7 +93,7 @@ test('the login node restarts when a login account comes or goes, and only then'
   await driver.close();
 });
 
-test('a look in the midst of a restart does not start a second login node, which nobody would stop', async () => {
+test('a look in the midst of a restart does not start a second login node, which would never stop', async () => {
   using directory = temporaryDirectory();
   const { driver, nodes } = await start(directory.path);
   const working = driver.apply(manifest(1, ada), signal);
@@ -152,7 +152,7 @@ test('being cut off half-way leaves the last state; applying again completes it'
   assert.equal((await driver.observe(signal)).manifestGeneration, 2);
 });
 
-test('after a restart it knows who could log in, and restarts for nobody else', async () => {
+test('after a restart it knows who could log in, and restarts for no one else', async () => {
   using directory = temporaryDirectory();
   const first = await start(directory.path);
   await first.driver.apply(manifest(1, ada), signal);
@@ -219,7 +219,7 @@ test('a login node that died is started again with the accounts it had', async (
   assert.deepEqual(since(), ['start ada']);
 });
 
-test('where no login node may be started, nobody can log in, nothing is applied, and the reason is said', async () => {
+test('where no login node may be started, no one can log in, nothing is applied, and the reason is said', async () => {
   using directory = temporaryDirectory();
   const loginNodeRefusal = 'There is no login node: a reason.';
   const { driver, since } = await start(directory.path, { loginNodeRefusal });
@@ -236,7 +236,7 @@ test('where no login node may be started, nobody can log in, nothing is applied,
   assert.deepEqual(since(), []);
 });
 
-test('nobody gets an account with a number or a name that this machine has already, also where they had it; the others do, and it is said', async () => {
+test('no one gets an account with a number or a name that this machine has already, also where they had it; the others do, and it is said', async () => {
   using directory = temporaryDirectory();
   let owners = new Map([[bob.uid, 'the account daemon']]);
   const { driver, since } = await start(directory.path, { findOwners: async () => owners });

@@ -286,7 +286,7 @@ test('what a stop leaves of an erasure, the next start does', async () => {
   assert.equal((await inspection.auditTrail()).fault, undefined);
 });
 
-test('an erased person does not join by the domain again, unless somebody adds them', async () => {
+test('an erased person does not join by the domain again, unless they are added', async () => {
   await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
   const email = 'dan@chemistry.example';
   const signIn = async (sub: string, as = email) =>

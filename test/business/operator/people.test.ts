@@ -71,7 +71,7 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await list('?limit=201')).status, 422);
   });
 
-  await t.test('a new account is whoever signs in with the address; twice is 409', async () => {
+  await t.test('a new account is bound to the first sign-in with the address; twice is 409', async () => {
     const body = { email: 'Nia@physics.example', name: 'Nia', staff_keys: ['staff.read'] };
     const made = await service.write('/operator/people', { as: 'root', body });
     assert.equal(made.status, 201);
@@ -82,7 +82,7 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await service.write('/operator/people', { as: 'rita', body })).status, 403);
   });
 
-  await t.test('somebody with staff.operate always remains', async () => {
+  await t.test('the last person with staff.operate remains', async () => {
     assert.equal((await change('root', 'staff-keys', { staff_keys: ['staff.read'] })).status, 409);
     assert.equal((await change('root', 'deactivate')).status, 409);
     assert.equal((await change('rita', 'staff-keys', { staff_keys: ['staff.operate'] })).status, 200);
@@ -132,12 +132,12 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await change('lena', 'deactivate')).status, 200);
   });
 
-  await t.test('the installation itself is nobody', async () => {
+  await t.test('the installation itself is not a person', async () => {
     const body = { email: 'Installation@andromeda.invalid' };
     assert.equal((await service.write('/operator/people', { as: 'root', body })).status, 400);
   });
 
-  await t.test('an attempt on somebody’s password is in the audit trail', async () => {
+  await t.test('an attempt on a person’s password is in the audit trail', async () => {
     await change('ada', 'password', { password: 'secret' }, 'rita').catch(() => {});
     const { id } = await find('ada');
     const path = `/operator/people/${id}/password`;
@@ -159,7 +159,7 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await change('ada', 'password', { password: 'secret' }, 'ada')).status, 403);
   });
 
-  await t.test('nobody of that ID is 404', async () => {
+  await t.test('an ID that no person has is 404', async () => {
     const path = '/operator/people/user_01ARZ3NDEKTSV4RRFFQ69G5FAV/deactivate';
     assert.equal((await service.write(path, { as: 'root' })).status, 404);
     const system = '/operator/people/user_00000000000000000000000000/deactivate';

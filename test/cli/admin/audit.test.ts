@@ -230,7 +230,7 @@ function forged(entries: Entry[], from: number): Entry[] {
   });
 }
 
-test('admin audit head and key print what to note elsewhere', async (t) => {
+test('admin audit head and key print what to keep in another place', async (t) => {
   const signed = signedHead(trail(3)[2] as Entry);
   const { run } = await signedIn(t, {
     ...lookups,

@@ -181,7 +181,7 @@ test('control characters of names never reach the terminal, nor break a row', as
   );
 });
 
-test('nobody signed in is one sentence and status 3, and --profile and --url choose the session', async (t) => {
+test('no session is one sentence and status 3, and --profile and --url choose the session', async (t) => {
   const { run, url, requests } = await signedIn(t, { 'GET /operator/grants': { grants: [] } });
   const list = ['admin', 'grant', 'list'];
   const other = await run([...list, '--profile', 'other']);

@@ -80,7 +80,7 @@ test('a plan or an apply without changes says so', async (t) => {
   assert.equal((await run(['admin', 'apply', '-f', file])).stdout, 'Nothing to change.\n');
 });
 
-test('admin apply goes on without asking where nobody can answer, and prints what was done', async (t) => {
+test('admin apply goes on without asking where there is no terminal, and prints what was done', async (t) => {
   const { run, file, requests } = await withFile(t, { 'POST /operator/lab': plan }, 'grants: []\n');
   for (const args of [
     ['-f', file],

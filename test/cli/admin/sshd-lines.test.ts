@@ -89,7 +89,9 @@ test('with --manage, that account keeps its own keys', async (t) => {
 });
 
 const sshd = '/usr/sbin/sshd';
-test('sshd takes them, for the gateway and for nobody else', { skip: !existsSync(sshd) && 'no sshd' }, () => {
+test('sshd takes them, for the gateway and no other address', {
+  skip: !existsSync(sshd) && 'no sshd',
+}, () => {
   using directory = temporaryDirectory();
   const hostKey = join(directory.path, 'host');
   writeFileSync(hostKey, keygen('-t', 'ed25519').privateKey, { mode: 0o600 });

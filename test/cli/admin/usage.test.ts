@@ -134,7 +134,7 @@ test('a name that several clusters had over time is the one in service', async (
   assert.equal(taken(requests)[1], `POST /operator/clusters/${alphaId}/release`);
 });
 
-test('an empty password on standard input, or one nobody can type again, changes nothing', async (t) => {
+test('an empty password on standard input, or one that cannot be typed again, changes nothing', async (t) => {
   const { run, requests } = await signedIn(t, { ...lookups, 'PUT /operator/people/user_bob/password': bob });
   const empty = 'The password is empty; nothing was changed.\n';
   for (const [input, sentence] of [

@@ -400,7 +400,7 @@ test('Ctrl-C is for the editor, not for us', async (t) => {
   assert.equal(puts().length, 1);
 });
 
-test("what was edited is not lost when it is refused, and does not undo somebody else's change", async (t) => {
+test("what was edited is not lost when it is refused, and does not undo another person's change", async (t) => {
   let now: object = slurm;
   const { run, directory, puts } = await withSlurm(t, {
     [`GET ${ofAlpha}`]: (_seen: Seen, response: ServerResponse) => {
@@ -423,7 +423,7 @@ test("what was edited is not lost when it is refused, and does not undo somebody
   assert.match(unread.stderr, /^slurm\.yaml:\d:\d: .* Your text is in \S+\/slurm\.yaml\.\n$/);
 });
 
-test('at a terminal, a change is told of and asked for', async (t) => {
+test('at a terminal, a change is shown and asked for', async (t) => {
   const { directory, puts } = await withSlurm(t);
   const file = join(directory, 'slurm.yaml');
   await writeFile(file, 'computeS6Packages: "#!/bin/sh\\n"\n');

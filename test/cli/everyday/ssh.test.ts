@@ -200,7 +200,7 @@ test('neither the ID of a cluster nor the name of an organization reaches ssh un
     await assert.rejects(readFile(join(home, '.ssh/andromeda.conf')), { code: 'ENOENT' });
 });
 
-test('a machine without ssh is told so', async (t) => {
+test('a machine without ssh gets a sentence', async (t) => {
   const { run, directory } = await signedIn(t, { ...lookups, [accessRoute]: access });
   // The program's own start needs these.
   for (const tool of ['sh', 'readlink', 'dirname'])
@@ -246,7 +246,7 @@ test('a name in two organizations is refused until one of them is named', async 
   assert.equal((await run('ssh', '--org', 'physics', 'alpha')).status, 3);
 });
 
-test('what ends the command ends ssh, and is told by the status', async (t) => {
+test('what ends the command ends ssh, and shows in the status', async (t) => {
   const { start, env } = await withSsh(t, {}, 'exec sleep 30');
   const session = start(['ssh', 'alpha'], { env });
   await session.seen('andromeda-alpha');
@@ -381,7 +381,7 @@ test('ssh-config --write puts a file in place, and says how to include it until 
   );
 });
 
-test('two clusters of one name are told apart by their organizations', async (t) => {
+test('two clusters of one name are distinguished by their organizations', async (t) => {
   const otherId = `${'f'.repeat(8)}${alphaId.slice(8)}`;
   const { run } = await withSsh(t, {
     'GET /me': { ...(lookups['GET /me'] as object), memberships: [{ org_id: 'org_1' }, { org_id: 'org_2' }] },

@@ -45,7 +45,7 @@ withEachNode(
       await Promise.all(channels);
     });
 
-    test('a reader that stalls again and again, beside one that does not', async () => {
+    test('a reader that stalls again and again, and one that does not', async () => {
       writeFileSync(join(at.lab.dir, 'much'), randomBytes(16e6));
       const way = [...at.lab.options, '-o', 'RekeyLimit=2M', 'gateway'];
       const slowly = '(for n in 1 2 3 4 5 6; do head -c 2000000; sleep 0.2; done; cat)';

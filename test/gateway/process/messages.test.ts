@@ -232,7 +232,7 @@ test('a peer that never reads is cut off at a bound', async () => {
   await eventually(async () => at.closed(), Boolean);
 });
 
-test('whoever connects to the service’s socket and says nothing, garbage or too much is closed; logins go on', {
+test('a connection to the service’s socket that says nothing, garbage or too much is closed; logins go on', {
   skip: whyNot,
   timeout: 60_000,
 }, async () => {
@@ -301,7 +301,7 @@ test('a question that is not of its form is undecided and the next is answered; 
   await service.kill('SIGTERM');
 });
 
-test('seventy processes from before are heard, and one of another protocol is drained and said', {
+test('seventy processes from before are answered, and one of another protocol is drained and said', {
   skip: whyNot,
   timeout: 120_000,
 }, async () => {

@@ -91,7 +91,7 @@ test('a new address that cannot be had: sessions and the rest go on, the fault i
   await second.kill('SIGTERM');
 });
 
-test('a new address that cannot be had fails the start where nobody has a session', {
+test('a new address that cannot be had fails the start where there is no session', {
   skip: whyNot,
   timeout: 120_000,
 }, async () => {
@@ -158,7 +158,7 @@ test('a process from before that ends while the service starts is replaced', {
   await second.kill('SIGTERM');
 });
 
-test('a start that fails ends although nobody reads its log', { timeout: 60_000 }, async () => {
+test('a start that fails ends although its log is not read', { timeout: 60_000 }, async () => {
   await using lab = await openProcessLab();
   const file = join(lab.dir, 'andromeda.yaml');
   using _other = await taken(lab.port);

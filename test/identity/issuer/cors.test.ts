@@ -93,7 +93,7 @@ test('no page of another origin reads anything, and no other client is used from
   assert.equal(preflight.headers.get('access-control-allow-origin'), null);
 });
 
-test('a page hears that too many sign-ins were started', async () => {
+test('a page is answered that too many sign-ins were started', async () => {
   await using harness = await startHarness({ pageOrigins: [docs] });
   const fields = { client_id: docsClientId, scope: 'openid' };
   let answer = await call(harness.url, '/device/auth', docs, fields);
@@ -104,7 +104,7 @@ test('a page hears that too many sign-ins were started', async () => {
   assert.match(String(answer.body.error_description), /wait a minute/);
 });
 
-test("the client of the /docs pages is nobody else's", () => {
+test('the client of the /docs pages is theirs alone', () => {
   assert.throws(() => issuerClients(docsClientId, undefined), /choose another/);
   assert.throws(() => issuerClients(cli, docsClientId), /choose another/);
 });

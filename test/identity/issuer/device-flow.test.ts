@@ -126,7 +126,7 @@ test('an ID token for Kubernetes carries the email, and its access token is none
   assert.equal(refused.body.error, 'invalid_target');
 });
 
-test('who is denied hears access_denied', async () => {
+test('who is denied gets access_denied', async () => {
   await using harness = await startHarness();
   const device = await startDevice(harness.url);
   const browser = createBrowser(harness.url);
@@ -153,7 +153,7 @@ test('a code answered in one window cannot be answered again in another', async 
   assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 410, 410]);
 });
 
-test('a code that expired is told so in the browser and at the terminal, as is an unknown one', async () => {
+test('a code that expired is reported in the browser and at the terminal, as is an unknown one', async () => {
   mock.timers.enable({ apis: ['Date'], now: Date.now() });
   try {
     await using harness = await startHarness();
@@ -190,7 +190,7 @@ test('a code may be typed in any case and without its dash', async () => {
   assert.match(page.text, /type="password"/);
 });
 
-test('a terminal that polls faster than every five seconds hears slow_down', async () => {
+test('a terminal that polls faster than every five seconds gets slow_down', async () => {
   let at = Date.now();
   await using harness = await startHarness({ now: () => at });
   const device = await startDevice(harness.url);

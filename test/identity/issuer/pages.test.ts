@@ -31,7 +31,7 @@ function assertSafe(page: Page): void {
   assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
 }
 
-test('no page has a script or anything from elsewhere, and each is sent with a strict policy', async () => {
+test('no page has a script or anything from other origins, and each is sent with a strict policy', async () => {
   await using harness = await startHarness();
   const browser = createBrowser(harness.url);
   const device = await startDevice(harness.url);

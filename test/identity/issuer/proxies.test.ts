@@ -27,7 +27,7 @@ test('from anyone but a trusted proxy the header chooses no address', async () =
   assert.equal((await attempt(harness, '192.0.2.9', 'wrong')).status, 429);
 });
 
-test('the approval page names the address that the proxy tells', async () => {
+test('the approval page names the address that the proxy passes on', async () => {
   await using harness = await startHarness({ proxies: ['127.0.0.1'] });
   const asked = await fetch(`${harness.url}/device/auth`, {
     method: 'POST',

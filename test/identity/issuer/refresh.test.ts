@@ -48,7 +48,7 @@ test('a session outlives kill -9 between the write of a refresh and its answer',
   assert.equal((await refresh(url, again.body.refresh_token)).status, 200);
 });
 
-test('a request that a server reads only when its client has long gone elsewhere uses nothing twice', async () => {
+test('a request that a server reads only when its client has long gone to another server uses nothing twice', async () => {
   using directory = temporaryDirectory();
   const store = await openStore(directory.path);
   await addAda(store);

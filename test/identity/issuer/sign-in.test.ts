@@ -88,7 +88,7 @@ test('guesses made at the same time are counted like guesses made in turn', asyn
   assert.equal(pages.filter(({ status }) => status === 429).length, 7);
 });
 
-test('user codes have a rate: wrong ones stop nobody, a flood of them is slowed, and a known browser has its own', async () => {
+test('user codes have a rate: wrong ones stop no one, a flood of them is slowed, and a known browser has its own', async () => {
   let at = Date.now();
   await using harness = await startHarness({ now: () => at });
   const known = createBrowser(harness.url);
@@ -152,7 +152,7 @@ test('a right password from a browser that signed in before is never held back b
   assert.equal((await tryOwn(ada.password, forged)).status, 429);
 });
 
-test('the cookie that knows a browser is out of the reach of scripts, and signs nobody in', async () => {
+test('the cookie that knows a browser is out of the reach of scripts, and signs no one in', async () => {
   await using harness = await startHarness();
   const browser = createBrowser(harness.url);
   const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);

@@ -159,7 +159,7 @@ test('records that expired are not found, and are removed a few at a time', asyn
   }
 });
 
-test('the keys are a file that only its owner reads; a broken one is told, not replaced', async () => {
+test('the keys are a file that only its owner reads; a broken one is reported, not replaced', async () => {
   await using harness = await startHarness();
   const file = join(harness.dataDir, 'issuer-keys.json');
   assert.equal((await stat(file)).mode & 0o777, 0o600);
@@ -178,7 +178,7 @@ test('the keys are a file that only its owner reads; a broken one is told, not r
   await assert.rejects(createIssuer({ ...options, url: 'http://host/path' }), /without a path/);
 });
 
-test('discovery tells the endpoints under the issuer URL, whatever host was asked for', async () => {
+test('discovery names the endpoints under the issuer URL, whatever host was asked for', async () => {
   await using harness = await startHarness();
   const { request } = await import('node:http');
   const text = await new Promise<string>((resolve, reject) => {

@@ -68,7 +68,7 @@ test('an independent reader finds every page for macOS signed', () => {
   }
 });
 
-test('the executable for Windows carries nobody’s signature, and the checksum of its content', () => {
+test('the executable for Windows carries no signature, and the checksum of its content', () => {
   const { stdout, stderr } = spawnSync('osslsigncode', ['verify', '-in', at(named('win32-x64'))], {
     encoding: 'utf8',
   });

@@ -244,7 +244,7 @@ test('while PostgreSQL is away, everything is refused at once in words; when it 
 const through = (schema: string, ...proxies: Proxy[]) =>
   `postgres://postgres@${proxies.map(({ port }) => `127.0.0.1:${port}`).join(',')}/andromeda?sslmode=disable&schema=${schema}`;
 
-test('a host that falls silent holds up nobody for long, and is used again when it speaks; the next one is taken meanwhile', {
+test('a host that falls silent holds up no one for long, and is used again when it speaks; the next one is taken meanwhile', {
   skip,
 }, async (t) => {
   const socket = join(postgres.directory, '.s.PGSQL.5432');

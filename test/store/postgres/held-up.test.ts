@@ -32,7 +32,7 @@ async function connectTo(url: string): Promise<pg.Client> {
   return client;
 }
 
-test('a table that somebody has locked holds up what needs it, and nothing else', { skip }, async () => {
+test('a table that is locked holds up what needs it, and nothing else', { skip }, async () => {
   await using service = await startTestApp();
   const { store } = service.app;
   const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(store.read);
@@ -145,7 +145,7 @@ test('what decides over a login, and over bindings, is of one moment, though a t
   }
 });
 
-test('where the database takes no more connections, a write has one of those that nobody uses', {
+test('where the database takes no more connections, a write has one of those that are not in use', {
   skip,
 }, async (t) => {
   await postgres.query('create role few login connection limit 4');

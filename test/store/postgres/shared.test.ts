@@ -119,7 +119,7 @@ test('what one server commits, the others read at once, and hear of; messages co
   assert.deepEqual(heard.get('a'), expected('here'));
 });
 
-test('changes that are too many for notifications are told as everything', { skip }, async () => {
+test('changes that are too many for notifications are announced as everything', { skip }, async () => {
   await using opened = await openStores(2);
   const [a, b] = opened.stores as [Store, Store];
   const heard: Change[] = [];
@@ -267,7 +267,7 @@ test('a server whose listening connection was lost listens again, and counts eve
   );
 });
 
-test('what nobody told of is found out', { skip }, async () => {
+test('what was not announced is found out', { skip }, async () => {
   await using opened = await openStores(1);
   const [store] = opened.stores as [Store];
   const heard: Change[] = [];
@@ -352,7 +352,7 @@ test('what another version announces is read as far as it is known; what cannot 
   for (const [odd, expected] of told) assert.deepEqual(readChanges(odd), expected, JSON.stringify(odd));
 });
 
-test('notifications of whatever form end no server, and it hears of what follows', { skip }, async () => {
+test('notifications of whatever form end no server, and it receives what follows', { skip }, async () => {
   await using opened = await openStores(2);
   const [a, b] = opened.stores as [Store, Store];
   const heard: Change[] = [];

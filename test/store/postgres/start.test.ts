@@ -52,7 +52,7 @@ test('a user or a database that is not there, and authorities that cannot be rea
     await assert.rejects(start(url), { code: 'invalid_state', message });
 });
 
-test('a user without the right to make tables is told who has to own the database', { skip }, async () => {
+test('a user without the right to make tables learns who has to own the database', { skip }, async () => {
   await postgres.query('create role norights login');
   await postgres.query("create database closed template template0 locale 'C'");
   await assert.rejects(start(elsewhere('closed', 'norights')), {

@@ -41,7 +41,7 @@ test('removing an account ends its sessions and refuses new ones', { skip }, asy
   }
 });
 
-test('nobody who hides in namespaces and environments of their own outlives their account', {
+test('no one who hides in namespaces and environments of their own outlives their account', {
   skip: skip || (isRoot ? missing('unshare') : 'only root changes to another user'),
 }, async (t) => {
   const hide =
@@ -67,7 +67,7 @@ test('nobody who hides in namespaces and environments of their own outlives thei
   }
 });
 
-test('whoever starts processes faster than they are found is ended as well', {
+test('a person who starts processes faster than they are found is ended as well', {
   skip: skip || (isRoot ? false : 'only root changes to another user'),
 }, async (t) => {
   const hopper: Account = { ...ada, username: 'hopper', uid: 20_777, gid: 20_777, home: '/home/hopper' };
@@ -83,7 +83,7 @@ test('whoever starts processes faster than they are found is ended as well', {
   assert.equal(processes(), '');
 });
 
-test('nobody sees whose homes there are, here or on other clusters', {
+test('no one sees whose homes there are, here or on other clusters', {
   skip: skip || (isRoot ? false : 'only root changes to another user'),
 }, async (t) => {
   for (const namespace of [true, false]) {

@@ -70,7 +70,7 @@ test('one that died is started again with the next connection, with the accounts
   await until(async () => (await ssh(0, 'echo $SHELL')).stdout === '/bin/sh\n', 'it serves again');
 });
 
-test('its end closes what is open, and lets nobody in', { skip }, async (t) => {
+test('its end closes what is open, and lets no one in', { skip }, async (t) => {
   const { key, nodes, ssh } = await open(t, 1);
   const [node] = nodes;
   const session = spawn('ssh', sshArguments({ key, node: node as never }, 'echo in; cat'));

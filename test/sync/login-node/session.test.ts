@@ -172,7 +172,7 @@ test('output on a terminal is complete when the command ends', { skip }, async (
   assert.ok(stdout.endsWith('30000\r\n'));
 });
 
-test('sessions run as the account and nobody else, gain no rights and have bounds', {
+test('sessions run as the account and no other, gain no rights and have bounds', {
   skip: skip || (isRoot ? false : 'only root can change to another user'),
 }, async (t) => {
   for (const namespace of [true, false]) {
