@@ -52,7 +52,8 @@ test('a configuration has a number, and If-Match refuses what would undo another
     refused(await put({}, { 'If-Match': tag }), 400, 'invalid_request', /If-Match/);
   }
   refused(await put({}, { 'Audit-Reason': 'x'.repeat(501) }), 400, 'invalid_request', /Audit-Reason/);
-  refused(await put({}, { 'Idempotency-Key': 'x'.repeat(201) }), 400, 'invalid_request', /Idempotency-Key/);
+  const tooLong = { 'If-Match': '*', 'Idempotency-Key': 'x'.repeat(201) };
+  refused(await put({}, tooLong), 400, 'invalid_request', /Idempotency-Key/);
 });
 
 test('the history has who, why and what, and each version as it was', async () => {
@@ -95,6 +96,14 @@ test('sent again under its key it is done once, whatever became of it since', as
     both.map((one) => one.headers.get('etag')),
     ['"6"', '"6"', '"6"'],
   );
+});
+
+test('without If-Match it is done each time, whatever key it is sent with', async () => {
+  const headers = { 'Idempotency-Key': 'three' };
+  for (const slurmExtraConfig of ['first=1', 'second=1', 'first=1']) {
+    assert.deepEqual((await put({ slurmExtraConfig }, headers)).body, { slurmExtraConfig });
+    assert.deepEqual((await get()).body, { slurmExtraConfig });
+  }
 });
 
 test('a check says every rule that is broken, what would change, and what that restarts', async () => {

@@ -181,7 +181,7 @@ export interface paths {
          *
          *     The headers may be left out. `If-Match` with the `ETag` of the configuration that was edited refuses (412
          *     `precondition_failed`) what would undo another person's change; `Audit-Reason` is kept in the audit trail and shown in
-         *     the history; with `Idempotency-Key` a request that is sent again is answered as the first one was.
+         *     the history; `Idempotency-Key` counts next to `If-Match` only: the same request is then answered as the first one was.
          */
         put: operations["setSchedulerConfiguration"];
         post?: never;

@@ -23,10 +23,13 @@ export function commandHeaders(header: ValuesOf): CommandHeaders {
 /** The headers of a write that can do without. Throws as above. */
 export function writeHeaders(header: ValuesOf): WriteHeaders {
   const given = (name: string) => header(name).length > 0;
+  const auditReason = given('Audit-Reason') ? required(header, 'Audit-Reason', mostOfReason) : '';
+  // A replacement takes no key (contract, rule 9), as it can be repeated; under a condition it cannot.
+  if (!given('If-Match')) return { auditReason };
   return {
-    auditReason: given('Audit-Reason') ? required(header, 'Audit-Reason', mostOfReason) : '',
+    auditReason,
+    ifMatch: tagsOf(required(header, 'If-Match', mostOfKey)),
     ...(given('Idempotency-Key') && { idempotencyKey: required(header, 'Idempotency-Key', mostOfKey) }),
-    ...(given('If-Match') && { ifMatch: tagsOf(required(header, 'If-Match', mostOfKey)) }),
   };
 }
 
