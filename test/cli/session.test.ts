@@ -61,6 +61,22 @@ test('a session that the issuer will not refresh has ended, for every command af
   assert.ok(!requests.some((one) => one.url === '/me'));
 });
 
+test('a session that has ended names the command that renews it, with its profile and address', async (t) => {
+  const { run, writeProfile } = await createMachine(t);
+  const { url } = await startEnvironment(t);
+  await writeProfile([sessionAt(url, { expiresAt: past })], 'lab');
+  const again = (flags: string) =>
+    `Your session has ended; sign in again with \`andromeda auth login ${flags}\`.\n`;
+  for (const flags of [
+    ['--profile', 'lab'],
+    ['--profile', 'lab', '--url', url],
+  ]) {
+    const called = await run(['call', ...flags, 'business', 'GET', '/me']);
+    assert.equal(called.stderr, again(flags.join(' ')));
+    assert.equal((await run(['auth', 'status', ...flags])).stderr, again(flags.join(' ')));
+  }
+});
+
 test('an issuer in trouble does not end the session', async (t) => {
   const { run, writeProfile, readProfile } = await createMachine(t);
   const { url, state, server } = await startEnvironment(t, { refreshTokens: new Set(['secret-refresh']) });

@@ -131,7 +131,7 @@ export async function status({
   const state = openLocalState();
   const session = await storedSession(state, selection);
   const expired = session.expiresAt !== undefined && Date.parse(session.expiresAt) <= Date.now();
-  if (expired && session.refreshToken === undefined) throw sessionEnded();
+  if (expired && session.refreshToken === undefined) throw sessionEnded(selection);
 
   const { user, platformUrl, businessUrl, issuer, expiresAt, refreshToken } = session;
   const { profile } = selection;

@@ -135,12 +135,19 @@ function accountOf({ profile, platformUrl }: SessionKey): string {
 }
 
 /** The error when a session cannot be refreshed. */
-export function sessionEnded(): CliError {
-  return signInFirst('Your session has ended; sign in again with `andromeda auth login`.');
+export function sessionEnded(selection: Selection): CliError {
+  return signInFirst(`Your session has ended; sign in again with \`${loginCommand(selection)}\`.`);
 }
 
 function signInFirst(sentence: string): CliError {
   return new CliError('notSignedIn', sentence);
+}
+
+/** The command that makes a session for this selection. */
+function loginCommand({ profile, url }: Selection): string {
+  const where = profile === 'default' ? '' : ` --profile ${profile}`;
+  const at = url === undefined ? '' : ` --url ${url}`;
+  return `andromeda auth login${where}${at}`;
 }
 
 /** The environment of this command: the one named for it, else the one the profile is bound to. */
@@ -170,18 +177,19 @@ export async function freshSession(state: LocalState, selection: Selection): Pro
   if (!needsRefresh(session)) return session;
   return state.exclusively(selection.profile, async () => {
     const latest = await storedSession(state, selection);
-    return needsRefresh(latest) ? refresh(state, selection.profile, latest) : latest;
+    return needsRefresh(latest) ? refresh(state, selection, latest) : latest;
   });
 }
 
-async function refresh(state: LocalState, profile: string, session: Session): Promise<Session> {
-  if (session.refreshToken === undefined) throw sessionEnded();
+async function refresh(state: LocalState, selection: Selection, session: Session): Promise<Session> {
+  const { profile } = selection;
+  if (session.refreshToken === undefined) throw sessionEnded(selection);
   const { refreshTokens } = await import('../net/issuer.ts');
   const tokens = await refreshTokens(session, session.refreshToken, session.resource);
   if (tokens === 'refused') {
     const { refreshToken: _refused, ...ended } = session;
     await state.put(profile, ended);
-    throw sessionEnded();
+    throw sessionEnded(selection);
   }
   const refreshed = { ...session, ...tokens };
   await state.put(profile, refreshed);
@@ -189,12 +197,8 @@ async function refresh(state: LocalState, profile: string, session: Session): Pr
 }
 
 /** The error when there is no session. */
-function notSignedIn(key: SessionKey | undefined, { profile, url }: Selection): CliError {
-  const where = profile === 'default' ? '' : ` --profile ${profile}`;
-  if (!key)
-    return signInFirst(`You are not signed in; run \`andromeda auth login${where} --url <platform_url>\`.`);
-  const at = url === undefined ? '' : ` --url ${key.platformUrl}`;
-  return signInFirst(
-    `You are not signed in to ${key.platformUrl}; run \`andromeda auth login${where}${at}\`.`,
-  );
+function notSignedIn(key: SessionKey | undefined, selection: Selection): CliError {
+  const command = loginCommand(selection);
+  if (!key) return signInFirst(`You are not signed in; run \`${command} --url <platform_url>\`.`);
+  return signInFirst(`You are not signed in to ${key.platformUrl}; run \`${command}\`.`);
 }
