@@ -41,7 +41,6 @@ test('in the folder nothing listens or waits outside a barrier', () => {
   }
   // The listening socket itself, and what a pass over all sessions waits for.
   const known = [
-    "index.ts: .once('error', reject);",
     "index.ts: .on('error', (error) => log.error('gateway.listen.failed', { error }));",
     'index.ts: setInterval(tick, Math.min(tickMs, this.#recheckMs)).unref(),',
     'index.ts: setInterval(() => void this.recheck(), this.#recheckMs).unref(),',

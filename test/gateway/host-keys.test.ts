@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { LocalGateway } from '../../src/gateway/ssh/index.ts';
+import type { Gateway } from '../../src/gateway/ssh/index.ts';
 import { askKey } from '../../src/gateway/ssh/login/ask-key.ts';
 import { createHostKeys } from '../../src/gateway/ssh/transport/host-keys.ts';
 import { readPrivateKey } from '../../src/gateway/ssh/transport/ssh2.ts';
@@ -29,7 +29,7 @@ test('a client learns the next key before it is used, and forgets the one before
   }
   const clientKey = readFileSync(join(lab.dir, 'client'), 'utf8');
   const configure = (hostKey: string, ...otherHostKeys: string[]) =>
-    (lab.gateway as LocalGateway).configure({ hostKey, otherHostKeys, clientKey });
+    (lab.gateway as Gateway).configure({ hostKey, otherHostKeys, clientKey });
   // A login that is long enough for the client to ask.
   const logIn = async () => {
     const options = ['-o', `UserKnownHostsFile=${known}`, '-o', 'UpdateHostKeys=yes'];

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { hold, holders, PIECE, release, take, toKeep } from '../../src/gateway/ssh/transport/memory.ts';
+import { writeNow } from '../../src/gateway/ssh/transport/outbox.ts';
 import { adopt, createReads, readChunks } from '../../src/gateway/ssh/transport/reads.ts';
-import { writeNow } from '../../src/gateway/ssh/transport/write-now.ts';
 
 test('a piece is given out again when the last holder has released it, and not before', () => {
   const first = take(PIECE);

@@ -12,7 +12,7 @@ import { spawn } from 'node:child_process';
 import { fstatSync } from 'node:fs';
 import { createTrustedProxies } from '../../lib/source-address.ts';
 import type { Authorize } from '../ssh/decision.ts';
-import { type LocalGateway, startGateway } from '../ssh/index.ts';
+import { type Gateway, startGateway } from '../ssh/index.ts';
 import { defaultLimits } from '../ssh/limits.ts';
 import { Link } from './link.ts';
 import { type Hello, protocolVersion, type Settings, type ToProcess } from './messages.ts';
@@ -46,7 +46,7 @@ class GatewayProcess {
   readonly #log: RemoteLog;
   readonly #records: Records;
   #settings: Settings | undefined;
-  #gateway: LocalGateway | undefined;
+  #gateway: Gateway | undefined;
   #starting: Promise<void> | undefined;
   #draining = false;
   #ending = false;

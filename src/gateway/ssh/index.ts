@@ -8,6 +8,7 @@
  * → authorize → Route → our own login at the login node, host key pinned (login-node.ts) → relay.ts passes every message
  * that policy.ts allows → the end, from either side, or by recheck(), close() and stop(), with its reason.
  */
+import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -52,31 +53,6 @@ export type GatewaySettings = Pick<
   'hostKey' | 'otherHostKeys' | 'clientKey' | 'limits' | 'isProxy' | 'proxyProtocol'
 >;
 
-export interface Gateway {
-  readonly port: number;
-  /**
-   * Asks `authorize` again for the sessions that match, and closes those it no longer allows. Resolves to whether it answered for
-   * all of them.
-   */
-  recheck(filter?: SessionFilter): Promise<boolean>;
-  /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
-  close(filter: SessionFilter, reason: string, text: string): number;
-  sessions(): readonly SshSession[];
-  /** How many connections are open, logged in or not. */
-  readonly connections: number;
-  /** Refuses logins, notifies open sessions, closes them after `drainMs`, and is done about half a second later. */
-  stop(): Promise<void>;
-}
-
-/** The gateway of this process. */
-export interface LocalGateway extends Gateway {
-  /** The listening socket, for a process that is to share it. */
-  readonly server: Server;
-  configure(settings: GatewaySettings): void;
-  /** Accepts no more connections; resolves when the last one has ended by itself. */
-  retire(): Promise<void>;
-}
-
 /** How late an end by time may be, at most. */
 const tickMs = 1_000;
 
@@ -89,13 +65,14 @@ const restarting: Refusal = {
 const loggedLogins = 20;
 
 /** Listens; resolves when connections are accepted. */
-export async function startGateway(options: GatewayOptions): Promise<LocalGateway> {
-  const gateway = new ListeningGateway(options);
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const gateway = new Gateway(options);
   await gateway.listen();
   return gateway;
 }
 
-class ListeningGateway implements LocalGateway {
+/** The gateway of this process. */
+export class Gateway {
   #options: GatewayOptions;
   #limits: GatewayLimits;
   readonly #admission: Admission;
@@ -103,6 +80,7 @@ class ListeningGateway implements LocalGateway {
   readonly #refusals: RefusalTally;
   readonly #refusedLogins: RefusalTally;
   #context: SessionContext;
+  /** The listening socket, for a process that is to share it. */
   readonly server: Server;
   readonly #unauthenticated = new Set<Session>();
   readonly #known = new Set<Session>();
@@ -161,13 +139,8 @@ class ListeningGateway implements LocalGateway {
   async listen(): Promise<void> {
     const { listen, log } = this.#options;
     const server = this.server;
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(listen, () => {
-        server.off('error', reject);
-        resolve();
-      });
-    });
+    server.listen(listen);
+    await once(server, 'listening');
     server.on('error', (error) => log.error('gateway.listen.failed', { error }));
     const { address, port } = server.address() as AddressInfo;
     this.port = port;
@@ -183,10 +156,15 @@ class ListeningGateway implements LocalGateway {
     this.#startTimers();
   }
 
-  async retire(): Promise<void> {
-    await new Promise<void>((resolve) => this.server.close(() => resolve()));
+  /** Accepts no more connections; resolves when the last one has ended by itself. */
+  retire(): Promise<void> {
+    return new Promise((resolve) => this.server.close(() => resolve()));
   }
 
+  /**
+   * Asks `authorize` again for the sessions that match, and closes those it no longer allows. Resolves to whether it answered for
+   * all of them.
+   */
   async recheck(filter: SessionFilter = {}): Promise<boolean> {
     const authorize = oncePerAttempt(this.#options.authorize, this.#recheckMs);
     const sessions = this.#matching(filter);
@@ -194,12 +172,14 @@ class ListeningGateway implements LocalGateway {
     return !sessions.some(({ isInDoubt }) => isInDoubt);
   }
 
+  /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number {
     const sessions = this.#matching(filter);
     for (const session of sessions) session.close(reason, text);
     return sessions.length;
   }
 
+  /** How many connections are open, logged in or not. */
   get connections(): number {
     return this.#known.size + this.#unauthenticated.size;
   }
@@ -208,13 +188,14 @@ class ListeningGateway implements LocalGateway {
     return [...this.#known].flatMap((session) => session.info() ?? []);
   }
 
+  /** Refuses logins, notifies open sessions, closes them after `drainMs`, and is done about half a second later. */
   async stop(): Promise<void> {
     this.#stopping = restarting;
     this.#admission.refuseWaiting();
     for (const session of this.#unauthenticated) session.close('gateway stopped', restarting.text);
     await this.#drain();
     this.#stopTimers();
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    const closed = this.retire();
     for (const session of [...this.#known, ...this.#unauthenticated])
       session.close('gateway stopped', restarting.text);
     await closed;

@@ -1,44 +1,5 @@
 /** Every bound of the gateway with its reason. Times are milliseconds, sizes bytes. */
-export interface GatewayLimits {
-  readonly loginGraceMs: number;
-  readonly maxAuthAttempts: number;
-  readonly unauthenticated: number;
-  readonly unauthenticatedPerSource: number;
-  readonly unauthenticatedPerKnownSource: number;
-  readonly queuedPerSource: number;
-  readonly queued: number;
-  readonly queueMs: number;
-  readonly helloMs: number;
-  readonly handshakesPerSource: number;
-  readonly handshakesPerSourceBurst: number;
-  readonly handshakes: number;
-  readonly handshakesBurst: number;
-  readonly sessionsPerUser: number;
-  readonly sessionsPerSource: number;
-  readonly backoffAfter: number;
-  readonly backoffMs: number;
-  readonly backoffMaxMs: number;
-  readonly maxChannels: number;
-  readonly maxPendingReplies: number;
-  readonly connectMs: number;
-  readonly retryMs: number;
-  readonly keepaliveMs: number;
-  readonly keepaliveMisses: number;
-  readonly idleMs: number;
-  readonly recheckMs: number;
-  readonly confirmGraceMs: number;
-  readonly unconfirmedMs: number;
-  readonly backlogBytes: number;
-  readonly backlogHardBytes: number;
-  readonly rekeyBytes: number;
-  readonly rekeyMs: number;
-  readonly rekeyGraceMs: number;
-  readonly drainMs: number;
-  readonly noticeMs: number;
-  readonly lingerMs: number;
-}
-
-export const defaultLimits: GatewayLimits = Object.freeze({
+export const defaultLimits = Object.freeze({
   // A person may have to type a passphrase, never for longer than this.
   loginGraceMs: 30_000,
   // As sshd's MaxAuthTries: an agent offers a handful of keys; more is guessing.
@@ -108,3 +69,5 @@ export const defaultLimits: GatewayLimits = Object.freeze({
   // A peer that does not read the disconnect is cut off.
   lingerMs: 500,
 });
+
+export type GatewayLimits = Readonly<Record<keyof typeof defaultLimits, number>>;

@@ -18,52 +18,52 @@ export interface Channel {
   closedByNode: boolean;
 }
 
-export interface Channels {
-  readonly size: number;
-  add(type: string, client: number, window: number): Channel | undefined;
-  confirm(channel: Channel, node: number): boolean;
-  byClient(number: number): Channel | undefined;
-  byNode(number: number): Channel | undefined;
-  remove(channel: Channel): void;
-  open(): Channel[];
-}
+export class Channels {
+  readonly #ofClient = new Map<number, Channel>();
+  readonly #ofNode = new Map<number, Channel>();
 
-/** An empty table. `add` and `confirm` refuse a number that is in use. */
-export function createChannels(): Channels {
-  const ofClient = new Map<number, Channel>();
-  const ofNode = new Map<number, Channel>();
-  return {
-    get size() {
-      return ofClient.size;
-    },
-    add(type, client, window) {
-      if (ofClient.has(client)) return undefined;
-      const channel: Channel = {
-        type,
-        client,
-        window,
-        debt: 0,
-        node: undefined,
-        pendingReplies: [],
-        closedByClient: false,
-        closedByNode: false,
-      };
-      ofClient.set(client, channel);
-      return channel;
-    },
-    confirm(channel, node) {
-      if (channel.node !== undefined || ofNode.has(node)) return false;
-      channel.node = node;
-      ofNode.set(node, channel);
-      return true;
-    },
-    byClient: (number) => ofClient.get(number),
-    byNode: (number) => ofNode.get(number),
-    remove(channel) {
-      ofClient.delete(channel.client);
-      if (channel.node !== undefined) ofNode.delete(channel.node);
-    },
-    open: () =>
-      [...ofClient.values()].filter((channel) => channel.node !== undefined && !channel.closedByNode),
-  };
+  get size(): number {
+    return this.#ofClient.size;
+  }
+
+  /** False where the number is in use. */
+  add(type: string, client: number, window: number): boolean {
+    if (this.#ofClient.has(client)) return false;
+    const fresh = {
+      node: undefined,
+      debt: 0,
+      pendingReplies: [],
+      closedByClient: false,
+      closedByNode: false,
+    };
+    this.#ofClient.set(client, { type, client, window, ...fresh });
+    return true;
+  }
+
+  /** False where the number is in use. */
+  confirm(channel: Channel, node: number): boolean {
+    if (channel.node !== undefined || this.#ofNode.has(node)) return false;
+    channel.node = node;
+    this.#ofNode.set(node, channel);
+    return true;
+  }
+
+  byClient(number: number): Channel | undefined {
+    return this.#ofClient.get(number);
+  }
+
+  byNode(number: number): Channel | undefined {
+    return this.#ofNode.get(number);
+  }
+
+  remove(channel: Channel): void {
+    this.#ofClient.delete(channel.client);
+    if (channel.node !== undefined) this.#ofNode.delete(channel.node);
+  }
+
+  open(): Channel[] {
+    return [...this.#ofClient.values()].filter(
+      ({ node, closedByNode }) => node !== undefined && !closedByNode,
+    );
+  }
 }

@@ -54,130 +54,111 @@ const RETRY_MS = 250;
 
 /** Connects; the function returned gives up. */
 export function openLoginNode(options: NodeOptions): () => void {
-  const { barrier, limits } = options;
-  const startedAt = performance.now();
-  let settled = false;
-  let giveUp = () => {};
-  let retry: NodeJS.Timeout | undefined;
-
-  const timer = barrier.after(limits.connectMs, () => fail('unreachable', 'timeout'));
-  start();
-
-  function start() {
-    giveUp = tryLoginNode({
-      ...options,
-      onUp(node) {
-        settle();
-        options.onUp(node);
-      },
-      onFailure(failure) {
-        const passes = failure.reason === 'refused' || failure.reason === 'busy';
-        if (passes && performance.now() - startedAt + RETRY_MS < limits.retryMs)
-          retry = barrier.after(RETRY_MS, start);
-        else fail(failure.reason, failure.detail);
-      },
-    });
-  }
-
-  function settle() {
-    settled = true;
-    clearTimeout(timer);
-    clearTimeout(retry);
-  }
-
-  function fail(reason: NodeFailure['reason'], detail: string) {
-    if (settled) return;
-    settle();
-    giveUp();
-    options.onFailure({ reason, text: texts[reason], detail });
-  }
-
-  return () => {
-    if (settled) return;
-    settle();
-    giveUp();
-  };
+  const login = new NodeLogin(options);
+  login.begin();
+  return () => login.giveUp();
 }
 
-/** One try. */
-function tryLoginNode(options: NodeOptions): () => void {
-  const { route, key, barrier, limits } = options;
-  const { guard } = barrier;
-  const expected = blobOf(route.loginNode.hostKey);
-  let settled = false;
-  let connected = false;
-  let keyRefused = false;
+class NodeLogin {
+  readonly #options: NodeOptions;
+  readonly #expectedKey: Buffer;
+  readonly #startedAt = performance.now();
+  readonly #late: NodeJS.Timeout;
+  #retry: NodeJS.Timeout | undefined;
+  #end: (text: string) => void = () => {};
+  #settled = false;
 
-  const { host, port } = route.loginNode;
-  const reads = createReads();
-  const socket = connect({ host, port, autoSelectFamily: true, onread: reads.onread });
-  const onConnect = guard(() => {
-    connected = true;
-  });
-  socket.once('connect', onConnect);
-  const node = new Transport({
-    socket,
-    reads,
-    barrier,
-    offer: offerToNode(options.cipher),
-    verifyHostKey: (blob) => {
-      keyRefused = expected.length === 0 || !blob.equals(expected);
-      return !keyRefused;
-    },
-    limits,
-    handshakeMs: options.handshakeMs,
-    onReady: () => logIn(node, route.username, key),
-  });
-  node.onMessage = onMessage;
-  node.onEnd = (end) => fail(reasonOf(end), end.text);
-
-  function onMessage(payload: Buffer) {
-    const type = payload[0];
-    if (type === SSH.USERAUTH_SUCCESS) {
-      settled = true;
-      node.trust();
-      options.onUp(node);
-    } else if (type === SSH.USERAUTH_FAILURE) fail('login', 'publickey refused');
+  constructor(options: NodeOptions) {
+    this.#options = options;
+    this.#expectedKey = blobOf(options.route.loginNode.hostKey);
+    this.#late = options.barrier.after(options.limits.connectMs, () => this.#fail('unreachable', 'timeout'));
   }
 
-  function reasonOf(end: End): NodeFailure['reason'] {
-    if (keyRefused || /no matching host key format/.test(end.text)) return 'host-key';
-    if (node.greeting.startsWith('Exceeded MaxStartups')) return 'busy';
-    if (node.greeting.startsWith('Not allowed at this time')) return 'penalty';
-    if (!connected) return /ECONNREFUSED/.test(end.text) ? 'refused' : 'unreachable';
-    if (end.by === 'network') return 'closed';
-    return end.by === 'peer' ? 'login' : 'protocol';
+  /** One try. */
+  begin(): void {
+    const { route, key, barrier, limits, cipher, handshakeMs } = this.#options;
+    let isConnected = false;
+    let isKeyRefused = false;
+    const { host, port } = route.loginNode;
+    const reads = createReads();
+    const socket = connect({ host, port, autoSelectFamily: true, onread: reads.onread });
+    const onConnect = barrier.guard(() => {
+      isConnected = true;
+    });
+    socket.once('connect', onConnect);
+    const node = new Transport({
+      ...{ socket, reads, barrier, limits, handshakeMs },
+      offer: offerToNode(cipher),
+      verifyHostKey: (blob) => {
+        isKeyRefused = this.#expectedKey.length === 0 || !blob.equals(this.#expectedKey);
+        return !isKeyRefused;
+      },
+      onReady: () => logIn(node, route.username, key),
+    });
+    this.#end = (text) => {
+      node.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
+      socket.destroySoon();
+    };
+    node.onMessage = ([type]) => {
+      if (type === SSH.USERAUTH_SUCCESS) this.#onUp(node);
+      else if (type === SSH.USERAUTH_FAILURE) this.#fail('login', 'publickey refused');
+    };
+    node.onEnd = (end) => {
+      socket.destroy();
+      if (isKeyRefused) this.#fail('host-key', end.text);
+      else this.#onEnd(reasonOf(end, isConnected, node.greeting), end.text);
+    };
   }
 
-  function fail(reason: NodeFailure['reason'], detail: string) {
-    if (settled) return;
-    settled = true;
-    node.close(DISCONNECT.BY_APPLICATION, 'giving up', limits.lingerMs);
-    socket.destroy();
-    options.onFailure({ reason, text: texts[reason], detail });
+  giveUp(): void {
+    if (this.#settle()) this.#end('the person has gone');
   }
 
-  return () => {
-    if (settled) return;
-    settled = true;
-    node.close(DISCONNECT.BY_APPLICATION, 'the person has gone', limits.lingerMs);
-    socket.destroySoon();
-  };
+  #onUp(node: Transport): void {
+    if (!this.#settle()) return;
+    node.trust();
+    this.#options.onUp(node);
+  }
+
+  #onEnd(reason: NodeFailure['reason'], detail: string): void {
+    const { barrier, limits } = this.#options;
+    const passes = reason === 'refused' || reason === 'busy';
+    if (!passes || performance.now() - this.#startedAt + RETRY_MS >= limits.retryMs)
+      this.#fail(reason, detail);
+    else if (!this.#settled) this.#retry = barrier.after(RETRY_MS, () => this.begin());
+  }
+
+  #fail(reason: NodeFailure['reason'], detail: string): void {
+    if (!this.#settle()) return;
+    this.#end('giving up');
+    this.#options.onFailure({ reason, text: texts[reason], detail });
+  }
+
+  /** Whether it was still open how this ends. */
+  #settle(): boolean {
+    if (this.#settled) return false;
+    this.#settled = true;
+    clearTimeout(this.#late);
+    clearTimeout(this.#retry);
+    return true;
+  }
+}
+
+function reasonOf(end: End, isConnected: boolean, greeting: string): NodeFailure['reason'] {
+  if (/no matching host key format/.test(end.text)) return 'host-key';
+  if (greeting.startsWith('Exceeded MaxStartups')) return 'busy';
+  if (greeting.startsWith('Not allowed at this time')) return 'penalty';
+  if (!isConnected) return /ECONNREFUSED/.test(end.text) ? 'refused' : 'unreachable';
+  if (end.by === 'network') return 'closed';
+  return end.by === 'peer' ? 'login' : 'protocol';
 }
 
 /** Asks for the service and logs in in one go: sshd reads them in order, and a round trip is saved. */
 function logIn(node: Transport, username: string, key: PrivateKey): void {
   node.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
   const blob = key.getPublicSSH();
-  const request = message(
-    SSH.USERAUTH_REQUEST,
-    username,
-    'ssh-connection',
-    'publickey',
-    true,
-    'ssh-ed25519',
-    blob,
-  );
+  const method = ['publickey', true, 'ssh-ed25519', blob] as const;
+  const request = message(SSH.USERAUTH_REQUEST, username, 'ssh-connection', ...method);
   const bytes = key.sign(signedData(node.sessionId, request));
   if (bytes instanceof Error) throw bytes;
   node.send(Buffer.concat([request, sshString(signatureBlob(bytes))]));

@@ -17,7 +17,7 @@ import {
 } from '../messages.ts';
 import type { HostKeys } from '../transport/host-keys.ts';
 import type { Transport } from '../transport/transport.ts';
-import { type Channel, createChannels } from './channels.ts';
+import { type Channel, Channels } from './channels.ts';
 import { execPart, linePieces } from './exec-line.ts';
 import { type Ask, judge, noticeLength, printable, type Side, type Verdict } from './policy.ts';
 
@@ -41,7 +41,7 @@ export class Relay {
   readonly #options: RelayOptions;
   readonly #client: Transport;
   readonly #node: Transport;
-  readonly #channels = createChannels();
+  readonly #channels = new Channels();
   #noMoreSessions = false;
   #ended = false;
 

@@ -9,11 +9,10 @@ import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import { maxHandshakeWaitMs, tooMany } from '../login/admission.ts';
 import { disconnectMessage } from '../messages.ts';
 import { offerToClient, readGuess } from './algorithms.ts';
-import { cipherFraming, type Framing, type Further, TAG } from './framing.ts';
 import { toKeep } from './memory.ts';
 import { awaitExchange, createOpening, type Opening } from './opening.ts';
-import { createOutbox, type Outbox } from './outbox.ts';
-import { createPackets, LARGE_PACKET, type Packets } from './packets.ts';
+import { Outbox } from './outbox.ts';
+import { cipherFraming, type Framing, type Further, LARGE_PACKET, Packets, TAG } from './packets.ts';
 import { createReading, type Reading } from './read-scheduling.ts';
 import { readChunks } from './reads.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
@@ -68,7 +67,7 @@ export class Transport {
     this.#socket = options.socket;
     const { barrier } = options;
     this.#reading = createReading(options.socket, barrier);
-    this.#outbox = createOutbox(options.socket, barrier, () => this.#measure());
+    this.#outbox = new Outbox(options.socket, barrier, () => this.#measure());
     barrier.onFault(() => {
       this.#ended = true;
       options.socket.destroy();
@@ -85,7 +84,7 @@ export class Transport {
       onDisconnect: (text) => this.#finish({ by: 'peer', text }),
       onHandshakeComplete: (negotiated) => this.#onKeys(negotiated),
     });
-    this.#packets = createPackets(this.#protocol);
+    this.#packets = new Packets(this.#protocol);
     this.#kexPayload = this.#protocol._onPayload;
     this.#protocol._onPayload = (payload) => this.#onPayload(payload);
     this.#listen();
