@@ -1,8 +1,10 @@
-/** How a gateway process is started: as a child with its own lifetime, with as few rights as can be. */
+/** How a gateway process is started: as a child with its own lifetime, with as few rights as can be, and again when that failed. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { openSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
+import { messageOf } from '../../lib/error-message.ts';
+import { retryDelay } from '../../lib/limits.ts';
 import { codeRoot, gatewayArguments, inheritedEnvironment, programFile } from '../../lib/packaging.ts';
 import { type Account, withoutPrivileges } from './privileges.ts';
 
@@ -72,4 +74,30 @@ export function launch(options: {
 function buildOf(file: string): string {
   const { dev, ino, size, mtimeMs } = statSync(file);
   return [dev, ino, size, Math.round(mtimeMs)].join('-');
+}
+
+const longestRetryMs = 30_000;
+/** One that served for so long did not fail to start. */
+const stableMs = 10_000;
+
+/** How often a gateway process failed to start of late, why, and when it is tried again. */
+export class Attempts {
+  /** Why there is none; undefined when nothing went wrong since one listened. */
+  fault: string | undefined;
+  #failures = 0;
+  #retryAt = 0;
+
+  get isDue(): boolean {
+    return performance.now() >= this.#retryAt;
+  }
+
+  /** One could not be had, or ended when it had served for `servedMs`. One that served well is replaced at once. */
+  failed(error: unknown, servedMs = 0): { failures: number; retryMs: number } {
+    this.fault = messageOf(error);
+    this.#failures = servedMs > stableMs ? 0 : this.#failures + 1;
+    const failures = this.#failures;
+    const retryMs = failures === 0 ? 0 : retryDelay(failures, Math.random(), longestRetryMs);
+    this.#retryAt = performance.now() + retryMs;
+    return { failures, retryMs };
+  }
 }

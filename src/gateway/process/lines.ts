@@ -1,5 +1,6 @@
 /** A connection that carries one JSON object a line, both ways. Nothing that the peer sends or leaves undone harms this process. */
 import type { Socket } from 'node:net';
+import { messageOf } from '../../lib/error-message.ts';
 import { lineOf } from './messages.ts';
 
 /** The longest has the IDs of all sessions of a process. */
@@ -34,19 +35,6 @@ export function openLines<In, Out extends object>(socket: Socket, options: Lines
     fault ??= why;
     socket.destroy();
   };
-  const onLine = (line: string) => {
-    let message: In | undefined;
-    try {
-      message = options.read(line);
-    } catch (error) {
-      return end(error instanceof Error ? error.message : 'a line that cannot be read');
-    }
-    try {
-      if (message !== undefined) options.onMessage(message);
-    } catch (error) {
-      options.onFault(error);
-    }
-  };
   socket.on('data', (chunk: Buffer) => {
     let from = 0;
     for (let at = chunk.indexOf(10); at >= 0 && !socket.destroyed; at = chunk.indexOf(10, from)) {
@@ -54,7 +42,7 @@ export function openLines<In, Out extends object>(socket: Socket, options: Lines
       parts = [];
       length = 0;
       from = at + 1;
-      onLine(line);
+      handle(line, options, end);
     }
     if (socket.destroyed) return;
     length += chunk.length - from;
@@ -78,4 +66,22 @@ export function openLines<In, Out extends object>(socket: Socket, options: Lines
     unsent: () => socket.writableLength,
     close: () => end(),
   };
+}
+
+function handle<In>(
+  line: string,
+  { read, onMessage, onFault }: LinesOptions<In>,
+  end: (why: string) => void,
+) {
+  let message: In | undefined;
+  try {
+    message = read(line);
+  } catch (error) {
+    return end(messageOf(error));
+  }
+  try {
+    if (message !== undefined) onMessage(message);
+  } catch (error) {
+    onFault(error);
+  }
 }

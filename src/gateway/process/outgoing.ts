@@ -9,71 +9,78 @@ const mostRecords = 10_000;
 const mostUnconfirmed = 500;
 const mostLines = 1_000;
 
-export interface Records {
-  record(event: GatewayEvent): void;
-  /** The service has written this one down. */
-  recorded(seq: number): void;
-  /** Delivers all that are not confirmed, from the first. */
-  deliver(): void;
-  /** Those that are waiting. */
-  waiting(): Iterable<GatewayEvent>;
-  /** Resolves when all are confirmed, or after a while. */
-  confirmed(timeoutMs: number): Promise<void>;
-}
+export class Records {
+  readonly #link: Pick<Link, 'send'>;
+  readonly #log: Logger;
+  readonly #waiting = new Map<number, GatewayEvent>();
+  readonly #unconfirmed = new Set<number>();
+  #onEmpty = () => {};
+  #last = 0;
+  #lost = 0;
 
-export function createRecords(link: Pick<Link, 'send'>, log: Logger): Records {
-  const waiting = new Map<number, GatewayEvent>();
-  const unconfirmed = new Set<number>();
-  let onEmpty = () => {};
-  let last = 0;
-  let lost = 0;
-
-  /** Sends what may be on its way. A connection that breaks begins with `deliver`. */
-  function send() {
-    if (unconfirmed.size >= mostUnconfirmed) return;
-    for (const [seq, event] of waiting) {
-      if (unconfirmed.size >= mostUnconfirmed) return;
-      if (unconfirmed.has(seq)) continue;
-      if (!link.send({ type: 'record', seq, event })) return;
-      unconfirmed.add(seq);
-    }
+  constructor(link: Pick<Link, 'send'>, log: Logger) {
+    this.#link = link;
+    this.#log = log;
   }
 
-  return {
-    record(event) {
-      if (waiting.size >= mostRecords) {
-        lost += 1;
-        return;
-      }
-      last += 1;
-      waiting.set(last, event);
-      const isNext = unconfirmed.size === waiting.size - 1 && unconfirmed.size < mostUnconfirmed;
-      if (isNext && link.send({ type: 'record', seq: last, event })) unconfirmed.add(last);
-    },
-    recorded(seq) {
-      waiting.delete(seq);
-      unconfirmed.delete(seq);
-      if (waiting.size > 0) return send();
-      if (lost > 0) log.error('gateway.records.lost', { lost });
-      lost = 0;
-      onEmpty();
-    },
-    deliver() {
-      unconfirmed.clear();
-      send();
-    },
-    waiting: () => waiting.values(),
-    async confirmed(timeoutMs) {
-      if (waiting.size === 0) return;
-      await new Promise<void>((resolve) => {
-        const enough = setTimeout(resolve, timeoutMs);
-        onEmpty = () => {
-          clearTimeout(enough);
-          resolve();
-        };
-      });
-    },
-  };
+  record(event: GatewayEvent): void {
+    if (this.#waiting.size >= mostRecords) {
+      this.#lost += 1;
+      return;
+    }
+    this.#last += 1;
+    // Where others wait to be sent it is their turn first.
+    const isNext = this.#unconfirmed.size === this.#waiting.size;
+    this.#waiting.set(this.#last, event);
+    if (isNext) this.#send(this.#last, event);
+  }
+
+  /** The service has written this one down. */
+  recorded(seq: number): void {
+    this.#waiting.delete(seq);
+    this.#unconfirmed.delete(seq);
+    if (this.#waiting.size > 0) {
+      this.#sendAll();
+      return;
+    }
+    if (this.#lost > 0) this.#log.error('gateway.records.lost', { lost: this.#lost });
+    this.#lost = 0;
+    this.#onEmpty();
+  }
+
+  /** Delivers all that are not confirmed, from the first. */
+  deliver(): void {
+    this.#unconfirmed.clear();
+    this.#sendAll();
+  }
+
+  /** Those that are waiting. */
+  waiting(): Iterable<GatewayEvent> {
+    return this.#waiting.values();
+  }
+
+  /** Resolves when all are confirmed, or after a while. */
+  async confirmed(timeoutMs: number): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const enough = setTimeout(resolve, timeoutMs);
+    this.#onEmpty = resolve;
+    await promise;
+    clearTimeout(enough);
+  }
+
+  #sendAll(): void {
+    for (const [seq, event] of this.#waiting)
+      if (!this.#unconfirmed.has(seq) && !this.#send(seq, event)) return;
+  }
+
+  /** Sends what may be on its way. A connection that breaks begins with `deliver`. */
+  #send(seq: number, event: GatewayEvent): boolean {
+    const isSent =
+      this.#unconfirmed.size < mostUnconfirmed && this.#link.send({ type: 'record', seq, event });
+    if (isSent) this.#unconfirmed.add(seq);
+    return isSent;
+  }
 }
 
 export interface RemoteLog extends Logger {

@@ -1,5 +1,6 @@
 /** What gateway processes ask and report, on its way to the rest of the service. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
+import { messageOf } from '../../lib/error-message.ts';
 import type { EventName, LogEvents } from '../../lib/log.ts';
 import { defaultLimits } from '../ssh/limits.ts';
 import type { GatewaysOptions } from './gateways.ts';
@@ -30,11 +31,7 @@ export class Reports {
 
   authorize(member: Member, { id, attempt, openOn }: Message<'authorize'>) {
     const undecided = (error: unknown) =>
-      void member.send({
-        type: 'undecided',
-        id,
-        message: error instanceof Error ? error.message : 'unknown',
-      });
+      void member.send({ type: 'undecided', id, message: messageOf(error) });
     if (member.questions >= mostQuestions) return undecided(new Error('too many questions at once'));
     member.questions += 1;
     this.#options

@@ -10,13 +10,14 @@
  */
 import { spawn } from 'node:child_process';
 import { fstatSync } from 'node:fs';
+import { messageOf } from '../../lib/error-message.ts';
 import { createTrustedProxies } from '../../lib/source-address.ts';
 import type { Authorize } from '../ssh/decision.ts';
 import { type Gateway, startGateway } from '../ssh/index.ts';
 import { defaultLimits } from '../ssh/limits.ts';
 import { Link } from './link.ts';
 import { type Hello, protocolVersion, type Settings, type ToProcess } from './messages.ts';
-import { createRecords, createRemoteLog, type Records, type RemoteLog } from './outgoing.ts';
+import { createRemoteLog, Records, type RemoteLog } from './outgoing.ts';
 
 const directory = 3;
 const sharedSocket = 4;
@@ -62,7 +63,7 @@ class GatewayProcess {
       onFault: (error) => this.#log.error('gateway.process.fault', { error }),
     });
     this.#log = createRemoteLog(this.#link, (level) => level !== 'debug' || (this.#settings?.debug ?? false));
-    this.#records = createRecords(this.#link, this.#log);
+    this.#records = new Records(this.#link, this.#log);
   }
 
   start(): void {
@@ -158,26 +159,16 @@ class GatewayProcess {
 
   /** Starts a process that shares the listening socket: connections meanwhile wait in its queue, and none is lost. */
   #handOver([file = '', ...args]: readonly string[]) {
-    const failed = (error: unknown) => {
-      const message = error instanceof Error ? error.message : 'failed';
-      this.#link.send({ type: 'handOverFailed', message });
-    };
+    const failed = (error: unknown) =>
+      void this.#link.send({ type: 'handOverFailed', message: messageOf(error) });
     if (!this.#gateway || this.#draining || this.#ending) return failed(new Error('it does not listen'));
     // Node has no other way to it (test/gateway/process/hand-over.test.ts).
     const socket = (this.#gateway.server as { _handle?: { fd?: number } })._handle?.fd;
     if (socket === undefined) return failed(new Error('its socket has no number'));
     try {
-      const child = spawn(file, [...args, 'shared'], {
-        stdio: [
-          'ignore',
-          'ignore',
-          'inherit',
-          directory,
-          socket,
-          ...(file.startsWith('/proc/self/fd/') ? program : []),
-        ],
-        detached: true,
-      });
+      const inherited = [directory, socket, ...(file.startsWith('/proc/self/fd/') ? program : [])];
+      const stdio = ['ignore', 'ignore', 'inherit', ...inherited] as const;
+      const child = spawn(file, [...args, 'shared'], { stdio: [...stdio], detached: true });
       child.once('error', failed);
       child.unref();
       if (child.pid !== undefined) this.#link.send({ type: 'handedOver', pid: child.pid });

@@ -16,7 +16,7 @@ import {
   type Settings,
   type ToProcess,
 } from '../../../src/gateway/process/messages.ts';
-import { createRecords, createRemoteLog } from '../../../src/gateway/process/outgoing.ts';
+import { createRemoteLog, Records } from '../../../src/gateway/process/outgoing.ts';
 import { createUses } from '../../../src/gateway/ssh/events.ts';
 import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
 import { mostTrustedProxies } from '../../../src/lib/source-address.ts';
@@ -102,15 +102,15 @@ function reported(): FromProcess[] {
   const cause = Array.from({ length: 20 }).reduce((cause) => new Error(huge, { cause }), undefined);
   const login = { ...attempt, loginName: huge, id: alpha };
   log.error('gateway.login.refused', { ...login, reason: huge, detail: huge, cause: cause as Error });
-  const { record } = createRecords(link, log);
+  const records = new Records(link, log);
   const uses = createUses();
   for (let n = 0; n < 1_000; n += 1) {
     uses.add({ kind: 'exec', command: huge });
     uses.add({ kind: 'forward', to: `${huge}${n}` });
   }
-  record({ kind: 'opened', at: Date.now(), session });
-  record({ kind: 'closed', at: Date.now(), session, reason: huge, uses });
-  record({ kind: 'refused', at: Date.now(), subject, attempt, reason: huge, message: huge });
+  records.record({ kind: 'opened', at: Date.now(), session });
+  records.record({ kind: 'closed', at: Date.now(), session, reason: huge, uses });
+  records.record({ kind: 'refused', at: Date.now(), subject, attempt, reason: huge, message: huge });
   return sent;
 }
 

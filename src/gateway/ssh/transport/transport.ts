@@ -4,6 +4,7 @@
  * it arrived in (AEAD ciphers), what one chunk causes goes out in one write, and what waits is counted.
  */
 import type { Socket } from 'node:net';
+import { messageOf } from '../../../lib/error-message.ts';
 import { DISCONNECT, isOfExchange, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import { maxHandshakeWaitMs, tooMany } from '../login/admission.ts';
@@ -231,7 +232,7 @@ export class Transport {
     try {
       step();
     } catch (error) {
-      if (!this.#ended) this.#failProtocol(error instanceof Error ? error.message : String(error));
+      if (!this.#ended) this.#failProtocol(messageOf(error));
     }
   }
 
@@ -354,7 +355,7 @@ export class Transport {
       packet.set(payload, 5);
       cipher.encrypt(packet);
     } catch (error) {
-      this.#finish({ by: 'protocol', text: error instanceof Error ? error.message : String(error) });
+      this.#finish({ by: 'protocol', text: messageOf(error) });
     }
   }
 

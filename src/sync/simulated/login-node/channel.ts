@@ -1,62 +1,105 @@
 /**
- * A channel of ssh2's with what its own lacks: output and errors are sent one after the other (it mixes them up when a window
- * fills), the end of output is not the end of the channel, and the exit status may come after both.
+ * One channel (RFC 4254, section 5). ssh2's own mix up output and errors when a window fills, and end with the output: here the exit
+ * status may come after it.
  */
 import { constants } from 'node:os';
-import type { Duplex, Readable, Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
+import { SSH } from '../../../lib/ssh/message-numbers.ts';
+import { type Field, message, WireError, type WireReader } from '../../../lib/ssh/wire.ts';
 
 export type Output = 'stdout' | 'stderr';
 
-/** Methods of ssh2's protocol object, each of which writes one message. */
-export interface Protocol {
-  channelSuccess(remote: number): void;
-  channelFailure(remote: number): void;
-  exitStatus(remote: number, status: number): void;
-  /** Throws when the signal has no name in RFC 4254. */
-  exitSignal(remote: number, signal: string, coreDumped: boolean, message: string): void;
-}
-
-type Send = (data: Buffer, encoding: BufferEncoding, done: () => void) => void;
-
-export interface Inside extends Duplex {
-  incoming: { id: number };
-  outgoing: { id: number; state: string };
-  _write: Send;
-  stderr: { _write: Send };
-  _chunk: unknown;
-  _chunkcb: unknown;
-  _chunkErr: unknown;
-  _chunkcbErr: unknown;
-  eof(): void;
-  close(): void;
-}
+/** What the client may send before more is taken. */
+const ownWindow = 2 * 1024 * 1024;
+const longestPacket = 32 * 1024;
+/** Signals with a name in RFC 4254. */
+const named = 'ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2'.split(' ');
 
 export class Channel {
-  /** Called once, when the client has closed it or is gone; it may put off what that brings until it is done. */
-  onClosed: (isConnected: boolean, proceed: () => void) => void = (_, proceed) => proceed();
-  readonly #stream: Inside;
-  readonly #protocol: Protocol;
+  /** Does what the client asks for; false is a refusal. */
+  onRequest: (type: string, details: WireReader) => boolean = () => false;
+  /** Called once, when the client has closed it or is gone. */
+  onClosed: (isConnected: boolean) => void = () => this.close();
+  readonly #send: (type: number, ...fields: Field[]) => void;
   readonly #release: () => void;
+  /** What the client still takes. */
+  #window: number;
+  #onRoom = () => {};
+  /** What the client may still send, and what was taken since it was told of more. */
+  #granted = ownWindow;
+  #taken = 0;
+  #input: Writable | undefined;
+  #early: Buffer[] = [];
+  #isInputOver = false;
   #sent: Promise<void> = Promise.resolve();
-  #giveUp = () => {};
-  #isOver = false;
+  #isGone = false;
+  #isClosed = false;
 
-  constructor(stream: Inside, protocol: Protocol, release: () => void) {
-    this.#stream = stream;
-    this.#protocol = protocol;
+  /** `release` is called when neither side has more to say. */
+  constructor(
+    { local, remote, window }: { local: number; remote: { uint32: number }; window: number },
+    send: (payload: Buffer) => void,
+    release: () => void,
+  ) {
+    this.#window = window;
     this.#release = release;
-    stream.on('error', () => undefined);
+    this.#send = (type, ...fields) => {
+      if (!this.#isClosed) send(message(type, remote, ...fields));
+    };
+    const own = [{ uint32: ownWindow }, { uint32: longestPacket }];
+    this.#send(SSH.CHANNEL_OPEN_CONFIRMATION, { uint32: local }, ...own);
   }
 
-  get id(): number {
-    return this.#stream.incoming.id;
+  /** Takes a message of the client, behind the channel's number. */
+  receive(type: number, details: WireReader): void {
+    if (type === SSH.CHANNEL_DATA) this.#onData(details.bytes());
+    else if (type === SSH.CHANNEL_CLOSE) this.closed(true);
+    else if (type === SSH.CHANNEL_WINDOW_ADJUST) {
+      this.#window += details.uint32();
+      this.#onRoom();
+    } else if (type === SSH.CHANNEL_EOF) {
+      this.#isInputOver = true;
+      this.#input?.end();
+    } else if (type === SSH.CHANNEL_REQUEST) {
+      const request = details.text();
+      const isAnswered = details.bool();
+      const isDone = this.onRequest(request, details);
+      if (isAnswered) this.#send(isDone ? SSH.CHANNEL_SUCCESS : SSH.CHANNEL_FAILURE);
+    }
+  }
+
+  /** The client has closed it, or is gone. */
+  closed(isConnected: boolean): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#onRoom();
+    this.onClosed(isConnected);
+    if (this.#isClosed) this.#release();
   }
 
   /** What the client sends goes there, until its end; what is not taken is lost. */
   pipeTo(input: Writable): void {
+    this.#input = input;
     input.on('error', () => undefined);
-    input.on('close', () => this.#stream.unpipe(input).resume());
-    this.#stream.pipe(input);
+    for (const data of this.#early.splice(0)) this.#give(input, data);
+    if (this.#isInputOver) input.end();
+  }
+
+  #onData(data: Buffer): void {
+    this.#granted -= data.length;
+    if (this.#granted < 0) throw new WireError('more than the window');
+    if (this.#input) this.#give(this.#input, data);
+    else this.#early.push(data);
+  }
+
+  #give(input: Writable, data: Buffer): void {
+    input.write(data, () => {
+      this.#taken += data.length;
+      if (this.#taken < ownWindow / 2) return;
+      this.#granted += this.#taken;
+      this.#send(SSH.CHANNEL_WINDOW_ADJUST, { uint32: this.#taken });
+      this.#taken = 0;
+    });
   }
 
   /** Sends all of a stream, held back while the client does not take it; resolves at its end, or when it breaks off. */
@@ -64,74 +107,48 @@ export class Channel {
     try {
       for await (const chunk of source) {
         await this.send(output, chunk);
-        if (this.#isOver) return;
+        if (this.#isGone) return;
       }
     } catch {
       // Linux ends a terminal whose last process is gone with EIO, after all of its output.
     }
   }
 
-  send(output: Output, chunk: Buffer): Promise<void> {
-    this.#sent = this.#sent.then(() => this.#put(output, chunk));
+  send(output: Output, data: Buffer): Promise<void> {
+    this.#sent = this.#sent.then(() => this.#put(output, data));
     return this.#sent;
   }
 
-  #put(output: Output, chunk: Buffer): Promise<void> {
-    const stream = this.#stream;
-    return new Promise((resolve) => {
-      // ssh2 never calls back where the channel is not open.
-      if (this.#isOver || stream.outgoing.state !== 'open') return resolve();
-      this.#giveUp = resolve;
-      const done = () => {
-        // It would send them once more when the other output waits.
-        Object.assign(stream, {
-          _chunk: undefined,
-          _chunkcb: undefined,
-          _chunkErr: undefined,
-          _chunkcbErr: undefined,
-        });
-        resolve();
-      };
-      if (output === 'stdout') stream._write(chunk, 'latin1', done);
-      else stream.stderr._write(chunk, 'latin1', done);
-    });
+  async #put(output: Output, data: Buffer): Promise<void> {
+    for (let at = 0; at < data.length && !this.#isGone; ) {
+      const part = data.subarray(at, at + Math.min(this.#window, longestPacket));
+      at += part.length;
+      this.#window -= part.length;
+      if (part.length === 0) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#onRoom = resolve;
+        await promise;
+      } else if (output === 'stdout') this.#send(SSH.CHANNEL_DATA, part);
+      else this.#send(SSH.CHANNEL_EXTENDED_DATA, { uint32: 1 }, part);
+    }
   }
 
   eof(): void {
-    this.#stream.eof();
+    this.#send(SSH.CHANNEL_EOF);
   }
 
   close(): void {
-    this.#stream.close();
-  }
-
-  reply(isDone: boolean): void {
-    const { id, state } = this.#stream.outgoing;
-    if (state !== 'open' && state !== 'eof') return;
-    if (isDone) this.#protocol.channelSuccess(id);
-    else this.#protocol.channelFailure(id);
+    if (this.#isClosed) return;
+    this.#send(SSH.CHANNEL_CLOSE);
+    this.#isClosed = true;
+    if (this.#isGone) this.#release();
   }
 
   /** Goes out before the end of the channel; afterwards it is dropped. */
   reportExit({ code, signal }: { code: number | null; signal: NodeJS.Signals | null }): void {
-    const { id, state } = this.#stream.outgoing;
-    if (state !== 'open' && state !== 'eof') return;
-    try {
-      if (signal === null) this.#protocol.exitStatus(id, code ?? 255);
-      else this.#protocol.exitSignal(id, signal, false, '');
-    } catch {
-      this.#protocol.exitStatus(id, signal === null ? 255 : 128 + constants.signals[signal]);
-    }
-  }
-
-  /** The client has closed it, or is gone; `proceed` has ssh2 answer that. */
-  closed(isConnected: boolean, proceed: () => void = () => {}): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#giveUp();
-    this.onClosed(isConnected, () => {
-      this.#release();
-      proceed();
-    });
+    const name = signal?.slice(3) ?? '';
+    const status = signal === null ? (code ?? 255) : 128 + constants.signals[signal];
+    if (named.includes(name)) this.#send(SSH.CHANNEL_REQUEST, 'exit-signal', false, name, false, '', '');
+    else this.#send(SSH.CHANNEL_REQUEST, 'exit-status', false, { uint32: status });
   }
 }

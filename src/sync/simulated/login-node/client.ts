@@ -1,17 +1,18 @@
 /**
- * One client of the login node: let in with the gateway's key, then served until its socket closes. ssh2 does transport,
- * authentication, channels and their windows (1.17.0, pinned; the only file that knows its inside). Requests on channels are read
- * here: its own reading drops clients with terminal modes that it does not know, and requests that it does not know.
+ * One client of the login node: let in with the gateway's key, then served until its socket closes. ssh2 does transport and
+ * authentication (1.17.0, pinned; the only file that knows its inside). Messages of channels are read here.
  */
 import { timingSafeEqual } from 'node:crypto';
-import type { Socket } from 'node:net';
+import { createRequire } from 'node:module';
+import { connect, type Socket } from 'node:net';
 import type { AuthContext, Connection, ParsedKey } from 'ssh2';
 import type { Logger } from '../../../lib/log.ts';
+import { loopbackAddresses } from '../../../lib/loopback.ts';
 import { OPEN_FAILURE, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { message, WireReader } from '../../../lib/ssh/wire.ts';
-import { Channel, type Inside as ChannelInside, type Protocol } from './channel.ts';
-import { forward } from './forward.ts';
-import { Session, type SessionHost } from './session.ts';
+import { Channel } from './channel.ts';
+import type { SessionContext } from './command.ts';
+import { serveSession } from './session.ts';
 
 const loginGrace = 30_000;
 const maxAttempts = 6;
@@ -20,18 +21,25 @@ const maxChannels = 256;
 export interface ClientHost {
   gatewayKeys: readonly ParsedKey[];
   hasAccount(username: string): boolean;
-  /** What a session of this account needs. `clientPort` is where the connection comes from. */
-  sessionHost(username: string, clientPort: number | undefined): SessionHost;
+  /** What a session of this account needs. `clientPort` is where the connection comes from. Throws when there must be none. */
+  context(username: string, clientPort: number | undefined): SessionContext;
   log: Logger;
 }
 
+/** What of ssh2's connection is used here. `write` frames a message. */
 interface Inside {
-  _protocol: Protocol & {
+  _protocol: {
     _onPayload(payload: Buffer): unknown;
-    channelOpenFail(remote: number, reason: number, description: string): void;
+    _packetRW: {
+      write: { allocStart: number; alloc(length: number): Buffer; finalize(packet: Buffer): Buffer };
+    };
   };
   _sock: Socket;
 }
+
+const { sendPacket } = createRequire(import.meta.url)('ssh2/lib/protocol/utils.js') as {
+  sendPacket(protocol: object, packet: Buffer): void;
+};
 
 export class Client {
   /** Undefined until it has logged in. */
@@ -39,11 +47,11 @@ export class Client {
   readonly #host: ClientHost;
   readonly #protocol: Inside['_protocol'];
   readonly #socket: Socket;
-  readonly #channels = new Map<number, { channel: Channel; session?: Session }>();
+  readonly #channels = new Map<number, Channel>();
   readonly #clientPort: number | undefined;
+  #lastChannel = 0;
   #attempts = 0;
   #isReady = false;
-  #isSession = false;
 
   /** Must be called while ssh2 emits `connection`: the ciphers take what reads messages over at the first key exchange. */
   constructor(connection: Connection, host: ClientHost, closed: () => void) {
@@ -62,11 +70,6 @@ export class Client {
       this.#isReady = true;
       host.log.debug('login_node_session_opened', { username: this.username ?? '' });
     });
-    connection.on('tcpip', (accept, reject, { destIP, destPort }) => {
-      const open = () => this.#add(accept() as unknown as ChannelInside);
-      if (this.#isSession) this.#serve(open());
-      else void forward({ host: destIP, port: destPort }, open, reject);
-    });
     connection.on('error', (error) => {
       host.log.debug('login_node_connection_error', { error });
       // ssh2 only stops sending; a client that broke the protocol must be disconnected.
@@ -75,7 +78,7 @@ export class Client {
     socket.on('close', () => {
       clearTimeout(grace);
       closed();
-      for (const { channel } of this.#channels.values()) channel.closed(false);
+      for (const channel of this.#channels.values()) channel.closed(false);
     });
   }
 
@@ -99,48 +102,85 @@ export class Client {
   #receive(payload: Buffer, inner: (payload: Buffer) => unknown): unknown {
     const details = new WireReader(payload);
     const type = details.byte();
-    if (!this.#isReady || type < SSH.CHANNEL_OPEN) return inner(payload);
-    if (type === SSH.CHANNEL_OPEN) return this.#open(payload, details, inner);
-    const found = this.#channels.get(details.uint32());
-    if (type === SSH.CHANNEL_CLOSE && found) {
-      const copy = Buffer.from(payload);
-      return found.channel.closed(true, () => inner(copy));
-    }
-    if (type !== SSH.CHANNEL_REQUEST) return inner(payload);
-    const request = details.text();
-    const isAnswered = details.bool();
-    const done = found?.session?.request(request, details) ?? false;
-    if (isAnswered && found) found.channel.reply(done);
+    if (!this.#isReady || type < SSH.CHANNEL_OPEN || type > SSH.CHANNEL_FAILURE) return inner(payload);
+    if (type === SSH.CHANNEL_OPEN) this.#open(details);
+    else this.#channels.get(details.uint32())?.receive(type, details);
   }
 
-  /** ssh2 makes a plain channel only of what is forwarded, so that a session is opened as that. */
-  #open(payload: Buffer, details: WireReader, inner: (payload: Buffer) => unknown): unknown {
+  #send(payload: Buffer): void {
+    const { write } = this.#protocol._packetRW;
+    const packet = write.alloc(payload.length);
+    packet.set(payload, write.allocStart);
+    sendPacket(this.#protocol, write.finalize(packet));
+  }
+
+  #open(details: WireReader): void {
     const type = details.text();
-    const remote = details.uint32();
-    const [window, packet] = [details.uint32(), details.uint32()];
-    if (this.#channels.size >= maxChannels)
-      return this.#protocol.channelOpenFail(remote, OPEN_FAILURE.RESOURCE_SHORTAGE, 'too many channels');
-    if (type !== 'session') return inner(payload);
-    const nowhere = ['', { uint32: 0 }, '', { uint32: 0 }] as const;
-    const sizes = [{ uint32: remote }, { uint32: window }, { uint32: packet }] as const;
-    this.#isSession = true;
-    try {
-      return inner(message(SSH.CHANNEL_OPEN, 'direct-tcpip', ...sizes, ...nowhere));
-    } finally {
-      this.#isSession = false;
+    const [remote, window] = [{ uint32: details.uint32() }, details.uint32()];
+    // The longest packet follows, which nobody has shorter than ours.
+    details.uint32();
+    const refuse = (reason: number) =>
+      this.#send(message(SSH.CHANNEL_OPEN_FAILURE, remote, { uint32: reason }, 'refused', ''));
+    if (this.#channels.size >= maxChannels) refuse(OPEN_FAILURE.RESOURCE_SHORTAGE);
+    else if (type === 'session') this.#serve(this.#add(remote, window));
+    else if (type !== 'direct-tcpip') refuse(OPEN_FAILURE.UNKNOWN_TYPE);
+    else {
+      const add = () => this.#add(remote, window);
+      void this.#forward(details.text(), details.uint32(), add, () => refuse(OPEN_FAILURE.CONNECT_FAILED));
     }
   }
 
-  #add(stream: ChannelInside): Channel {
-    const channel = new Channel(stream, this.#protocol, () => this.#channels.delete(stream.incoming.id));
-    this.#channels.set(stream.incoming.id, { channel });
+  #add(remote: { uint32: number }, window: number): Channel {
+    this.#lastChannel += 1;
+    const local = this.#lastChannel;
+    const send = (payload: Buffer) => this.#send(payload);
+    const channel = new Channel({ local, remote, window }, send, () => this.#channels.delete(local));
+    this.#channels.set(local, channel);
     return channel;
   }
 
   #serve(channel: Channel): void {
-    const session = new Session(channel, this.#host.sessionHost(this.username ?? '', this.#clientPort));
-    this.#channels.set(channel.id, { channel, session });
+    const { log } = this.#host;
+    const username = this.username ?? '';
+    serveSession(
+      channel,
+      () => this.#host.context(username, this.#clientPort),
+      (error) => log.error('login_node_session_failed', { username, error }),
+    );
   }
+
+  /** Local port forwarding to the login node's loopback; every other destination is refused. */
+  async #forward(host: string, port: number, add: () => Channel, refuse: () => void): Promise<void> {
+    const isPort = port >= 1 && port <= 65_535;
+    const socket = isPort ? await firstConnection(loopbackAddresses(host), port) : undefined;
+    if (!socket || this.#socket.destroyed) {
+      socket?.destroy();
+      return refuse();
+    }
+    const isFlushed = new Promise((resolve) => socket.once('close', resolve));
+    const channel = add();
+    channel.onClosed = () => {
+      socket.destroy();
+      channel.close();
+    };
+    channel.pipeTo(socket);
+    await channel.sendAll('stdout', socket);
+    channel.eof();
+    await isFlushed;
+    channel.close();
+  }
+}
+
+async function firstConnection(addresses: string[], port: number): Promise<Socket | undefined> {
+  for (const host of addresses) {
+    const socket = await new Promise<Socket | undefined>((resolve) => {
+      const attempt = connect({ host, port, allowHalfOpen: true, noDelay: true });
+      attempt.once('connect', () => resolve(attempt));
+      attempt.on('error', () => resolve(undefined));
+    });
+    if (socket) return socket;
+  }
+  return undefined;
 }
 
 /** Whether an attempt holds the key; without a signature it only asks whether the key would do. */

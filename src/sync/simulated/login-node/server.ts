@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import ssh2 from 'ssh2';
 import type { Logger } from '../../../lib/log.ts';
 import { Client, type ClientHost } from './client.ts';
+import type { SessionContext } from './command.ts';
 import type { Account } from './messages.ts';
 import { endAccount, endProcesses } from './processes.ts';
 import type { Sandbox } from './sandbox.ts';
-import type { SessionHost } from './session.ts';
 
 /** OpenSSH's client sends `eow` (the output is no longer read) only to a server whose name begins with `OpenSSH`. */
 const ident = 'OpenSSH_Andromeda_LoginNode';
@@ -43,7 +43,7 @@ export class LoginServer {
     const host: ClientHost = {
       gatewayKeys,
       hasAccount: (username) => this.#accounts.has(username),
-      sessionHost: (username, clientPort) => this.#sessionHost(username, clientPort),
+      context: (username, clientPort) => this.#contextOf(username, clientPort),
       log: parts.log,
     };
     this.#server = new ssh2.Server(
@@ -81,16 +81,11 @@ export class LoginServer {
     if (sandbox !== 'namespaces') await endProcesses(port);
   }
 
-  #sessionHost(username: string, clientPort: number | undefined): SessionHost {
-    const { sandbox, homes, port, log } = this.#parts;
-    return {
-      context: () => {
-        const account = this.#accounts.get(username);
-        if (!account) throw new Error(`The account ${username} is gone.`);
-        const sshConnection = `127.0.0.1 ${clientPort} 127.0.0.1 ${port}`;
-        return { sandbox, account, home: join(homes, account.username), sshConnection };
-      },
-      failed: (error) => log.error('login_node_session_failed', { username, error }),
-    };
+  #contextOf(username: string, clientPort: number | undefined): SessionContext {
+    const { sandbox, homes, port } = this.#parts;
+    const account = this.#accounts.get(username);
+    if (!account) throw new Error(`The account ${username} is gone.`);
+    const sshConnection = `127.0.0.1 ${clientPort} 127.0.0.1 ${port}`;
+    return { sandbox, account, home: join(homes, username), sshConnection };
   }
 }

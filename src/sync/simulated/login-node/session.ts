@@ -9,42 +9,44 @@ import { sttyArguments } from './terminal-modes.ts';
 /** The kernel's limit for one argument, with its NUL. */
 const longestCommand = 131_072;
 
-export interface SessionHost {
-  /** The account as it is now, with the shell of now. Throws when there must be no session. */
-  context(): SessionContext;
-  /** A session could not be started: for the log. */
-  failed(error: unknown): void;
+/**
+ * Serves a channel that was just opened. `context`: the account as it is now, with the shell of now; it throws when there must be
+ * no session. `onFailed`: one could not be started.
+ */
+export function serveSession(
+  channel: Channel,
+  context: () => SessionContext,
+  onFailed: (error: unknown) => void,
+): void {
+  new Session(channel, context, onFailed);
 }
 
-/** Serves one channel that was just opened. */
-export class Session {
+class Session {
   readonly #channel: Channel;
-  readonly #host: SessionHost;
+  readonly #context: () => SessionContext;
+  readonly #onFailed: (error: unknown) => void;
   #terminal: { term: string; stty: string[] } | undefined;
   #size = { columns: 80, rows: 24 };
   #isStarted = false;
   #running: Running | undefined;
   /** All output was sent and not the exit status: a client that closes the channel now still waits for that. */
   #isSent = false;
-  #proceed = () => {};
   /** The gateway sends a command longer than one message may be in pieces, and the last of them with `exec`. */
   #commandParts: Buffer[] = [];
 
-  constructor(channel: Channel, host: SessionHost) {
+  constructor(channel: Channel, context: () => SessionContext, onFailed: (error: unknown) => void) {
     this.#channel = channel;
-    this.#host = host;
-    channel.onClosed = (isConnected, proceed) => {
-      if (isConnected && this.#isSent) {
-        this.#proceed = proceed;
-        return;
-      }
+    this.#context = context;
+    this.#onFailed = onFailed;
+    channel.onRequest = (type, details) => this.#request(type, details);
+    channel.onClosed = (isConnected) => {
+      if (isConnected && this.#isSent) return;
       this.#running?.hangUp();
-      proceed();
+      channel.close();
     };
   }
 
-  /** Does what the client asks for; false is a refusal. */
-  request(type: string, details: WireReader): boolean {
+  #request(type: string, details: WireReader): boolean {
     switch (type) {
       case 'pty-req':
         return !this.#isStarted && this.#setTerminal(details);
@@ -55,9 +57,7 @@ export class Session {
       case 'exec-part@andromeda':
         return !this.#isStarted && this.#addCommandPart(details.bytes());
       case 'subsystem':
-        return (
-          details.text() === 'sftp' && this.#start(() => runWithPipes(sftpProgram(this.#host.context())))
-        );
+        return details.text() === 'sftp' && this.#start(() => runWithPipes(sftpProgram(this.#context())));
       case 'window-change':
         if (!this.#terminal) return false;
         this.#size = readSize(details);
@@ -95,7 +95,7 @@ export class Session {
   }
 
   #run(command: string | undefined): Running {
-    const context = this.#host.context();
+    const context = this.#context();
     const pty = this.#terminal;
     if (!pty) return runWithPipes(shellProgram(context, command));
     const owner = context.sandbox === 'self' ? undefined : context.account;
@@ -123,13 +123,11 @@ export class Session {
       // A client that never ended its input leaves our end of that pipe open.
       running.hangUp();
     } catch (error) {
-      this.#host.failed(error);
+      this.#onFailed(error);
       await channel.send('stderr', Buffer.from('The session could not be started.\r\n'));
       channel.reportExit({ code: 255, signal: null });
     }
     channel.close();
-    this.#isSent = false;
-    this.#proceed();
   }
 }
 
