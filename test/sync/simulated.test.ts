@@ -49,7 +49,7 @@ async function start(dataDir: string, more: Partial<SimulatedSlurmOptions> = {})
     async startLoginNode(_dataDir, accounts) {
       events.push(`start ${names(await accounts())}`);
       const node = {
-        host: '127.0.0.1',
+        host: '127.0.0.1' as const,
         port: 1000 + nodes.length,
         hostKey: 'ssh-ed25519 AAAA',
         running: true,

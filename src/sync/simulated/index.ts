@@ -6,15 +6,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoginNodeReport, Manifest, SlurmReport } from '../../domain/access/manifest.ts';
 import type { SimulatedSettings } from '../../domain/clusters/simulated.ts';
-import { type RestartPlan, restartPlan } from '../../domain/slurm/restart-plan.ts';
+import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { SlurmDriver } from '../driver.ts';
-import { type FindOwners, type Foreign, findForeign, nobody, withoutAccount } from './foreign.ts';
-import { isProvisioned, kubernetesReport, machineReports, schedulerReport, storageReport } from './knobs.ts';
+import { type FindOwners, findForeign, nobody, withoutAccount } from './foreign.ts';
+import {
+  isProvisioned,
+  kubernetesReport,
+  machineReports,
+  reach,
+  type SimulatedOptions,
+  schedulerReport,
+  storageReport,
+} from './knobs.ts';
+import type { Account } from './login-node/messages.ts';
+import type { LoginNode } from './login-node/on-demand.ts';
 import {
   forgetState,
   isReady,
-  type LoginAccount,
   readLogins,
   readState,
   type SimulatedState,
@@ -22,33 +31,18 @@ import {
   writeLogins,
   writeState,
 } from './state.ts';
-import { type Rejection, rejectionCondition, trialOf } from './trial.ts';
+import { type Rejection, rejectionCondition, tryConfiguration } from './trial.ts';
 
 /** The login node, as far as the driver handles it. */
-interface SimulatedLoginNode {
-  readonly host: string;
-  readonly port: number;
-  readonly hostKey: string;
-  readonly running: boolean;
-  setAccounts(accounts: readonly LoginAccount[]): Promise<void>;
-  stop(): Promise<void>;
-}
+type SimulatedLoginNode = Pick<LoginNode, 'host' | 'port' | 'hostKey' | 'running' | 'setAccounts' | 'stop'>;
 
-export interface SimulatedSlurmOptions {
-  name: string;
-  /** The section of the lab file as it stands now; read each time, so that faults can come and go. */
-  settings(): Promise<SimulatedSettings>;
-  /** Where this cluster's state and its login node's homes live. */
-  dataDir: string;
+export interface SimulatedSlurmOptions extends SimulatedOptions {
   /** A sentence: why no login node may be started here. No login is possible then, and nothing is applied. */
   loginNodeRefusal?: string | undefined;
   /** Finds what this machine has of the accounts' numbers and names already. */
   findOwners?: FindOwners;
   /** `accounts` reads who can log in, at the start and whenever the login node must know them again. */
-  startLoginNode(
-    dataDir: string,
-    accounts: () => Promise<readonly LoginAccount[]>,
-  ): Promise<SimulatedLoginNode>;
+  startLoginNode(dataDir: string, accounts: () => Promise<readonly Account[]>): Promise<SimulatedLoginNode>;
   log: Logger;
 }
 
@@ -82,19 +76,18 @@ class SimulatedSlurmDriver implements SlurmDriver {
   }
 
   async startLoginNode(): Promise<void> {
-    const { dataDir, loginNodeRefusal } = this.#options;
-    if (loginNodeRefusal !== undefined) return;
-    this.#loginNode = await this.#options.startLoginNode(dataDir, () => readLogins(dataDir));
+    const { dataDir, loginNodeRefusal, startLoginNode } = this.#options;
+    if (loginNodeRefusal === undefined)
+      this.#loginNode = await startLoginNode(dataDir, async () => readLogins(dataDir));
   }
 
   async observe(): Promise<SlurmReport> {
-    const settings = this.#withRefusal(await this.#settings());
+    const settings = await this.#settings();
     // A login node that died starts again, as a machine would. During a restart, that would start a second one.
     if (this.#loginNode && !this.#loginNode.running && !this.#restart) await this.#restartLoginNode();
-    const loginNodes = await this.#loginNodeReports(settings);
     const { foreign = nobody } = this.#state;
     const { words } = await findForeign(foreign.accounts, this.#options.findOwners);
-    const report = this.#report(settings, loginNodes);
+    const report = this.#report(settings);
     return {
       ...report,
       accounts: [...report.accounts, ...foreign.accounts.map(withoutAccount)],
@@ -104,59 +97,57 @@ class SimulatedSlurmDriver implements SlurmDriver {
   }
 
   async apply(manifest: Manifest, signal: AbortSignal): Promise<void> {
-    const { name, log, dataDir } = this.#options;
-    const settings = this.#withRefusal(await this.#settings());
+    const { name, log, dataDir, findOwners } = this.#options;
+    const settings = await this.#settings();
     const { failure } = settings;
-    const { generation, desiredGeneration, schedulerGeneration } = manifest;
+    const { generation, desiredGeneration, schedulerGeneration, listVersion } = manifest;
     // The next report says so.
     this.#refused = failure === undefined ? undefined : desiredGeneration;
     if (failure !== undefined) {
       log.warn('simulated.refused', { cluster: name, desiredGeneration, failure });
       return;
     }
-    const message = trialOf(
-      manifest.slurmConfiguration,
-      new Set(machineReports(name, settings).map((machine) => machine.name)),
-    );
-    const rejected = message === undefined ? undefined : { desiredGeneration, message };
+    const rejected = tryConfiguration(manifest, machineReports(name, settings));
     const isKnown = rejected && this.#rejected?.desiredGeneration === desiredGeneration;
     // It is tried once, and people do not wait for it.
     if (isKnown && this.#state.manifestGeneration === generation) return;
-    const before = await readLogins(dataDir);
-    const foreign = await findForeign(manifest.accounts, this.#options.findOwners);
-    const accounts =
-      foreign.words === null
-        ? manifest.accounts
-        : manifest.accounts.filter((account) => !foreign.accounts.includes(account));
-    const plan = restartPlan(before, accounts);
-    const logins = accounts.filter(isReady);
+    const before = readLogins(dataDir);
+    const foreign = await findForeign(manifest.accounts, findOwners);
+    const logins = manifest.accounts.filter((one) => isReady(one) && !foreign.accounts.includes(one));
     const isOther = this.#isCutOff || textOf(logins) !== textOf(before);
-    const restarts =
-      plan.restarts.length > 0 ? plan.restarts : rejected ? [] : this.#restartsOfConfiguration(manifest);
+    const inForce = rejected ? this.#state : manifest;
+    const had = before.map(({ username }) => ({ username, loginState: 'ready' as const }));
+    const configuration = { before: this.#state.slurmConfiguration, after: inForce.slurmConfiguration };
+    const { restarts, added, removed } = restartPlan(had, logins, configuration);
     await sleep(settings.applyMs ?? defaultApplyMs, undefined, { signal });
     this.#isCutOff = isOther;
-    if (isOther) await writeLogins(dataDir, logins);
+    if (isOther) writeLogins(dataDir, logins);
     if (restarts.length > 0) await this.#restartLoginNode();
     else if (isOther) await this.#loginNode?.setAccounts(logins);
     this.#isCutOff = false;
-    await this.#remember(rejected ? this.#withoutConfiguration(manifest) : manifest, foreign, restarts);
+    this.#remember({
+      manifestGeneration: generation,
+      desiredGeneration: inForce.desiredGeneration,
+      listVersion,
+      slurmConfiguration: inForce.slurmConfiguration,
+      jobsEnded: this.#state.jobsEnded || restarts.includes('compute'),
+      startedAt: this.#state.startedAt,
+      ...(foreign.words === null ? {} : { foreign }),
+    });
     this.#rejected = rejected;
     log.info('simulated.applied', {
-      cluster: name,
-      generation,
-      schedulerGeneration,
-      added: plan.added.length,
-      removed: plan.removed.length,
-      restarts,
+      ...{ cluster: name, generation, schedulerGeneration, restarts },
+      added: added.length,
+      removed: removed.length,
     });
   }
 
   async release(): Promise<void> {
-    const { failure } = await this.#settings();
+    const { failure } = await reach(this.#options);
     if (failure !== undefined) throw new Error(failure);
     await this.#loginNode?.stop();
     this.#loginNode = undefined;
-    this.#state = await forgetState(this.#options.dataDir);
+    this.#state = forgetState(this.#options.dataDir);
     this.#rejected = undefined;
   }
 
@@ -164,14 +155,8 @@ class SimulatedSlurmDriver implements SlurmDriver {
     await this.#loginNode?.stop();
   }
 
-  /** The settings of a cluster that answers; one that does not throws. */
   async #settings(): Promise<SimulatedSettings> {
-    const settings = await this.#options.settings();
-    if (settings.silent) throw new Error(`the simulated cluster ${this.#options.name} does not answer`);
-    return settings;
-  }
-
-  #withRefusal(settings: SimulatedSettings): SimulatedSettings {
+    const settings = await reach(this.#options);
     const failure = settings.failure ?? this.#options.loginNodeRefusal;
     return failure === undefined ? settings : { ...settings, failure };
   }
@@ -189,41 +174,20 @@ class SimulatedSlurmDriver implements SlurmDriver {
     return done;
   }
 
-  async #loginNodeReports(settings: SimulatedSettings): Promise<LoginNodeReport[]> {
+  #loginNodeReports(settings: SimulatedSettings): LoginNodeReport[] {
     if (!this.#loginNode) return [];
     const { host, port, hostKey, running: up } = this.#loginNode;
     if (settings.loginMode !== 'PerUser') return [{ name: 'login-1', host, port, hostKey, up }];
-    const logins = await readLogins(this.#options.dataDir);
+    const logins = readLogins(this.#options.dataDir);
     return logins.map(({ username }) => ({ name: `login-${username}`, host, port, hostKey, up, username }));
   }
 
-  #restartsOfConfiguration({ slurmConfiguration: after }: Manifest): RestartPlan['restarts'] {
-    return restartPlan([], [], { before: this.#state.slurmConfiguration, after }).restarts;
+  #remember(state: SimulatedState): void {
+    writeState(this.#options.dataDir, state);
+    this.#state = state;
   }
 
-  /** The manifest with the configuration that is in force. */
-  #withoutConfiguration(manifest: Manifest): Manifest {
-    const { desiredGeneration, slurmConfiguration } = this.#state;
-    return { ...manifest, desiredGeneration, slurmConfiguration };
-  }
-
-  async #remember(manifest: Manifest, foreign: Foreign, restarts: RestartPlan['restarts']): Promise<void> {
-    const { generation, desiredGeneration, listVersion, slurmConfiguration } = manifest;
-    const { accounts: _, foreign: __, ...rest } = this.#state;
-    const next: SimulatedState = {
-      ...rest,
-      manifestGeneration: generation,
-      desiredGeneration,
-      listVersion,
-      slurmConfiguration,
-      jobsEnded: this.#state.jobsEnded || restarts.includes('compute'),
-      ...(foreign.words === null ? {} : { foreign }),
-    };
-    await writeState(this.#options.dataDir, next);
-    this.#state = next;
-  }
-
-  #report(settings: SimulatedSettings, loginNodes: LoginNodeReport[]): SlurmReport {
+  #report(settings: SimulatedSettings): SlurmReport {
     const { manifestGeneration, desiredGeneration, listVersion, accounts = [], startedAt } = this.#state;
     const { name, loginNodeRefusal } = this.#options;
     const runningJobs = this.#state.jobsEnded ? [] : (settings.runningJobs ?? []);
@@ -232,9 +196,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     const scheduler = schedulerReport('sunk', settings, { provisioned, refused });
     const rejected = settings.failure === undefined ? this.#rejected : undefined;
     return {
-      manifestGeneration,
-      desiredGeneration,
-      listVersion,
+      ...{ manifestGeneration, desiredGeneration, listVersion },
       controlPlaneReady: provisioned,
       scheduler: rejected ? { ...scheduler, ready: rejectionCondition(rejected) } : scheduler,
       storage: storageReport('sunk', settings),
@@ -242,19 +204,13 @@ class SimulatedSlurmDriver implements SlurmDriver {
       machines: machineReports(name, settings, runningJobs),
       runningJobs,
       loginMode: settings.loginMode ?? 'Shared',
-      loginNodes,
-      accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => ({
-        userId,
-        shell,
-        loginState,
-        keySetGeneration,
-        keyFingerprints,
-      })),
-      failure: settings.failure ?? (rejected ? notTaken(rejected) : null),
+      loginNodes: this.#loginNodeReports(settings),
+      accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => {
+        return { userId, shell, loginState, keySetGeneration, keyFingerprints };
+      }),
+      failure: rejected
+        ? `The Slurm configuration was not taken: ${rejected.message}`
+        : (settings.failure ?? null),
     };
   }
-}
-
-function notTaken({ message }: Rejection): string {
-  return `The Slurm configuration was not taken: ${message}`;
 }

@@ -1,5 +1,5 @@
 /** What a simulated slurmctld thinks of a configuration: as a real one, it does not start with a partition of nodes that there are none of. */
-import type { ConditionReport } from '../../domain/access/manifest.ts';
+import type { ConditionReport, MachineReport, Manifest } from '../../domain/access/manifest.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
 import { rejectedReason } from '../../domain/slurm/configuration.ts';
 import { cutText } from '../../domain/stored-text.ts';
@@ -13,11 +13,16 @@ export interface Rejection {
 const mostShown = 60;
 const mostExpanded = 10_000;
 
-/** Why slurmctld would not start with it, as it says; undefined where it would. */
-export function trialOf(
-  { slurmPartitions = '' }: SlurmConfiguration,
-  machines: ReadonlySet<string>,
-): string | undefined {
+/** What keeps slurmctld from starting with the configuration; undefined where it would. */
+export function tryConfiguration(
+  { desiredGeneration, slurmConfiguration }: Manifest,
+  machines: readonly MachineReport[],
+): Rejection | undefined {
+  const message = faultIn(slurmConfiguration, new Set(machines.map(({ name }) => name)));
+  return message === undefined ? undefined : { desiredGeneration, message };
+}
+
+function faultIn({ slurmPartitions = '' }: SlurmConfiguration, machines: ReadonlySet<string>) {
   for (const line of slurmPartitions.split('\n')) {
     const text = line.replace(/#.*/, '').trim();
     if (text === '') continue;

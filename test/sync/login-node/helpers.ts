@@ -19,14 +19,12 @@ export const ada: Account = {
   username: 'ada',
   uid: 20001,
   gid: 20001,
-  home: '/home/ada',
   shell: '/bin/bash',
 };
 export const bob: Account = {
   username: 'bob',
   uid: 20002,
   gid: 20002,
-  home: '/home/bob',
   shell: '/bin/bash',
 };
 

@@ -70,7 +70,7 @@ test('no one who hides in namespaces and environments of their own outlives thei
 test('a person who starts processes faster than they are found is ended as well', {
   skip: skip || (isRoot ? false : 'only root changes to another user'),
 }, async (t) => {
-  const hopper: Account = { ...ada, username: 'hopper', uid: 20_777, gid: 20_777, home: '/home/hopper' };
+  const hopper: Account = { ...ada, username: 'hopper', uid: 20_777, gid: 20_777 };
   const at = await bench(t, { accounts: [hopper] });
   const hop = 'import os\nfor n in range(3000000):\n if os.fork(): os._exit(0)\n os.setsid()\n';
   const client = spawn('ssh', ['-l', 'hopper', ...sshArguments(at, 'echo up; exec python3 -c "$(cat)"')]);

@@ -5,12 +5,12 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { loadSshKey } from '../../../src/lib/ssh/key-file.ts';
 import {
-  type LoginNode,
   type LoginNodeOptions,
+  type LoginNodeProcess,
   startLoginNode,
 } from '../../../src/sync/simulated/login-node/index.ts';
 
-export interface ListeningNode extends LoginNode {
+export interface ListeningNode extends LoginNodeProcess {
   readonly port: number;
   readonly hostKey: string;
 }

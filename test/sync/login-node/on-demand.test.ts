@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createLogger } from '../../../src/lib/log.ts';
 import type { Account } from '../../../src/sync/simulated/login-node/index.ts';
-import { type OnDemandLoginNode, openLoginNode } from '../../../src/sync/simulated/login-node/on-demand.ts';
+import { type LoginNode, openLoginNode } from '../../../src/sync/simulated/login-node/on-demand.ts';
 import { ada, alive, bob, commandOf, missing, numbersOf, run, sshArguments, until } from './helpers.ts';
 
 const skip = missing('ssh');
@@ -19,7 +19,7 @@ async function open(t: TestContext, count: number) {
   const key = join(dir, 'key');
   spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
   const known = { accounts: [ada, bob] as readonly Account[], reads: 0 };
-  const nodes: OnDemandLoginNode[] = [];
+  const nodes: LoginNode[] = [];
   t.after(async () => {
     await Promise.all(nodes.map((node) => node.stop()));
     rmSync(dir, { recursive: true, force: true });

@@ -35,24 +35,11 @@ export interface LoginNodeOptions {
   port: number;
 }
 
-export interface LoginNode {
-  /** False once the process has ended, for whatever reason. */
-  readonly running: boolean;
-  readonly pid: number;
-  /** Resolves when the process has ended. */
-  readonly exited: Promise<void>;
-  /** Replaces the accounts; the sessions of removed ones have ended when this resolves. */
-  setAccounts(accounts: readonly Account[]): Promise<void>;
-  /** Hands over a connection from which nothing has been read. */
-  adopt(socket: Socket): void;
-  stop(): Promise<void>;
-}
-
 const startLimit = 15_000;
 const stopLimit = 5_000;
 
 /** Starts a login node and waits until it answers. Rejects with a sentence for the operator. */
-export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNode> {
+export async function startLoginNode(options: LoginNodeOptions): Promise<LoginNodeProcess> {
   const node = new LoginNodeProcess(options, await findSandbox(options));
   try {
     await node.start();
@@ -72,7 +59,9 @@ async function findSandbox({ namespace = true, log }: LoginNodeOptions): Promise
   return 'root';
 }
 
-class LoginNodeProcess implements LoginNode {
+/** A login node's process, which takes connections as long as it lives. */
+export class LoginNodeProcess {
+  /** Resolves when the process has ended. */
   readonly exited: Promise<void>;
   readonly #options: LoginNodeOptions;
   readonly #sandbox: Sandbox;
@@ -106,6 +95,7 @@ class LoginNodeProcess implements LoginNode {
     });
   }
 
+  /** False once the process has ended, for whatever reason. */
   get running(): boolean {
     return this.#running;
   }
@@ -130,6 +120,7 @@ class LoginNodeProcess implements LoginNode {
     });
   }
 
+  /** Replaces the accounts; the sessions of removed ones have ended when this resolves. */
   setAccounts(accounts: readonly Account[]): Promise<void> {
     if (!this.#running) return Promise.reject(new Error('The login node is not running.'));
     return new Promise((resolve, reject) => {
@@ -138,6 +129,7 @@ class LoginNodeProcess implements LoginNode {
     });
   }
 
+  /** Hands over a connection from which nothing has been read. */
   adopt(socket: Socket): void {
     if (!this.#child.connected) socket.destroy();
     else this.#child.send({ type: 'connection' } satisfies ToLoginNode, socket, () => undefined);

@@ -1,15 +1,10 @@
 /** The messages between the server's process and the login node's process. */
+import type { ManifestAccount } from '../../../domain/access/manifest.ts';
 import type { EventLevel, EventName, LogEvents } from '../../../lib/log.ts';
 import type { Sandbox } from './sandbox.ts';
 
-export interface Account {
-  username: string;
-  uid: number;
-  gid: number;
-  /** As the contract reports it, `/home/<username>`; where a session really lives, see `sandbox.ts`. */
-  home: string;
-  shell: string;
-}
+/** An account that a person can log in to. */
+export type Account = Pick<ManifestAccount, 'username' | 'uid' | 'gid' | 'shell'>;
 
 export interface Settings {
   /** Where the homes are, as the login node's process sees it. */

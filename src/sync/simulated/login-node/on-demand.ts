@@ -7,7 +7,7 @@ import { mkdirSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { loadSshKey } from '../../../lib/ssh/key-file.ts';
-import { type Account, type LoginNode, type LoginNodeOptions, startLoginNode } from './index.ts';
+import { type Account, type LoginNodeOptions, type LoginNodeProcess, startLoginNode } from './index.ts';
 
 export interface OnDemandOptions extends Omit<LoginNodeOptions, 'accounts' | 'port'> {
   /** Reads the accounts when the process starts. */
@@ -15,23 +15,23 @@ export interface OnDemandOptions extends Omit<LoginNodeOptions, 'accounts' | 'po
 }
 
 /** Takes connections from now on. A process that ended, for whatever reason, is started again with the next one. */
-export async function openLoginNode(options: OnDemandOptions): Promise<OnDemandLoginNode> {
+export async function openLoginNode(options: OnDemandOptions): Promise<LoginNode> {
   // 0711: without a mount namespace the accounts must pass through to their homes.
   mkdirSync(options.dataDir, { recursive: true, mode: 0o711 });
   const { publicKey } = loadSshKey(join(options.dataDir, 'host_key'));
   const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return new OnDemandLoginNode(options, server, publicKey);
+  return new LoginNode(options, server, publicKey);
 }
 
-export class OnDemandLoginNode {
+export class LoginNode {
   readonly host = '127.0.0.1';
   readonly port: number;
   /** "ssh-ed25519 AAAA…" */
   readonly hostKey: string;
   readonly #options: OnDemandOptions;
   readonly #server: Server;
-  #process: Promise<LoginNode> | undefined;
+  #process: Promise<LoginNodeProcess> | undefined;
   #running = true;
 
   constructor(options: OnDemandOptions, server: Server, hostKey: string) {
@@ -73,7 +73,7 @@ export class OnDemandLoginNode {
     }
   }
 
-  async #start(): Promise<LoginNode> {
+  async #start(): Promise<LoginNodeProcess> {
     const forget = () => {
       this.#process = undefined;
     };
