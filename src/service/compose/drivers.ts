@@ -175,7 +175,7 @@ async function simulatedSlurm(
     findOwners: async (accounts) => (process.getuid?.() === 0 ? findHostOwners(accounts) : new Map()),
     log,
     async startLoginNode(dataDir, accounts) {
-      const { openLoginNode } = await import('../../sync/simulated/login-node/on-demand.ts');
+      const { openLoginNode } = await import('../../sync/simulated/login-node/index.ts');
       const node = await openLoginNode({
         dataDir: join(dataDir, 'login'),
         authorizedKeys: gatewayKeys,

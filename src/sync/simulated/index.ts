@@ -19,8 +19,8 @@ import {
   schedulerReport,
   storageReport,
 } from './knobs.ts';
+import type { LoginNode } from './login-node/index.ts';
 import type { Account } from './login-node/messages.ts';
-import type { LoginNode } from './login-node/on-demand.ts';
 import {
   forgetState,
   isReady,

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '../../../src/lib/log.ts';
-import type { Account } from '../../../src/sync/simulated/login-node/index.ts';
+import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
 import { type ListeningNode, type ListeningNodeOptions, startListeningNode } from './listening.ts';
 
 export const isRoot = process.getuid?.() === 0;

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Account } from '../../../src/sync/simulated/login-node/index.ts';
+import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
 import {
   ada,
   alive,
@@ -133,13 +133,12 @@ test('homes and the host key outlive a restart, sessions do not', { skip }, asyn
   assert.equal((await ssh({ ...at, node: again }, 'cat file')).stdout, 'kept\n');
 });
 
-test('a login node that crashes is logged and no longer running', { skip }, async (t) => {
+test('a login node that crashes is logged', { skip }, async (t) => {
   const at = await bench(t);
   process.kill(at.node.pid, 'SIGKILL');
-  await at.node.exited;
-  assert.equal(at.node.running, false);
-  assert.ok(at.events.some(({ event, level }) => event === 'login_node_exited' && level === 'error'));
-  await assert.rejects(at.node.setAccounts([]), /not running/);
+  const isLogged = () =>
+    at.events.some(({ event, level }) => event === 'login_node_exited' && level === 'error');
+  await until(isLogged, 'it was logged');
 });
 
 test('nothing of its sessions is left behind when a login node crashes', { skip }, async (t) => {
@@ -153,7 +152,6 @@ test('nothing of its sessions is left behind when a login node crashes', { skip 
     const pids = (await firstLine(session)).split(' ').map((inner) => outside(at.node, inner));
     assert.deepEqual(pids.map(alive), [true, true]);
     process.kill(at.node.pid, 'SIGKILL');
-    await at.node.exited;
     await until(() => !pids.some(alive), `${pids} ended`);
   }
 });

@@ -1,33 +1,45 @@
-/** A login node's process whose connections this process takes: what `on-demand.ts` does, without waiting for the first. */
+/** A login node whose process has started, and which process that is. */
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
-import { loadSshKey } from '../../../src/lib/ssh/key-file.ts';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import type { Logger } from '../../../src/lib/log.ts';
 import {
+  type LoginNode,
   type LoginNodeOptions,
-  type LoginNodeProcess,
-  startLoginNode,
+  openLoginNode,
 } from '../../../src/sync/simulated/login-node/index.ts';
+import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
 
-export interface ListeningNode extends LoginNodeProcess {
-  readonly port: number;
-  readonly hostKey: string;
+export interface ListeningNode extends LoginNode {
+  readonly pid: number;
 }
 
-export type ListeningNodeOptions = Omit<LoginNodeOptions, 'port'>;
+export type ListeningNodeOptions = Omit<LoginNodeOptions, 'accounts'> & { accounts: readonly Account[] };
 
+/** Rejects where it does not start. */
 export async function startListeningNode(options: ListeningNodeOptions): Promise<ListeningNode> {
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o711 });
-  const { publicKey: hostKey } = loadSshKey(join(options.dataDir, 'host_key'));
-  const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const node = await startLoginNode({ ...options, port }).catch((error: unknown) => {
-    server.close();
-    throw error;
-  });
-  server.on('connection', (socket) => node.adopt(socket));
-  void node.exited.then(() => server.close());
-  return Object.assign(node, { port, hostKey });
+  const before = new Set(children());
+  let failure: unknown;
+  const log: Logger = {
+    ...options.log,
+    error(event, fields) {
+      if (event === 'login_node_start_failed') failure = (fields as { error: unknown }).error;
+      options.log.error(event, fields);
+    },
+  };
+  const node = await openLoginNode({ ...options, accounts: async () => options.accounts, log });
+  const client = connect(node.port, node.host);
+  // The version of its SSH server, or the end.
+  const answer = await Promise.race([once(client, 'data'), once(client, 'close')]);
+  client.destroy();
+  const pid = children().find((one) => !before.has(one));
+  if (!Buffer.isBuffer(answer[0]) || pid === undefined) {
+    await node.stop();
+    throw failure ?? new Error('the login node did not start');
+  }
+  return Object.assign(node, { pid });
+}
+
+function children(): number[] {
+  return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ').map(Number);
 }

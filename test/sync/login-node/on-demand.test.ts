@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createLogger } from '../../../src/lib/log.ts';
-import type { Account } from '../../../src/sync/simulated/login-node/index.ts';
-import { type LoginNode, openLoginNode } from '../../../src/sync/simulated/login-node/on-demand.ts';
+import { type LoginNode, openLoginNode } from '../../../src/sync/simulated/login-node/index.ts';
+import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
 import { ada, alive, bob, commandOf, missing, numbersOf, run, sshArguments, until } from './helpers.ts';
 
 const skip = missing('ssh');
