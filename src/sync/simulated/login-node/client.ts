@@ -12,7 +12,7 @@ import { OPEN_FAILURE, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { message, WireReader } from '../../../lib/ssh/wire.ts';
 import { Channel } from './channel.ts';
 import type { SessionContext } from './command.ts';
-import { serveSession } from './session.ts';
+import { Session } from './session.ts';
 
 const loginGrace = 30_000;
 const maxAttempts = 6;
@@ -142,7 +142,7 @@ export class Client {
   #serve(channel: Channel): void {
     const { log } = this.#host;
     const username = this.username ?? '';
-    serveSession(
+    new Session(
       channel,
       () => this.#host.context(username, this.#clientPort),
       (error) => log.error('login_node_session_failed', { username, error }),

@@ -8,8 +8,8 @@ export interface SessionContext {
   sandbox: Sandbox;
   account: Account;
   home: string;
-  /** "client-address client-port server-address server-port" */
-  sshConnection: string;
+  /** Of both ends of the connection, on loopback. */
+  ports: { client: number | undefined; server: number };
 }
 
 export interface TerminalContext {
@@ -76,8 +76,7 @@ function wrapped(
 }
 
 function environment(context: SessionContext, terminal: TerminalContext | undefined): Record<string, string> {
-  const { account, home, sshConnection } = context;
-  const parts = sshConnection.split(' ');
+  const { account, home, ports } = context;
   return {
     HOME: home,
     USER: account.username,
@@ -85,8 +84,8 @@ function environment(context: SessionContext, terminal: TerminalContext | undefi
     SHELL: account.shell,
     PATH: systemPath,
     LANG: 'C.UTF-8',
-    SSH_CONNECTION: sshConnection,
-    SSH_CLIENT: [parts[0], parts[1], parts[3]].join(' '),
+    SSH_CONNECTION: `127.0.0.1 ${ports.client} 127.0.0.1 ${ports.server}`,
+    SSH_CLIENT: `127.0.0.1 ${ports.client} ${ports.server}`,
     ...(terminal ? { TERM: terminal.term, SSH_TTY: terminal.path } : {}),
   };
 }

@@ -1,17 +1,11 @@
 /** Entry of the login node's process: takes its settings from the server that started it over IPC, and ends when that is gone. */
 import type { Socket } from 'node:net';
 import { messageOf } from '../../../lib/error-message.ts';
-import type { EventLevel, EventName, LogEvents, Logger } from '../../../lib/log.ts';
-import { copyEtc, prepareHomes } from './homes.ts';
-import type { Account, FromLoginNode, Settings, ToLoginNode } from './messages.ts';
+import { type EventLevel, type EventName, type LogEvents, type Logger, readable } from '../../../lib/log.ts';
+import { copyEtc } from './homes.ts';
+import type { FromLoginNode, Settings, ToLoginNode } from './messages.ts';
 import { hideInherited } from './running.ts';
-import { requireOrdinary } from './sandbox.ts';
 import { LoginServer } from './server.ts';
-
-interface Node {
-  server: LoginServer;
-  setAccounts(accounts: readonly Account[]): Promise<void>;
-}
 
 serveLoginNode();
 
@@ -19,7 +13,7 @@ serveLoginNode();
 function serveLoginNode(): void {
   process.title = 'andromeda login node';
   const log = logger();
-  let node: Promise<Node> | undefined;
+  let server: Promise<LoginServer> | undefined;
   let last: Promise<void> = Promise.resolve();
   // Whatever groups root has here, no session may inherit them.
   if (process.getuid?.() === 0) process.setgroups?.([]);
@@ -30,15 +24,15 @@ function serveLoginNode(): void {
   });
   process.on('message', (message: ToLoginNode, handle: unknown) => {
     if (message.type === 'start') {
-      node = start(message.settings, log);
-      node.catch((error: unknown) => {
+      server = start(message.settings, log);
+      server.catch((error: unknown) => {
         send({ type: 'failed', message: messageOf(error) });
         void finish(1);
       });
     } else if (message.type === 'accounts') {
       // One after the other, so that the last one set is the one that holds.
       last = last.then(async () => {
-        const error = await node
+        const error = await server
           ?.then((it) => it.setAccounts(message.accounts))
           .then(() => undefined, messageOf);
         send({ type: 'accounts', error });
@@ -46,7 +40,7 @@ function serveLoginNode(): void {
     } else if (message.type === 'connection') {
       const socket = handle as Socket | undefined;
       // Undefined when the client has hung up on the way here.
-      if (socket) node?.then((it) => it.server.adopt(socket)).catch(() => socket.destroy());
+      if (socket) server?.then((it) => it.adopt(socket)).catch(() => socket.destroy());
     } else {
       void finish(0);
     }
@@ -61,35 +55,18 @@ function serveLoginNode(): void {
     if (finishing) return;
     finishing = true;
     setTimeout(() => process.exit(code), 3000);
-    await node?.then((it) => it.server.stop()).catch(() => undefined);
+    await server?.then((it) => it.stop()).catch(() => undefined);
     process.exit(code);
   }
 }
 
-async function start(settings: Settings, log: Logger): Promise<Node> {
-  requireUsable(settings.accounts);
+async function start({ accounts, ...settings }: Settings, log: Logger): Promise<LoginServer> {
   hideInherited();
-  const { homes, sandbox } = settings;
-  if (sandbox === 'namespaces') copyEtc();
+  if (settings.sandbox === 'namespaces') copyEtc();
   const server = new LoginServer({ ...settings, log });
-  const setAccounts = async (next: readonly Account[]) => {
-    requireUsable(next);
-    await prepareHomes(sandbox, homes, next);
-    await server.setAccounts(next);
-  };
-  await setAccounts(settings.accounts);
+  await server.setAccounts(accounts);
   send({ type: 'ready' });
-  return { server, setAccounts };
-}
-
-/** The names become paths and lines of passwd, so they are checked here again. */
-function requireUsable(accounts: readonly Account[]): void {
-  for (const account of accounts) {
-    if (!/^[a-z][a-z0-9_-]{0,31}$/.test(account.username)) {
-      throw new Error(`"${account.username}" is not a username.`);
-    }
-    requireOrdinary(account);
-  }
+  return server;
 }
 
 function send(message: FromLoginNode): void {
@@ -100,13 +77,7 @@ function logger(): Logger {
   const at =
     (level: EventLevel) =>
     <Name extends EventName>(event: Name, fields: LogEvents[Name]) =>
-      send({ type: 'log', level, event, fields: plainFields(fields) });
+      // Errors do not survive IPC as they are.
+      send({ type: 'log', level, event, fields: readable(fields) as LogEvents[Name] });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
-}
-
-/** Errors do not survive IPC as they are. */
-function plainFields<Fields extends object>(fields: Fields): Fields {
-  const plain = (value: unknown) =>
-    value instanceof Error ? { name: value.name, message: value.message, stack: value.stack } : value;
-  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, plain(value)])) as Fields;
 }

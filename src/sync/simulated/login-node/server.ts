@@ -5,9 +5,10 @@ import ssh2 from 'ssh2';
 import type { Logger } from '../../../lib/log.ts';
 import { Client, type ClientHost } from './client.ts';
 import type { SessionContext } from './command.ts';
-import type { Account } from './messages.ts';
+import { prepareHomes } from './homes.ts';
+import type { Account, Settings } from './messages.ts';
 import { endAccount, endProcesses } from './processes.ts';
-import type { Sandbox } from './sandbox.ts';
+import { requireOrdinary } from './sandbox.ts';
 
 /** OpenSSH's client sends `eow` (the output is no longer read) only to a server whose name begins with `OpenSSH`. */
 const ident = 'OpenSSH_Andromeda_LoginNode';
@@ -17,15 +18,7 @@ const ident = 'OpenSSH_Andromeda_LoginNode';
  */
 const ciphers = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'] as const;
 
-export interface ServerParts {
-  hostKey: string;
-  authorizedKeys: readonly string[];
-  sandbox: Sandbox;
-  homes: string;
-  /** Where clients connect; it does not listen itself. */
-  port: number;
-  log: Logger;
-}
+type ServerParts = Omit<Settings, 'accounts'> & { log: Logger };
 
 export class LoginServer {
   readonly #parts: ServerParts;
@@ -60,8 +53,10 @@ export class LoginServer {
     this.#server.injectSocket(socket);
   }
 
-  /** Ends the sessions of accounts that are gone or whose numbers changed. */
+  /** Makes homes, and ends the sessions of accounts that are gone or whose numbers changed. Throws a sentence for the operator. */
   async setAccounts(accounts: readonly Account[]): Promise<void> {
+    requireUsable(accounts);
+    await prepareHomes(this.#parts.sandbox, this.#parts.homes, accounts);
     const before = this.#accounts;
     this.#accounts = new Map(accounts.map((account) => [account.username, account]));
     const removed = [...before.values()].filter((old) => {
@@ -85,7 +80,16 @@ export class LoginServer {
     const { sandbox, homes, port } = this.#parts;
     const account = this.#accounts.get(username);
     if (!account) throw new Error(`The account ${username} is gone.`);
-    const sshConnection = `127.0.0.1 ${clientPort} 127.0.0.1 ${port}`;
-    return { sandbox, account, home: join(homes, username), sshConnection };
+    return { sandbox, account, home: join(homes, username), ports: { client: clientPort, server: port } };
+  }
+}
+
+/** The names become paths and lines of passwd, so they are checked here again. */
+function requireUsable(accounts: readonly Account[]): void {
+  for (const account of accounts) {
+    if (!/^[a-z][a-z0-9_-]{0,31}$/.test(account.username)) {
+      throw new Error(`"${account.username}" is not a username.`);
+    }
+    requireOrdinary(account);
   }
 }
