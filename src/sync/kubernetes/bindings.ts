@@ -42,13 +42,9 @@ export async function listBindings(
   clusterId: string | undefined,
   signal: AbortSignal,
 ): Promise<FoundBinding[]> {
-  const { items } = await client.request<{ items: BindingItem[] | null }>(
-    {
-      path: pathOfKind(kind),
-      query: clusterId === undefined ? {} : { labelSelector: labelSelector(clusterId) },
-    },
-    signal,
-  );
+  const query = clusterId === undefined ? {} : { labelSelector: labelSelector(clusterId) };
+  const request = { path: pathOfKind(kind), query };
+  const { items } = await client.request<{ items: BindingItem[] | null }>(request, signal);
   return (items ?? []).map(foundOf);
 }
 
@@ -65,26 +61,20 @@ export function foundOf({ metadata, roleRef = {}, subjects = [] }: BindingItem):
   };
 }
 
-/** Makes a binding. A POST never touches what has the name already, as an apply would. */
+/**
+ * Makes a binding. A POST never touches what has the name already, as an apply would. `isTrial`: only asks the server whether it
+ * would, under a name that nothing has.
+ */
 export async function createBinding(
   client: KubernetesClient,
   binding: Binding,
   signal: AbortSignal,
+  isTrial = false,
 ): Promise<void> {
-  const body = objectOf(binding, { name: binding.name });
+  const body = objectOf(binding, { name: isTrial ? `${binding.name}.try` : binding.name });
   const path = collectionOf(binding.namespace);
-  await client.request({ method: 'POST', path, query: { fieldManager }, body }, signal);
-}
-
-/** Asks the server whether it would make a binding, under a name that nothing has; changes nothing. */
-export async function tryBinding(
-  client: KubernetesClient,
-  binding: Binding,
-  signal: AbortSignal,
-): Promise<void> {
-  const body = objectOf(binding, { name: `${binding.name}.try` });
-  const path = collectionOf(binding.namespace);
-  await client.request({ method: 'POST', path, query: { fieldManager, dryRun: 'All' }, body }, signal);
+  const query = { fieldManager, ...(isTrial && { dryRun: 'All' }) };
+  await client.request({ method: 'POST', path, query, body }, signal);
 }
 
 /** Restores a binding of ours that was changed: a forced apply, bound to the UID and resourceVersion that were listed. */

@@ -52,8 +52,9 @@ async function whoAmI(client: KubernetesClient, signal: AbortSignal): Promise<st
   const path = `/apis/${apiVersion}/selfsubjectreviews`;
   const body = { apiVersion, kind: 'SelfSubjectReview' };
   try {
+    const request = { method: 'POST', path, body } as const;
     const { status } = await client.request<{ status?: { userInfo?: { username?: string } } }>(
-      { method: 'POST', path, body },
+      request,
       signal,
     );
     return status?.userInfo?.username ?? null;
@@ -72,16 +73,10 @@ async function askRights(
   const apiVersion = 'authorization.k8s.io/v1';
   const answers = rights.map((right) => ({ right: describeRight(right), allowed: false, asked: right }));
   await forEach(answers, async (answer) => {
-    const body = {
-      apiVersion,
-      kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes: answer.asked },
-    };
-    const path = `/apis/${apiVersion}/selfsubjectaccessreviews`;
-    const { status } = await client.request<{ status?: { allowed?: boolean } }>(
-      { method: 'POST', path, body },
-      signal,
-    );
+    const spec = { resourceAttributes: answer.asked };
+    const body = { apiVersion, kind: 'SelfSubjectAccessReview', spec };
+    const request = { method: 'POST', path: `/apis/${apiVersion}/selfsubjectaccessreviews`, body } as const;
+    const { status } = await client.request<{ status?: { allowed?: boolean } }>(request, signal);
     answer.allowed = status?.allowed === true;
   });
   return answers.map(({ right, allowed }) => ({ right, allowed }));

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip as unzip } from 'node:zlib';
 import type { KubeConfig, RequestContext } from '@kubernetes/client-node';
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
@@ -62,28 +62,6 @@ interface KubernetesRequest {
   limitMs?: number;
 }
 
-export interface KubernetesClient {
-  readonly server: string;
-  /** PEM. */
-  readonly certificateAuthority: string | undefined;
-  /**
-   * The answer of a request that succeeded: JSON, or text where it is none. Throws a `KubernetesError` for any other
-   * status, and what the network says where there is no answer.
-   */
-  request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T>;
-  /**
-   * Asks for a stream of lines that the server ends after `seconds`; resolves at its end. Throws as `request` does, what
-   * `onLine` throws, and when it does not end in time.
-   */
-  stream(
-    request: Pick<KubernetesRequest, 'path' | 'query'>,
-    seconds: number,
-    signal: AbortSignal,
-    onLine: (line: string) => void,
-  ): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** How long the server may take for one request; the client waits a little longer, for the server's own error. */
 const serverLimitSeconds = 10;
 const clientLimitMs = 13_000;
@@ -113,11 +91,12 @@ export async function openClient(
   const { KubeConfig } = await import('./library.ts');
   const config = new KubeConfig();
   loadCredentials(config, settings);
-  return new ApiClient(config, confirm);
+  return new KubernetesClient(config, confirm);
 }
 
-class ApiClient implements KubernetesClient {
+export class KubernetesClient {
   readonly server: string;
+  /** PEM. */
   readonly certificateAuthority: string | undefined;
   readonly #config: KubeConfig;
   readonly #connections: { close(): Promise<void> };
@@ -133,6 +112,10 @@ class ApiClient implements KubernetesClient {
     new URL(this.server);
   }
 
+  /**
+   * The answer of a request that succeeded: JSON, or text where it is none. Throws a `KubernetesError` for any other
+   * status, and what the network says where there is no answer.
+   */
   async request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
     for (let n = 1; ; n++) {
       try {
@@ -146,6 +129,10 @@ class ApiClient implements KubernetesClient {
     }
   }
 
+  /**
+   * Asks for a stream of lines that the server ends after `seconds`; resolves at its end. Throws as `request` does, what
+   * `onLine` throws, and when it does not end in time.
+   */
   async stream(
     { path, query = {} }: Pick<KubernetesRequest, 'path' | 'query'>,
     seconds: number,
@@ -256,7 +243,7 @@ function reuseDispatcher(config: Dispatching): { close(): Promise<void> } {
   const create = config.createDispatcher.bind(config);
   let made: { options: object; dispatcher: Dispatcher } | undefined;
   config.createDispatcher = (cluster, options) => {
-    if (made && isSame(made.options, options)) return made.dispatcher;
+    if (made && isDeepStrictEqual(made.options, options)) return made.dispatcher;
     // Requests that are under way on the old one go on to their end.
     void made?.dispatcher.close();
     // With an option it always makes one.
@@ -299,17 +286,6 @@ function isLostConnection(error: unknown, { method = 'GET' }: KubernetesRequest)
   const code = String((error as { code?: unknown } | undefined)?.code);
   if (code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED') return true;
   return method === 'GET' && ['UND_ERR_SOCKET', 'UND_ERR_INFO', 'ECONNRESET', 'EPIPE'].includes(code);
-}
-
-function isSame(a: object, b: object): boolean {
-  const [before, after] = [Object.entries(a), new Map(Object.entries(b))];
-  return (
-    before.length === after.size &&
-    before.every(([name, value]) => {
-      const other: unknown = after.get(name);
-      return Buffer.isBuffer(value) && Buffer.isBuffer(other) ? value.equals(other) : value === other;
-    })
-  );
 }
 
 function parsed(text: string): unknown {

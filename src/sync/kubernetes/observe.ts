@@ -107,23 +107,7 @@ export async function observeCluster(
     const answer = await ask<{ items: T[] | null }>(path);
     return answer && (answer.items ?? []);
   };
-  type RookObjects = StorageFacts['cephClusters'];
-  const rook = async (kind: string): Promise<RookObjects> => {
-    try {
-      return (
-        await client.request<{ items: NonNullable<RookObjects> }>(
-          { path: `/apis/ceph.rook.io/v1/${kind}` },
-          signal,
-        )
-      ).items;
-    } catch (error) {
-      if (!(error instanceof KubernetesError)) throw error;
-      // Without Rook the server knows no such API.
-      if (meaningOf(error).kind === 'missing') return [];
-      faults.refused(error, { what: kind });
-      return undefined;
-    }
-  };
+  const rook = (kind: string) => listOfRook(client, kind, faults, signal);
   const [readiness, version, nodes, storageClasses, cephClusters, cephFilesystems, subVolumeGroups] =
     await Promise.all([
       askReadiness(client, signal),
@@ -145,6 +129,26 @@ export async function observeCluster(
     ...(nodes === undefined ? {} : { machines: nodes.map((node) => machineOf(node, use)) }),
     storage: storageOf(facts),
   };
+}
+
+type RookObjects = StorageFacts['cephClusters'];
+
+async function listOfRook(
+  client: KubernetesClient,
+  kind: string,
+  faults: Faults,
+  signal: AbortSignal,
+): Promise<RookObjects> {
+  const path = `/apis/ceph.rook.io/v1/${kind}`;
+  try {
+    return (await client.request<{ items: NonNullable<RookObjects> }>({ path }, signal)).items;
+  } catch (error) {
+    if (!(error instanceof KubernetesError)) throw error;
+    // Without Rook the server knows no such API.
+    if (meaningOf(error).kind === 'missing') return [];
+    faults.refused(error, { what: kind });
+    return undefined;
+  }
 }
 
 async function askReadiness(client: KubernetesClient, signal: AbortSignal): Promise<ConditionReport> {

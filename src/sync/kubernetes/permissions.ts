@@ -19,7 +19,6 @@ import {
   nameOf,
   removeBinding,
   repairBinding,
-  tryBinding,
 } from './bindings.ts';
 import type { KubernetesClient } from './client.ts';
 import type { Faults } from './faults.ts';
@@ -131,34 +130,31 @@ async function dropMissingRoles(pass: Pass, plan: BindingPlan): Promise<void> {
   }
 }
 
-/**
- * Removals come first: if the pass is aborted half-way, no person has more rights than they should. A binding that is replaced
- * by one with the same rights or more is removed last, and stays if the new one is refused: a refusal takes no rights away.
- */
-async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'waiting'>> {
-  const { client, faults, signal } = pass;
-  const change: PermissionChange = { created: 0, repaired: 0, removed: 0 };
-  // After one refusal the same request is not repeated: an account without the right would be refused a thousand times.
-  const refusals = new Map<string, KubernetesError>();
-  let again = false;
-  let isNameTaken = false;
-  let troubles = 0;
+/** Attempts to write, and what becomes of them. */
+class Attempts {
+  readonly #faults: Faults;
+  /** After one refusal the same request is not repeated: an account without the right would be refused a thousand times. */
+  readonly #refusals = new Map<string, KubernetesError>();
+  #troubles = 0;
+  again = false;
+  isNameTaken = false;
 
-  async function attempt(
+  constructor(faults: Faults) {
+    this.#faults = faults;
+  }
+
+  /** Whether it succeeded. */
+  async make(
     verb: 'create' | 'patch' | 'delete',
     binding: Binding | FoundBinding,
     body: () => Promise<void>,
   ): Promise<boolean> {
     const role = 'role' in binding ? binding.role : undefined;
     const about = { what: nameOf(binding), ...(role === undefined ? {} : { role }) };
-    const right = `${verb} ${binding.namespace}`;
-    const bind = `bind ${role}`;
-    const known = refusals.get(right) ?? (role === undefined ? undefined : refusals.get(bind));
-    if (known) {
-      faults.refused(known, about);
-      return false;
-    }
-    if (troubles >= mostTroubles) return false;
+    const [right, bind] = [`${verb} ${binding.namespace}`, `bind ${role}`];
+    const known = this.#refusals.get(right) ?? (role === undefined ? undefined : this.#refusals.get(bind));
+    if (known) this.#faults.refused(known, about);
+    if (known || this.#troubles >= mostTroubles) return false;
     try {
       await body();
       return true;
@@ -166,27 +162,36 @@ async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'wait
       if (!(error instanceof KubernetesError)) throw error;
       const { kind } = meaningOf(error, role);
       if (kind === 'missing' && verb === 'delete') return true;
-      if (kind === 'conflict' || kind === 'missing') again = true;
-      if (kind === 'exists') isNameTaken = true;
-      if (kind === 'trouble') troubles += 1;
-      if (kind === 'right') refusals.set(right, error);
-      if (kind === 'bind') refusals.set(bind, error);
-      faults.refused(error, about);
+      if (kind === 'conflict' || kind === 'missing') this.again = true;
+      if (kind === 'exists') this.isNameTaken = true;
+      if (kind === 'trouble') this.#troubles += 1;
+      if (kind === 'right') this.#refusals.set(right, error);
+      if (kind === 'bind') this.#refusals.set(bind, error);
+      this.#faults.refused(error, about);
       return false;
     }
   }
+}
 
+/**
+ * Removals come first: if the pass is aborted half-way, no person has more rights than they should. A binding that is replaced
+ * by one with the same rights or more is removed last, and stays if the new one is refused: a refusal takes no rights away.
+ */
+async function write({ client, faults, signal }: Pass, plan: BindingPlan): Promise<Omit<Settled, 'waiting'>> {
+  const change: PermissionChange = { created: 0, repaired: 0, removed: 0 };
+  const attempts = new Attempts(faults);
   const gone = new Set<FoundBinding>();
   const remove = async (found: FoundBinding) => {
-    const done = await attempt('delete', found, () => removeBinding(client, found, signal));
-    if (!done) return false;
-    gone.add(found);
-    change.removed += 1;
-    return true;
+    const isDone = await attempts.make('delete', found, () => removeBinding(client, found, signal));
+    if (isDone) {
+      gone.add(found);
+      change.removed += 1;
+    }
+    return isDone;
   };
   const made = new Set<Binding>(plan.kept);
   const create = async (binding: Binding) => {
-    if (!(await attempt('create', binding, () => createBinding(client, binding, signal)))) return;
+    if (!(await attempts.make('create', binding, () => createBinding(client, binding, signal)))) return;
     made.add(binding);
     change.created += 1;
   };
@@ -194,12 +199,14 @@ async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'wait
   await forEach(plan.replace, async ({ found, binding }) => {
     // The names are the same, so the old one is removed first, once the server has confirmed that it would take the new one.
     const isLess = !isAtLeast(binding.role, found.roleRef.name ?? '');
-    const mayCome = await attempt('create', binding, () => tryBinding(client, binding, signal));
+    const mayCome = await attempts.make('create', binding, () =>
+      createBinding(client, binding, signal, true),
+    );
     if ((mayCome || isLess) && (await remove(found)) && mayCome) await create(binding);
   });
   await forEach(plan.repair, async (one) => {
-    const done = await attempt('patch', one.binding, () => repairBinding(client, one, signal));
-    if (!done) return;
+    const isDone = await attempts.make('patch', one.binding, () => repairBinding(client, one, signal));
+    if (!isDone) return;
     made.add(one.binding);
     change.repaired += 1;
   });
@@ -208,6 +215,7 @@ async function write(pass: Pass, plan: BindingPlan): Promise<Omit<Settled, 'wait
   await forEach(over, async ({ found }) => void (await remove(found)));
   // What could not be taken away is still in force.
   const left = [...plan.remove, ...plan.handOver.map(({ found }) => found)].filter((one) => !gone.has(one));
+  const { again, isNameTaken } = attempts;
   return { change, again, isNameTaken, bound: [...made, ...left] };
 }
 
