@@ -4,10 +4,11 @@
  * own (`startElsewhere`); without that, the process is what the service is.
  */
 import { createHash } from 'node:crypto';
-import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { listHostIds } from '../../lib/host-ids.ts';
+import { listProcesses, uidsOf } from '../../lib/processes.ts';
 
 export interface Account {
   name: string;
@@ -62,11 +63,11 @@ function accountOf(name: string): Account | undefined {
  */
 function spareAccount(dataDir: string, own: readonly number[]): Account {
   const { from, to } = spareNumbers;
-  const others = new Set(uidsOf(listProcesses().filter((pid) => !own.includes(pid))));
+  const others = new Set(realUidsOf(listProcesses().filter((pid) => !own.includes(pid))));
   const named = new Set(listHostIds());
   const isSpare = (uid: number) => uid >= from && uid <= to;
   const mayKeep = (uid: number) => !named.has(uid) && (isSpare(uid) || !others.has(uid));
-  const kept = uidsOf(own).find((uid) => uid > 0 && mayKeep(uid));
+  const kept = realUidsOf(own).find((uid) => uid > 0 && mayKeep(uid));
   if (kept !== undefined) return numbered(kept);
   const taken = others.union(named);
   const count = to - from + 1;
@@ -80,24 +81,7 @@ function spareAccount(dataDir: string, own: readonly number[]): Account {
 
 const numbered = (uid: number): Account => ({ name: `user ${uid}`, uid, gid: uid });
 
-function listProcesses(): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
-}
-
-/** As the processes' status has it: the owner of their files in /proc is root where they want that. */
-function uidsOf(pids: readonly number[]): number[] {
-  return pids.flatMap((pid) => {
-    try {
-      const [, uid] = /^Uid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-      return uid === undefined ? [] : [Number(uid)];
-    } catch {
-      // It has ended.
-      return [];
-    }
-  });
-}
+const realUidsOf = (pids: readonly number[]) => pids.flatMap((pid) => uidsOf(pid).slice(0, 1));
 
 function findSetpriv(): string | undefined {
   return `${process.env['PATH']}:/usr/bin:/bin`

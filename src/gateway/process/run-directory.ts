@@ -3,6 +3,7 @@
  * gateway processes there are, for a service that starts after one that was cut off. A number of a process is used again some
  * day, so that the time of its start belongs to it.
  */
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -15,6 +16,7 @@ import {
 } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { isAbsolute, join } from 'node:path';
+import { readProcess } from '../../lib/processes.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import { launcher } from './elsewhere.ts';
 import { list, number, shape, text } from './shape.ts';
@@ -121,13 +123,8 @@ export async function listen(
   const server = createServer(onConnection);
   const mask = process.umask(launcher === undefined ? 0o177 : 0o111);
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(`/proc/self/fd/${directory.descriptor}/gateway.sock`, () => {
-        server.off('error', reject);
-        resolve();
-      });
-    });
+    server.listen(`/proc/self/fd/${directory.descriptor}/gateway.sock`);
+    await once(server, 'listening');
   } finally {
     process.umask(mask);
   }
@@ -136,14 +133,11 @@ export async function listen(
 
 /** When a process began, or "hidden"; undefined where there is none, or only what is left of one. */
 export function startTimeOf(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name before it may have spaces and brackets of its own.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
-  } catch {
-    return isOfAnother(pid) ? 'hidden' : undefined;
-  }
+  const stat = readProcess(pid, 'stat');
+  if (stat === '') return isOfAnother(pid) ? 'hidden' : undefined;
+  // The name before it may have spaces and brackets of its own.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
 }
 
 /** Whether it is a process of another account, which this one may neither end nor, under `ProtectProc=invisible`, see. */
@@ -158,9 +152,5 @@ export function isOfAnother(pid: number): boolean {
 
 /** Whether a process runs the gateway: others are never ended, whatever is said of them. */
 export function isGatewayProcess(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes('gateway');
-  } catch {
-    return false;
-  }
+  return readProcess(pid, 'cmdline').split('\0').includes('gateway');
 }

@@ -332,9 +332,7 @@ function oncePerAttempt(authorize: Authorize, timeoutMs: number): Authorize {
 }
 
 function withTimeout<T>(answer: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms).unref();
-  });
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms).unref();
   return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }

@@ -7,7 +7,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { Listeners } from '../../api/http/listeners.ts';
 import type { Lab } from '../../domain/clusters/lab.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
-import { hasNativeCiphers } from '../../gateway/ssh/transport/ssh2.ts';
+import { fastCiphersLoad } from '../../gateway/ssh/transport/fast-ciphers.ts';
 import { type Clock, createClock, logClockJumps } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { listHostIds } from '../../lib/host-ids.ts';
@@ -137,7 +137,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       store,
       gatewayFingerprint: keys.hostKey.fingerprint,
       issuerUrl: issuer.url,
-      fastCiphers: hasNativeCiphers,
+      fastCiphers: fastCiphersLoad(),
       stopMs: config.server.drainMs + (config.gateway.limits.drainMs ?? defaultLimits.drainMs),
       async leave(how) {
         ending = how;

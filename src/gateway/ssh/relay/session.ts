@@ -227,15 +227,17 @@ export class Session {
   }
 
   #onRefused(attempt: Partial<Attempt>, { reason, isGuess, detail, cause, decision }: Refused) {
-    const { id, remoteAddress } = this;
-    const { loginName, fingerprint } = attempt;
-    const fields = { id, loginName, fingerprint, remoteAddress, reason, detail, cause };
     const { log, refusals } = this.#context;
-    if (refusals.count(remoteAddress, reason)) log.info('gateway.login.refused', fields);
+    if (refusals.count(this.remoteAddress, reason))
+      log.info('gateway.login.refused', { ...this.#loginFields(attempt), reason, detail, cause });
     if (isGuess) this.#guessed = true;
     const subject = decision?.subject;
     if (decision && subject)
       this.#recordRefusal(attempt as Attempt, subject, decision.reason, decision.message);
+  }
+
+  #loginFields({ loginName, fingerprint }: Partial<Attempt>) {
+    return { id: this.id, loginName, fingerprint, remoteAddress: this.remoteAddress };
   }
 
   #recordRefusal(attempt: Attempt, { clusterId, userId, keyId }: Subject, reason: string, message: string) {
@@ -249,8 +251,7 @@ export class Session {
     const refusal = admission.admit(remoteAddress, route.userId);
     if (refusal) {
       const { reason, text } = refusal;
-      const { loginName, fingerprint } = attempt;
-      log.warn('gateway.login.refused', { id, loginName, fingerprint, remoteAddress, reason });
+      log.warn('gateway.login.refused', { ...this.#loginFields(attempt), reason });
       this.#recordRefusal(attempt, route, reason, text);
       return this.#refuse(refusal);
     }
@@ -270,15 +271,11 @@ export class Session {
     });
   }
 
-  #onNodeFailure(attempt: Attempt, route: Route, failure: NodeFailure) {
-    const { id, remoteAddress } = this;
-    const { loginName, fingerprint } = attempt;
-    const reason = `login node: ${failure.reason}`;
-    const { detail } = failure;
-    const fields = { id, loginName, fingerprint, remoteAddress, reason, detail };
-    this.#context.log.warn('gateway.login.refused', fields);
-    this.#recordRefusal(attempt, route, `login_node_${failure.reason.replace('-', '_')}`, failure.text);
-    this.#refuse({ reason, text: failure.text });
+  #onNodeFailure(attempt: Attempt, route: Route, { reason: why, text, detail }: NodeFailure) {
+    const reason = `login node: ${why}`;
+    this.#context.log.warn('gateway.login.refused', { ...this.#loginFields(attempt), reason, detail });
+    this.#recordRefusal(attempt, route, `login_node_${why.replace('-', '_')}`, text);
+    this.#refuse({ reason, text });
   }
 
   #onUp(node: Transport) {

@@ -88,10 +88,6 @@ type KexInit = new (lists: object) => { lists: { kex: { array: string[] } } };
 const ProtocolClass = require('ssh2/lib/protocol/Protocol.js') as new (config: object) => Protocol;
 const { KexInit } = require('ssh2/lib/protocol/kex.js') as { KexInit: KexInit };
 const { parseKey } = require('ssh2/lib/protocol/keyParser.js') as { parseKey(text: string): unknown };
-const { bindingAvailable } = require('ssh2/lib/protocol/crypto.js') as { bindingAvailable: boolean };
-
-/** Whether ssh2's native ciphers were built: without them the gateway is 3 to 9 times slower. */
-export const hasNativeCiphers: boolean = bindingAvailable;
 
 /** A protocol object for one connection; a server when it has a host key. */
 export function createProtocol(options: ProtocolOptions): Protocol {

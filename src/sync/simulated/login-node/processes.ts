@@ -5,8 +5,8 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listProcesses, readProcess, uidsOf } from '../../../lib/processes.ts';
 import { asAccount, type Sandbox, systemPath } from './sandbox.ts';
 
 const rounds = 40;
@@ -30,7 +30,7 @@ export function endAccount(
 /** Ends what came by connections to a port, of everybody or of one user name. Throws when some are left all the same. */
 export function endProcesses(port: number, username?: string): Promise<void> {
   return endAll((pid) => {
-    const environment = `\0${read(`/proc/${pid}/environ`)}`;
+    const environment = `\0${readProcess(pid, 'environ')}`;
     return (
       environment.includes(` 127.0.0.1 ${port}\0`) &&
       environment.includes('\0SSH_CONNECTION=127.0.0.1 ') &&
@@ -40,17 +40,15 @@ export function endProcesses(port: number, username?: string): Promise<void> {
   });
 }
 
-async function endAll(belongs: (pid: string) => boolean, help?: () => Promise<void>): Promise<void> {
+async function endAll(belongs: (pid: number) => boolean, help?: () => Promise<void>): Promise<void> {
   for (let round = 0; ; round++) {
-    const found = readdirSync('/proc').filter(
-      (pid) => /^\d+$/.test(pid) && Number(pid) !== process.pid && belongs(pid),
-    );
+    const found = listProcesses().filter((pid) => pid !== process.pid && belongs(pid));
     if (found.length === 0) return;
     // One process may start another during the search: search again until there is none.
     if (round === rounds) throw new Error('Processes of accounts that must go cannot be ended.');
     for (const pid of found) {
       try {
-        process.kill(Number(pid), 'SIGKILL');
+        process.kill(pid, 'SIGKILL');
       } catch {
         // It has ended in the meantime.
       }
@@ -66,20 +64,4 @@ async function endNumber(sandbox: Sandbox, account: Ids): Promise<void> {
   const { file, args, env } = asAccount(sandbox, account, kill);
   const child = spawn('prlimit', ['--nproc=unlimited', '--', file, ...args], { env, stdio: 'ignore' });
   await once(child, 'close').catch(() => undefined);
-}
-
-/** Real, effective, saved and that of the file system; none of what has ended, also where it was not waited for yet. */
-function uidsOf(pid: string): number[] {
-  const text = read(`/proc/${pid}/status`);
-  if (/^State:\s+[ZX]/m.test(text)) return [];
-  return /^Uid:\s+(.*)$/m.exec(text)?.[1]?.split(/\s+/).map(Number) ?? [];
-}
-
-/** Nothing of a process that is another account's, or has just ended. */
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
 }
