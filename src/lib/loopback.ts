@@ -12,9 +12,3 @@ export function isLoopback(host: string): boolean {
   if (isIPv6(host) && !host.includes('%')) return new URL(`http://[${host}]`).hostname === '[::1]';
   return host.toLowerCase() === 'localhost';
 }
-
-/** The addresses that a login node tries for a destination, in order; none when it is not loopback. */
-export function loopbackAddresses(host: string): string[] {
-  if (host.toLowerCase() === 'localhost') return ['127.0.0.1', '::1'];
-  return isLoopback(host) ? [host] : [];
-}

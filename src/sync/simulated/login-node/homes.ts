@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { Account } from './messages.ts';
 import { ownDirectory, type Sandbox } from './sandbox.ts';
 
@@ -56,16 +57,12 @@ export async function prepareHomes(
 }
 
 async function requireReachable(homes: string, { username, uid, gid }: Account): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    execFile('/bin/sh', ['-c', 'cd -- "$1"', 'sh', homes], { uid, gid, cwd: '/', env: {} }, (error) => {
-      if (!error) return resolve();
-      reject(
-        new Error(
-          `The account ${username} (uid ${uid}) cannot reach its home below ${homes}: let everyone pass ` +
-            'through the directories above it (chmod o+x), or put the data directory somewhere else.',
-        ),
-      );
-    });
+  const args = ['-c', 'cd -- "$1"', 'sh', homes];
+  await promisify(execFile)('/bin/sh', args, { uid, gid, cwd: '/', env: {} }).catch(() => {
+    throw new Error(
+      `The account ${username} (uid ${uid}) cannot reach its home below ${homes}: let everyone pass ` +
+        'through the directories above it (chmod o+x), or put the data directory somewhere else.',
+    );
   });
 }
 

@@ -6,9 +6,8 @@
  * forwarding. It must not: decide who has access (the caller sets the accounts), listen, run a session as root, or
  * outlive the server.
  *
- * The flow: with the first connection this file starts `main.ts` in its sandbox (`sandbox.ts`), which prepares
- * homes (`homes.ts`) → `server.ts` and `client.ts` let the gateway in (ssh2 does transport, authentication and channels) →
- * `session.ts` turns requests into a program (`command.ts`) and runs it (`running.ts`).
+ * The flow: with the first connection this file starts `main.ts` in its sandbox (`sandbox.ts`), where `server.ts` makes homes
+ * (`homes.ts`) and lets the gateway in → `session.ts` turns requests into a program (`command.ts`) and runs it (`running.ts`).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
