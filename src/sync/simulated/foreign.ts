@@ -10,7 +10,7 @@ export interface Foreign {
   words: string | null;
 }
 
-export const nobody: Readonly<Foreign> = { accounts: [], words: null };
+export const noForeign: Readonly<Foreign> = { accounts: [], words: null };
 
 const mostNamed = 3;
 
@@ -20,10 +20,10 @@ export async function findForeign(
   findOwners: FindOwners | undefined,
 ): Promise<Foreign> {
   const ready = among.filter(({ loginState }) => loginState === 'ready');
-  if (ready.length === 0 || !findOwners) return nobody;
+  if (ready.length === 0 || !findOwners) return noForeign;
   const owners = await findOwners(ready);
   const accounts = ready.filter(({ uid }) => owners.has(uid));
-  if (accounts.length === 0) return nobody;
+  if (accounts.length === 0) return noForeign;
   const named = accounts
     .slice(0, mostNamed)
     .map(({ username, uid }) => `${username} (number ${uid}), as this machine has ${owners.get(uid)}`);

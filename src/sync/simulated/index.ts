@@ -9,7 +9,7 @@ import type { SimulatedSettings } from '../../domain/clusters/simulated.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { SlurmDriver } from '../driver.ts';
-import { type FindOwners, findForeign, nobody, withoutAccount } from './foreign.ts';
+import { type FindOwners, findForeign, noForeign, withoutAccount } from './foreign.ts';
 import {
   isProvisioned,
   kubernetesReport,
@@ -85,7 +85,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     const settings = await this.#settings();
     // A login node that died starts again, as a machine would. During a restart, that would start a second one.
     if (this.#loginNode && !this.#loginNode.running && !this.#restart) await this.#restartLoginNode();
-    const { foreign = nobody } = this.#state;
+    const { foreign = noForeign } = this.#state;
     const { words } = await findForeign(foreign.accounts, this.#options.findOwners);
     const report = this.#report(settings);
     return {

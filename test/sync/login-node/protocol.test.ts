@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import ssh2 from 'ssh2';
 import { isLoopback } from '../../../src/lib/loopback.ts';
+import { SSH } from '../../../src/lib/ssh/message-numbers.ts';
+import { message, WireReader } from '../../../src/lib/ssh/wire.ts';
+import { Channel } from '../../../src/sync/simulated/login-node/channel.ts';
 import { sttyArguments } from '../../../src/sync/simulated/login-node/terminal-modes.ts';
 import { bench } from './helpers.ts';
 
@@ -60,4 +63,21 @@ test('a signal reaches the command, and its end by a signal is reported as one',
     });
   });
   assert.deepEqual(ended.slice(0, 2), [null, 'SIGUSR1']);
+});
+
+test('a client gets no longer packets and no more bytes than it takes', async () => {
+  const sent: Buffer[] = [];
+  const opened = { local: 1, remote: { uint32: 7 }, window: 40_000, packet: 16_384 };
+  const channel = new Channel(
+    opened,
+    (payload) => sent.push(payload),
+    () => {},
+  );
+  const all = channel.send('stdout', Buffer.alloc(50_000, 'a'));
+  await new Promise(setImmediate);
+  const lengths = () => sent.filter(([type]) => type === SSH.CHANNEL_DATA).map(({ length }) => length - 9);
+  assert.deepEqual(lengths(), [16_384, 16_384, 7_232]);
+  channel.receive(SSH.CHANNEL_WINDOW_ADJUST, new WireReader(message(0, { uint32: 10_000 }), 1));
+  await all;
+  assert.deepEqual(lengths(), [16_384, 16_384, 7_232, 10_000]);
 });

@@ -22,10 +22,11 @@ export class Channel {
   onClosed: (isConnected: boolean) => void = () => this.close();
   readonly #send: (type: number, ...fields: Field[]) => void;
   readonly #release: () => void;
-  /** What the client still takes. */
+  /** What the client still takes, and in one message. */
   #window: number;
+  readonly #packet: number;
   #onRoom = () => {};
-  /** What the client may still send, and what was taken since it was told of more. */
+  /** What the client may still send, and what was taken of it since the last adjustment. */
   #granted = ownWindow;
   #taken = 0;
   #input: Writable | undefined;
@@ -37,11 +38,13 @@ export class Channel {
 
   /** `release` is called when neither side has more to say. */
   constructor(
-    { local, remote, window }: { local: number; remote: { uint32: number }; window: number },
+    its: { local: number; remote: { uint32: number }; window: number; packet: number },
     send: (payload: Buffer) => void,
     release: () => void,
   ) {
-    this.#window = window;
+    const { local, remote } = its;
+    this.#window = its.window;
+    this.#packet = Math.min(its.packet, longestPacket);
     this.#release = release;
     this.#send = (type, ...fields) => {
       if (!this.#isClosed) send(message(type, remote, ...fields));
@@ -121,7 +124,7 @@ export class Channel {
 
   async #put(output: Output, data: Buffer): Promise<void> {
     for (let at = 0; at < data.length && !this.#isGone; ) {
-      const part = data.subarray(at, at + Math.min(this.#window, longestPacket));
+      const part = data.subarray(at, at + Math.min(this.#window, this.#packet));
       at += part.length;
       this.#window -= part.length;
       if (part.length === 0) {

@@ -188,25 +188,24 @@ class Client {
 
   #open(details: WireReader): void {
     const type = details.text();
-    const [remote, window] = [{ uint32: details.uint32() }, details.uint32()];
-    // The longest packet follows, which nobody has shorter than ours.
-    details.uint32();
+    const remote = { uint32: details.uint32() };
+    const takes = { window: details.uint32(), packet: details.uint32() };
     const refuse = (reason: number) =>
       this.#send(message(SSH.CHANNEL_OPEN_FAILURE, remote, { uint32: reason }, 'refused', ''));
     if (this.#channels.size >= maxChannels) refuse(OPEN_FAILURE.RESOURCE_SHORTAGE);
-    else if (type === 'session') this.#serve(this.#add(remote, window));
+    else if (type === 'session') this.#serve(this.#add(remote, takes));
     else if (type !== 'direct-tcpip') refuse(OPEN_FAILURE.UNKNOWN_TYPE);
     else {
-      const add = () => this.#add(remote, window);
+      const add = () => this.#add(remote, takes);
       void this.#forward(details.text(), details.uint32(), add, () => refuse(OPEN_FAILURE.CONNECT_FAILED));
     }
   }
 
-  #add(remote: { uint32: number }, window: number): Channel {
+  #add(remote: { uint32: number }, takes: { window: number; packet: number }): Channel {
     this.#lastChannel += 1;
     const local = this.#lastChannel;
     const send = (payload: Buffer) => this.#send(payload);
-    const channel = new Channel({ local, remote, window }, send, () => this.#channels.delete(local));
+    const channel = new Channel({ local, remote, ...takes }, send, () => this.#channels.delete(local));
     this.#channels.set(local, channel);
     return channel;
   }
