@@ -13,7 +13,7 @@ import { type AllGateways, joinGateways } from '../../src/service/compose/peers/
 import type { Store, Tx } from '../../src/store/engine/index.ts';
 import { createMessages } from '../../src/store/engine/messages.ts';
 import { enterServer } from '../../src/store/servers/servers.ts';
-import { createPassesElsewhere } from '../../src/sync/loop/loop.ts';
+import { createPassesOfOthers } from '../../src/sync/loop/loop.ts';
 import { eventually } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -211,7 +211,7 @@ test('what servers of another version send, of whatever form, ends nothing and c
   });
   const b = await lab.joinWith('b', { close: (...what: unknown[]) => closed.push(what), async recheck() {} });
   const { received, ...messages } = createMessages(undefined, (topic) => void lab.faults.push(topic));
-  const passes = createPassesElsewhere({ messages });
+  const passes = createPassesOfOthers({ messages });
   for (const body of oddBodies()) {
     for (const topic of ['answer', 'ask recheck', 'ask close', 'ask count', 'ask nothing', 'rooms'])
       lab.sayAsAnother(topic, body);

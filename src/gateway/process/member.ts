@@ -4,7 +4,7 @@ import { Questions } from '../../lib/questions.ts';
 import type { Decision } from '../ssh/decision.ts';
 import type { GatewayEvent } from '../ssh/events.ts';
 import { type Filtered, filteredOf, matches, type SessionFilter } from '../ssh/session-filter.ts';
-import { endElsewhere, launcher } from './elsewhere.ts';
+import { endByLauncher, launcher } from './launcher.ts';
 import type { Lines } from './lines.ts';
 import { type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
 import { isGatewayProcess, isOfAnother, startTimeOf } from './run-directory.ts';
@@ -217,7 +217,7 @@ export class Member {
   kill(signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): void {
     if (!this.isAlive) return;
     if (launcher !== undefined && isOfAnother(this.pid)) {
-      endElsewhere(launcher, this.pid, signal);
+      endByLauncher(launcher, this.pid, signal);
       return;
     }
     if (!isGatewayProcess(this.pid)) return;

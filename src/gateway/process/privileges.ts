@@ -1,7 +1,7 @@
 /**
  * What a gateway process may do where the service is root: nothing but to be an account of its own. setpriv(1) of util-linux
  * drops the rest, before the program runs. Where the service is not root, systemd starts the process as an account of its
- * own (`startElsewhere`); without that, the process is what the service is.
+ * own (`startByLauncher`); without that, the process is what the service is.
  */
 import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';

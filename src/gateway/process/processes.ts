@@ -8,9 +8,9 @@ import { ownAccount } from '../../lib/own-account.ts';
 import { defaultLimits } from '../ssh/limits.ts';
 import type { SessionFilter } from '../ssh/session-filter.ts';
 import { Connections } from './connections.ts';
-import { launcher, startElsewhere } from './elsewhere.ts';
 import type { Gateways, GatewaysOptions, Unreached } from './gateways.ts';
 import { Attempts, findWay, gatewayCommand, launch, ownBuild, type Way } from './launch.ts';
+import { launcher, startByLauncher } from './launcher.ts';
 import type { Lines } from './lines.ts';
 import { Member } from './member.ts';
 import { Members } from './members.ts';
@@ -218,10 +218,10 @@ export class GatewayProcesses implements Gateways {
         sessions: hello.sessions.length,
       });
     const { host, port } = settings.listen;
-    const isElsewhere = hello.listen !== undefined && hello.listen !== `${host}:${port}`;
+    const hasOtherAddress = hello.listen !== undefined && hello.listen !== `${host}:${port}`;
     // From before there were units for these processes.
     const isOurs = launcher !== undefined && !isOfAnother(member.pid);
-    if (isElsewhere || isOurs || member.isForeign) this.#drain(member);
+    if (hasOtherAddress || isOurs || member.isForeign) this.#drain(member);
   }
 
   #drain(member: Member): void {
@@ -295,13 +295,13 @@ export class GatewayProcesses implements Gateways {
   #launch() {
     this.#startingUntil = performance.now() + startMs;
     if (launcher === undefined) this.#launchChild();
-    else void this.#launchElsewhere(launcher).catch((error) => this.#failed(error));
+    else void this.#launchByLauncher(launcher).catch((error) => this.#failed(error));
   }
 
-  async #launchElsewhere(path: string): Promise<void> {
+  async #launchByLauncher(path: string): Promise<void> {
     if (this.#isAsking) return;
     this.#isAsking = true;
-    const { pid, stderr } = await startElsewhere(path, this.#build, startMs).finally(() => {
+    const { pid, stderr } = await startByLauncher(path, this.#build, startMs).finally(() => {
       this.#isAsking = false;
     });
     if (this.#phase === 'stopping') return;

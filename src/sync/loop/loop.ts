@@ -13,7 +13,7 @@ import { createQueue } from './queue.ts';
 import { passSlurm } from './slurm-pass.ts';
 import { type PassState, startWorker, type Worker } from './worker.ts';
 
-interface PassesElsewhere {
+interface PassesOfOthers {
   /** Announces to the other servers, if there are any, how the passes of a side go. */
   announce(key: string, state: PassState): void;
   of(key: string): PassState | undefined;
@@ -27,7 +27,7 @@ const longestKey = 100;
 /** What a date can be made of (ECMA-262, 21.4.1.1). */
 const latestTime = 8.64e15;
 
-export function createPassesElsewhere({ messages }: Pick<Store, 'messages'>): PassesElsewhere {
+export function createPassesOfOthers({ messages }: Pick<Store, 'messages'>): PassesOfOthers {
   const states = new Map<string, PassState>();
   const stop = messages.on(topic, (body) => {
     const { key, state } = readState(body);
@@ -111,7 +111,7 @@ class Loop implements SyncLoop {
   readonly #workers = new Map<string, Worker>();
   /** How to leave a side to others, for each that this server would look after. */
   readonly #wanted = new Map<string, () => Promise<void>>();
-  readonly #elsewhere: PassesElsewhere;
+  readonly #others: PassesOfOthers;
   readonly #tasks = new Set<Promise<void>>();
   #isStopping = false;
   #isSweeping = false;
@@ -125,7 +125,7 @@ class Loop implements SyncLoop {
     this.#leases = options.leases ?? allLeases(options.store);
     this.#lists = createListKeeper(options);
     this.#deps = { ...options, lists: this.#lists, admission: createQueue(passesAtOnce) };
-    this.#elsewhere = createPassesElsewhere(options.store);
+    this.#others = createPassesOfOthers(options.store);
   }
 
   async start(): Promise<void> {
@@ -139,14 +139,14 @@ class Loop implements SyncLoop {
 
   passesOf(clusterId: string, side: Side): PassState | undefined {
     const key = keyOf(clusterId, side);
-    return this.#workers.get(key)?.state ?? (this.#wanted.has(key) ? this.#elsewhere.of(key) : undefined);
+    return this.#workers.get(key)?.state ?? (this.#wanted.has(key) ? this.#others.of(key) : undefined);
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#stopListening();
     clearInterval(this.#sweeps);
-    this.#elsewhere.stop();
+    this.#others.stop();
     const stopped = [...this.#wanted.keys()].map((key) => this.#leave(key));
     await Promise.all([...this.#tasks, ...stopped]);
   }
@@ -195,7 +195,7 @@ class Loop implements SyncLoop {
       this.#workers.delete(key);
       void this.#leave(key);
     };
-    const onPassed = (state: PassState) => this.#elsewhere.announce(key, state);
+    const onPassed = (state: PassState) => this.#others.announce(key, state);
     const deps = { ...this.#deps, store: lease.store };
     const about = { clusterId, side, deps, log, onEnd, onPassed };
     if (side === 'slurm') {

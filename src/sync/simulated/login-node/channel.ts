@@ -25,7 +25,7 @@ export class Channel {
   /** What the client still takes, and in one message. */
   #window: number;
   readonly #packet: number;
-  #onRoom = () => {};
+  #onWindow = () => {};
   /** What the client may still send, and what was taken of it since the last adjustment. */
   #granted = ownWindow;
   #taken = 0;
@@ -59,7 +59,7 @@ export class Channel {
     else if (type === SSH.CHANNEL_CLOSE) this.closed(true);
     else if (type === SSH.CHANNEL_WINDOW_ADJUST) {
       this.#window += details.uint32();
-      this.#onRoom();
+      this.#onWindow();
     } else if (type === SSH.CHANNEL_EOF) {
       this.#isInputOver = true;
       this.#input?.end();
@@ -75,7 +75,7 @@ export class Channel {
   closed(isConnected: boolean): void {
     if (this.#isGone) return;
     this.#isGone = true;
-    this.#onRoom();
+    this.#onWindow();
     this.onClosed(isConnected);
     if (this.#isClosed) this.#release();
   }
@@ -129,7 +129,7 @@ export class Channel {
       this.#window -= part.length;
       if (part.length === 0) {
         const { promise, resolve } = Promise.withResolvers<void>();
-        this.#onRoom = resolve;
+        this.#onWindow = resolve;
         await promise;
       } else if (output === 'stdout') this.#send(SSH.CHANNEL_DATA, part);
       else this.#send(SSH.CHANNEL_EXTENDED_DATA, { uint32: 1 }, part);

@@ -1,5 +1,5 @@
 /**
- * Gateway processes of another account than the service's, where the service may not be anybody else: under the packaged
+ * Gateway processes of another account than the service's, where the service may start none of other accounts: under the packaged
  * units (src/service/host/unit/gateway-units.ts) systemd listens on a socket that only the service can open, and runs what is asked for
  * there as `andromeda-gateway`. A line each: `start BUILD`, answered by the number of the process and then what that
  * writes on stderr; `TERM PID` or `KILL PID`.
@@ -16,7 +16,7 @@ export interface Started {
 }
 
 /** Starts the process that is to bind the address. Fails in words after `limitMs`, or where systemd starts none. */
-export function startElsewhere(path: string, build: string, limitMs: number): Promise<Started> {
+export function startByLauncher(path: string, build: string, limitMs: number): Promise<Started> {
   return new Promise((resolve, reject) => {
     let text = '';
     let fault = 'it was ended';
@@ -47,7 +47,7 @@ export function startElsewhere(path: string, build: string, limitMs: number): Pr
 }
 
 /** Ends one of those processes. */
-export function endElsewhere(path: string, pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
+export function endByLauncher(path: string, pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   const socket = connect(path, () => socket.end(`${signal.slice(3)} ${pid}\n`)).unref();
   // Then it ends with the run directory.
   socket.on('error', () => {}).resume();
