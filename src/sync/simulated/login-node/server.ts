@@ -20,6 +20,8 @@ import { endAccount, endProcesses } from './processes.ts';
 import { requireOrdinary } from './sandbox.ts';
 import { Session } from './session.ts';
 
+const require = createRequire(import.meta.url);
+
 /** OpenSSH's client sends `eow` (the output is no longer read) only to a server whose name begins with `OpenSSH`. */
 const ident = 'OpenSSH_Andromeda_LoginNode';
 /**
@@ -106,7 +108,7 @@ interface Inside {
   _sock: Socket;
 }
 
-const { sendPacket } = createRequire(import.meta.url)('ssh2/lib/protocol/utils.js') as {
+const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
   sendPacket(protocol: object, packet: Buffer): void;
 };
 
