@@ -11,6 +11,7 @@ import { homeOf } from '../../domain/people/username.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { findRow, updateRows } from '../engine/rows.ts';
 import type { AccessListTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 
@@ -21,7 +22,7 @@ export interface StoredListUser extends AccessListUser {
 
 /** The newest list of a cluster; undefined before the first. */
 export async function findAccessList(db: Reader, clusterId: string): Promise<AccessList | undefined> {
-  const [row] = await listOf(db, clusterId);
+  const row = await findRow(db, 'access_lists', { cluster_id: clusterId });
   return row && accessListOf(row);
 }
 
@@ -36,10 +37,6 @@ function accessListOf(row: Selectable<AccessListTable>): AccessList {
     updatedAt: row.updated_at,
   };
 }
-
-const listOf = prepared((db, clusterId: string) =>
-  db.selectFrom('access_lists').selectAll().where('cluster_id', '=', clusterId),
-);
 
 /** The users of a cluster's newest list, by ID. */
 async function listAccessListUsers(db: Reader, clusterId: string): Promise<StoredListUser[]> {
@@ -118,11 +115,12 @@ export async function updateDesiredGeneration(
   cluster: Pick<Cluster, 'id' | 'desiredGeneration'>,
 ): Promise<void> {
   await store.write(async ({ db }) => {
-    await db
-      .updateTable('access_lists')
-      .set({ desired_generation: cluster.desiredGeneration })
-      .where('cluster_id', '=', cluster.id)
-      .execute();
+    await updateRows(
+      db,
+      'access_lists',
+      { cluster_id: cluster.id },
+      { desired_generation: cluster.desiredGeneration },
+    );
   });
 }
 
@@ -156,7 +154,7 @@ export async function raiseNextUid(store: Store, base: number, taken: readonly n
     let next = Math.max(value, base);
     for (const id of taken.toSorted((a, b) => a - b)) if (id >= next && id < next + uidsAhead) next = id + 1;
     if (next === value) return;
-    await tx.db.updateTable('counters').set({ value: next }).where('name', '=', 'uid').execute();
+    await updateRows(tx.db, 'counters', { name: 'uid' }, { value: next });
   });
 }
 
@@ -208,11 +206,7 @@ async function allocate(tx: Tx, organizationId: string): Promise<void> {
     }))
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) return;
-  await tx.db
-    .updateTable('counters')
-    .set({ value: counter.value + Number(numUpdatedRows) })
-    .where('name', '=', 'uid')
-    .execute();
+  await updateRows(tx.db, 'counters', { name: 'uid' }, { value: counter.value + Number(numUpdatedRows) });
 }
 
 /** The accepted list as a driver applies it, all of one moment; undefined while the newest one is not accepted. */

@@ -6,6 +6,7 @@ import type { KubernetesAccess } from '../../domain/kubernetes/bindings.ts';
 import { findBound } from '../clusters/cluster-sides.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { listRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 import { listEverGranted, liveGrants } from '../organizations/grants.ts';
 import { isLive, livePermissions } from '../organizations/memberships.ts';
@@ -169,11 +170,7 @@ const permissionsIn = prepared((db, organizationId: string, at: string) =>
 );
 
 async function subjectsAt(db: Reader, issuer: string): Promise<Map<string, string[]>> {
-  const rows = await db
-    .selectFrom('identities')
-    .select(['user_id', 'subject'])
-    .where('issuer', '=', issuer)
-    .execute();
+  const rows = await listRows(db, 'identities', { issuer });
   const subjects = new Map<string, string[]>();
   for (const { user_id, subject } of rows) subjects.set(user_id, [...(subjects.get(user_id) ?? []), subject]);
   return subjects;

@@ -7,6 +7,7 @@ import { isId, isUuid } from '../../domain/id.ts';
 import { shortText, storedTextsIn } from '../../domain/stored-text.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { deleteRows, findRow, insertRow, saveRow } from '../engine/rows.ts';
 import type { AuditEntryTable } from '../engine/service-tables.ts';
 import { toTime } from '../engine/time.ts';
 
@@ -32,8 +33,8 @@ export async function listHeads(db: Reader, page: { after: number; limit: number
 /** Keeps a head, in the place of one of the same entry (with another key), and drops the oldest beyond a thousand. */
 export async function addHead(store: Store, head: SignedHead): Promise<void> {
   await store.write(async ({ db }) => {
-    await db.deleteFrom('audit_heads').where('seq', '=', head.seq).execute();
-    await db.insertInto('audit_heads').values(head).execute();
+    await deleteRows(db, 'audit_heads', { seq: head.seq });
+    await insertRow(db, 'audit_heads', head);
     const newest = db
       .selectFrom('audit_heads')
       .select('seq')
@@ -57,28 +58,15 @@ export interface AuditPosition {
 
 /** The position of a destination; the beginning for one that is new. */
 export async function findPosition(db: Reader, destination: string): Promise<AuditPosition> {
-  const row = await db
-    .selectFrom('audit_positions')
-    .select(['entry_seq', 'entry_hash', 'head_seq'])
-    .where('destination', '=', destination)
-    .executeTakeFirst();
+  const row = await findRow(db, 'audit_positions', { destination });
   return { entry: row?.entry_seq ?? 0, hash: row?.entry_hash ?? '', head: row?.head_seq ?? 0 };
 }
 
 /** Sets the position of a destination. It does not wait for the disk. */
 export async function setPosition(store: Store, destination: string, position: AuditPosition): Promise<void> {
   const { entry, hash, head } = position;
-  const values = { entry_seq: entry, entry_hash: hash, head_seq: head };
-  await store.write(
-    async ({ db }) => {
-      await db
-        .insertInto('audit_positions')
-        .values({ destination, ...values })
-        .onConflict((conflict) => conflict.column('destination').doUpdateSet(values))
-        .execute();
-    },
-    { flush: false },
-  );
+  const row = { destination, entry_seq: entry, entry_hash: hash, head_seq: head };
+  await store.write(({ db }) => saveRow(db, 'audit_positions', ['destination'], row), { flush: false });
 }
 
 const longestTarget = 200;
@@ -109,7 +97,7 @@ export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<numbe
   });
   const hash = auditHash(last?.hash ?? '', record);
   trailEnds.set(tx.db, Promise.resolve({ seq: record.seq, hash }));
-  await insertEntry(tx.db, { ...record, hash, redaction: null });
+  await insertRow(tx.db, 'audit_entries', { ...record, hash, redaction: null });
   return record.seq;
 }
 
@@ -130,8 +118,6 @@ export function readTrailEnd({ db }: Pick<Tx, 'db'>): Promise<TrailEnd> {
 const lastEntry = prepared((db) =>
   db.selectFrom('audit_entries').select(['seq', 'hash']).orderBy('seq', 'desc').limit(1),
 );
-
-const insertEntry = prepared((db, entry: AuditEntryTable) => db.insertInto('audit_entries').values(entry));
 
 export interface AuditFilter {
   /** Who did it, or to whom it was done. */
@@ -155,7 +141,7 @@ export function withRedaction<Row extends Pick<Selectable<AuditEntryTable>, 'red
 
 /** The hash of an entry; undefined where there is none of that number. */
 export async function findAuditHash(db: Reader, seq: number): Promise<string | undefined> {
-  const row = await db.selectFrom('audit_entries').select('hash').where('seq', '=', seq).executeTakeFirst();
+  const row = await findRow(db, 'audit_entries', { seq });
   return row?.hash;
 }
 

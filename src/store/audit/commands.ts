@@ -12,8 +12,7 @@ import type { Caller, CommandHeaders, CommandReply, Request, WriteHeaders } from
 import { cutText } from '../../domain/stored-text.ts';
 import { activeSpan, inSpan } from '../../lib/trace.ts';
 import type { Store, Tx } from '../engine/index.ts';
-import { prepared } from '../engine/queries.ts';
-import type { CommandTable } from '../engine/schema.ts';
+import { findRow, insertRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { appendAuditEntry, readTrailEnd } from './audit.ts';
 
@@ -182,8 +181,8 @@ async function run<T, Found>(
   return store.write(async (opened) => {
     // One time for all of a command: the one at which it was asked for.
     const tx = { ...opened, now };
-    const [[earlier], found] = await Promise.all([
-      commandOf(tx.db, caller.userId, idempotencyKey),
+    const [earlier, found] = await Promise.all([
+      findRow(tx.db, 'commands', { actor_user_id: caller.userId, idempotency_key: idempotencyKey }),
       read?.(tx),
       authorize?.(tx, caller),
       readTrailEnd(tx),
@@ -199,7 +198,7 @@ async function run<T, Found>(
     }
     const commandId = newId('command', now);
     const { result, about } = await apply(tx, commandId, found as Found);
-    await insertCommand(tx.db, {
+    await insertRow(tx.db, 'commands', {
       id: commandId,
       actor_user_id: caller.userId,
       idempotency_key: idempotencyKey,
@@ -212,16 +211,6 @@ async function run<T, Found>(
     return { commandId, replayed: false, result };
   });
 }
-
-const commandOf = prepared((db, userId: string, idempotencyKey: string) =>
-  db
-    .selectFrom('commands')
-    .select(['id', 'operation', 'request_hash', 'result'])
-    .where('actor_user_id', '=', userId)
-    .where('idempotency_key', '=', idempotencyKey),
-);
-
-const insertCommand = prepared((db, command: CommandTable) => db.insertInto('commands').values(command));
 
 /** A replacement as it was asked for. */
 interface ReplacementRequest {

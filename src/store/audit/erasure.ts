@@ -12,6 +12,7 @@ import {
   personNames,
 } from '../../domain/people/erasure.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
+import { deleteRows, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { addErasedIdentities, listIdentities, listUnboundIdentities } from '../people/identities.ts';
 import { findPerson } from '../people/people.ts';
@@ -42,22 +43,25 @@ export async function erasePerson(
   const names = await namesOf(tx.db, userId);
   // The entry of this command comes next, and may name them.
   const until = (await findLastSeq(tx.db)) + 1;
-  await tx.db
-    .insertInto('erasures')
-    .values({ user_id: userId, names: JSON.stringify(names), next_seq: 0, until_seq: until })
-    .execute();
-  await tx.db
-    .updateTable('users')
-    .set({
+  await insertRow(tx.db, 'erasures', {
+    user_id: userId,
+    names: JSON.stringify(names),
+    next_seq: 0,
+    until_seq: until,
+  });
+  await updateRows(
+    tx.db,
+    'users',
+    { id: userId },
+    {
       primary_email: erasedEmail(userId),
       display_name: erasedName,
       preferred_username: null,
       login_shell: '/bin/bash',
       erased_at: at,
       updated_at: at,
-    })
-    .where('id', '=', userId)
-    .execute();
+    },
+  );
   const identities = [
     ...(await listIdentities(tx.db, userId)),
     ...(await listUnboundIdentities(tx.db, userId)),
@@ -71,7 +75,7 @@ export async function erasePerson(
     identities.map(({ issuer, subject }) => mark(issuer, subject)),
   );
   // Each has an address and the name of a browser.
-  await tx.db.deleteFrom('console_sessions').where('user_id', '=', userId).execute();
+  await deleteRows(tx.db, 'console_sessions', { user_id: userId });
   await tx.db.deleteFrom('issuer_records').where('payload', 'like', `%"accountId":"${userId}"%`).execute();
   // The fingerprint stays: a key is registered once.
   await tx.db
@@ -79,23 +83,19 @@ export async function erasePerson(
     .set((eb) => ({ public_material: eb.ref('fingerprint') }))
     .where('user_id', '=', userId)
     .execute();
-  await tx.db
-    .updateTable('organization_usernames')
-    .set({ username: erasedUsername(userId) })
-    .where('user_id', '=', userId)
-    .where('lifecycle_state', '=', 'reserved')
-    .execute();
+  await updateRows(
+    tx.db,
+    'organization_usernames',
+    { user_id: userId, lifecycle_state: 'reserved' },
+    { username: erasedUsername(userId) },
+  );
   tx.changed({ kind: 'person', userId });
 }
 
 async function namesOf(db: Reader, userId: string): Promise<PersonNames> {
   const person = await findPerson(db, userId);
   const identities = await listIdentities(db, userId);
-  const usernames = await db
-    .selectFrom('organization_usernames')
-    .select('username')
-    .where('user_id', '=', userId)
-    .execute();
+  const usernames = await listRows(db, 'organization_usernames', { user_id: userId });
   const changes = await db
     .selectFrom('audit_entries')
     .select('details')
@@ -130,15 +130,14 @@ export async function findErasure(db: Reader): Promise<Erasure | undefined> {
 
 /** Notes up to which entry of the trail it is done. */
 export async function setErasurePosition(store: Store, userId: string, nextSeq: number): Promise<void> {
-  await store.write(
-    ({ db }) => db.updateTable('erasures').set({ next_seq: nextSeq }).where('user_id', '=', userId).execute(),
-    { flush: false },
-  );
+  await store.write(({ db }) => updateRows(db, 'erasures', { user_id: userId }, { next_seq: nextSeq }), {
+    flush: false,
+  });
 }
 
 /** Forgets the names: nothing has them any more. */
 export async function endErasure(store: Store, userId: string): Promise<void> {
-  await store.write(({ db }) => db.deleteFrom('erasures').where('user_id', '=', userId).execute());
+  await store.write(({ db }) => deleteRows(db, 'erasures', { user_id: userId }));
 }
 
 /**
@@ -166,7 +165,7 @@ export async function eraseCommands(
     await store.write(async ({ db }) => {
       if (own.length > 0) await db.deleteFrom('commands').where('id', 'in', own).execute();
       for (const { id, result } of changed) {
-        await db.updateTable('commands').set({ result }).where('id', '=', id).execute();
+        await updateRows(db, 'commands', { id }, { result });
       }
     });
   }

@@ -5,6 +5,7 @@
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { AuditRecord, SessionEntry } from '../../domain/audit/audit.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
+import { findRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { appendAuditEntry } from './audit.ts';
 import { addPastSession, deletePastSession } from './past-sessions.ts';
@@ -33,7 +34,7 @@ export interface Closing {
 
 /** Has the server that has the session close it, where that is another one. */
 export async function requestClosing(tx: Tx, { id, text }: Closing): Promise<void> {
-  await tx.db.updateTable('open_sessions').set({ closing: text }).where('id', '=', id).execute();
+  await updateRows(tx.db, 'open_sessions', { id }, { closing: text });
   tx.changed({ kind: 'closing', sessionId: id });
 }
 
@@ -79,11 +80,7 @@ export async function presumeSessionsClosed(store: Store, serverId: string, reas
         const { seq, organizationId } = await appendEntry(tx, entry);
         await addPastSession(tx, { seq, entry, organizationId });
         if (entry.subjectUserId) tx.changed({ kind: 'sessions', userId: entry.subjectUserId });
-        await tx.db
-          .updateTable('open_sessions')
-          .set({ presumed_seq: seq, presumed_at: at })
-          .where('id', '=', id)
-          .execute();
+        await updateRows(tx.db, 'open_sessions', { id }, { presumed_seq: seq, presumed_at: at });
       }
       return rows.length;
     });
@@ -110,11 +107,7 @@ export async function reopenSessions(store: Store, open: ReadonlySet<string>): P
       await appendEntry(tx, { ...closed, operation: 'ssh.session.opened' });
       if (closed.subjectUserId) tx.changed({ kind: 'sessions', userId: closed.subjectUserId });
       if (seq !== null) await deletePastSession(tx, seq);
-      await tx.db
-        .updateTable('open_sessions')
-        .set({ presumed_seq: null, presumed_at: null })
-        .where('id', '=', id)
-        .execute();
+      await updateRows(tx.db, 'open_sessions', { id }, { presumed_seq: null, presumed_at: null });
     }
     return back.length;
   });
@@ -170,22 +163,14 @@ export async function closeLostSessions(
   { spared, before }: { spared: ReadonlySet<string>; before?: readonly string[] | undefined },
 ): Promise<number> {
   return store.write(async (tx) => {
-    const open = await tx.db
-      .selectFrom('open_sessions')
-      .select(['id', 'entry', 'server_id', 'presumed_seq'])
-      .orderBy('id')
-      .execute();
+    const open = await listRows(tx.db, 'open_sessions', {}, 'id');
     const isOwn = (id: string | null) => !before || id === null || before.includes(id);
     const lost = open.filter(
       (row) => row.presumed_seq === null && isOwn(row.server_id) && !spared.has(row.id),
     );
     for (const { entry } of lost) await append(tx, endOf(entry, at, 'the service was cut off'));
     for (const { id } of open.filter((row) => spared.has(row.id)))
-      await tx.db
-        .updateTable('open_sessions')
-        .set({ server_id: tx.server.id })
-        .where('id', '=', id)
-        .execute();
+      await updateRows(tx.db, 'open_sessions', { id }, { server_id: tx.server.id });
     return lost.length;
   });
 }
@@ -279,11 +264,7 @@ async function appendEntry(
   tx: Tx,
   entry: SessionEntry,
 ): Promise<{ seq: number; organizationId: string | undefined }> {
-  const cluster = await tx.db
-    .selectFrom('clusters')
-    .select('organization_id')
-    .where('id', '=', entry.clusterId)
-    .executeTakeFirst();
+  const cluster = await findRow(tx.db, 'clusters', { id: entry.clusterId });
   const organizationId = cluster?.organization_id;
   return { seq: await appendAuditEntry(tx, { ...entry, organizationId }), organizationId };
 }

@@ -7,7 +7,7 @@ import type { PastSession } from '../../domain/access/ssh-session.ts';
 import type { SessionEntry } from '../../domain/audit/audit.ts';
 import { eraseFromJson, eraseFromText, type PersonNames } from '../../domain/people/erasure.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { prepared } from '../engine/queries.ts';
+import { deleteRows, insertRow, updateRows } from '../engine/rows.ts';
 import type { PastSessionTable } from '../engine/service-tables.ts';
 import { toTime } from '../engine/time.ts';
 
@@ -22,7 +22,7 @@ export async function addPastSession(
   const { seq, entry, organizationId } = about;
   const { session, uses, at, reason } = entry;
   if (!session) return;
-  await insertSession(tx.db, {
+  await insertRow(tx.db, 'ssh_sessions', {
     seq,
     id: session.id,
     cluster_id: session.clusterId,
@@ -49,10 +49,8 @@ export async function addPastSession(
 
 /** Takes back that a session was over. */
 export async function deletePastSession({ db }: Tx, seq: number): Promise<void> {
-  await db.deleteFrom('ssh_sessions').where('seq', '=', seq).execute();
+  await deleteRows(db, 'ssh_sessions', { seq });
 }
-
-const insertSession = prepared((db, row: PastSessionTable) => db.insertInto('ssh_sessions').values(row));
 
 export interface PastSessionFilter {
   userId?: string | undefined;
@@ -171,8 +169,7 @@ export async function eraseFromSessions(
   });
   if (changes.length > 0) {
     await store.write(async ({ db }) => {
-      for (const { seq, texts } of changes)
-        await db.updateTable('ssh_sessions').set(texts).where('seq', '=', seq).execute();
+      for (const { seq, texts } of changes) await updateRows(db, 'ssh_sessions', { seq }, texts);
     });
   }
   return rows.at(-1)?.seq;

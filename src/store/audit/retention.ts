@@ -7,6 +7,7 @@ import type { AuditCheckpoint } from '../../domain/audit/head.ts';
 import { DomainError } from '../../domain/error.ts';
 import { storedTextsIn } from '../../domain/stored-text.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
+import { insertRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 import { type AuditListing, appendAuditEntry, findCheckpoint, withRedaction } from './audit.ts';
 
@@ -42,7 +43,7 @@ export async function setCheckpoint(
   entry: AuditEntry,
 ): Promise<void> {
   await store.write(async (tx) => {
-    await tx.db.insertInto('audit_checkpoints').values(checkpoint).execute();
+    await insertRow(tx.db, 'audit_checkpoints', checkpoint);
     await tx.db.deleteFrom('audit_checkpoints').where('seq', '<', checkpoint.seq).execute();
     await appendAuditEntry(tx, entry);
   });
@@ -119,11 +120,12 @@ export async function redactEntries(store: Store, options: RedactionOptions): Pr
           throw new DomainError('invalid_state', message);
         }
         const entry = { ...row, ...texts };
-        await db
-          .updateTable('audit_entries')
-          .set({ ...texts, redaction: JSON.stringify(sign(before.hash, entry)) })
-          .where('seq', '=', seq)
-          .execute();
+        await updateRows(
+          db,
+          'audit_entries',
+          { seq },
+          { ...texts, redaction: JSON.stringify(sign(before.hash, entry)) },
+        );
       }
     });
   }
@@ -175,10 +177,6 @@ export async function acceptBreak(
       'invalid_state',
       `Entry ${seq} follows from the one before, so that nothing is to be accepted there. \`andromeda admin audit verify\` names the first that does not.`,
     );
-  await db
-    .updateTable('audit_entries')
-    .set({ redaction: JSON.stringify(redaction) })
-    .where('seq', '=', seq)
-    .execute();
+  await updateRows(db, 'audit_entries', { seq }, { redaction: JSON.stringify(redaction) });
   return entry;
 }

@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { leftBehind, type Side, sidesOf } from '../../domain/clusters/side.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { prepared } from '../engine/queries.ts';
+import { findRow, listRows } from '../engine/rows.ts';
 import type { ClusterSideTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 import { completeRelease } from './clusters.ts';
@@ -11,9 +11,9 @@ import { completeRelease } from './clusters.ts';
 type ClusterSide = Selectable<ClusterSideTable>;
 
 /** Of the sides of a cluster, those on which something went wrong once. */
-export const listSideRows = prepared((db, clusterId: string) =>
-  db.selectFrom('cluster_sides').selectAll().where('cluster_id', '=', clusterId),
-);
+export function listSideRows(db: Reader, clusterId: string): Promise<ClusterSide[]> {
+  return listRows(db, 'cluster_sides', { cluster_id: clusterId });
+}
 
 /** Why a side could not be observed last, and why it is not as it should be; undefined where nothing is wrong. */
 export async function findSideFailures(
@@ -21,7 +21,7 @@ export async function findSideFailures(
   clusterId: string,
   side: Side,
 ): Promise<{ observe: string | undefined; apply: string | undefined }> {
-  const [row] = await sideRow(db, clusterId, side);
+  const row = await sideRow(db, clusterId, side);
   return { observe: row?.look_failure ?? undefined, apply: row?.apply_failure ?? undefined };
 }
 
@@ -32,7 +32,7 @@ export async function recordObserveFailure(
   side: Side,
   message: string,
 ): Promise<void> {
-  const [row] = await sideRow(store.read, clusterId, side);
+  const row = await sideRow(store.read, clusterId, side);
   if (row?.look_failure === message) return;
   await store.write(async (tx) => {
     const since = row?.look_failed_since ?? toTime(tx.now);
@@ -43,7 +43,7 @@ export async function recordObserveFailure(
 
 /** Clears what `recordObserveFailure` recorded, where it did. */
 export async function clearObserveFailure(tx: Tx, clusterId: string, side: Side): Promise<void> {
-  const [row] = await sideRow(tx.db, clusterId, side);
+  const row = await sideRow(tx.db, clusterId, side);
   if (row?.look_failure == null) return;
   await updateSide(tx, clusterId, side, { look_failure: null, look_failed_since: null });
   tx.changed({ kind: 'report', clusterId });
@@ -60,7 +60,7 @@ export async function recordApplyFailure(
   message: string | null,
   permissions?: readonly string[],
 ): Promise<void> {
-  const [row] = await sideRow(store.read, clusterId, side);
+  const row = await sideRow(store.read, clusterId, side);
   const bound = permissions ? JSON.stringify([...permissions].sort()) : (row?.bound ?? null);
   if ((row?.apply_failure ?? null) === message && (row?.bound ?? null) === bound) return;
   await store.write(async (tx) => {
@@ -107,7 +107,7 @@ export async function abandonRelease(tx: Tx, cluster: Cluster): Promise<void> {
 
 /** Whether nothing of ours is left on a side. */
 export async function isCleanedUp(db: Reader, clusterId: string, side: Side): Promise<boolean> {
-  const [row] = await sideRow(db, clusterId, side);
+  const row = await sideRow(db, clusterId, side);
   return row?.cleanup === 'done';
 }
 
@@ -116,7 +116,7 @@ export async function findBound(
   db: Reader,
   clusterId: string,
 ): Promise<{ bound: string[] | undefined; isReachable: boolean; failure: string | undefined }> {
-  const [row] = await sideRow(db, clusterId, 'kubernetes');
+  const row = await sideRow(db, clusterId, 'kubernetes');
   return {
     bound: row?.bound == null ? undefined : (JSON.parse(row.bound) as string[]),
     isReachable: row?.look_failure == null,
@@ -124,13 +124,9 @@ export async function findBound(
   };
 }
 
-const sideRow = prepared((db, clusterId: string, side: string) =>
-  db
-    .selectFrom('cluster_sides')
-    .selectAll()
-    .where('cluster_id', '=', clusterId)
-    .where('side', '=', side as Side),
-);
+function sideRow(db: Reader, clusterId: string, side: Side): Promise<ClusterSide | undefined> {
+  return findRow(db, 'cluster_sides', { cluster_id: clusterId, side });
+}
 
 async function updateSide(
   tx: Tx,

@@ -6,6 +6,7 @@ import { DomainError } from '../../domain/error.ts';
 import { newId, newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { findRow, insertRow, listRows } from '../engine/rows.ts';
 import type { ClusterTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 import { listClustersOfGrants, revokeClusterGrants } from '../organizations/grants.ts';
@@ -14,31 +15,24 @@ import { retireMachines } from './machines.ts';
 import { copyDefaultSlurmConfiguration } from './slurm-configurations.ts';
 
 export async function findCluster(db: Reader, clusterId: string): Promise<Cluster | undefined> {
-  const [row] = await clusterById(db, clusterId);
+  const row = await findRow(db, 'clusters', { id: clusterId });
   return row && clusterOf(row);
 }
 
-const clusterById = prepared((db, clusterId: string) => clusters(db).where('c.id', '=', clusterId));
-
 /** The cluster of this name that is, or was last, in service. */
 export async function findClusterByName(db: Reader, name: string): Promise<Cluster | undefined> {
-  const row = await clusters(db).where('c.name', '=', name).executeTakeFirst();
+  const row = await findRow(db, 'clusters', { name });
   return row && clusterOf(row);
 }
 
 /** Every cluster there ever was, in order of creation. */
 export async function listAllClusters(db: Reader): Promise<Cluster[]> {
-  const rows = await clusters(db).orderBy('c.created_at').orderBy('c.id').execute();
-  return rows.map(clusterOf);
+  return (await listRows(db, 'clusters', {}, 'created_at', 'id')).map(clusterOf);
 }
 
 /** An organization's clusters in order of creation. */
 export async function listOrganizationClusters(db: Reader, organizationId: string): Promise<Cluster[]> {
-  const rows = await clusters(db)
-    .where('c.organization_id', '=', organizationId)
-    .orderBy('c.created_at')
-    .orderBy('c.id')
-    .execute();
+  const rows = await listRows(db, 'clusters', { organization_id: organizationId }, 'created_at', 'id');
   return rows.map(clusterOf);
 }
 
@@ -81,10 +75,6 @@ function clusterOfPage(row: PageRow) {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   } satisfies Partial<Cluster>;
-}
-
-function clusters(db: Reader) {
-  return db.selectFrom('clusters as c').selectAll('c');
 }
 
 function clusterOf(row: Selectable<ClusterTable>): Cluster {
@@ -137,8 +127,9 @@ function pageBehind(db: Reader, organizationId: string, after: string) {
 
 /** Every cluster that the sync loop has something to do with. */
 export async function listDrivenClusters(db: Reader): Promise<Cluster[]> {
-  const rows = await clusters(db).where('c.state', '!=', 'released').orderBy('c.id').execute();
-  return rows.map(clusterOf);
+  return (await listRows(db, 'clusters', {}, 'id'))
+    .filter(({ state }) => state !== 'released')
+    .map(clusterOf);
 }
 
 /** The clusters, as long as they are not released, on which a person or an organization can have access. */
@@ -189,36 +180,33 @@ export async function createCluster(
     );
   }
   const at = toTime(tx.now);
-  await tx.db
-    .insertInto('clusters')
-    .values({
-      id,
-      organization_id: cluster.organizationId,
-      name,
-      site_id: site?.id ?? 'default',
-      site_name: site?.name ?? 'default',
-      scheduler: cluster.scheduler ?? (slurm ? 'sunk' : null),
-      driver: JSON.stringify({ simulated, slurm, kubernetes }),
-      expected_node_count: reservedNodes || (simulated?.computeNodes ?? null),
-      state: 'provisioning',
-      reason_code: null,
-      assigned_node_count: 0,
-      reservation_id: reservedNodes ? newId('reservation', tx.now) : null,
-      infrastructure_ready_at: null,
-      teardown_completed_at: null,
-      cleanup_state: null,
-      end_command_id: null,
-      version: 1,
-      kubernetes_version: '',
-      version_generation: 0,
-      desired_generation: 1,
-      scheduler_generation: 0,
-      lifecycle_version: 1,
-      kubelet_version: '',
-      created_at: at,
-      updated_at: at,
-    })
-    .execute();
+  await insertRow(tx.db, 'clusters', {
+    id,
+    organization_id: cluster.organizationId,
+    name,
+    site_id: site?.id ?? 'default',
+    site_name: site?.name ?? 'default',
+    scheduler: cluster.scheduler ?? (slurm ? 'sunk' : null),
+    driver: JSON.stringify({ simulated, slurm, kubernetes }),
+    expected_node_count: reservedNodes || (simulated?.computeNodes ?? null),
+    state: 'provisioning',
+    reason_code: null,
+    assigned_node_count: 0,
+    reservation_id: reservedNodes ? newId('reservation', tx.now) : null,
+    infrastructure_ready_at: null,
+    teardown_completed_at: null,
+    cleanup_state: null,
+    end_command_id: null,
+    version: 1,
+    kubernetes_version: '',
+    version_generation: 0,
+    desired_generation: 1,
+    scheduler_generation: 0,
+    lifecycle_version: 1,
+    kubelet_version: '',
+    created_at: at,
+    updated_at: at,
+  });
   const { organizationId } = cluster;
   await copyDefaultSlurmConfiguration(tx, { clusterId: id, organizationId });
   tx.changed({ kind: 'cluster', clusterId: id });

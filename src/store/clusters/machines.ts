@@ -8,6 +8,7 @@ import type { Machine } from '../../domain/clusters/machine.ts';
 import { newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { insertRow, listRows, updateRows } from '../engine/rows.ts';
 import type { MachineTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 
@@ -34,11 +35,12 @@ export async function updateMachineState(
   machineId: string,
   state: Exclude<Machine['lifecycleState'], 'registered'>,
 ): Promise<void> {
-  await tx.db
-    .updateTable('machines')
-    .set({ lifecycle_state: state, updated_at: toTime(tx.now) })
-    .where('id', '=', machineId)
-    .execute();
+  await updateRows(
+    tx.db,
+    'machines',
+    { id: machineId },
+    { lifecycle_state: state, updated_at: toTime(tx.now) },
+  );
 }
 
 /**
@@ -53,7 +55,7 @@ export async function recordMachines(
   others: readonly string[] | 'unknown' = [],
 ): Promise<void> {
   const at = toTime(tx.now);
-  const known = await machinesOf(tx.db, clusterId);
+  const known = await listRows(tx.db, 'machines', { cluster_id: clusterId });
   const reported = new Map(reports.map((report) => [report.name, JSON.stringify(report)]));
   const names = [...reported.keys()];
   const isKnown = others !== 'unknown';
@@ -64,38 +66,27 @@ export async function recordMachines(
     const isRetired = retired_at !== null;
     if (latest === undefined && (!isKnown || others.includes(name))) continue;
     if (latest === undefined ? isRetired : latest === report && !isRetired) continue;
-    if (latest === undefined) await retireMachine(tx.db, at, id);
-    else await updateReport(tx.db, latest, at, id);
+    const change = latest === undefined ? { retired_at: at } : { retired_at: null, report: latest };
+    await updateRows(tx.db, 'machines', { id }, { ...change, updated_at: at });
   }
   const isAll = isKnown && others.length === 0;
   if (isAll) await updateSeen(tx.db, clusterId, at);
   else await seen(tx.db, clusterId, at).where('name', 'in', names).execute();
   for (const [name, report] of reported) {
-    await tx.db
-      .insertInto('machines')
-      .values({
-        id: newUuid(),
-        cluster_id: clusterId,
-        name,
-        lifecycle_state: 'registered',
-        retired_at: null,
-        report,
-        report_generation: 1,
-        observed_at: at,
-        created_at: at,
-        updated_at: at,
-      })
-      .execute();
+    await insertRow(tx.db, 'machines', {
+      id: newUuid(),
+      cluster_id: clusterId,
+      name,
+      lifecycle_state: 'registered',
+      retired_at: null,
+      report,
+      report_generation: 1,
+      observed_at: at,
+      created_at: at,
+      updated_at: at,
+    });
   }
 }
-
-const retireMachine = prepared((db, at: string, id: string) =>
-  db.updateTable('machines').set({ retired_at: at, updated_at: at }).where('id', '=', id),
-);
-
-const updateReport = prepared((db, report: string, at: string, id: string) =>
-  db.updateTable('machines').set({ retired_at: null, report, updated_at: at }).where('id', '=', id),
-);
 
 function seen(db: Reader, clusterId: string, at: string) {
   return db
@@ -106,13 +97,6 @@ function seen(db: Reader, clusterId: string, at: string) {
 }
 
 const updateSeen = prepared(seen);
-
-const machinesOf = prepared((db, clusterId: string) =>
-  db
-    .selectFrom('machines')
-    .select(['id', 'name', 'report', 'retired_at'])
-    .where('cluster_id', '=', clusterId),
-);
 
 /** Says how many machines a cluster has, where that is news. */
 async function updateNodeCount(tx: Tx, clusterId: string, nodes: number): Promise<void> {

@@ -28,6 +28,7 @@ import {
 import { allSides, type Side, sidesOf } from '../../domain/clusters/side.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { deleteRows, findRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
 import type { ObservationTable, ObservedAccountTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 import { noteAllDropped, noteDrops } from '../people/ssh-keys.ts';
@@ -41,7 +42,7 @@ async function updateKubernetesVersions(
   clusterId: string,
   { version, kubeletVersion }: Pick<KubernetesReport, 'version' | 'kubeletVersion'>,
 ): Promise<void> {
-  const [cluster] = await versionsOf(tx.db, clusterId);
+  const cluster = await findRow(tx.db, 'clusters', { id: clusterId });
   if (!cluster) return;
   const isNewTarget = version !== undefined && version !== cluster.kubernetes_version;
   const isNewKubelet = kubeletVersion !== undefined && kubeletVersion !== cluster.kubelet_version;
@@ -60,10 +61,6 @@ async function updateKubernetesVersions(
     .execute();
 }
 
-const versionsOf = prepared((db, clusterId: string) =>
-  db.selectFrom('clusters').select(['kubernetes_version', 'kubelet_version']).where('id', '=', clusterId),
-);
-
 type ObservationRow = Selectable<ObservationTable>;
 
 /** The latest report of a side; undefined before the first. */
@@ -72,7 +69,7 @@ export async function findObservation<S extends Side>(
   clusterId: string,
   side: S,
 ): Promise<Observation<S> | undefined> {
-  const [row] = await rowOf(db, clusterId, side);
+  const row = await findRow(db, 'observations', { cluster_id: clusterId, side });
   if (!row) return undefined;
   const report = parseReport<Observation<S>['report'] & Silence>(row.report);
   return {
@@ -85,14 +82,6 @@ export async function findObservation<S extends Side>(
     report,
   };
 }
-
-const rowOf = prepared((db, clusterId: string, side: string) =>
-  db
-    .selectFrom('observations')
-    .selectAll()
-    .where('cluster_id', '=', clusterId)
-    .where('side', '=', side as Side),
-);
 
 /** A report as it was kept, of the side that the column is of. */
 export function parseReport<R extends SideReport>(text: string): R {
@@ -179,7 +168,7 @@ async function saveReport(
   report: SideReport & Silence,
 ): Promise<boolean> {
   const { clusterId, side, columns } = about;
-  const [before] = await rowOf(tx.db, clusterId, side);
+  const before = await findRow(tx.db, 'observations', { cluster_id: clusterId, side });
   const now = toTime(tx.now);
   const earlier = before && parseReport<SideReport & Silence>(before.report);
   const dated = withTransitionTimes(report, earlier, now);
@@ -189,7 +178,7 @@ async function saveReport(
   const isSilent = before !== undefined && report.silent === 'all';
   const at = isSilent ? before.observed_at : now;
   if (!isSilent) tx.observationAges.recorded(clusterId, side, at);
-  await saveObservation(tx.db, {
+  await saveRow(tx.db, 'observations', ['cluster_id', 'side'], {
     cluster_id: clusterId,
     side,
     observed_at: at,
@@ -231,23 +220,12 @@ async function recordSideMachines(
   );
 }
 
-const saveObservation = prepared((db, row: ObservationRow) =>
-  db
-    .insertInto('observations')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['cluster_id', 'side']).doUpdateSet(row)),
-);
-
 /** Forgets what a cluster confirmed: its accounts are gone. */
 export async function deleteObservedAccounts(store: Store, clusterId: string): Promise<void> {
   await store.write(async (tx) => {
     await noteAllDropped(tx, clusterId);
-    await tx.db
-      .updateTable('observations')
-      .set({ list_version: 0 })
-      .where('cluster_id', '=', clusterId)
-      .execute();
-    await tx.db.deleteFrom('observed_accounts').where('cluster_id', '=', clusterId).execute();
+    await updateRows(tx.db, 'observations', { cluster_id: clusterId }, { list_version: 0 });
+    await deleteRows(tx.db, 'observed_accounts', { cluster_id: clusterId });
   });
 }
 
@@ -270,7 +248,9 @@ type AccountRow = Selectable<ObservedAccountTable>;
 
 /** Makes the accounts that a cluster names exactly these; returns whether that changed anything. */
 async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['accounts']): Promise<boolean> {
-  const unnamed = new Map((await accountsOf(tx.db, clusterId)).map((row) => [row.user_id, row]));
+  const unnamed = new Map(
+    (await listRows(tx.db, 'observed_accounts', { cluster_id: clusterId })).map((row) => [row.user_id, row]),
+  );
   let isNews = false;
   for (const account of accounts) {
     const row = {
@@ -285,26 +265,12 @@ async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['ac
     unnamed.delete(account.userId);
     if (before && isSame(before, row)) continue;
     isNews = true;
-    await saveAccount(tx.db, row);
+    await saveRow(tx.db, 'observed_accounts', ['cluster_id', 'user_id'], row);
   }
-  for (const userId of unnamed.keys()) await deleteAccount(tx.db, clusterId, userId);
+  for (const userId of unnamed.keys())
+    await deleteRows(tx.db, 'observed_accounts', { cluster_id: clusterId, user_id: userId });
   return isNews || unnamed.size > 0;
 }
-
-const accountsOf = prepared((db, clusterId: string) =>
-  db.selectFrom('observed_accounts').selectAll().where('cluster_id', '=', clusterId),
-);
-
-const saveAccount = prepared((db, row: AccountRow) =>
-  db
-    .insertInto('observed_accounts')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['cluster_id', 'user_id']).doUpdateSet(row)),
-);
-
-const deleteAccount = prepared((db, clusterId: string, userId: string) =>
-  db.deleteFrom('observed_accounts').where('cluster_id', '=', clusterId).where('user_id', '=', userId),
-);
 
 function isSame(a: AccountRow, b: AccountRow): boolean {
   return (

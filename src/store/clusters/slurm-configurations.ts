@@ -10,6 +10,7 @@ import {
 } from '../../domain/slurm/configuration.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 /** The newest stays, however large. */
@@ -50,20 +51,17 @@ async function keepSlurmVersion(
     .select(['c.scheduler_generation', 'c.desired_generation', 's.configuration'])
     .where('c.id', '=', clusterId)
     .executeTakeFirstOrThrow();
-  await tx.db
-    .insertInto('slurm_configuration_versions')
-    .values({
-      cluster_id: clusterId,
-      generation: current.scheduler_generation,
-      desired_generation: current.desired_generation,
-      configuration: current.configuration,
-      bytes: Buffer.byteLength(current.configuration),
-      changes: JSON.stringify(changes),
-      user_id: userId,
-      audit_seq: auditSeq,
-      created_at: toTime(tx.now),
-    })
-    .execute();
+  await insertRow(tx.db, 'slurm_configuration_versions', {
+    cluster_id: clusterId,
+    generation: current.scheduler_generation,
+    desired_generation: current.desired_generation,
+    configuration: current.configuration,
+    bytes: Buffer.byteLength(current.configuration),
+    changes: JSON.stringify(changes),
+    user_id: userId,
+    audit_seq: auditSeq,
+    created_at: toTime(tx.now),
+  });
   await forgetOld(tx, clusterId);
 }
 
@@ -122,12 +120,7 @@ export async function findSlurmVersion(
   clusterId: string,
   generation: number,
 ): Promise<SlurmConfiguration | undefined> {
-  const row = await db
-    .selectFrom('slurm_configuration_versions')
-    .select('configuration')
-    .where('cluster_id', '=', clusterId)
-    .where('generation', '=', generation)
-    .executeTakeFirst();
+  const row = await findRow(db, 'slurm_configuration_versions', { cluster_id: clusterId, generation });
   return row && (JSON.parse(row.configuration) as SlurmConfiguration);
 }
 
@@ -164,11 +157,7 @@ export async function findSlurmVersionAt(
 
 /** A cluster's configuration; empty while it was never written. */
 async function findSlurmConfiguration(db: Reader, clusterId: string): Promise<SlurmConfiguration> {
-  const row = await db
-    .selectFrom('scheduler_configurations')
-    .select('configuration')
-    .where('cluster_id', '=', clusterId)
-    .executeTakeFirst();
+  const row = await findRow(db, 'scheduler_configurations', { cluster_id: clusterId });
   return parse(row);
 }
 
@@ -199,11 +188,7 @@ export async function findDefaultSlurmConfiguration(
   db: Reader,
   organizationId: string,
 ): Promise<SlurmConfiguration> {
-  const row = await db
-    .selectFrom('default_scheduler_configurations')
-    .select('configuration')
-    .where('organization_id', '=', organizationId)
-    .executeTakeFirst();
+  const row = await findRow(db, 'default_scheduler_configurations', { organization_id: organizationId });
   return parse(row);
 }
 
@@ -226,11 +211,7 @@ export async function updateSlurmConfiguration(
   const changed = changedFields(before, configuration);
   const at = toTime(tx.now);
   if (changed.length === 0) {
-    await tx.db
-      .updateTable('scheduler_configurations')
-      .set({ updated_at: at })
-      .where('cluster_id', '=', clusterId)
-      .execute();
+    await updateRows(tx.db, 'scheduler_configurations', { cluster_id: clusterId }, { updated_at: at });
     tx.changed({ kind: 'cluster', clusterId });
     return [];
   }
@@ -240,11 +221,7 @@ export async function updateSlurmConfiguration(
     updated_by_user_id: userId,
     updated_at: at,
   };
-  await tx.db
-    .insertInto('scheduler_configurations')
-    .values(row)
-    .onConflict((conflict) => conflict.column('cluster_id').doUpdateSet(row))
-    .execute();
+  await saveRow(tx.db, 'scheduler_configurations', ['cluster_id'], row);
   await tx.db
     .updateTable('clusters')
     .set((eb) => ({
@@ -274,11 +251,7 @@ export async function updateDefaultSlurmConfiguration(
     updated_by_user_id: userId,
     updated_at: toTime(tx.now),
   };
-  await tx.db
-    .insertInto('default_scheduler_configurations')
-    .values(row)
-    .onConflict((conflict) => conflict.column('organization_id').doUpdateSet(row))
-    .execute();
+  await saveRow(tx.db, 'default_scheduler_configurations', ['organization_id'], row);
   return changed;
 }
 
@@ -287,17 +260,17 @@ export async function copyDefaultSlurmConfiguration(
   tx: Tx,
   { clusterId, organizationId }: { clusterId: string; organizationId: string },
 ): Promise<void> {
-  const standard = await tx.db
-    .selectFrom('default_scheduler_configurations')
-    .select(['configuration', 'updated_by_user_id'])
-    .where('organization_id', '=', organizationId)
-    .executeTakeFirst();
+  const standard = await findRow(tx.db, 'default_scheduler_configurations', {
+    organization_id: organizationId,
+  });
   if (!standard || standard.configuration === '{}') return;
-  await tx.db
-    .insertInto('scheduler_configurations')
-    .values({ cluster_id: clusterId, ...standard, updated_at: toTime(tx.now) })
-    .execute();
-  await tx.db.updateTable('clusters').set({ scheduler_generation: 1 }).where('id', '=', clusterId).execute();
+  await insertRow(tx.db, 'scheduler_configurations', {
+    cluster_id: clusterId,
+    configuration: standard.configuration,
+    updated_by_user_id: standard.updated_by_user_id,
+    updated_at: toTime(tx.now),
+  });
+  await updateRows(tx.db, 'clusters', { id: clusterId }, { scheduler_generation: 1 });
   const changes = configurationChanges({}, parse(standard));
   await keepSlurmVersion(tx, {
     clusterId,

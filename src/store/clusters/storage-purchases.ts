@@ -11,6 +11,7 @@ import {
 } from '../../domain/clusters/storage-purchase.ts';
 import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
+import { findRow, insertRow, updateRows } from '../engine/rows.ts';
 import type { StoragePurchaseTable, StorageQuoteTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 import { listReportedStorage } from './observations.ts';
@@ -46,7 +47,7 @@ export async function createQuote(
   const id = newId('quote', tx.now);
   const expires_at = toTime(tx.now + quoteLifetimeMs);
   const row = { id, ...columnsOf(tx, offer, userId), current_bytes: offer.currentBytes, expires_at };
-  await tx.db.insertInto('storage_quotes').values(row).execute();
+  await insertRow(tx.db, 'storage_quotes', row);
   return quoteOf(row);
 }
 
@@ -55,7 +56,7 @@ export async function findQuote(
   db: Reader,
   id: string,
 ): Promise<(StorageQuote & { used: boolean }) | undefined> {
-  const row = await db.selectFrom('storage_quotes').selectAll().where('id', '=', id).executeTakeFirst();
+  const row = await findRow(db, 'storage_quotes', { id });
   return row && { ...quoteOf(row), used: (await listPurchases(db, { quote_id: id })).length > 0 };
 }
 
@@ -64,7 +65,7 @@ export async function createPurchase(tx: Tx, quote: StorageQuote, userId: string
   const undecided = { state: 'requested' as const, decided_by_user_id: null, decided_at: null };
   const id = newId('purchase', tx.now);
   const row = { id, quote_id: quote.id, ...columnsOf(tx, quote, userId), ...undecided };
-  await tx.db.insertInto('storage_purchases').values(row).execute();
+  await insertRow(tx.db, 'storage_purchases', row);
   tx.changed({ kind: 'report', clusterId: row.cluster_id });
   return purchaseOf(row);
 }
@@ -85,7 +86,7 @@ export async function decidePurchase(
   { state, userId }: { state: 'active' | 'declined'; userId: string },
 ): Promise<StoragePurchase> {
   const decision = { state, decided_by_user_id: userId, decided_at: toTime(tx.now) };
-  await tx.db.updateTable('storage_purchases').set(decision).where('id', '=', purchase.id).execute();
+  await updateRows(tx.db, 'storage_purchases', { id: purchase.id }, decision);
   tx.changed({ kind: 'report', clusterId: purchase.clusterId });
   return { ...purchase, state };
 }

@@ -108,7 +108,7 @@ interface ResourceGrantTable {
 }
 
 /** One Business write: what a replay is compared with and answered from. */
-export interface CommandTable {
+interface CommandTable {
   id: string;
   actor_user_id: string;
   idempotency_key: string;
@@ -334,7 +334,7 @@ export interface Schema extends ServiceSchema {
 
 /** The tables of who belongs to an organization, by which login name, and what they were granted. */
 
-export interface MembershipTable {
+interface MembershipTable {
   org_id: string;
   user_id: string;
   role: 'owner' | 'admin' | 'member';
@@ -361,7 +361,7 @@ interface MemberVersionTable {
  * One row a person and organization, never deleted: a frozen name is never given to anyone else, and the uid (also
  * the gid), allocated on the first accepted list, stays theirs for good.
  */
-export interface OrganizationUsernameTable {
+interface OrganizationUsernameTable {
   id: string;
   org_id: string;
   user_id: string;

@@ -3,6 +3,7 @@ import { type AccessRequest, requestsLapseBefore } from '../../domain/access/req
 import { newId } from '../../domain/id.ts';
 import { eraseFromText, type PersonNames } from '../../domain/people/erasure.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
+import { deleteRows, insertRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 /** Of one person in one organization; the oldest that are not open are deleted first. */
@@ -31,25 +32,22 @@ export async function createAccessRequest(tx: Tx, asked: Asked): Promise<string>
     .offset(mostKept - 1)
     .limit(mostKept)
     .execute();
-  for (const one of old) await tx.db.deleteFrom('access_requests').where('id', '=', one.id).execute();
-  await tx.db
-    .insertInto('access_requests')
-    .values({
-      id,
-      org_id: organizationId,
-      user_id: userId,
-      cluster_id: asked.clusterId,
-      permissions: JSON.stringify(asked.permissions),
-      hours: asked.hours,
-      reason: asked.reason,
-      state: 'open',
-      created_at: toTime(tx.now),
-      decided_at: null,
-      decided_by_user_id: null,
-      decision_reason: null,
-      expires_at: null,
-    })
-    .execute();
+  for (const one of old) await deleteRows(tx.db, 'access_requests', { id: one.id });
+  await insertRow(tx.db, 'access_requests', {
+    id,
+    org_id: organizationId,
+    user_id: userId,
+    cluster_id: asked.clusterId,
+    permissions: JSON.stringify(asked.permissions),
+    hours: asked.hours,
+    reason: asked.reason,
+    state: 'open',
+    created_at: toTime(tx.now),
+    decided_at: null,
+    decided_by_user_id: null,
+    decision_reason: null,
+    expires_at: null,
+  });
   changed(tx, asked);
   return id;
 }
@@ -66,17 +64,18 @@ export async function updateAccessRequest(
   },
 ): Promise<void> {
   const isOwn = decision.state === 'withdrawn';
-  await tx.db
-    .updateTable('access_requests')
-    .set({
+  await updateRows(
+    tx.db,
+    'access_requests',
+    { id: request.id },
+    {
       state: decision.state,
       decided_at: toTime(tx.now),
       decided_by_user_id: isOwn ? null : decision.by,
       decision_reason: isOwn ? null : decision.reason,
       expires_at: decision.expiresAt ?? null,
-    })
-    .where('id', '=', request.id)
-    .execute();
+    },
+  );
   changed(tx, request);
 }
 
@@ -175,7 +174,7 @@ export async function eraseAccessRequests(
   await store.write(async ({ db }) => {
     for (const row of rows) {
       if (row.user_id === names.userId) {
-        await db.deleteFrom('access_requests').where('id', '=', row.id).execute();
+        await deleteRows(db, 'access_requests', { id: row.id });
         continue;
       }
       const isTheirs = row.decided_by_user_id === names.userId;
@@ -183,11 +182,12 @@ export async function eraseAccessRequests(
       const decision =
         isTheirs || row.decision_reason === null ? '' : eraseFromText(row.decision_reason, names);
       if (reason === row.reason && decision === (row.decision_reason ?? '')) continue;
-      await db
-        .updateTable('access_requests')
-        .set({ reason, decision_reason: row.decision_reason === null ? null : decision })
-        .where('id', '=', row.id)
-        .execute();
+      await updateRows(
+        db,
+        'access_requests',
+        { id: row.id },
+        { reason, decision_reason: row.decision_reason === null ? null : decision },
+      );
     }
   });
   return rows.at(-1)?.id;

@@ -6,6 +6,7 @@ import type { Grant, GrantTerms } from '../../domain/access/grant.ts';
 import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { insertRow, listRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 /** The clusters of an organization on which a person holds a live grant. */
@@ -92,22 +93,19 @@ export async function createGrant(
   grant: GrantTerms & Pick<Grant, 'expiresAt' | 'grantedBy'>,
 ): Promise<string> {
   const id = newId('grant', tx.now);
-  await tx.db
-    .insertInto('resource_grants')
-    .values({
-      id,
-      resource_kind: 'kubernetes_cluster',
-      resource_id: grant.clusterId,
-      user_id: grant.userId,
-      relation: grant.relation,
-      scope: grant.scope,
-      role_id: grant.roleId,
-      expires_at: grant.expiresAt,
-      granted_by: grant.grantedBy,
-      granted_at: toTime(tx.now),
-      revoked_at: null,
-    })
-    .execute();
+  await insertRow(tx.db, 'resource_grants', {
+    id,
+    resource_kind: 'kubernetes_cluster',
+    resource_id: grant.clusterId,
+    user_id: grant.userId,
+    relation: grant.relation,
+    scope: grant.scope,
+    role_id: grant.roleId,
+    expires_at: grant.expiresAt,
+    granted_by: grant.grantedBy,
+    granted_at: toTime(tx.now),
+    revoked_at: null,
+  });
   tx.changed({ kind: 'cluster', clusterId: grant.clusterId });
   return id;
 }
@@ -160,11 +158,6 @@ export function liveGrants(db: Reader, at: string) {
 
 /** The IDs of all grants that a person ever had on a cluster, live or not: only to know by them what should be gone. */
 export async function listEverGranted(db: Reader, clusterId: string, userId: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('resource_grants')
-    .select('id')
-    .where('resource_id', '=', clusterId)
-    .where('user_id', '=', userId)
-    .execute();
+  const rows = await listRows(db, 'resource_grants', { resource_id: clusterId, user_id: userId });
   return rows.map(({ id }) => id);
 }

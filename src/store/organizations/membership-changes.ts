@@ -6,8 +6,7 @@ import { newId } from '../../domain/id.ts';
 import { checkOwners, checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';
 import { usernamesFromEmail } from '../../domain/people/username.ts';
 import type { Tx } from '../engine/index.ts';
-import { prepared } from '../engine/queries.ts';
-import type { MemberPermissionTable, MembershipTable, OrganizationUsernameTable } from '../engine/schema.ts';
+import { deleteRows, findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { deleteAccessRequests } from './access-requests.ts';
 import { listGrantedPermissions } from './memberships.ts';
@@ -35,11 +34,11 @@ export async function createMembership(
   const { organizationId, userId, role } = member;
   const at = toTime(tx.now);
   await requireActiveOrganization(tx.db, organizationId);
-  const [earlier] = await stateOf(tx.db, organizationId, userId);
+  const earlier = await findRow(tx.db, 'memberships', { org_id: organizationId, user_id: userId });
   if (earlier?.lifecycle_state === 'active') {
     throw new DomainError('invalid_state', `${member.email} is a member already.`);
   }
-  await saveMembership(tx.db, {
+  await saveRow(tx.db, 'memberships', ['org_id', 'user_id'], {
     org_id: organizationId,
     user_id: userId,
     role,
@@ -51,27 +50,6 @@ export async function createMembership(
   await reserveUsername(tx, member);
   tx.changed({ kind: 'person', userId });
 }
-
-// Prepared, since a lab file can make thousands of members, and no other write runs meanwhile.
-const stateOf = prepared((db, organizationId: string, userId: string) =>
-  db
-    .selectFrom('memberships')
-    .select('lifecycle_state')
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId),
-);
-
-const saveMembership = prepared((db, row: MembershipTable) => {
-  const { org_id: _organization, user_id: _user, ...values } = row;
-  return db
-    .insertInto('memberships')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['org_id', 'user_id']).doUpdateSet(values));
-});
-
-const insertPermission = prepared((db, row: MemberPermissionTable) =>
-  db.insertInto('member_permissions').values(row),
-);
 
 /** Makes what is granted to a member exactly this, a key once; whether that changed anything. */
 export async function updateMemberPermissions(
@@ -94,7 +72,7 @@ async function insertPermissions(
 ): Promise<void> {
   for (const { key, expiresAt } of permissions) {
     const row = { org_id: organizationId, user_id: userId, permission: key, expires_at: expiresAt };
-    await insertPermission(tx.db, row);
+    await insertRow(tx.db, 'member_permissions', row);
   }
   const [permissionEnd] = permissions.flatMap(({ expiresAt }) => expiresAt ?? []).sort();
   if (permissionEnd !== undefined) tx.changed({ kind: 'person', userId, permissionEnd });
@@ -124,12 +102,11 @@ export async function removeMembership(tx: Tx, member: MemberId): Promise<void> 
   await deletePermissions(tx, member);
   await deleteAccessRequests(tx, member);
   await touch(tx, member, { lifecycle_state: 'removed' });
-  await tx.db
-    .deleteFrom('organization_usernames')
-    .where('org_id', '=', member.organizationId)
-    .where('user_id', '=', member.userId)
-    .where('lifecycle_state', '=', 'reserved')
-    .execute();
+  await deleteRows(tx.db, 'organization_usernames', {
+    org_id: member.organizationId,
+    user_id: member.userId,
+    lifecycle_state: 'reserved',
+  });
 }
 
 /**
@@ -141,12 +118,12 @@ export async function updateUsername(tx: Tx, member: MemberId & { username: stri
   const own = await findName(tx, member);
   checkUsername(username, { own, isTaken: await isTaken(tx, organizationId, username) });
   if (own?.username === username) return false;
-  await tx.db
-    .updateTable('organization_usernames')
-    .set({ username, source: 'operator' })
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .execute();
+  await updateRows(
+    tx.db,
+    'organization_usernames',
+    { org_id: organizationId, user_id: userId },
+    { username, source: 'operator' },
+  );
   await touch(tx, member, {});
   return true;
 }
@@ -160,7 +137,7 @@ async function reserveUsername(
   if (username !== undefined)
     checkUsername(username, { own, isTaken: await isTaken(tx, organizationId, username) });
   if (own) return;
-  await insertUsername(tx.db, {
+  await insertRow(tx.db, 'organization_usernames', {
     id: newId('org_username', tx.now),
     org_id: organizationId,
     user_id: userId,
@@ -173,60 +150,35 @@ async function reserveUsername(
   });
 }
 
-const insertUsername = prepared((db, row: OrganizationUsernameTable) =>
-  db.insertInto('organization_usernames').values(row),
-);
-
 async function freeUsername(tx: Tx, organizationId: string, email: string): Promise<string> {
   for (const name of usernamesFromEmail(email)) if (!(await isTaken(tx, organizationId, name))) return name;
   throw new Error('unreachable: names do not run out');
 }
 
 async function isTaken(tx: Tx, organizationId: string, username: string): Promise<boolean> {
-  return (await holdersOf(tx.db, organizationId, username)).length > 0;
+  const holder = await findRow(tx.db, 'organization_usernames', { org_id: organizationId, username });
+  return holder !== undefined;
 }
-
-const holdersOf = prepared((db, organizationId: string, username: string) =>
-  db
-    .selectFrom('organization_usernames')
-    .select('id')
-    .where('org_id', '=', organizationId)
-    .where('username', '=', username),
-);
 
 /** The login name that a person has, or had, in an organization. */
 async function findName(tx: Tx, { organizationId, userId }: MemberId): Promise<HeldUsername | undefined> {
-  const [row] = await namesOf(tx.db, organizationId, userId);
+  const row = await findRow(tx.db, 'organization_usernames', { org_id: organizationId, user_id: userId });
   return row && { username: row.username, isFrozen: row.lifecycle_state === 'frozen' };
 }
 
-const namesOf = prepared((db, organizationId: string, userId: string) =>
-  db
-    .selectFrom('organization_usernames')
-    .select(['username', 'lifecycle_state'])
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId),
-);
-
 /** The role of an active member. Throws `not_found` when there is none. */
 async function roleOf(tx: Tx, { organizationId, userId }: MemberId): Promise<Role> {
-  const row = await tx.db
-    .selectFrom('memberships')
-    .select('role')
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .where('lifecycle_state', '=', 'active')
-    .executeTakeFirst();
+  const row = await findRow(tx.db, 'memberships', {
+    org_id: organizationId,
+    user_id: userId,
+    lifecycle_state: 'active',
+  });
   if (!row) throw new DomainError('not_found', 'The organization has no such member.');
   return row.role;
 }
 
 async function deletePermissions(tx: Tx, { organizationId, userId }: MemberId): Promise<void> {
-  await tx.db
-    .deleteFrom('member_permissions')
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .execute();
+  await deleteRows(tx.db, 'member_permissions', { org_id: organizationId, user_id: userId });
 }
 
 /**
@@ -240,12 +192,12 @@ async function touch(
 ): Promise<void> {
   const { organizationId, userId } = member;
   const before = await roleOf(tx, member);
-  await tx.db
-    .updateTable('memberships')
-    .set({ ...values, updated_at: toTime(tx.now) })
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .execute();
+  await updateRows(
+    tx.db,
+    'memberships',
+    { org_id: organizationId, user_id: userId },
+    { ...values, updated_at: toTime(tx.now) },
+  );
   if (before === 'owner') await requireOwner(tx, organizationId);
   tx.changed({ kind: 'person', userId });
 }

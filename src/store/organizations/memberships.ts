@@ -5,6 +5,7 @@ import type { GrantedPermission } from '../../domain/access/permission-end.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import type { Reader } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { findRow } from '../engine/rows.ts';
 import type { MemberPermissionTable, Schema } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
@@ -103,13 +104,9 @@ function byAge(a: Membership, b: Membership): number {
 
 /** Another one whenever something in an organization's lists of members and of what they were granted is other than before. */
 export async function findMembersVersion(db: Reader, organizationId: string): Promise<string> {
-  const [row] = await membersVersionOf(db, organizationId);
+  const row = await findRow(db, 'member_versions', { org_id: organizationId });
   return String(row?.version ?? 0);
 }
-
-const membersVersionOf = prepared((db, organizationId: string) =>
-  db.selectFrom('member_versions').select('version').where('org_id', '=', organizationId),
-);
 
 /** One active membership. */
 export async function findMember(
@@ -241,12 +238,7 @@ const holdings = prepared((db, organizationId: string, userId: string) =>
 
 /** Whether there is a membership row, active or not: someone who was removed does not join by themselves again. */
 export async function wasEverMember(db: Reader, organizationId: string, userId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('memberships')
-    .select('role')
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .executeTakeFirst();
+  const row = await findRow(db, 'memberships', { org_id: organizationId, user_id: userId });
   return row !== undefined;
 }
 
@@ -256,13 +248,8 @@ export async function findPastMembership(
   organizationId: string,
   userId: string,
 ): Promise<{ endedAt: string } | undefined> {
-  return db
-    .selectFrom('memberships')
-    .select('updated_at as endedAt')
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .where('lifecycle_state', '=', 'removed')
-    .executeTakeFirst();
+  const row = await findRow(db, 'memberships', { org_id: organizationId, user_id: userId });
+  return row?.lifecycle_state === 'removed' ? { endedAt: row.updated_at } : undefined;
 }
 
 function memberships(db: Reader) {

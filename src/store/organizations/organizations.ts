@@ -5,7 +5,7 @@ import { newId } from '../../domain/id.ts';
 import type { Organization } from '../../domain/organizations/membership.ts';
 import { foldEmail } from '../../domain/people/email.ts';
 import type { Reader, Tx } from '../engine/index.ts';
-import { prepared } from '../engine/queries.ts';
+import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import type { OrganizationTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 import { deleteOpenRequests } from './access-requests.ts';
@@ -14,23 +14,15 @@ export async function findOrganization(
   db: Reader,
   organizationId: string,
 ): Promise<Organization | undefined> {
-  const [row] = await rowsById(db, organizationId);
+  const row = await findRow(db, 'organizations', { id: organizationId });
   return row && organizationOf(row);
 }
-
-const rowsById = prepared((db, id: string) =>
-  db.selectFrom('organizations').selectAll().where('id', '=', id),
-);
 
 /** The organization with this slug. */
 export async function findOrganizationBySlug(db: Reader, slug: string): Promise<Organization | undefined> {
-  const [row] = await rowsBySlug(db, slug);
+  const row = await findRow(db, 'organizations', { slug });
   return row && organizationOf(row);
 }
-
-const rowsBySlug = prepared((db, slug: string) =>
-  db.selectFrom('organizations').selectAll().where('slug', '=', slug),
-);
 
 function organizationOf(row: Selectable<OrganizationTable>): Organization {
   return {
@@ -74,7 +66,7 @@ export async function listOrganizations(db: Reader, organizationId?: string): Pr
     .orderBy('organizations.created_at')
     .orderBy('organizations.id')
     .execute();
-  const domains = await db.selectFrom('auto_join_domains').selectAll().orderBy('domain').execute();
+  const domains = await listRows(db, 'auto_join_domains', {}, 'domain');
   return rows.map(({ members, clusters, ...row }) => ({
     organization: organizationOf(row),
     domains: domains.filter(({ org_id }) => org_id === row.id).map(({ domain }) => domain),
@@ -85,11 +77,7 @@ export async function listOrganizations(db: Reader, organizationId?: string): Pr
 
 /** The organization that people of an email domain join by themselves. */
 export async function findAutoJoinOrganization(db: Reader, domain: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('auto_join_domains')
-    .select('org_id')
-    .where('domain', '=', foldEmail(domain))
-    .executeTakeFirst();
+  const row = await findRow(db, 'auto_join_domains', { domain: foldEmail(domain) });
   return row?.org_id;
 }
 
@@ -106,18 +94,15 @@ export async function createOrganization(
   }
   const id = newId('org', tx.now);
   const at = toTime(tx.now);
-  await tx.db
-    .insertInto('organizations')
-    .values({
-      id,
-      slug,
-      display_name: organization.displayName,
-      lifecycle_state: 'active',
-      created_by_user_id: organization.createdBy,
-      created_at: at,
-      updated_at: at,
-    })
-    .execute();
+  await insertRow(tx.db, 'organizations', {
+    id,
+    slug,
+    display_name: organization.displayName,
+    lifecycle_state: 'active',
+    created_by_user_id: organization.createdBy,
+    created_at: at,
+    updated_at: at,
+  });
   await updateAutoJoinDomains(tx, { organizationId: id, domains: organization.autoJoinDomains });
   return id;
 }
@@ -147,29 +132,21 @@ export async function updateAutoJoinDomains(
 ): Promise<boolean> {
   const { organizationId } = organization;
   const wanted = new Set(organization.domains.map((domain) => foldEmail(domain)));
-  const rows = await tx.db
-    .selectFrom('auto_join_domains')
-    .selectAll()
-    .where('org_id', '=', organizationId)
-    .execute();
+  const rows = await listRows(tx.db, 'auto_join_domains', { org_id: organizationId });
   const had = new Set(rows.map((row) => row.domain));
   const added = wanted.difference(had);
   const removed = had.difference(wanted);
   if (added.size + removed.size === 0) return false;
   for (const domain of removed) {
-    await tx.db.deleteFrom('auto_join_domains').where('domain', '=', domain).execute();
+    await deleteRows(tx.db, 'auto_join_domains', { domain });
   }
   for (const domain of added) {
     if ((await findAutoJoinOrganization(tx.db, domain)) !== undefined) {
       throw new DomainError('invalid_state', `The domain ${domain} joins another organization already.`);
     }
-    await tx.db.insertInto('auto_join_domains').values({ domain, org_id: organizationId }).execute();
+    await insertRow(tx.db, 'auto_join_domains', { domain, org_id: organizationId });
   }
-  await tx.db
-    .updateTable('organizations')
-    .set({ updated_at: toTime(tx.now) })
-    .where('id', '=', organizationId)
-    .execute();
+  await updateRows(tx.db, 'organizations', { id: organizationId }, { updated_at: toTime(tx.now) });
   return true;
 }
 

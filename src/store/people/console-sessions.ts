@@ -1,6 +1,7 @@
 /** Browsers that are signed in to the web console: who, since when, and their sealed tokens. */
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { deleteRows, findRow, insertRow, updateRows } from '../engine/rows.ts';
 import type { ConsoleSessionTable } from '../engine/service-tables.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
@@ -27,22 +28,23 @@ export async function createConsoleSession(
   const at = toTime(tx.now);
   const others = await sessionsOf(tx.db, userId);
   for (const other of others.slice(mostOfPerson - 1)) await deleteConsoleSession(tx, other.id);
-  await tx.db
-    .insertInto('console_sessions')
-    .values({ id, user_id: userId, sealed, address, program, created_at: at, seen_at: at })
-    .execute();
+  await insertRow(tx.db, 'console_sessions', {
+    id,
+    user_id: userId,
+    sealed,
+    address,
+    program,
+    created_at: at,
+    seen_at: at,
+  });
   tx.changed({ kind: 'browsers', userId });
 }
 
 /** As it is stored, whether or not it is over. */
 export async function findConsoleSession(db: Reader, id: string): Promise<ConsoleSession | undefined> {
-  const [row] = await sessionWithId(db, id);
+  const row = await findRow(db, 'console_sessions', { id });
   return row && sessionOf(row);
 }
-
-const sessionWithId = prepared((db, id: string) =>
-  db.selectFrom('console_sessions').selectAll().where('id', '=', id),
-);
 
 /** A person's, the one used last first, whether or not they are over. */
 export async function listConsoleSessions(db: Reader, userId: string): Promise<ConsoleSession[]> {
@@ -60,11 +62,7 @@ const sessionsOf = prepared((db, userId: string) =>
 
 /** Notes that the person uses it. */
 export async function touchConsoleSession(tx: Tx, id: string): Promise<void> {
-  await tx.db
-    .updateTable('console_sessions')
-    .set({ seen_at: toTime(tx.now) })
-    .where('id', '=', id)
-    .execute();
+  await updateRows(tx.db, 'console_sessions', { id }, { seen_at: toTime(tx.now) });
 }
 
 /** Its new tokens; false where it has ended meanwhile. */
@@ -90,14 +88,14 @@ export async function claimRenewal(tx: Tx, id: string, forMs: number): Promise<b
 
 /** Lets another server try. */
 export async function leaveRenewal(tx: Tx, id: string): Promise<void> {
-  await tx.db.updateTable('console_sessions').set({ renewing_until: null }).where('id', '=', id).execute();
+  await updateRows(tx.db, 'console_sessions', { id }, { renewing_until: null });
 }
 
 /** Ends a session; where `userId` is given, only if it is theirs. Returns whether there was one. */
 export async function deleteConsoleSession(tx: Tx, id: string, userId?: string): Promise<boolean> {
   const found = await findConsoleSession(tx.db, id);
   if (!found || (userId !== undefined && found.userId !== userId)) return false;
-  await tx.db.deleteFrom('console_sessions').where('id', '=', id).execute();
+  await deleteRows(tx.db, 'console_sessions', { id });
   tx.changed({ kind: 'browsers', userId: found.userId });
   return true;
 }

@@ -5,6 +5,7 @@ import { foldEmail } from '../../domain/people/email.ts';
 import type { Person } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { deleteRows, findRow, insertRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 /** A subject at an issuer; `createdAt` in RFC 3339. */
@@ -78,12 +79,7 @@ export function isErasedIdentity(db: Reader, mark: string): Promise<boolean> {
 
 /** Whether an operator took this sign-in from an account, so that it is not bound again by its address. */
 export async function isUnbound(db: Reader, issuer: string, subject: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('unbound_identities')
-    .select('user_id')
-    .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
+  const row = await findRow(db, 'unbound_identities', { issuer, subject });
   return row !== undefined;
 }
 
@@ -94,9 +90,9 @@ export async function unbindIdentity(
 ): Promise<void> {
   const bound = await findIdentity(tx.db, issuer, subject);
   if (bound?.userId !== userId) throw new DomainError('not_found', 'The person has no such identity.');
-  await tx.db.deleteFrom('identities').where('issuer', '=', issuer).where('subject', '=', subject).execute();
+  await deleteRows(tx.db, 'identities', { issuer, subject });
   const row = { issuer, subject, user_id: userId, created_at: toTime(tx.now) };
-  await tx.db.insertInto('unbound_identities').values(row).execute();
+  await insertRow(tx.db, 'unbound_identities', row);
   tx.changed({ kind: 'person', userId });
 }
 
@@ -111,10 +107,7 @@ export async function createIdentity(
   identity: { issuer: string; subject: string; userId: string },
 ): Promise<void> {
   const { issuer, subject, userId } = identity;
-  await tx.db
-    .insertInto('identities')
-    .values({ issuer, subject, user_id: userId, created_at: toTime(tx.now) })
-    .execute();
+  await insertRow(tx.db, 'identities', { issuer, subject, user_id: userId, created_at: toTime(tx.now) });
 }
 
 /**
@@ -126,7 +119,7 @@ export async function updateIdentityAt(
   { userId, issuer, subject }: { userId: string; issuer: string; subject: string | undefined },
 ): Promise<string[]> {
   const before = (await listIdentities(tx.db, userId)).filter((identity) => identity.issuer === issuer);
-  await tx.db.deleteFrom('identities').where('user_id', '=', userId).where('issuer', '=', issuer).execute();
+  await deleteRows(tx.db, 'identities', { user_id: userId, issuer });
   tx.changed({ kind: 'person', userId });
   await tx.db
     .deleteFrom('unbound_identities')

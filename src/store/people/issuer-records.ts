@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Reader, Tx } from '../engine/index.ts';
+import { deleteRows, findRow, updateRows } from '../engine/rows.ts';
 import type { IssuerRecordTable } from '../engine/service-tables.ts';
 
 export type IssuerPayload = Record<string, unknown>;
@@ -43,7 +44,7 @@ export async function findIssuerRecord(
   id: string,
   now: number,
 ): Promise<IssuerRecord | undefined> {
-  const record = live(await findRow(reader, model, 'id', id), now);
+  const record = live(await findRecord(reader, model, 'id', id), now);
   return record && { ...record, payload: { ...record.payload, jti: id } };
 }
 
@@ -54,7 +55,7 @@ export async function findIssuerRecordByUserCode(
   userCode: string,
   now: number,
 ): Promise<IssuerRecord | undefined> {
-  return live(await findRow(reader, model, 'user_code', userCode), now);
+  return live(await findRecord(reader, model, 'user_code', userCode), now);
 }
 
 /** The record of a session's uid, without its ID. */
@@ -64,7 +65,7 @@ export async function findIssuerRecordByUid(
   uid: string,
   now: number,
 ): Promise<IssuerRecord | undefined> {
-  return live(await findRow(reader, model, 'uid', uid), now);
+  return live(await findRecord(reader, model, 'uid', uid), now);
 }
 
 /**
@@ -78,16 +79,16 @@ export async function updateIssuerRecordByUserCode(
   now: number,
   decide: (record: IssuerRecord) => IssuerPayload | undefined,
 ): Promise<boolean> {
-  const row = await findRow(tx.db, model, 'user_code', userCode);
+  const row = await findRecord(tx.db, model, 'user_code', userCode);
   const record = live(row, now);
   const payload = record && decide(record);
   if (!row || !payload) return false;
-  await tx.db
-    .updateTable('issuer_records')
-    .set({ payload: JSON.stringify(payload), grant_id: text(payload.grantId) })
-    .where('model', '=', model)
-    .where('id', '=', row.id)
-    .execute();
+  await updateRows(
+    tx.db,
+    'issuer_records',
+    { model, id: row.id },
+    { payload: JSON.stringify(payload), grant_id: text(payload.grantId) },
+  );
   return true;
 }
 
@@ -114,7 +115,7 @@ export async function isRepeatable(
   { now, graceSeconds }: { now: number; graceSeconds: number },
 ): Promise<boolean> {
   if (Math.abs(now - record.consumedAt) > graceSeconds) return false;
-  const successor = live(await findRow(reader, model, 'id', record.successorId), now);
+  const successor = live(await findRecord(reader, model, 'id', record.successorId), now);
   return successor !== undefined && successor.consumedAt === undefined;
 }
 
@@ -133,22 +134,18 @@ export async function replaceIssuerRecord(
     await saveIssuerRecord(tx, model, successor.id, successor.payload, successor.expiresAt);
     return true;
   }
-  const used = live(await findRow(tx.db, model, 'id', id), times.now);
+  const used = live(await findRecord(tx.db, model, 'id', id), times.now);
   if (used?.consumedAt === undefined) return false;
   return isRepeatable(tx.db, model, { consumedAt: used.consumedAt, successorId: successor.id }, times);
 }
 
 export async function deleteIssuerRecord(tx: Tx, model: string, id: string): Promise<void> {
-  await tx.db.deleteFrom('issuer_records').where('model', '=', model).where('id', '=', hash(id)).execute();
+  await deleteRows(tx.db, 'issuer_records', { model, id: hash(id) });
 }
 
 /** Removes every record of `model` that came from the grant. */
 export async function deleteIssuerRecordsOfGrant(tx: Tx, model: string, grantId: string): Promise<void> {
-  await tx.db
-    .deleteFrom('issuer_records')
-    .where('grant_id', '=', grantId)
-    .where('model', '=', model)
-    .execute();
+  await deleteRows(tx.db, 'issuer_records', { grant_id: grantId, model });
 }
 
 /** Removes at most `limit` expired records and returns how many there were. */
@@ -160,28 +157,21 @@ export async function deleteExpiredIssuerRecords(tx: Tx, now: number, limit: num
     .limit(limit)
     .execute();
   for (const { model, id } of rows) {
-    await tx.db.deleteFrom('issuer_records').where('model', '=', model).where('id', '=', id).execute();
+    await deleteRows(tx.db, 'issuer_records', { model, id });
   }
   return rows.length;
 }
 
-type Row = Pick<IssuerRecordTable, 'id' | 'payload' | 'expires_at' | 'consumed_at'>;
-
-function findRow(
+function findRecord(
   reader: Reader,
   model: string,
   column: 'id' | 'user_code' | 'uid',
   secret: string,
-): Promise<Row | undefined> {
-  return reader
-    .selectFrom('issuer_records')
-    .select(['id', 'payload', 'expires_at', 'consumed_at'])
-    .where(column, '=', hash(secret))
-    .where('model', '=', model)
-    .executeTakeFirst();
+): Promise<IssuerRecordTable | undefined> {
+  return findRow(reader, 'issuer_records', { [column]: hash(secret), model });
 }
 
-function live(row: Row | undefined, now: number): IssuerRecord | undefined {
+function live(row: IssuerRecordTable | undefined, now: number): IssuerRecord | undefined {
   if (!row || (row.expires_at !== null && row.expires_at <= now)) return undefined;
   return { payload: JSON.parse(row.payload), consumedAt: row.consumed_at ?? undefined };
 }

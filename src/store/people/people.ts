@@ -8,6 +8,7 @@ import type { Person } from '../../domain/people/person.ts';
 import { checkOperators, type StaffKey } from '../../domain/people/staff.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import type { UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
@@ -19,11 +20,7 @@ const noteEveryMs = 3_600_000;
  * its creation, and its first sign-in is always recorded.
  */
 export async function recordSignIn(store: Store, userId: string, at: number): Promise<void> {
-  const row = await store.read
-    .selectFrom('users')
-    .select(['last_sign_in_at', 'created_at'])
-    .where('id', '=', userId)
-    .executeTakeFirst();
+  const row = await findRow(store.read, 'users', { id: userId });
   if (row === undefined) return;
   const isFirst = row.last_sign_in_at === null;
   const before = fromTime(row.last_sign_in_at ?? row.created_at);
@@ -33,12 +30,8 @@ export async function recordSignIn(store: Store, userId: string, at: number): Pr
   if (!isFirst && (at <= before || (at - before < noteEveryMs && !hasLapsed))) return;
   await store.write(
     async (tx) => {
-      await tx.db
-        .updateTable('users')
-        // A sign-in at the issuer from before the account was made counts from when it was made.
-        .set({ last_sign_in_at: toTime(Math.max(at, before)) })
-        .where('id', '=', userId)
-        .execute();
+      // A sign-in at the issuer from before the account was made counts from when it was made.
+      await updateRows(tx.db, 'users', { id: userId }, { last_sign_in_at: toTime(Math.max(at, before)) });
       if (hasLapsed) tx.changed({ kind: 'person', userId });
     },
     { flush: false },
@@ -165,7 +158,7 @@ export async function createPerson(
 ): Promise<string> {
   const id = newId('user', tx.now);
   const at = toTime(tx.now);
-  await insertUser(tx.db, {
+  await insertRow(tx.db, 'users', {
     id,
     kind: 'person',
     primary_email: foldEmail(person.email),
@@ -181,16 +174,11 @@ export async function createPerson(
   return id;
 }
 
-const insertUser = prepared((db, row: UserTable) => db.insertInto('users').values(row));
-
 /** The operator permissions a person holds, in order. */
 export async function listStaffKeys(db: Reader, userId: string): Promise<StaffKey[]> {
-  return (await staffKeysOf(db, userId)).map((row) => row.permission);
+  const rows = await listRows(db, 'staff_permissions', { user_id: userId }, 'permission');
+  return rows.map((row) => row.permission);
 }
-
-const staffKeysOf = prepared((db, userId: string) =>
-  db.selectFrom('staff_permissions').select('permission').where('user_id', '=', userId).orderBy('permission'),
-);
 
 /**
  * Makes a person's operator permissions exactly these; whether that changed anything. Throws `invalid_state` when no person
@@ -204,9 +192,9 @@ export async function updateStaffKeys(
   const keys = [...new Set(person.keys)].sort();
   const before = await listStaffKeys(tx.db, userId);
   if (JSON.stringify(before) === JSON.stringify(keys)) return false;
-  await tx.db.deleteFrom('staff_permissions').where('user_id', '=', userId).execute();
+  await deleteRows(tx.db, 'staff_permissions', { user_id: userId });
   for (const permission of keys) {
-    await tx.db.insertInto('staff_permissions').values({ user_id: userId, permission }).execute();
+    await insertRow(tx.db, 'staff_permissions', { user_id: userId, permission });
   }
   checkOperators({ before: before.includes('staff.operate'), after: await hasOperator(tx) });
   await touch(tx, userId, {});
@@ -272,7 +260,7 @@ export async function listPeople(
   if (page.after !== undefined) query = query.where('id', '>', page.after);
   if (page.email !== undefined) query = query.where('primary_email', '=', foldEmail(page.email));
   const rows = await query.orderBy('id').limit(page.limit).execute();
-  const staff = await db.selectFrom('staff_permissions').selectAll().orderBy('permission').execute();
+  const staff = await listRows(db, 'staff_permissions', {}, 'permission');
   const staffKeys = Map.groupBy(staff, (row) => row.user_id);
   return rows.flatMap((row) => {
     const held = staffKeys.get(row.id) ?? [{ permission: null }];
@@ -282,11 +270,7 @@ export async function listPeople(
 
 /** The addresses of accounts that are deactivated. */
 export async function listDeactivatedEmails(db: Reader): Promise<Set<string>> {
-  const rows = await db
-    .selectFrom('users')
-    .select('primary_email')
-    .where('lifecycle_state', '=', 'deactivated')
-    .execute();
+  const rows = await listRows(db, 'users', { lifecycle_state: 'deactivated' });
   return new Set(rows.map((row) => row.primary_email));
 }
 
@@ -295,11 +279,7 @@ async function touch(
   userId: string,
   values: Partial<Pick<UserTable, 'display_name' | 'lifecycle_state' | 'primary_email'>>,
 ): Promise<void> {
-  await tx.db
-    .updateTable('users')
-    .set({ ...values, updated_at: toTime(tx.now) })
-    .where('id', '=', userId)
-    .execute();
+  await updateRows(tx.db, 'users', { id: userId }, { ...values, updated_at: toTime(tx.now) });
   tx.changed({ kind: 'person', userId });
 }
 

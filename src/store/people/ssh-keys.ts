@@ -5,6 +5,7 @@ import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { findRow, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
 import type { SshKeySetTable, SshKeyTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 
@@ -29,10 +30,13 @@ async function awaitDrops(
     without.set(id, Math.max(without.get(id) ?? 0, until ?? version + 1));
   }
   for (const [clusterId, version] of without) {
-    await tx.db
-      .insertInto('key_drops')
-      .values({ cluster_id: clusterId, key_id: keyId, user_id: userId, version, dropped_at: null })
-      .execute();
+    await insertRow(tx.db, 'key_drops', {
+      cluster_id: clusterId,
+      key_id: keyId,
+      user_id: userId,
+      version,
+      dropped_at: null,
+    });
   }
 }
 
@@ -44,12 +48,12 @@ export async function noteDrops(tx: Tx, clusterId: string): Promise<boolean> {
       known >= version && !(JSON.parse(keys ?? '[]') as string[]).includes(fingerprint),
   );
   for (const { key_id: keyId } of gone) {
-    await tx.db
-      .updateTable('key_drops')
-      .set({ dropped_at: toTime(tx.now) })
-      .where('cluster_id', '=', clusterId)
-      .where('key_id', '=', keyId)
-      .execute();
+    await updateRows(
+      tx.db,
+      'key_drops',
+      { cluster_id: clusterId, key_id: keyId },
+      { dropped_at: toTime(tx.now) },
+    );
   }
   return gone.length > 0;
 }
@@ -115,49 +119,35 @@ export async function listDrops(
 
 /** A person's keys, oldest first, revoked ones included. */
 export async function listSshKeys(db: Reader, userId: string): Promise<SshKey[]> {
-  return (await keysOf(db, userId)).map(keyOf);
+  return (await listRows(db, 'ssh_keys', { user_id: userId }, 'id')).map(keyOf);
 }
-
-const keysOf = prepared((db, userId: string) =>
-  db.selectFrom('ssh_keys').selectAll().where('user_id', '=', userId).orderBy('id'),
-);
 
 /** The fingerprints of a person's active keys, in order. */
 async function listActiveFingerprints(db: Reader, userId: string): Promise<string[]> {
-  return (await activeKeysOf(db, userId)).map((key) => key.fingerprint);
+  return (await listActiveKeys(db, userId)).map((key) => key.fingerprint);
 }
 
 /** The same, with when each was registered (RFC 3339). */
-export function listActiveKeys(
+export async function listActiveKeys(
   db: Reader,
   userId: string,
 ): Promise<{ fingerprint: string; createdAt: string }[]> {
-  return activeKeysOf(db, userId);
+  const active = { user_id: userId, lifecycle_state: 'active' } as const;
+  const rows = await listRows(db, 'ssh_keys', active, 'fingerprint');
+  return rows.map(({ fingerprint, created_at: createdAt }) => ({ fingerprint, createdAt }));
 }
-
-const activeKeysOf = prepared((db, userId: string) =>
-  db
-    .selectFrom('ssh_keys')
-    .select(['fingerprint', 'created_at as createdAt'])
-    .where('user_id', '=', userId)
-    .where('lifecycle_state', '=', 'active')
-    .orderBy('fingerprint'),
-);
 
 /** A person's key set; undefined before their first key. */
 export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeySet | undefined> {
-  const [row] = await keySetOf(db, userId);
+  const row = await findRow(db, 'ssh_key_sets', { user_id: userId });
   return row && keySetFrom(row);
 }
 
-const keySetOf = prepared((db, userId: string) =>
-  db.selectFrom('ssh_key_sets').selectAll().where('user_id', '=', userId),
-);
-
 /** What there is before a key is registered: whether anyone ever registered it, and the person's set and active keys. */
 export async function findBeforeKey(db: Reader, { userId, key }: { userId: string; key: SshPublicKey }) {
-  const [[taken], set, active] = await Promise.all([
-    keyByFingerprint(db, key.fingerprint),
+  const [taken, set, active] = await Promise.all([
+    // Of an erased person's key nothing else is left.
+    findRow(db, 'ssh_keys', { fingerprint: key.fingerprint }),
     findSshKeySet(db, userId),
     listActiveFingerprints(db, userId),
   ]);
@@ -196,17 +186,10 @@ export async function createSshKey(
     created_command_id: commandId,
     source_revision: generation,
   };
-  await insertKey(tx.db, row);
+  await insertRow(tx.db, 'ssh_keys', row);
   const all = [...active, key.fingerprint].sort();
   return { key: keyOf(row), set: await advanceKeySet(tx, { userId, generation, active: all }) };
 }
-
-// Of an erased person's key nothing else is left.
-const keyByFingerprint = prepared((db, fingerprint: string) =>
-  db.selectFrom('ssh_keys').select('user_id').where('fingerprint', '=', fingerprint),
-);
-
-const insertKey = prepared((db, key: SshKeyTable) => db.insertInto('ssh_keys').values(key));
 
 /** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
 export async function revokeSshKey(
@@ -214,28 +197,20 @@ export async function revokeSshKey(
   revocation: { userId: string; keyId: string },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
   const { userId, keyId } = revocation;
-  const [[row], set, active] = await Promise.all([
-    keyById(tx.db, keyId, userId),
+  const [row, set, active] = await Promise.all([
+    findRow(tx.db, 'ssh_keys', { id: keyId, user_id: userId }),
     findSshKeySet(tx.db, userId),
     listActiveFingerprints(tx.db, userId),
   ]);
   if (!row || !set) throw new DomainError('not_found', 'You have no SSH key with this ID.');
   if (row.lifecycle_state === 'revoked') return { key: keyOf(row), set };
   const revoked = { lifecycle_state: 'revoked' as const, revoked_at: toTime(tx.now) };
-  await endKey(tx.db, keyId, revoked.revoked_at);
+  await updateRows(tx.db, 'ssh_keys', { id: keyId }, revoked);
   await awaitDrops(tx, { userId, keyId, fingerprint: row.fingerprint });
   const left = active.filter((fingerprint) => fingerprint !== row.fingerprint);
   const next = { userId, generation: set.generation + 1, active: left };
   return { key: keyOf({ ...row, ...revoked }), set: await advanceKeySet(tx, next) };
 }
-
-const keyById = prepared((db, keyId: string, userId: string) =>
-  db.selectFrom('ssh_keys').selectAll().where('id', '=', keyId).where('user_id', '=', userId),
-);
-
-const endKey = prepared((db, keyId: string, at: string) =>
-  db.updateTable('ssh_keys').set({ lifecycle_state: 'revoked', revoked_at: at }).where('id', '=', keyId),
-);
 
 /** `active`: the fingerprints of the active keys, in order. */
 async function advanceKeySet(
@@ -249,17 +224,10 @@ async function advanceKeySet(
     source_hash: `sha256:${digest.digest('hex')}`,
     created_at: toTime(tx.now),
   };
-  await saveKeySet(tx.db, row);
+  await saveRow(tx.db, 'ssh_key_sets', ['user_id'], row);
   tx.changed({ kind: 'person', userId });
   return keySetFrom(row);
 }
-
-const saveKeySet = prepared((db, set: SshKeySetTable) =>
-  db
-    .insertInto('ssh_key_sets')
-    .values(set)
-    .onConflict((conflict) => conflict.column('user_id').doUpdateSet(set)),
-);
 
 function keyOf(row: SshKeyTable): SshKey {
   return {

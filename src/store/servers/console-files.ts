@@ -1,6 +1,6 @@
 /** Files of the console's pages, of every version of which a server has sent pages of late. */
 import type { Reader, Tx } from '../engine/index.ts';
-import { prepared } from '../engine/queries.ts';
+import { findRow, insertRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 export interface KeptConsoleFile {
@@ -25,7 +25,7 @@ export async function keepConsoleFiles(
   for (const { path, type, tag, packed } of files) {
     if (knownPaths.has(path)) continue;
     const row = { path, type, tag, packed: packed.toString('base64'), named_at };
-    await tx.db.insertInto('console_files').values(row).execute();
+    await insertRow(tx.db, 'console_files', row);
   }
   await tx.db.updateTable('console_files').set({ named_at }).where('path', 'in', paths).execute();
   await tx.db
@@ -35,10 +35,6 @@ export async function keepConsoleFiles(
 }
 
 export async function findConsoleFile(db: Reader, path: string): Promise<KeptConsoleFile | undefined> {
-  const [row] = await fileAt(db, path);
+  const row = await findRow(db, 'console_files', { path });
   return row && { path, type: row.type, tag: row.tag, packed: Buffer.from(row.packed, 'base64') };
 }
-
-const fileAt = prepared((db, path: string) =>
-  db.selectFrom('console_files').select(['type', 'tag', 'packed']).where('path', '=', path),
-);

@@ -8,7 +8,7 @@
 import { serverLifeMs } from '../../domain/server.ts';
 import { databaseTime } from '../engine/engine.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { prepared } from '../engine/queries.ts';
+import { findRow, listRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { holdGone, isSeen, renewServer } from './servers.ts';
 
@@ -74,8 +74,8 @@ export function storeOfLease(
     write: (body, options) =>
       store
         .write(async (tx) => {
-          const [row] = await heldLease(tx.db, name, token, tx.server.id);
-          if (!row) throw new LeaseLostError(name);
+          const held = await findRow(tx.db, 'leases', { name, token, server_id: tx.server.id });
+          if (!held) throw new LeaseLostError(name);
           return body(tx);
         }, options)
         .catch((error: unknown) => {
@@ -91,20 +91,10 @@ export async function requireLease(
   { name, token }: { name: string; token: number },
   onLost: () => void,
 ): Promise<void> {
-  const [row] = await heldLease(read, name, token, server.id);
-  if (row) return;
+  if (await findRow(read, 'leases', { name, token, server_id: server.id })) return;
   onLost();
   throw new LeaseLostError(name);
 }
-
-const heldLease = prepared((db, name: string, token: number, serverId: string) =>
-  db
-    .selectFrom('leases')
-    .select('token')
-    .where('name', '=', name)
-    .where('token', '=', token)
-    .where('server_id', '=', serverId),
-);
 
 /** Renews this server (`renewServer`). The tokens of the leases that it has, by name; undefined where its row is gone. */
 export async function renewLeases(
@@ -113,11 +103,7 @@ export async function renewLeases(
 ): Promise<Map<string, number> | undefined> {
   if (!(await renewServer(store, clockDiffersMs))) return undefined;
   // After the renewal: a server that took leases because this one was not seen has committed that by now (`holdGone`).
-  const rows = await store.read
-    .selectFrom('leases')
-    .select(['name', 'token'])
-    .where('server_id', '=', store.server.id)
-    .execute();
+  const rows = await listRows(store.read, 'leases', { server_id: store.server.id });
   return new Map(rows.map(({ name, token }) => [name, token]));
 }
 

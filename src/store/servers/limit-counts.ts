@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { type Counted, countOf, createLimiter, type Kept, type Limits } from '../../lib/limits.ts';
 import type { Store, Tx } from '../engine/index.ts';
+import { deleteRows, findRow, saveRow } from '../engine/rows.ts';
 
 /** Limits in the database. What a power cut takes back of them is worth no wait for the disk. */
 export function createSharedLimits(store: Pick<Store, 'write'>): Limits {
@@ -35,20 +36,14 @@ export async function deleteExpiredCounts({ db, now }: Tx, most: number): Promis
     .where('expires_at', '<=', now)
     .limit(most)
     .execute();
-  for (const { name, key } of rows)
-    await db.deleteFrom('limit_counts').where('name', '=', name).where('key', '=', key).execute();
+  for (const { name, key } of rows) await deleteRows(db, 'limit_counts', { name, key });
   return rows.length;
 }
 
 async function openCount({ db, now }: Tx, { limit, key: given }: Counted) {
   const { name, rate, backOff } = limit;
   const key = createHash('sha256').update(given).digest('base64url');
-  const row = await db
-    .selectFrom('limit_counts')
-    .select(['failures', 'at'])
-    .where('name', '=', name)
-    .where('key', '=', key)
-    .executeTakeFirst();
+  const row = await findRow(db, 'limit_counts', { name, key });
   // A key of a rate is one behind at most.
   const latest = now + (rate ? (rate.burst + 1) * rate.everyMs : 0);
   const kept = new Map<string, Kept>(row ? [['', { ...row, at: Math.min(row.at, latest) }]] : []);
@@ -62,15 +57,11 @@ async function openCount({ db, now }: Tx, { limit, key: given }: Counted) {
       const at = exactly && Math.ceil(exactly);
       if (failures === row?.failures && at === row?.at) return;
       if (failures === undefined || at === undefined) {
-        await db.deleteFrom('limit_counts').where('name', '=', name).where('key', '=', key).execute();
+        await deleteRows(db, 'limit_counts', { name, key });
         return;
       }
-      const next = { failures, at, expires_at: at + (backOff?.forgetMs ?? 0) };
-      await db
-        .insertInto('limit_counts')
-        .values({ name, key, ...next })
-        .onConflict((conflict) => conflict.columns(['name', 'key']).doUpdateSet(next))
-        .execute();
+      const next = { name, key, failures, at, expires_at: at + (backOff?.forgetMs ?? 0) };
+      await saveRow(db, 'limit_counts', ['name', 'key'], next);
     },
   };
 }

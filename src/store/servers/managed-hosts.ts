@@ -1,5 +1,6 @@
 /** Hosts that have something of ours, by the address at which their cluster's driver knows them, and as it describes them. */
 import type { Reader, Tx } from '../engine/index.ts';
+import { deleteRows, listRows, saveRow } from '../engine/rows.ts';
 
 export interface ManagedHost {
   address: string;
@@ -8,12 +9,8 @@ export interface ManagedHost {
 }
 
 export async function listManagedHosts(db: Reader, clusterId: string): Promise<ManagedHost[]> {
-  return db
-    .selectFrom('managed_hosts')
-    .select(['address', 'host'])
-    .where('cluster_id', '=', clusterId)
-    .orderBy('address')
-    .execute();
+  const rows = await listRows(db, 'managed_hosts', { cluster_id: clusterId }, 'address');
+  return rows.map(({ address, host }) => ({ address, host }));
 }
 
 /** Notes a host, or with `host` undefined that it has nothing of ours any more. */
@@ -22,16 +19,7 @@ export async function noteManagedHost(
   clusterId: string,
   { address, host }: { address: string; host: string | undefined },
 ): Promise<void> {
-  if (host === undefined)
-    await db
-      .deleteFrom('managed_hosts')
-      .where('cluster_id', '=', clusterId)
-      .where('address', '=', address)
-      .execute();
+  if (host === undefined) await deleteRows(db, 'managed_hosts', { cluster_id: clusterId, address });
   else
-    await db
-      .insertInto('managed_hosts')
-      .values({ cluster_id: clusterId, address, host })
-      .onConflict((conflict) => conflict.columns(['cluster_id', 'address']).doUpdateSet({ host }))
-      .execute();
+    await saveRow(db, 'managed_hosts', ['cluster_id', 'address'], { cluster_id: clusterId, address, host });
 }

@@ -5,6 +5,7 @@
 import { DomainError } from '../../domain/error.ts';
 import type { SecretsKey, SecretsKeys } from '../../lib/secrets-key.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
+import { findRow, listRows, saveRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { openSecret, type SealedSecret, sealSecret, wrongKey } from './secret-cipher.ts';
 
@@ -112,7 +113,7 @@ export async function listGoneSecrets(db: Reader): Promise<string[]> {
 
 /** What there is, by name. */
 export async function listSecrets(db: Reader): Promise<SecretSummary[]> {
-  const rows = await db.selectFrom('secrets').selectAll().orderBy('name').execute();
+  const rows = await listRows(db, 'secrets', {}, 'name');
   return rows.map((row) => ({
     name: row.name,
     keyId: row.key_id,
@@ -182,17 +183,13 @@ function requireKnown(keys: SecretsKeys, used: readonly string[]): void {
 }
 
 async function findSealed(db: Reader, name: string): Promise<SealedSecret | undefined> {
-  const row = await db.selectFrom('secrets').selectAll().where('name', '=', name).executeTakeFirst();
+  const row = await findRow(db, 'secrets', { name });
   return row && { name, version: Number(row.version), keyId: row.key_id, ciphertext: row.ciphertext };
 }
 
 /** Of a secret that is or was there. It is kept apart from the table, which a backup may lack. */
 async function findLastVersion(db: Reader, name: string): Promise<number | undefined> {
-  const row = await db
-    .selectFrom('counters')
-    .select('value')
-    .where('name', '=', counterOf(name))
-    .executeTakeFirst();
+  const row = await findRow(db, 'counters', { name: counterOf(name) });
   return row && Number(row.value);
 }
 
@@ -211,11 +208,7 @@ async function putSecret(
       conflict.column('name').doUpdateSet({ ciphertext, key_id, version, updated_at: now }),
     )
     .execute();
-  await tx.db
-    .insertInto('counters')
-    .values({ name: counterOf(name), value: version })
-    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value: version }))
-    .execute();
+  await saveRow(tx.db, 'counters', ['name'], { name: counterOf(name), value: version });
 }
 
 function counterOf(name: string): string {

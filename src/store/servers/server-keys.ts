@@ -1,6 +1,7 @@
 /** Which of the service's keys each server of a shared database has taken up. */
 import { type AllKeysInUse, combinedInUse, type KeyKind, type KeysInUse } from '../../domain/key-rotation.ts';
 import type { Store } from '../engine/index.ts';
+import { insertRow, listRows } from '../engine/rows.ts';
 import { listServers } from './servers.ts';
 
 /** Notes what this server has taken up, and forgets what servers had that are gone. */
@@ -14,7 +15,7 @@ export async function noteServerKeys(store: Store, inUse: AllKeysInUse): Promise
   await store.write(async ({ db }) => {
     const servers = db.selectFrom('servers').select('id').where('id', '!=', id);
     await db.deleteFrom('server_keys').where('server_id', 'not in', servers).execute();
-    if (rows.length > 0) await db.insertInto('server_keys').values(rows).execute();
+    for (const row of rows) await insertRow(db, 'server_keys', row);
   });
 }
 
@@ -25,11 +26,7 @@ export async function findSharedKeysInUse(
   current: string,
 ): Promise<KeysInUse | undefined> {
   const live = new Set((await listServers(store)).flatMap(({ id, isLive }) => (isLive ? [id] : [])));
-  const rows = await store.read
-    .selectFrom('server_keys')
-    .select(['server_id', 'in_use'])
-    .where('kind', '=', kind)
-    .execute();
+  const rows = await listRows(store.read, 'server_keys', { kind });
   return combinedInUse(
     rows.filter((row) => live.has(row.server_id)).map((row) => JSON.parse(row.in_use) as KeysInUse),
     current,

@@ -10,6 +10,7 @@ import {
 } from '../../domain/server.ts';
 import { databaseTime } from '../engine/engine.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
+import { deleteRows, findRow, insertRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
 /** What a server says of itself; `directory` stands for its data directory, which no other process has. */
@@ -47,10 +48,7 @@ export async function enterServer(tx: Tx, entrant: Entrant): Promise<void> {
 async function insert({ db, server }: Tx, { settings, ...entrant }: Entrant, now: number): Promise<void> {
   const at = toTime(now);
   const said = { settings: settings ? JSON.stringify(settings) : null, clock_differs_ms: null };
-  await db
-    .insertInto('servers')
-    .values({ id: server.id, ...entrant, started_at: at, seen_at: at, ...said })
-    .execute();
+  await insertRow(db, 'servers', { id: server.id, ...entrant, started_at: at, seen_at: at, ...said });
 }
 
 /** Of those that are gone, only the last ones are named. */
@@ -122,8 +120,8 @@ export async function measureClock(db: Reader, now: () => number): Promise<numbe
 /** Takes this server out, and leaves to others what it held. */
 export async function leaveServers(tx: Tx): Promise<void> {
   const { id } = tx.server;
-  await tx.db.updateTable('leases').set({ server_id: null }).where('server_id', '=', id).execute();
-  await tx.db.deleteFrom('servers').where('id', '=', id).execute();
+  await updateRows(tx.db, 'leases', { server_id: id }, { server_id: null });
+  await deleteRows(tx.db, 'servers', { id });
 }
 
 /** The servers in the order in which they were started; those that are gone for a while as well. */
@@ -167,7 +165,7 @@ function settingsOf(text: string | null): ServerSettings {
 
 /** The name of a server, also of one that is gone for a while; undefined where it is not written down. */
 export async function findServer(db: Reader, id: string): Promise<string | undefined> {
-  return (await db.selectFrom('servers').select('name').where('id', '=', id).executeTakeFirst())?.name;
+  return (await findRow(db, 'servers', { id }))?.name;
 }
 
 /** The names of the other servers that are there. */
