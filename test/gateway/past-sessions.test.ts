@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findBreak } from '../../src/domain/audit/audit.ts';
 import { listAuditEntries } from '../../src/store/audit/audit.ts';
-import { deleteOldSessions } from '../../src/store/audit/past-sessions.ts';
+import { deleteOld } from '../../src/store/audit/retention.ts';
 import { alpha, startTestApp, type TestApp, eventually as within } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
@@ -109,8 +109,8 @@ test('each cluster says when it first lacked a revoked key; sessions go as reten
   assert.equal((await service.business(path, { as: 'ada' })).status, 404);
 
   const { store } = service.app;
-  await deleteOldSessions(store, Date.parse(one.dropped_at) - 86_400_000);
+  await deleteOld(store, 'ssh_sessions', Date.parse(one.dropped_at) - 86_400_000);
   assert.equal((await past(service, 'root')).length, 1);
-  await deleteOldSessions(store, Date.parse(one.dropped_at) + 86_400_000);
+  await deleteOld(store, 'ssh_sessions', Date.parse(one.dropped_at) + 86_400_000);
   assert.equal((await past(service, 'root')).length, 0);
 });

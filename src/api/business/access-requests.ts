@@ -26,9 +26,7 @@ import {
   createAccessRequest,
   findAccessRequest,
   listOpenRequests,
-  listOpenRequestsOf,
   listRequests,
-  listRequestsOf,
   updateAccessRequest,
 } from '../../store/organizations/access-requests.ts';
 import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
@@ -41,7 +39,7 @@ import { ownMembership } from './organizations.ts';
 
 /** What the caller asked for, newest first. */
 export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ store }, { caller, now }) => {
-  const own = await listRequestsOf(store.read, caller.userId);
+  const own = await listRequests(store.read, { userId: caller.userId });
   return { requests: own.map((request) => requestBody(request, now)) };
 };
 
@@ -53,8 +51,8 @@ export const listAccessRequests: Operation<'listAccessRequests'> = async (
   await requireHoldings({ db: store.read, now }, path.orgID, caller.userId);
   const requests =
     query.state === 'all'
-      ? await listRequests(store.read, path.orgID)
-      : await listOpenRequests(store.read, path.orgID, now);
+      ? await listRequests(store.read, { organizationId: path.orgID })
+      : await listOpenRequests(store.read, { organizationId: path.orgID }, now);
   return { requests: requests.map((request) => requestBody(request, now)) };
 };
 
@@ -85,7 +83,7 @@ export const requestAccess: Operation<'requestAccess'> = ({ store }, request) =>
       await requireOrdinaryMember(tx, organizationId, userId);
       if (clusterId !== null) await requireCluster(tx, organizationId, clusterId);
       const held = heldUntil('member', await listGrantedPermissions(tx.db, organizationId, userId, tx.now));
-      requireWorthAsking(asked, held, await listOpenRequestsOf(tx.db, asked, tx.now));
+      requireWorthAsking(asked, held, await listOpenRequests(tx.db, asked, tx.now));
       const id = await createAccessRequest(tx, asked);
       return { result: await requestReply(tx, id), about: { target: id, clusterId } };
     },

@@ -4,12 +4,16 @@ import type { AuditKey } from '../../domain/audit/key.ts';
 import { createEraser } from '../../domain/people/erasure.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
-import { endErasure, eraseCommands, findErasure, setErasurePosition } from '../../store/audit/erasure.ts';
-import { deleteSessionsOf, eraseFromSessions } from '../../store/audit/past-sessions.ts';
+import {
+  endErasure,
+  eraseTexts,
+  findErasure,
+  setErasurePosition,
+  textTables,
+} from '../../store/audit/erasure.ts';
 import { redactEntries } from '../../store/audit/retention.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
-import { eraseAccessRequests } from '../../store/organizations/access-requests.ts';
 
 export interface ErasureDeps {
   store: Store;
@@ -55,25 +59,12 @@ async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSign
     const erasure = await findErasure(store.read);
     if (!erasure || signal.aborted) return;
     const { names, untilSeq: until } = erasure;
-    for (let id: string | undefined = ''; id !== undefined; ) {
-      id = await eraseCommands(store, names, id);
-      if (signal.aborted) return;
-      await pause();
-    }
-    while (await deleteSessionsOf(store, names.userId)) {
-      if (signal.aborted) return;
-      await pause();
-    }
-    for (let seq: number | undefined = 0; seq !== undefined; ) {
-      seq = await eraseFromSessions(store, names, seq);
-      if (signal.aborted) return;
-      await pause();
-    }
-    for (let id: string | undefined = ''; id !== undefined; ) {
-      id = await eraseAccessRequests(store, names, id);
-      if (signal.aborted) return;
-      await pause();
-    }
+    for (const table of textTables)
+      for (let last = await eraseTexts(store, table, names, undefined); last !== undefined; ) {
+        if (signal.aborted) return;
+        await pause();
+        last = await eraseTexts(store, table, names, last);
+      }
     const redact = createEraser(names);
     for (let after: number | undefined = erasure.nextSeq; after !== undefined; ) {
       after = await redactEntries(store, {

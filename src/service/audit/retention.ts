@@ -16,7 +16,6 @@ import {
   findPosition,
   listAuditEntries,
 } from '../../store/audit/audit.ts';
-import { deleteOldSessions } from '../../store/audit/past-sessions.ts';
 import {
   deleteBeforeCheckpoint,
   deleteOld,
@@ -72,7 +71,7 @@ export async function applyRetention(
     await inParts(() => deleteOld(deps.store, 'access_requests', decided), signal);
   }
   if (sessions !== undefined) {
-    await inParts(() => deleteOldSessions(deps.store, sessions), signal);
+    await inParts(() => deleteOld(deps.store, 'ssh_sessions', sessions), signal);
     await redactSessions(deps, sessions, signal);
   }
   if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);

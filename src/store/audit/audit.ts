@@ -73,8 +73,8 @@ const longestTarget = 200;
 const longestText = 2000;
 
 /**
- * Adds to the trail, in the transaction of what the entry tells of. Who asks can name things as they like, so that IDs
- * which cannot be ours are left out, and long texts are cut. The hash is over each text as it is read back, or the chain
+ * Adds to the trail, in the transaction of the change itself. Requests can name anything, so IDs that cannot be
+ * ours are left out, and long texts are cut. The hash is over each text as it is read back, or the chain
  * would break. Returns its number.
  */
 export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<number> {
@@ -120,7 +120,7 @@ const lastEntry = prepared((db) =>
 );
 
 export interface AuditFilter {
-  /** Who did it, or to whom it was done. */
+  /** The actor or the subject of an entry. */
   userId?: string | undefined;
   clusterId?: string | undefined;
   /** An operation, or with `*` at the end all that begin so. */

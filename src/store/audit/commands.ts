@@ -53,7 +53,7 @@ const audited: ReadonlySet<ErrorCode> = new Set([
 
 /** Each server counts for itself, by design: the bound is against a flood, and a second server at most doubles it. */
 const refusals = new WeakMap<Store, Map<string, Recent>>();
-/** A trail that anyone signed in could fill by asking again and again would be no help to anyone. */
+/** No signed-in person can fill the trail by asking again and again. */
 const mostRefusals = 60;
 const refusalWindowMs = 60_000;
 const mostKinds = 20;
@@ -121,7 +121,7 @@ export interface Command<T, Found = void> {
   operation: string;
   /** Path parameters and body, in a settled order: a replay has the same. */
   meaning: readonly unknown[];
-  /** What it is aimed at, as far as the request tells. */
+  /** What it is aimed at, as far as the request says. */
   about: About;
   /** Throws if the caller may not do this; called again on every replay. */
   authorize?(tx: Tx, caller: Caller): Promise<void>;
@@ -149,13 +149,20 @@ export async function runCommand<T, Found = void>(
   const { caller, now } = request;
   const { operation, about } = command;
   const attempt = { operation, headers: request.command, caller, about, now };
-  try {
-    const about = { 'andromeda.operation': operation };
-    return await inSpan('command', about, async () => {
+  const traced = { 'andromeda.operation': operation };
+  return recorded(store, attempt, () =>
+    inSpan('command', traced, async () => {
       const reply = await run(store, attempt, request.command.idempotencyKey, command);
       noteCommand(reply.commandId);
       return reply;
-    });
+    }),
+  );
+}
+
+/** Does what was attempted, and writes a refusal down. */
+async function recorded<T>(store: Store, attempt: Attempt, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
   } catch (error) {
     await recordRefusal(store, attempt, error);
     throw error;
@@ -256,27 +263,16 @@ export async function runReplacement<T>(
     );
     return done.result;
   }
-  try {
-    return await store.write(async (tx) => {
+  const attempt = { operation, headers: { auditReason }, caller, about, now };
+  return recorded(store, attempt, () =>
+    store.write(async (tx) => {
       await authorize(tx);
       const { result, changed } = await apply(tx);
-      if (changed.length > 0) {
-        await appendAuditEntry(tx, {
-          ...about,
-          actorUserId: caller.userId,
-          operation,
-          reason: auditReason,
-          sourceAddress: caller.sourceAddress,
-          result: 'done',
-          details: detailsOf(changed),
-        });
-      }
+      if (changed.length > 0)
+        await appendAuditEntry(tx, { ...entryOf(attempt, 'done'), details: detailsOf(changed) });
       return result;
-    });
-  } catch (error) {
-    await recordRefusal(store, { ...request, headers: { auditReason } }, error);
-    throw error;
-  }
+    }),
+  );
 }
 
 function detailsOf(changed: readonly string[]): string {

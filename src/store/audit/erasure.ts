@@ -8,11 +8,12 @@ import {
   erasedName,
   erasedUsername,
   eraseFromJson,
+  eraseFromText,
   type PersonNames,
   personNames,
 } from '../../domain/people/erasure.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { deleteRows, insertRow, listRows, updateRows } from '../engine/rows.ts';
+import { type AnyRow, deleteRows, insertRow, listRows, tablesOf, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { addErasedIdentities, listIdentities, listUnboundIdentities } from '../people/identities.ts';
 import { findPerson } from '../people/people.ts';
@@ -49,31 +50,10 @@ export async function erasePerson(
     next_seq: 0,
     until_seq: until,
   });
-  await updateRows(
-    tx.db,
-    'users',
-    { id: userId },
-    {
-      primary_email: erasedEmail(userId),
-      display_name: erasedName,
-      preferred_username: null,
-      login_shell: '/bin/bash',
-      erased_at: at,
-      updated_at: at,
-    },
-  );
-  const identities = [
-    ...(await listIdentities(tx.db, userId)),
-    ...(await listUnboundIdentities(tx.db, userId)),
-  ];
-  for (const table of ['identities', 'unbound_identities', 'passwords'] as const) {
-    await tx.db.deleteFrom(table).where('user_id', '=', userId).execute();
-  }
-  await addErasedIdentities(
-    tx,
-    userId,
-    identities.map(({ issuer, subject }) => mark(issuer, subject)),
-  );
+  const erased = { primary_email: erasedEmail(userId), display_name: erasedName, erased_at: at };
+  const change = { ...erased, preferred_username: null, login_shell: '/bin/bash', updated_at: at };
+  await updateRows(tx.db, 'users', { id: userId }, change);
+  await eraseIdentities(tx, userId, mark);
   // Each has an address and the name of a browser.
   await deleteRows(tx.db, 'console_sessions', { user_id: userId });
   await tx.db.deleteFrom('issuer_records').where('payload', 'like', `%"accountId":"${userId}"%`).execute();
@@ -83,13 +63,28 @@ export async function erasePerson(
     .set((eb) => ({ public_material: eb.ref('fingerprint') }))
     .where('user_id', '=', userId)
     .execute();
-  await updateRows(
-    tx.db,
-    'organization_usernames',
-    { user_id: userId, lifecycle_state: 'reserved' },
-    { username: erasedUsername(userId) },
-  );
+  const unused = { user_id: userId, lifecycle_state: 'reserved' } as const;
+  await updateRows(tx.db, 'organization_usernames', unused, { username: erasedUsername(userId) });
   tx.changed({ kind: 'person', userId });
+}
+
+async function eraseIdentities(
+  tx: Tx,
+  userId: string,
+  mark: (issuer: string, subject: string) => string,
+): Promise<void> {
+  const identities = [
+    ...(await listIdentities(tx.db, userId)),
+    ...(await listUnboundIdentities(tx.db, userId)),
+  ];
+  for (const table of ['identities', 'unbound_identities', 'passwords'] as const) {
+    await deleteRows(tx.db, table, { user_id: userId });
+  }
+  await addErasedIdentities(
+    tx,
+    userId,
+    identities.map(({ issuer, subject }) => mark(issuer, subject)),
+  );
 }
 
 async function namesOf(db: Reader, userId: string): Promise<PersonNames> {
@@ -140,34 +135,66 @@ export async function endErasure(store: Store, userId: string): Promise<void> {
   await store.write(({ db }) => deleteRows(db, 'erasures', { user_id: userId }));
 }
 
-/**
- * Removes a person from a page of the stored results of commands. The person's own are deleted, since they cannot be repeated
- * any more. Returns the ID of the last command looked at; undefined at the end.
- */
-export async function eraseCommands(
+/** Where texts of people are besides the audit trail, in the order in which a person is taken out of them. */
+export const textTables = ['commands', 'ssh_sessions', 'access_requests'] as const;
+
+/** A person's own rows go; others' may name them in these columns. What they wrote themselves, as `authors` say, is emptied. */
+const texts: Record<
+  (typeof textTables)[number],
+  { key: string; owner: string; plain: string[]; json: string[]; authors?: Record<string, string> }
+> = {
+  commands: { key: 'id', owner: 'actor_user_id', plain: [], json: ['result'] },
+  ssh_sessions: { key: 'seq', owner: 'user_id', plain: ['end_reason'], json: ['commands', 'forwards'] },
+  access_requests: {
+    key: 'id',
+    owner: 'user_id',
+    plain: ['reason', 'decision_reason'],
+    json: [],
+    authors: { decision_reason: 'decided_by_user_id' },
+  },
+};
+
+/** Takes a person out of a part of a table's rows. Returns the key of the last row looked at; undefined at the end. */
+export async function eraseTexts(
   store: Store,
+  table: (typeof textTables)[number],
   names: PersonNames,
-  after: string,
-): Promise<string | undefined> {
-  const rows = await store.read
-    .selectFrom('commands')
-    .select(['id', 'actor_user_id', 'result'])
-    .where('id', '>', after)
-    .orderBy('id')
-    .limit(partSize)
-    .execute();
-  const own = rows.filter((row) => row.actor_user_id === names.userId).map(({ id }) => id);
-  const changed = rows
-    .filter((row) => row.actor_user_id !== names.userId)
-    .map(({ id, result }) => ({ id, before: result, result: eraseFromJson(result, names) }))
-    .filter(({ before, result }) => before !== result);
-  if (own.length + changed.length > 0) {
+  after: string | number | undefined,
+): Promise<string | number | undefined> {
+  const { key, owner } = texts[table];
+  const name: string = table;
+  let query = tablesOf(store.read).selectFrom(name).selectAll();
+  if (after !== undefined) query = query.where(key, '>', after);
+  const rows = await query.orderBy(key).limit(partSize).execute();
+  const own = rows.filter((row) => row[owner] === names.userId).map((row) => row[key] ?? null);
+  const changes = rows
+    .filter((row) => row[owner] !== names.userId)
+    .map((row) => ({ row, change: changeOf(row, table, names) }))
+    .filter(({ change }) => Object.keys(change).length > 0);
+  if (own.length + changes.length > 0)
     await store.write(async ({ db }) => {
-      if (own.length > 0) await db.deleteFrom('commands').where('id', 'in', own).execute();
-      for (const { id, result } of changed) {
-        await updateRows(db, 'commands', { id }, { result });
-      }
+      if (own.length > 0) await tablesOf(db).deleteFrom(name).where(key, 'in', own).execute();
+      for (const { row, change } of changes)
+        await tablesOf(db)
+          .updateTable(name)
+          .set(change)
+          .where(key, '=', row[key] ?? null)
+          .execute();
     });
+  return rows.at(-1)?.[key] ?? undefined;
+}
+
+/** The texts of a row that read otherwise without the person. */
+function changeOf(row: AnyRow, table: (typeof textTables)[number], names: PersonNames): AnyRow {
+  const { plain, json, authors = {} } = texts[table];
+  const change: AnyRow = {};
+  for (const column of [...plain, ...json]) {
+    const text = row[column];
+    if (typeof text !== 'string') continue;
+    const isTheirs = row[authors[column] ?? ''] === names.userId;
+    const erase = json.includes(column) ? eraseFromJson : eraseFromText;
+    const left = isTheirs ? '' : erase(text, names);
+    if (left !== text) change[column] = left;
   }
-  return rows.at(-1)?.id;
+  return change;
 }

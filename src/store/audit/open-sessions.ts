@@ -1,6 +1,6 @@
 /**
- * SSH sessions in the audit trail, as the gateway reports them, and those that are open, of all servers of the database: who has
- * which, what is to be closed by whom, and what became of those whose server is gone.
+ * SSH sessions in the audit trail, as the gateway reports them, and those that are open, of all servers of the database: which
+ * server has each, which are to be closed, and what became of those whose server is gone.
  */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { AuditRecord, SessionEntry } from '../../domain/audit/audit.ts';
@@ -17,13 +17,9 @@ const presumedMs = 86_400_000;
 
 /** Those of the other servers, as they were when they opened. */
 export async function listSessionsElsewhere(db: Reader, serverId: string): Promise<SshSession[]> {
-  const rows = await db
-    .selectFrom('open_sessions')
-    .select('entry')
-    .where('server_id', '!=', serverId)
-    .where('presumed_seq', 'is', null)
-    .execute();
-  return rows.flatMap(({ entry }) => (JSON.parse(entry) as Opened).session ?? []);
+  const rows = await listRows(db, 'open_sessions', { presumed_seq: null });
+  const others = rows.filter((row) => row.server_id !== null && row.server_id !== serverId);
+  return others.flatMap(({ entry }) => (JSON.parse(entry) as Opened).session ?? []);
 }
 
 /** A session that is to be closed, and the word to the person. */
@@ -40,24 +36,14 @@ export async function requestClosing(tx: Tx, { id, text }: Closing): Promise<voi
 
 /** The sessions of a server that are to be closed. */
 export async function listClosings(db: Reader, serverId: string): Promise<Closing[]> {
-  const rows = await db
-    .selectFrom('open_sessions')
-    .select(['id', 'closing'])
-    .where('server_id', '=', serverId)
-    .where('closing', 'is not', null)
-    .execute();
-  return rows.map(({ id, closing }) => ({ id, text: closing ?? '' }));
+  const rows = await listRows(db, 'open_sessions', { server_id: serverId });
+  return rows.flatMap(({ id, closing }) => (closing === null ? [] : [{ id, text: closing }]));
 }
 
 /** The servers that have sessions in the record. */
 export async function listServersWithSessions(db: Reader): Promise<string[]> {
-  const rows = await db
-    .selectFrom('open_sessions')
-    .select('server_id')
-    .distinct()
-    .where('presumed_seq', 'is', null)
-    .execute();
-  return rows.flatMap(({ server_id: id }) => id ?? []);
+  const rows = await listRows(db, 'open_sessions', { presumed_seq: null });
+  return [...new Set(rows.flatMap(({ server_id: id }) => id ?? []))];
 }
 
 /**
@@ -92,16 +78,13 @@ export async function presumeSessionsClosed(store: Store, serverId: string, reas
 /** Takes back that sessions of this server were presumed to be closed: those that it still has. Returns how many. */
 export async function reopenSessions(store: Store, open: ReadonlySet<string>): Promise<number> {
   const { id: serverId } = store.server;
-  const presumed = (db: Reader) =>
-    db
-      .selectFrom('open_sessions')
-      .select(['id', 'entry', 'presumed_seq'])
-      .where('server_id', '=', serverId)
-      .where('presumed_seq', 'is not', null);
-  const rows = await presumed(store.read).execute();
-  if (!rows.some(({ id }) => open.has(id))) return 0;
+  const presumed = async (db: Reader) =>
+    (await listRows(db, 'open_sessions', { server_id: serverId })).filter(
+      ({ id, presumed_seq: seq }) => seq !== null && open.has(id),
+    );
+  if ((await presumed(store.read)).length === 0) return 0;
   return store.write(async (tx) => {
-    const back = (await presumed(tx.db).execute()).filter(({ id }) => open.has(id));
+    const back = await presumed(tx.db);
     for (const { id, entry, presumed_seq: seq } of back) {
       const { details, ...closed } = endOf(entry, toTime(tx.now), 'its server is back and has it');
       await appendEntry(tx, { ...closed, operation: 'ssh.session.opened' });
@@ -141,7 +124,7 @@ type Opened = Pick<
 
 /**
  * Adds entries to the trail, all or none, each with the organization of its cluster. It does not wait for the disk,
- * which would hold up everyone's keystrokes: a crash takes nothing back, and a power cut only the last few.
+ * which would hold up keystrokes in all sessions: a crash takes nothing back, and a power cut only the last few.
  */
 export async function appendSessionEntries(store: Store, entries: readonly SessionEntry[]): Promise<void> {
   await store.write(
@@ -216,7 +199,7 @@ export async function listSessionEntryKeys(store: Store, most: number): Promise<
   return new Set(last.map(sessionEntryKey));
 }
 
-/** What tells an entry about a session from every other. */
+/** Identifies an entry about a session. */
 export function sessionEntryKey({
   operation,
   target,

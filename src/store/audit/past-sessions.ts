@@ -5,14 +5,9 @@
 import type { Selectable } from 'kysely';
 import type { PastSession } from '../../domain/access/ssh-session.ts';
 import type { SessionEntry } from '../../domain/audit/audit.ts';
-import { eraseFromJson, eraseFromText, type PersonNames } from '../../domain/people/erasure.ts';
-import type { Reader, Store, Tx } from '../engine/index.ts';
-import { deleteRows, insertRow, updateRows } from '../engine/rows.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { deleteRows, insertRow } from '../engine/rows.ts';
 import type { PastSessionTable } from '../engine/service-tables.ts';
-import { toTime } from '../engine/time.ts';
-
-/** Rows of one transaction: few enough to take a millisecond or two. */
-const partSize = 50;
 
 /** Keeps a session whose closing entry is `entry`, with the number `seq`. */
 export async function addPastSession(
@@ -111,74 +106,4 @@ function sessionOf(row: Selectable<PastSessionTable>): PastSession {
             forwards: JSON.parse(row.forwards) as string[],
           },
   };
-}
-
-/** Forgets sessions that ended before a time (ms since 1970), at most a part of them; whether there may be more. */
-export async function deleteOldSessions(store: Store, before: number): Promise<boolean> {
-  const oldest = await store.read
-    .selectFrom('ssh_sessions')
-    .select(['seq', 'closed_at'])
-    .orderBy('seq')
-    .limit(partSize)
-    .execute();
-  const old = oldest.filter(({ closed_at: at }) => at < toTime(before)).map(({ seq }) => seq);
-  return deleteSessions(store, old);
-}
-
-/** Forgets sessions of a person, at most a part of them; whether there may be more. */
-export async function deleteSessionsOf(store: Store, userId: string): Promise<boolean> {
-  const rows = await store.read
-    .selectFrom('ssh_sessions')
-    .select('seq')
-    .where('user_id', '=', userId)
-    .limit(partSize)
-    .execute();
-  return deleteSessions(
-    store,
-    rows.map(({ seq }) => seq),
-  );
-}
-
-/**
- * Takes a person out of a part of others' sessions: what was typed there, and why an operator ended it. Returns the last one
- * looked at; undefined at the end.
- */
-export async function eraseFromSessions(
-  store: Store,
-  names: PersonNames,
-  after: number,
-): Promise<number | undefined> {
-  const rows = await store.read
-    .selectFrom('ssh_sessions')
-    .select(['seq', 'end_reason', 'commands', 'forwards'])
-    .where('seq', '>', after)
-    .orderBy('seq')
-    .limit(partSize)
-    .execute();
-  const changes = rows.flatMap((row) => {
-    const texts = {
-      end_reason: eraseFromText(row.end_reason, names),
-      commands: eraseFromJson(row.commands, names),
-      forwards: eraseFromJson(row.forwards, names),
-    };
-    const isSame =
-      texts.end_reason === row.end_reason &&
-      texts.commands === row.commands &&
-      texts.forwards === row.forwards;
-    return isSame ? [] : [{ seq: row.seq, texts }];
-  });
-  if (changes.length > 0) {
-    await store.write(async ({ db }) => {
-      for (const { seq, texts } of changes) await updateRows(db, 'ssh_sessions', { seq }, texts);
-    });
-  }
-  return rows.at(-1)?.seq;
-}
-
-async function deleteSessions(store: Store, seqs: readonly number[]): Promise<boolean> {
-  if (seqs.length === 0) return false;
-  await store.write(({ db }) => db.deleteFrom('ssh_sessions').where('seq', 'in', seqs).execute(), {
-    flush: false,
-  });
-  return seqs.length === partSize;
 }

@@ -1,5 +1,5 @@
 /**
- * What is kept for a while only: stored results of commands, entries of the audit trail, and texts in them. Each function
+ * What is kept for a while only: stored results of commands, past sessions, entries of the audit trail, and texts in them. Each function
  * is a small part of the work, and may run again.
  */
 import { type AuditEntry, auditHash, findBreak, type Redaction } from '../../domain/audit/audit.ts';
@@ -7,29 +7,31 @@ import type { AuditCheckpoint } from '../../domain/audit/head.ts';
 import { DomainError } from '../../domain/error.ts';
 import { storedTextsIn } from '../../domain/stored-text.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { insertRow, updateRows } from '../engine/rows.ts';
+import { insertRow, tablesOf, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
-import { type AuditListing, appendAuditEntry, findCheckpoint, withRedaction } from './audit.ts';
+import { type AuditListing, appendAuditEntry, findCheckpoint, listAuditEntries } from './audit.ts';
 
 /** Rows of one transaction: few enough to take a millisecond or two. */
 const partSize = 50;
 
-/** Forgets commands that were run, or access requests that were made, before a time, at most a part of them; whether there may be more. */
-export async function deleteOld(
-  store: Store,
-  table: 'commands' | 'access_requests',
-  before: number,
-): Promise<boolean> {
-  // IDs begin with their time, so that the oldest are found without looking at the others.
-  const oldest = await store.read
-    .selectFrom(table)
-    .select(['id', 'created_at'])
-    .orderBy('id')
-    .limit(partSize)
-    .execute();
-  const old = oldest.filter(({ created_at: at }) => at < toTime(before)).map(({ id }) => id);
+/** Their keys rise with their times, so that the oldest are found without looking at the others. */
+const aging = {
+  commands: { key: 'id', time: 'created_at' },
+  access_requests: { key: 'id', time: 'created_at' },
+  ssh_sessions: { key: 'seq', time: 'closed_at' },
+} as const;
+
+/** Deletes rows from before a time (ms since 1970), at most a part of them; whether there may be more. */
+export async function deleteOld(store: Store, table: keyof typeof aging, before: number): Promise<boolean> {
+  const { key, time } = aging[table];
+  const name: string = table;
+  const oldest = tablesOf(store.read).selectFrom(name).select([key, time]).orderBy(key).limit(partSize);
+  const old = (await oldest.execute())
+    .filter((row) => (row[time] ?? '') < toTime(before))
+    .map((row) => row[key] ?? null);
   if (old.length === 0) return false;
-  await store.write(({ db }) => db.deleteFrom(table).where('id', 'in', old).execute(), { flush: false });
+  const deleted = (db: Reader) => tablesOf(db).deleteFrom(name).where(key, 'in', old).execute();
+  await store.write(({ db }) => deleted(db), { flush: false });
   return old.length === partSize;
 }
 
@@ -98,7 +100,8 @@ export interface RedactionOptions {
 /** Looks through a part of the trail and replaces texts; returns the last entry looked at, undefined at the end. Throws `invalid_state` for an entry that does not fit. */
 export async function redactEntries(store: Store, options: RedactionOptions): Promise<number | undefined> {
   const { after, until, redact, sign } = options;
-  const rows = await entriesBetween(store.read, after, until);
+  const page = await listAuditEntries(store.read, {}, { after, limit: partSize });
+  const rows = page.filter(({ seq }) => seq <= until);
   const last = rows.at(-1);
   if (!last) return undefined;
   const changes = rows.flatMap((row) => {
@@ -111,7 +114,7 @@ export async function redactEntries(store: Store, options: RedactionOptions): Pr
     await store.write(async ({ db }) => {
       for (const { seq, texts } of changes) {
         // Read again: another part may have changed it, and retention may have deleted it.
-        const [row] = await entriesBetween(db, seq - 1, seq);
+        const row = await entryAt(db, seq);
         const before = await entryBefore(db, seq);
         if (!row || !before) continue;
         // An entry that another program changed is not signed.
@@ -136,18 +139,10 @@ function isSame(entry: AuditListing, texts: EntryTexts): boolean {
   return auditHash('', { ...entry, ...texts }) === auditHash('', entry);
 }
 
-async function entriesBetween(db: Reader, after: number, until: number): Promise<AuditListing[]> {
-  const rows = await db
-    .selectFrom('audit_entries as e')
-    .innerJoin('users as u', 'u.id', 'e.actor_user_id')
-    .selectAll('e')
-    .select('u.primary_email as actor_email')
-    .where('e.seq', '>', after)
-    .where('e.seq', '<=', until)
-    .orderBy('e.seq')
-    .limit(partSize)
-    .execute();
-  return rows.map(withRedaction);
+/** The entry of this number. */
+async function entryAt(db: Reader, seq: number): Promise<AuditListing | undefined> {
+  const [entry] = await listAuditEntries(db, {}, { after: seq - 1, limit: 1 });
+  return entry?.seq === seq ? entry : undefined;
 }
 
 /** What stands before an entry; undefined where the entry is before the checkpoint, and about to be deleted. */
@@ -168,7 +163,7 @@ export async function acceptBreak(
   seq: number,
   sign: RedactionOptions['sign'],
 ): Promise<AuditListing> {
-  const [entry] = await entriesBetween(db, seq - 1, seq);
+  const entry = await entryAt(db, seq);
   const before = await entryBefore(db, seq);
   if (!entry || !before) throw new DomainError('not_found', `The audit trail has no entry ${seq}.`);
   const redaction = sign(before.hash, entry);

@@ -8,25 +8,41 @@ import type { Schema } from './schema.ts';
 
 type Table = keyof Schema;
 type Column<T extends Table> = keyof Schema[T] & string;
-type Where<T extends Table> = { [C in Column<T>]?: NonNullable<Schema[T][C]> };
+type Where<T extends Table> = Partial<Schema[T]>;
 
-type AnyRow = Record<string, string | number | null>;
+export type AnyRow = Record<string, string | number | null>;
 type AnyTables = Kysely<Record<string, AnyRow>>;
+
+/** The tables by name, where the code that asks knows only their names. */
+export function tablesOf(db: Kysely<Schema>): AnyTables {
+  return db as unknown as AnyTables;
+}
 
 /** As many as the code has tables and sets of columns. */
 const queries = new Map<string, (db: Kysely<Schema>, ...args: object[]) => Promise<unknown[]>>();
 
 async function ask(
   db: Kysely<Schema>,
-  { verb, table, args }: { verb: string; table: string; args: object[] },
-  build: (tables: AnyTables, table: string, args: AnyRow[]) => { compile(): CompiledQuery<unknown> },
+  { verb, table, where = {}, row = {} }: { verb: string; table: string; where?: object; row?: object },
+  build: (
+    tables: AnyTables,
+    table: string,
+    where: AnyRow,
+    row: AnyRow,
+  ) => { compile(): CompiledQuery<unknown> },
 ): Promise<unknown[]> {
-  const key = [verb, table, ...args.map((values) => Object.keys(values))].join(' ');
+  // `is null` is a part of the query, and no value that it is given.
+  const [nulls, values] = [true, false].map((isNull) =>
+    Object.fromEntries(Object.entries(where).filter(([, value]) => (value === null) === isNull)),
+  ) as [AnyRow, AnyRow];
+  const key = [verb, table, Object.keys(values), Object.keys(nulls), Object.keys(row)].join(' ');
   const query =
     queries.get(key) ??
-    prepared((any, ...given: object[]) => build(any as unknown as AnyTables, table, given as AnyRow[]));
+    prepared((any, given: object, written: object) =>
+      build(tablesOf(any), table, { ...given, ...nulls }, written as AnyRow),
+    );
   queries.set(key, query);
-  return query(db, ...args);
+  return query(db, values, row);
 }
 
 /** Ordered by these columns, where they are given. */
@@ -36,8 +52,7 @@ export async function listRows<T extends Table>(
   where: Where<T>,
   ...order: Column<T>[]
 ): Promise<Schema[T][]> {
-  const verb = `list by ${order} from`;
-  const rows = await ask(db, { verb, table, args: [where] }, (tables, name, [values = {}]) => {
+  const rows = await ask(db, { verb: `list by ${order} from`, table, where }, (tables, name, values) => {
     let query = tables.selectFrom(name).selectAll();
     query = query.where((are) => are.and(values));
     for (const column of order) query = query.orderBy(column);
@@ -59,7 +74,7 @@ export async function insertRow<T extends Table>(
   table: T,
   row: Insertable<Schema[T]>,
 ): Promise<void> {
-  await ask(db, { verb: 'insert into', table, args: [row] }, (tables, name, [values = {}]) =>
+  await ask(db, { verb: 'insert into', table, row }, (tables, name, _, values) =>
     tables.insertInto(name).values(values),
   );
 }
@@ -71,7 +86,7 @@ export async function saveRow<T extends Table>(
   key: readonly Column<T>[],
   row: Insertable<Schema[T]>,
 ): Promise<void> {
-  await ask(db, { verb: `save by ${key} in`, table, args: [row] }, (tables, name, [values = {}]) => {
+  await ask(db, { verb: `save by ${key} in`, table, row }, (tables, name, _, values) => {
     const others = Object.entries(values).filter(([column]) => !key.some((one) => one === column));
     const change = Object.fromEntries(others);
     const query = tables.insertInto(name).values(values);
@@ -85,8 +100,7 @@ export async function updateRows<T extends Table>(
   where: Where<T>,
   change: Partial<Schema[T]>,
 ): Promise<void> {
-  const args = [where, change];
-  await ask(db, { verb: 'update', table, args }, (tables, name, [values = {}, changed = {}]) => {
+  await ask(db, { verb: 'update', table, where, row: change }, (tables, name, values, changed) => {
     const query = tables.updateTable(name).set(changed);
     return query.where((are) => are.and(values));
   });
@@ -97,7 +111,25 @@ export async function deleteRows<T extends Table>(
   table: T,
   where: Where<T>,
 ): Promise<void> {
-  await ask(db, { verb: 'delete from', table, args: [where] }, (tables, name, [values = {}]) =>
+  await ask(db, { verb: 'delete from', table, where }, (tables, name, values) =>
     tables.deleteFrom(name).where((are) => are.and(values)),
   );
+}
+
+type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+
+/** A row whose columns are the fields of a type of the domain, by their names there. */
+export function inCamelCase<Row extends object>(row: Row) {
+  const fields = Object.entries(row).map(([column, value]) => [fieldNameOf(column), value]);
+  return Object.fromEntries(fields) as { [Name in keyof Row & string as CamelCase<Name>]: Row[Name] };
+}
+
+const fieldNames = new Map<string, string>();
+
+function fieldNameOf(column: string): string {
+  const name = fieldNames.get(column) ?? column.replaceAll(/_(.)/g, (_, letter) => letter.toUpperCase());
+  fieldNames.set(column, name);
+  return name;
 }

@@ -1,8 +1,7 @@
 /** What members ask for. Requests go with their person's membership, and texts with retention and erasure. */
 import { type AccessRequest, requestsLapseBefore } from '../../domain/access/request.ts';
 import { newId } from '../../domain/id.ts';
-import { eraseFromText, type PersonNames } from '../../domain/people/erasure.ts';
-import type { Reader, Store, Tx } from '../engine/index.ts';
+import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, insertRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
@@ -10,7 +9,6 @@ import { toTime } from '../engine/time.ts';
 const mostKept = 20;
 const mostOpen = 1_000;
 const mostListed = 200;
-const partSize = 50;
 
 type Asked = Pick<
   AccessRequest,
@@ -112,92 +110,34 @@ export async function findAccessRequest(db: Reader, id: string): Promise<AccessR
   return row && requestOf(row);
 }
 
-/** A person's in an organization that wait for a decision, oldest first. */
-export async function listOpenRequestsOf(
-  db: Reader,
-  { organizationId, userId }: { organizationId: string; userId: string },
-  now: number,
-): Promise<AccessRequest[]> {
-  const rows = await openRequests(db, now)
-    .where('r.org_id', '=', organizationId)
-    .where('r.user_id', '=', userId)
-    .execute();
-  return rows.map(requestOf);
+/** An organization's requests, a person's, or both. */
+interface Of {
+  organizationId?: string;
+  userId?: string;
 }
 
-/** An organization's that wait for a decision, oldest first. */
-export async function listOpenRequests(
-  db: Reader,
-  organizationId: string,
-  now: number,
-): Promise<AccessRequest[]> {
-  const rows = await openRequests(db, now).where('r.org_id', '=', organizationId).limit(mostOpen).execute();
-  return rows.map(requestOf);
-}
-
-/** An organization's of every kind, newest first, as many as are worth showing. */
-export async function listRequests(db: Reader, organizationId: string): Promise<AccessRequest[]> {
-  const rows = await requests(db)
-    .where('r.org_id', '=', organizationId)
-    .orderBy('r.id', 'desc')
-    .limit(mostListed)
-    .execute();
-  return rows.map(requestOf);
-}
-
-/** A person's in every organization, newest first. */
-export async function listRequestsOf(db: Reader, userId: string): Promise<AccessRequest[]> {
-  const rows = await requests(db)
-    .where('r.user_id', '=', userId)
-    .orderBy('r.id', 'desc')
-    .limit(mostListed)
-    .execute();
-  return rows.map(requestOf);
-}
-
-/**
- * Takes a person out of a part of what members asked for: what they wrote goes, and in others' texts their names. Returns the last
- * request looked at; undefined at the end.
- */
-export async function eraseAccessRequests(
-  store: Store,
-  names: PersonNames,
-  after: string,
-): Promise<string | undefined> {
-  const rows = await store.read
-    .selectFrom('access_requests')
-    .select(['id', 'user_id', 'reason', 'decided_by_user_id', 'decision_reason'])
-    .where('id', '>', after)
-    .orderBy('id')
-    .limit(partSize)
-    .execute();
-  await store.write(async ({ db }) => {
-    for (const row of rows) {
-      if (row.user_id === names.userId) {
-        await deleteRows(db, 'access_requests', { id: row.id });
-        continue;
-      }
-      const isTheirs = row.decided_by_user_id === names.userId;
-      const reason = eraseFromText(row.reason, names);
-      const decision =
-        isTheirs || row.decision_reason === null ? '' : eraseFromText(row.decision_reason, names);
-      if (reason === row.reason && decision === (row.decision_reason ?? '')) continue;
-      await updateRows(
-        db,
-        'access_requests',
-        { id: row.id },
-        { reason, decision_reason: row.decision_reason === null ? null : decision },
-      );
-    }
-  });
-  return rows.at(-1)?.id;
-}
-
-function openRequests(db: Reader, now: number) {
-  return requests(db)
+/** Those that wait for a decision, oldest first. */
+export async function listOpenRequests(db: Reader, of: Of, now: number): Promise<AccessRequest[]> {
+  const rows = await requestsOf(db, of)
     .where('r.state', '=', 'open')
     .where('r.created_at', '>', toTime(requestsLapseBefore(now)))
-    .orderBy('r.id');
+    .orderBy('r.id')
+    .limit(mostOpen)
+    .execute();
+  return rows.map(requestOf);
+}
+
+/** Of every kind, newest first, as many as are worth showing. */
+export async function listRequests(db: Reader, of: Of): Promise<AccessRequest[]> {
+  const rows = await requestsOf(db, of).orderBy('r.id', 'desc').limit(mostListed).execute();
+  return rows.map(requestOf);
+}
+
+function requestsOf(db: Reader, { organizationId, userId }: Of) {
+  let query = requests(db);
+  if (organizationId !== undefined) query = query.where('r.org_id', '=', organizationId);
+  if (userId !== undefined) query = query.where('r.user_id', '=', userId);
+  return query;
 }
 
 function requests(db: Reader) {
@@ -205,27 +145,26 @@ function requests(db: Reader) {
     .selectFrom('access_requests as r')
     .innerJoin('users as u', 'u.id', 'r.user_id')
     .leftJoin('users as d', 'd.id', 'r.decided_by_user_id')
-    .selectAll('r')
-    .select(['u.primary_email', 'd.primary_email as decider_email']);
+    .select([
+      'r.id',
+      'r.org_id as organizationId',
+      'r.user_id as userId',
+      'u.primary_email as email',
+      'r.cluster_id as clusterId',
+      'r.permissions',
+      'r.hours',
+      'r.reason',
+      'r.state',
+      'r.created_at as createdAt',
+      'r.decided_at as decidedAt',
+      'd.primary_email as decidedBy',
+      'r.decision_reason as decisionReason',
+      'r.expires_at as expiresAt',
+    ]);
 }
 
 type Row = Awaited<ReturnType<ReturnType<typeof requests>['execute']>>[number];
 
 function requestOf(row: Row): AccessRequest {
-  return {
-    id: row.id,
-    organizationId: row.org_id,
-    userId: row.user_id,
-    email: row.primary_email,
-    clusterId: row.cluster_id,
-    permissions: JSON.parse(row.permissions) as string[],
-    hours: row.hours,
-    reason: row.reason,
-    state: row.state,
-    createdAt: row.created_at,
-    decidedAt: row.decided_at,
-    decidedBy: row.decider_email,
-    decisionReason: row.decision_reason,
-    expiresAt: row.expires_at,
-  };
+  return { ...row, permissions: JSON.parse(row.permissions) as string[] };
 }
