@@ -75,20 +75,18 @@ export async function findPersonOnCluster(
   return row && personOn(clusterId, row, { observationAges, lapses });
 }
 
+type Row = Awaited<ReturnType<typeof personOf>>[number];
+
 function personOn(
   clusterId: string,
-  row: Awaited<ReturnType<typeof personOf>>[number],
+  row: Row,
   { observationAges, lapses }: Pick<Store, 'observationAges' | 'lapses'>,
 ): PersonOnCluster {
   const report =
     row.report === null || row.scheduler !== 'sunk' ? undefined : parseReport<KeptSlurmReport>(row.report);
-  const keyFingerprints = JSON.parse(row.key_fingerprints ?? '[]') as string[];
+  const observed = observedOf(row);
+  const { keyFingerprints } = observed;
   const [activeKeys, lapsedKeys] = partition(pairsIn(row.keys), lapses.registeredAfter());
-  const role = row.role ?? 'member';
-  const granted = pairsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
-  const endedBy = lapses.endedBy();
-  const ended = granted.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= endedBy);
-  const held = granted.filter((one) => !ended.includes(one));
   const nodes = report && row.username !== null ? loginNodesFor(report, row.username) : [];
   return {
     organizationId: row.organization_id,
@@ -100,10 +98,7 @@ function personOn(
         row.membership_state === 'active' &&
         row.user_state === 'active' &&
         row.organization_state === 'active',
-      role,
-      permissions: held.map(({ key }) => key),
-      accessEndsAt: heldUntil(role, held).endOf('clusters.ssh'),
-      ended,
+      ...rightsOf(row, lapses),
       activeKeys,
       lapsedKeys,
       signInLapsed: row.signed_in_at <= lapses.signedInAfter(),
@@ -126,14 +121,29 @@ function personOn(
     generation: row.generation ?? 0,
     acceptedGeneration: row.accepted_generation ?? 0,
     waiting: waitingFor(row.listed_since ?? 0, report ?? {}),
-    observed: {
-      at: row.observed_at ?? undefined,
-      manifestGeneration: row.manifest_generation ?? 0,
-      keySetGeneration: row.ssh_key_set_generation ?? 0,
-      keyFingerprints,
-      shell: row.shell ?? '',
-    },
+    observed,
   };
+}
+
+function observedOf(row: Row): PersonOnCluster['observed'] {
+  return {
+    at: row.observed_at ?? undefined,
+    manifestGeneration: row.manifest_generation ?? 0,
+    keySetGeneration: row.ssh_key_set_generation ?? 0,
+    keyFingerprints: JSON.parse(row.key_fingerprints ?? '[]') as string[],
+    shell: row.shell ?? '',
+  };
+}
+
+/** What the person may do in the organization, and what they lost at its end. */
+function rightsOf(row: Row, lapses: Store['lapses']) {
+  const role = row.role ?? 'member';
+  const granted = pairsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
+  const endedBy = lapses.endedBy();
+  const ended = granted.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= endedBy);
+  const held = granted.filter((one) => !ended.includes(one));
+  const permissions = held.map(({ key }) => key);
+  return { role, permissions, accessEndsAt: heldUntil(role, held).endOf('clusters.ssh'), ended };
 }
 
 /** The fingerprints of the keys that were registered after a time, and those of the others. */
@@ -151,76 +161,86 @@ const keys = sql<string | null>`(
   select string_agg(k.fingerprint || ' ' || k.created_at, ',' order by k.fingerprint)
   from ssh_keys k where k.user_id = u.id and k.lifecycle_state = 'active')`;
 
+/** A person and a cluster with all that is known of them, where there is something. */
+function personAndCluster(db: Reader, clusterId: string, userId: string) {
+  return (
+    db
+      .selectFrom('clusters as c')
+      .innerJoin('organizations as g', 'g.id', 'c.organization_id')
+      .innerJoin('users as u', (join) => join.on('u.id', '=', userId))
+      .leftJoin('memberships as m', (join) =>
+        join.onRef('m.org_id', '=', 'c.organization_id').onRef('m.user_id', '=', 'u.id'),
+      )
+      .leftJoin('organization_usernames as n', (join) =>
+        join.onRef('n.org_id', '=', 'c.organization_id').onRef('n.user_id', '=', 'u.id'),
+      )
+      .leftJoin('access_lists as w', 'w.cluster_id', 'c.id')
+      .leftJoin('access_list_users as p', (join) =>
+        join
+          .onRef('p.org_id', '=', 'c.organization_id')
+          .onRef('p.user_id', '=', 'u.id')
+          .on('p.until_version', 'is', null),
+      )
+      .leftJoin('observations as o', (join) =>
+        join
+          .onRef('o.cluster_id', '=', 'c.id')
+          // Where there is no Slurm side, how lately the other one was looked at is shown.
+          .on((on) =>
+            on.or([
+              on('o.side', '=', 'slurm'),
+              on('c.scheduler', 'is', null),
+              on('c.scheduler', '!=', 'sunk'),
+            ]),
+          ),
+      )
+      .leftJoin('observed_accounts as a', (join) =>
+        join.onRef('a.cluster_id', '=', 'c.id').onRef('a.user_id', '=', 'u.id'),
+      )
+      // The entry that the person had in the list version that the cluster has.
+      .leftJoin('access_list_users as l', (join) =>
+        join
+          .onRef('l.org_id', '=', 'c.organization_id')
+          .onRef('l.user_id', '=', 'u.id')
+          .onRef('l.since_version', '<=', 'o.list_version')
+          .on((on) =>
+            on.or([on('l.until_version', 'is', null), on('l.until_version', '>', on.ref('o.list_version'))]),
+          ),
+      )
+      .where('c.id', '=', clusterId)
+  );
+}
+
 const personOf = prepared((db, clusterId: string, userId: string) =>
-  db
-    .selectFrom('clusters as c')
-    .innerJoin('organizations as g', 'g.id', 'c.organization_id')
-    .innerJoin('users as u', (join) => join.on('u.id', '=', userId))
-    .leftJoin('memberships as m', (join) =>
-      join.onRef('m.org_id', '=', 'c.organization_id').onRef('m.user_id', '=', 'u.id'),
-    )
-    .leftJoin('organization_usernames as n', (join) =>
-      join.onRef('n.org_id', '=', 'c.organization_id').onRef('n.user_id', '=', 'u.id'),
-    )
-    .leftJoin('access_lists as w', 'w.cluster_id', 'c.id')
-    .leftJoin('access_list_users as p', (join) =>
-      join
-        .onRef('p.org_id', '=', 'c.organization_id')
-        .onRef('p.user_id', '=', 'u.id')
-        .on('p.until_version', 'is', null),
-    )
-    .leftJoin('observations as o', (join) =>
-      join
-        .onRef('o.cluster_id', '=', 'c.id')
-        // Where there is no Slurm side, how lately the other one was looked at is shown.
-        .on((on) =>
-          on.or([on('o.side', '=', 'slurm'), on('c.scheduler', 'is', null), on('c.scheduler', '!=', 'sunk')]),
-        ),
-    )
-    .leftJoin('observed_accounts as a', (join) =>
-      join.onRef('a.cluster_id', '=', 'c.id').onRef('a.user_id', '=', 'u.id'),
-    )
-    // The entry that the person had in the list version that the cluster has.
-    .leftJoin('access_list_users as l', (join) =>
-      join
-        .onRef('l.org_id', '=', 'c.organization_id')
-        .onRef('l.user_id', '=', 'u.id')
-        .onRef('l.since_version', '<=', 'o.list_version')
-        .on((on) =>
-          on.or([on('l.until_version', 'is', null), on('l.until_version', '>', on.ref('o.list_version'))]),
-        ),
-    )
-    .select([
-      'c.organization_id',
-      'c.state',
-      'c.scheduler',
-      'g.lifecycle_state as organization_state',
-      'u.lifecycle_state as user_state',
-      'u.login_shell',
-      (eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at').as('signed_in_at'),
-      'm.lifecycle_state as membership_state',
-      'm.role',
-      'n.username',
-      'n.uid',
-      'w.generation',
-      'w.accepted_generation',
-      'w.withdrawn',
-      'p.user_id as listed_user_id',
-      'p.since_version as listed_since',
-      'o.observed_at',
-      'o.manifest_generation',
-      'o.report',
-      'o.failure',
-      // What the cluster says of this person by name goes before what its list version says.
-      (eb) =>
-        eb.fn.coalesce('a.ssh_key_set_generation', 'l.ssh_key_set_generation').as('ssh_key_set_generation'),
-      (eb) => eb.fn.coalesce('a.key_fingerprints', 'l.key_fingerprints').as('key_fingerprints'),
-      (eb) => eb.fn.coalesce('a.login_state', 'l.desired_login_state').as('login_state'),
-      (eb) => eb.fn.coalesce('a.shell', 'l.shell').as('shell'),
-      granted.as('granted'),
-      keys.as('keys'),
-    ])
-    .where('c.id', '=', clusterId),
+  personAndCluster(db, clusterId, userId).select([
+    'c.organization_id',
+    'c.state',
+    'c.scheduler',
+    'g.lifecycle_state as organization_state',
+    'u.lifecycle_state as user_state',
+    'u.login_shell',
+    (eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at').as('signed_in_at'),
+    'm.lifecycle_state as membership_state',
+    'm.role',
+    'n.username',
+    'n.uid',
+    'w.generation',
+    'w.accepted_generation',
+    'w.withdrawn',
+    'p.user_id as listed_user_id',
+    'p.since_version as listed_since',
+    'o.observed_at',
+    'o.manifest_generation',
+    'o.report',
+    'o.failure',
+    // What the cluster says of this person by name goes before what its list version says.
+    (eb) =>
+      eb.fn.coalesce('a.ssh_key_set_generation', 'l.ssh_key_set_generation').as('ssh_key_set_generation'),
+    (eb) => eb.fn.coalesce('a.key_fingerprints', 'l.key_fingerprints').as('key_fingerprints'),
+    (eb) => eb.fn.coalesce('a.login_state', 'l.desired_login_state').as('login_state'),
+    (eb) => eb.fn.coalesce('a.shell', 'l.shell').as('shell'),
+    granted.as('granted'),
+    keys.as('keys'),
+  ]),
 );
 
 function pairsIn(text: string | null): [string, string][] {

@@ -1,11 +1,12 @@
 /**
- * Whom the access lists of an organization's clusters name. There is one such list an organization, in versions: a
+ * The people on the access lists of an organization's clusters. There is one such list an organization, in versions: a
  * change of one person writes one row and raises the version, and the generation of every cluster's list with it.
  */
 import { type AccessListUser, accessListUser, isSameEntry } from '../../domain/access/list.ts';
 import type { Silence } from '../../domain/clusters/observation.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
+import { insertRow, updateRows } from '../engine/rows.ts';
 import { createLapses, type Lapses, toTime } from '../engine/time.ts';
 import { livePermissions } from '../organizations/memberships.ts';
 
@@ -44,17 +45,15 @@ export async function updateListedUsers(store: Store, organizationId: string): P
   return changed;
 }
 
-/** Whom the present truth asks an organization's lists to name, by ID, whatever they name now; as if no key lapsed. */
+/** The people who should be on an organization's lists, by ID, whatever the lists have now; as if no key lapsed. */
 export async function listWantedUsers(
   db: Reader,
   organizationId: string,
   now: number,
 ): Promise<AccessListUser[]> {
-  const lapses = createLapses({}, Date.now, () => now);
   const users: AccessListUser[] = [];
   for await (const range of rangesOf(db, organizationId))
-    for (const { wanted } of await listEntries(db, organizationId, range, lapses))
-      if (wanted) users.push(wanted);
+    users.push(...(await listWantedIn(db, organizationId, range, now)));
   return users;
 }
 
@@ -65,9 +64,22 @@ export async function findWantedUser(
   userId: string,
   now: number,
 ): Promise<AccessListUser | undefined> {
-  const lapses = createLapses({}, Date.now, () => now);
-  const [entry] = await listEntries(db, organizationId, { from: userId, to: userId }, lapses);
-  return entry?.wanted;
+  return (await listWantedIn(db, organizationId, { from: userId, to: userId }, now))[0];
+}
+
+async function listWantedIn(
+  db: Reader,
+  organizationId: string,
+  range: Range,
+  now: number,
+): Promise<AccessListUser[]> {
+  const entries = await listEntries(
+    db,
+    organizationId,
+    range,
+    createLapses({}, Date.now, () => now),
+  );
+  return entries.flatMap(({ wanted }) => wanted ?? []);
 }
 
 /** A person's entry as it stands and as it should be (undefined: none), and the version of the list that changed it last. */
@@ -159,14 +171,10 @@ async function updateEntries(store: Store, organizationId: string, range: Range)
     const differences = await listDifferences(tx.db, organizationId, range, lapses);
     if (differences.length === 0) return false;
     const version = await raiseVersion(tx, organizationId);
-    const wanted: AccessListUser[] = [];
-    for (const difference of differences) {
-      if (difference.listed) await endEntry(tx, organizationId, difference.userId, version);
-      if (difference.wanted) wanted.push(difference.wanted);
-    }
-    for (let i = 0; i < wanted.length; i += 50) {
-      const rows = wanted.slice(i, i + 50).map((user) => rowOf(organizationId, user, version));
-      await tx.db.insertInto('access_list_users').values(rows).execute();
+    for (const { userId, listed, wanted } of differences) {
+      const entry = { org_id: organizationId, user_id: userId, until_version: null };
+      if (listed) await updateRows(tx.db, 'access_list_users', entry, { until_version: version });
+      if (wanted) await insertRow(tx.db, 'access_list_users', rowOf(organizationId, wanted, version));
     }
     return true;
   });
@@ -259,16 +267,6 @@ function rowOf(organizationId: string, user: AccessListUser, version: number) {
   };
 }
 
-async function endEntry(tx: Tx, organizationId: string, userId: string, version: number): Promise<void> {
-  await tx.db
-    .updateTable('access_list_users')
-    .set({ until_version: version })
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .where('until_version', 'is', null)
-    .execute();
-}
-
 /** The next version of an organization's list, which is a next generation of all its clusters' lists. */
 async function raiseVersion(tx: Tx, organizationId: string): Promise<number> {
   const { version } = await tx.db
@@ -309,7 +307,7 @@ function slurmOrganizations(db: Reader) {
     .where('c.state', 'in', ['provisioning', 'active']);
 }
 
-/** Everyone who is or was a member, with their entry where they have one. */
+/** All people who are or were members, with their entry where they have one. */
 const entriesIn = prepared((db, organizationId: string, from: string, to: string) =>
   db
     .selectFrom('memberships as m')

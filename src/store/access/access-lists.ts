@@ -1,9 +1,8 @@
 /**
- * The access lists of Slurm clusters: Business makes and raises them (`access-list-users.ts` says whom they name),
+ * The access lists of Slurm clusters: Business makes and raises them (`access-list-users.ts` has the people on them),
  * Platform accepts them here, and what it accepted is the manifest that a driver applies. Both are read whole from the database
  * whenever they are needed, and never kept (docs/decisions/0073-lists-are-read-whole.md).
  */
-import type { Selectable } from 'kysely';
 import { type AccessList, type AccessListUser, isAccepted } from '../../domain/access/list.ts';
 import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
@@ -11,8 +10,7 @@ import { homeOf } from '../../domain/people/username.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { findRow, updateRows } from '../engine/rows.ts';
-import type { AccessListTable } from '../engine/schema.ts';
+import { findRow, inCamelCase, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 /** A list's user as stored, with what was allocated once a list with them in it was accepted. */
@@ -23,19 +21,9 @@ export interface StoredListUser extends AccessListUser {
 /** The newest list of a cluster; undefined before the first. */
 export async function findAccessList(db: Reader, clusterId: string): Promise<AccessList | undefined> {
   const row = await findRow(db, 'access_lists', { cluster_id: clusterId });
-  return row && accessListOf(row);
-}
-
-function accessListOf(row: Selectable<AccessListTable>): AccessList {
-  return {
-    clusterId: row.cluster_id,
-    generation: row.generation,
-    acceptedGeneration: row.accepted_generation,
-    desiredGeneration: row.desired_generation,
-    rejection: row.rejection,
-    isWithdrawn: row.withdrawn === 1,
-    updatedAt: row.updated_at,
-  };
+  if (!row) return undefined;
+  const { withdrawn, ...list } = row;
+  return { ...inCamelCase(list), isWithdrawn: withdrawn === 1 };
 }
 
 /** The users of a cluster's newest list, by ID. */
@@ -82,7 +70,7 @@ export async function readAccessList(
   });
 }
 
-/** Makes the first list of a cluster, of whom its organization's lists name now. May run again. */
+/** Makes the first list of a cluster, with the people of its organization's list. May run again. */
 export async function createAccessList(
   store: Store,
   cluster: Pick<Cluster, 'id' | 'organizationId' | 'desiredGeneration'>,

@@ -171,7 +171,6 @@ const permissionsIn = prepared((db, organizationId: string, at: string) =>
 
 async function subjectsAt(db: Reader, issuer: string): Promise<Map<string, string[]>> {
   const rows = await listRows(db, 'identities', { issuer });
-  const subjects = new Map<string, string[]>();
-  for (const { user_id, subject } of rows) subjects.set(user_id, [...(subjects.get(user_id) ?? []), subject]);
-  return subjects;
+  const byPerson = Map.groupBy(rows, (row) => row.user_id);
+  return new Map([...byPerson].map(([userId, own]) => [userId, own.map(({ subject }) => subject)]));
 }

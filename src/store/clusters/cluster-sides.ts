@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { leftBehind, type Side, sidesOf } from '../../domain/clusters/side.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { findRow, listRows } from '../engine/rows.ts';
+import { findRow, listRows, saveRow } from '../engine/rows.ts';
 import type { ClusterSideTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 import { completeRelease } from './clusters.ts';
@@ -134,16 +134,6 @@ async function updateSide(
   side: Side,
   change: Partial<Omit<ClusterSide, 'cluster_id' | 'side'>>,
 ): Promise<void> {
-  const fresh = {
-    look_failure: null,
-    look_failed_since: null,
-    apply_failure: null,
-    cleanup: null,
-    bound: null,
-  };
-  await tx.db
-    .insertInto('cluster_sides')
-    .values({ cluster_id: clusterId, side, ...fresh, ...change })
-    .onConflict((conflict) => conflict.columns(['cluster_id', 'side']).doUpdateSet(change))
-    .execute();
+  const row = { cluster_id: clusterId, side, ...change };
+  await saveRow(tx.db, 'cluster_sides', ['cluster_id', 'side'], row);
 }

@@ -1,16 +1,17 @@
 /** Clusters: one row for both APIs, with one ID. */
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { Cluster, DriverSettings } from '../../domain/clusters/cluster.ts';
 import type { LabCluster } from '../../domain/clusters/lab.ts';
 import { DomainError } from '../../domain/error.ts';
 import { newId, newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { findRow, insertRow, listRows } from '../engine/rows.ts';
+import { findRow, inCamelCase, insertRow, listRows } from '../engine/rows.ts';
 import type { ClusterTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 import { listClustersOfGrants, revokeClusterGrants } from '../organizations/grants.ts';
 import { requireActiveOrganization } from '../organizations/organizations.ts';
+import { updateCluster } from './cluster-row.ts';
 import { retireMachines } from './machines.ts';
 import { copyDefaultSlurmConfiguration } from './slurm-configurations.ts';
 
@@ -36,63 +37,29 @@ export async function listOrganizationClusters(db: Reader, organizationId: strin
   return rows.map(clusterOf);
 }
 
-/** What a page tells of each cluster: a page of 200 takes twice the time when it reads the rest as well. */
+function clusterOf(row: ClusterTable): Cluster {
+  return { ...inCamelCase(row), driver: JSON.parse(row.driver) as DriverSettings };
+}
+
+/** What a page says of each cluster: a page of 200 takes twice the time when it reads the rest as well. */
 const pageColumns = [
   'id',
-  'organization_id',
+  'organization_id as organizationId',
   'name',
-  'site_id',
-  'site_name',
+  'site_id as siteId',
+  'site_name as siteName',
   'state',
-  'kubernetes_version',
-  'version_generation',
-  'desired_generation',
-  'scheduler_generation',
-  'lifecycle_version',
-  'kubelet_version',
-  'created_at',
-  'updated_at',
+  'kubernetes_version as kubernetesVersion',
+  'version_generation as versionGeneration',
+  'desired_generation as desiredGeneration',
+  'scheduler_generation as schedulerGeneration',
+  'lifecycle_version as lifecycleVersion',
+  'kubelet_version as kubeletVersion',
+  'created_at as createdAt',
+  'updated_at as updatedAt',
 ] as const;
 
-type PageRow = Pick<Selectable<ClusterTable>, (typeof pageColumns)[number]>;
-
-export type ClusterOfPage = ReturnType<typeof clusterOfPage>;
-
-function clusterOfPage(row: PageRow) {
-  return {
-    id: row.id,
-    organizationId: row.organization_id,
-    name: row.name,
-    siteId: row.site_id,
-    siteName: row.site_name,
-    state: row.state,
-    kubernetesVersion: row.kubernetes_version,
-    versionGeneration: row.version_generation,
-    desiredGeneration: row.desired_generation,
-    schedulerGeneration: row.scheduler_generation,
-    lifecycleVersion: row.lifecycle_version,
-    kubeletVersion: row.kubelet_version,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  } satisfies Partial<Cluster>;
-}
-
-function clusterOf(row: Selectable<ClusterTable>): Cluster {
-  return {
-    ...clusterOfPage(row),
-    scheduler: row.scheduler,
-    driver: JSON.parse(row.driver) as DriverSettings,
-    reasonCode: row.reason_code,
-    expectedNodeCount: row.expected_node_count,
-    assignedNodeCount: row.assigned_node_count,
-    reservationId: row.reservation_id,
-    infrastructureReadyAt: row.infrastructure_ready_at,
-    teardownCompletedAt: row.teardown_completed_at,
-    cleanupState: row.cleanup_state,
-    endCommandId: row.end_command_id,
-    version: row.version,
-  };
-}
+export type ClusterOfPage = Awaited<ReturnType<typeof pageOfAll>>[number];
 
 /** A page of an organization's clusters by ID, beginning behind `after`; of those in `among` where it is given. */
 export async function listClusterPage(
@@ -105,11 +72,9 @@ export async function listClusterPage(
   },
 ): Promise<ClusterOfPage[]> {
   const { organizationId, limit, after = '', among } = page;
-  const rows =
-    among === undefined
-      ? await pageOfAll(db, organizationId, after, limit)
-      : await pageBehind(db, organizationId, after).where('id', 'in', among).limit(limit).execute();
-  return rows.map(clusterOfPage);
+  return among === undefined
+    ? pageOfAll(db, organizationId, after, limit)
+    : pageBehind(db, organizationId, after).where('id', 'in', among).limit(limit).execute();
 }
 
 const pageOfAll = prepared((db, organizationId: string, after: string, limit: number) =>
@@ -220,15 +185,7 @@ async function freeName(tx: Tx, name: string): Promise<void> {
     const state = other.state === 'releasing' ? ', which is being released' : '';
     throw new DomainError('invalid_state', `There is a cluster ${name} already${state}.`);
   }
-  await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      name: `${name} (released, ${other.id})`,
-      version: eb('version', '+', 1),
-      updated_at: toTime(tx.now),
-    }))
-    .where('id', '=', other.id)
-    .execute();
+  await updateCluster(tx, other.id, { name: `${name} (released, ${other.id})` });
 }
 
 /** Sets where a cluster stands, how it is driven, and what is reserved of it; what is left out stays. */
@@ -242,19 +199,13 @@ export async function updateClusterSettings(
   const driver = { ...cluster.driver, ...given };
   const reserved = reservedNodes ?? (cluster.reservationId === null ? 0 : cluster.expectedNodeCount);
   const isConfigured = site !== undefined || Object.keys(given).length > 0;
-  await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      ...(site ? { site_id: site.id, site_name: site.name } : {}),
-      driver: JSON.stringify(driver),
-      expected_node_count: reserved || (driver.simulated?.computeNodes ?? null),
-      reservation_id: reserved ? (cluster.reservationId ?? newId('reservation', tx.now)) : null,
-      version: eb('version', '+', 1),
-      ...(isConfigured ? { desired_generation: eb('desired_generation', '+', 1) } : {}),
-      updated_at: toTime(tx.now),
-    }))
-    .where('id', '=', cluster.id)
-    .execute();
+  const change = {
+    ...(site ? { site_id: site.id, site_name: site.name } : {}),
+    driver: JSON.stringify(driver),
+    expected_node_count: reserved || (driver.simulated?.computeNodes ?? null),
+    reservation_id: reserved ? (cluster.reservationId ?? newId('reservation', tx.now)) : null,
+  };
+  await updateCluster(tx, cluster.id, change, { raised: isConfigured ? ['desired_generation'] : [] });
   tx.changed({ kind: isConfigured ? 'cluster' : 'report', clusterId: cluster.id });
 }
 
@@ -263,22 +214,15 @@ export async function startRelease(
   tx: Tx,
   release: { clusterId: string; commandId: string | null },
 ): Promise<boolean> {
-  const updated = await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      state: 'releasing' as const,
-      reason_code: 'release_requested',
-      cleanup_state: 'pending',
-      end_command_id: release.commandId,
-      reservation_id: null,
-      version: eb('version', '+', 1),
-      lifecycle_version: eb('lifecycle_version', '+', 1),
-      updated_at: toTime(tx.now),
-    }))
-    .where('id', '=', release.clusterId)
-    .where('state', 'in', ['provisioning', 'active'])
-    .executeTakeFirst();
-  if (updated.numUpdatedRows === 0n) return false;
+  const change = {
+    state: 'releasing',
+    reason_code: 'release_requested',
+    cleanup_state: 'pending',
+    end_command_id: release.commandId,
+    reservation_id: null,
+  } as const;
+  const options = { raised: ['lifecycle_version'], from: ['provisioning', 'active'] } as const;
+  if (!(await updateCluster(tx, release.clusterId, change, options))) return false;
   await withdrawAccessList(tx, release.clusterId);
   await revokeClusterGrants(tx, release.clusterId);
   tx.changed({ kind: 'cluster', clusterId: release.clusterId });
@@ -303,65 +247,33 @@ async function withdrawAccessList(tx: Tx, clusterId: string): Promise<void> {
 
 /** Marks a cluster active, once, when its driver first reports a working control plane. */
 export async function activateCluster(tx: Tx, clusterId: string): Promise<boolean> {
-  const at = toTime(tx.now);
-  const updated = await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      state: 'active' as const,
-      infrastructure_ready_at: at,
-      version: eb('version', '+', 1),
-      lifecycle_version: eb('lifecycle_version', '+', 1),
-      updated_at: at,
-    }))
-    .where('id', '=', clusterId)
-    .where('state', '=', 'provisioning')
-    .executeTakeFirst();
-  return updated.numUpdatedRows > 0n;
+  const change = { state: 'active', infrastructure_ready_at: toTime(tx.now) } as const;
+  return updateCluster(tx, clusterId, change, { raised: ['lifecycle_version'], from: ['provisioning'] });
 }
 
 /** Says that what a cluster is asked to be has changed: raises its configuration version, and announces it. */
 export async function raiseDesiredGeneration(tx: Tx, clusterId: string): Promise<void> {
-  await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      desired_generation: eb('desired_generation', '+', 1),
-      version: eb('version', '+', 1),
-      updated_at: toTime(tx.now),
-    }))
-    .where('id', '=', clusterId)
-    .execute();
+  await updateCluster(tx, clusterId, {}, { raised: ['desired_generation'] });
   tx.changed({ kind: 'cluster', clusterId });
 }
 
 /** Says, in words, what stands in the way of a release that is under way. */
 export async function recordCleanupFailure(tx: Tx, clusterId: string, failure: string): Promise<void> {
-  await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({ cleanup_state: failure, version: eb('version', '+', 1), updated_at: toTime(tx.now) }))
-    .where('id', '=', clusterId)
-    .where('state', '=', 'releasing')
-    .where((eb) => eb.or([eb('cleanup_state', 'is', null), eb('cleanup_state', '!=', failure)]))
-    .execute();
+  const cluster = await findRow(tx.db, 'clusters', { id: clusterId });
+  if (cluster?.cleanup_state === failure) return;
+  await updateCluster(tx, clusterId, { cleanup_state: failure }, { from: ['releasing'] });
 }
 
 /** Marks a cluster released, once, when what we put there is gone. */
 export async function completeRelease(tx: Tx, clusterId: string, cleanup = 'done'): Promise<void> {
-  const at = toTime(tx.now);
-  const updated = await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      state: 'released' as const,
-      cleanup_state: cleanup,
-      assigned_node_count: 0,
-      teardown_completed_at: at,
-      version: eb('version', '+', 1),
-      lifecycle_version: eb('lifecycle_version', '+', 1),
-      updated_at: at,
-    }))
-    .where('id', '=', clusterId)
-    .where('state', '=', 'releasing')
-    .executeTakeFirst();
-  if (updated.numUpdatedRows === 0n) return;
+  const change = {
+    state: 'released',
+    cleanup_state: cleanup,
+    assigned_node_count: 0,
+    teardown_completed_at: toTime(tx.now),
+  } as const;
+  const options = { raised: ['lifecycle_version'], from: ['releasing'] } as const;
+  if (!(await updateCluster(tx, clusterId, change, options))) return;
   await retireMachines(tx, clusterId);
   tx.changed({ kind: 'cluster', clusterId });
 }

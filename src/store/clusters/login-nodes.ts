@@ -25,8 +25,8 @@ export async function listLoginNodes(db: Reader): Promise<ReportedLoginNode[]> {
   const all = rows.map(async ({ name, organization_id, report, list_version }) => {
     if (report === null) return [];
     const { loginNodes } = parseReport<KeptSlurmReport>(report);
-    const anybody = await findListedUsername(db, organization_id, list_version ?? 0);
-    return loginNodes.map((node) => ({ cluster: name, node, username: node.username ?? anybody }));
+    const listed = await findListedUsername(db, organization_id, list_version ?? 0);
+    return loginNodes.map((node) => ({ cluster: name, node, username: node.username ?? listed }));
   });
   return (await Promise.all(all)).flat();
 }

@@ -2,15 +2,15 @@
  * The machines of clusters. A machine is known by its name on its cluster, keeps the ID it was given when it was first
  * reported, and is retired while the cluster reports without it.
  */
-import type { Selectable } from 'kysely';
 import type { MachineReport } from '../../domain/access/manifest.ts';
 import type { Machine } from '../../domain/clusters/machine.ts';
 import { newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { insertRow, listRows, updateRows } from '../engine/rows.ts';
+import { findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import type { MachineTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
+import { updateCluster } from './cluster-row.ts';
 
 /** The machines of a cluster by ID, retired ones left out; a page of them behind `after` where asked for. */
 export async function listMachines(
@@ -18,7 +18,8 @@ export async function listMachines(
   clusterId: string,
   page: { limit?: number; after?: string | undefined } = {},
 ): Promise<Machine[]> {
-  let query = machines(db).where('cluster_id', '=', clusterId);
+  let query = db.selectFrom('machines').selectAll();
+  query = query.where('cluster_id', '=', clusterId).where('retired_at', 'is', null);
   if (page.after !== undefined) query = query.where('id', '>', page.after);
   if (page.limit !== undefined) query = query.limit(page.limit);
   return (await query.orderBy('id').execute()).map(machineOf);
@@ -26,7 +27,7 @@ export async function listMachines(
 
 /** A machine that is not retired. */
 export async function findMachine(db: Reader, machineId: string): Promise<Machine | undefined> {
-  const row = await machines(db).where('id', '=', machineId).executeTakeFirst();
+  const row = await findRow(db, 'machines', { id: machineId, retired_at: null });
   return row && machineOf(row);
 }
 
@@ -100,51 +101,21 @@ const updateSeen = prepared(seen);
 
 /** Says how many machines a cluster has, where that is news. */
 async function updateNodeCount(tx: Tx, clusterId: string, nodes: number): Promise<void> {
-  const [cluster] = await nodeCountOf(tx.db, clusterId);
-  if (!cluster || cluster.assigned_node_count === nodes) return;
-  await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      assigned_node_count: nodes,
-      version: eb('version', '+', 1),
-      updated_at: toTime(tx.now),
-    }))
-    .where('id', '=', clusterId)
-    .execute();
+  const cluster = await findRow(tx.db, 'clusters', { id: clusterId });
+  if (!cluster || cluster.state === 'released' || cluster.assigned_node_count === nodes) return;
+  await updateCluster(tx, clusterId, { assigned_node_count: nodes });
 }
-
-const nodeCountOf = prepared((db, clusterId: string) =>
-  db
-    .selectFrom('clusters')
-    .select('assigned_node_count')
-    .where('id', '=', clusterId)
-    .where('state', '!=', 'released'),
-);
 
 /** Retires every machine of a cluster, as when they are released from it. */
 export async function retireMachines(tx: Tx, clusterId: string): Promise<void> {
-  await tx.db
-    .updateTable('machines')
-    .set({ retired_at: toTime(tx.now), updated_at: toTime(tx.now) })
-    .where('cluster_id', '=', clusterId)
-    .where('retired_at', 'is', null)
-    .execute();
+  const at = toTime(tx.now);
+  const present = { cluster_id: clusterId, retired_at: null };
+  await updateRows(tx.db, 'machines', present, { retired_at: at, updated_at: at });
 }
 
-function machines(db: Reader) {
-  return db.selectFrom('machines').selectAll().where('retired_at', 'is', null);
-}
-
-function machineOf(row: Selectable<MachineTable>): Machine {
+function machineOf({ report, retired_at: _, ...row }: MachineTable): Machine {
   return {
-    id: row.id,
-    clusterId: row.cluster_id,
-    name: row.name,
-    lifecycleState: row.lifecycle_state,
-    report: row.report === null ? undefined : (JSON.parse(row.report) as MachineReport),
-    reportGeneration: row.report_generation,
-    observedAt: row.observed_at,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
+    ...inCamelCase(row),
+    report: report === null ? undefined : (JSON.parse(report) as MachineReport),
   };
 }

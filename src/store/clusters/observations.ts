@@ -3,6 +3,7 @@
  * the list version that it has, so that a report costs a row and not one a person; only what it says of people by name is
  * kept by name.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Selectable } from 'kysely';
 import { isRecent } from '../../domain/access/list.ts';
 import type {
@@ -29,9 +30,10 @@ import { allSides, type Side, sidesOf } from '../../domain/clusters/side.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
-import type { ObservationTable, ObservedAccountTable } from '../engine/schema.ts';
+import type { ObservationTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 import { noteAllDropped, noteDrops } from '../people/ssh-keys.ts';
+import { updateCluster } from './cluster-row.ts';
 import { clearObserveFailure, listSideRows } from './cluster-sides.ts';
 import { findCluster } from './clusters.ts';
 import { recordMachines } from './machines.ts';
@@ -47,18 +49,11 @@ async function updateKubernetesVersions(
   const isNewTarget = version !== undefined && version !== cluster.kubernetes_version;
   const isNewKubelet = kubeletVersion !== undefined && kubeletVersion !== cluster.kubelet_version;
   if (!isNewTarget && !isNewKubelet) return;
-  await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      ...(isNewTarget
-        ? { kubernetes_version: version, version_generation: eb('version_generation', '+', 1) }
-        : {}),
-      ...(isNewKubelet ? { kubelet_version: kubeletVersion } : {}),
-      version: eb('version', '+', 1),
-      updated_at: toTime(tx.now),
-    }))
-    .where('id', '=', clusterId)
-    .execute();
+  const change = {
+    ...(isNewTarget ? { kubernetes_version: version } : {}),
+    ...(isNewKubelet ? { kubelet_version: kubeletVersion } : {}),
+  };
+  await updateCluster(tx, clusterId, change, { raised: isNewTarget ? ['version_generation'] : [] });
 }
 
 type ObservationRow = Selectable<ObservationTable>;
@@ -125,7 +120,7 @@ export async function listReportedStorage(db: Reader, clusterId: string): Promis
   return found.flatMap((observation) => observation?.report.storage ?? []);
 }
 
-/** A report comes again soon, and every cluster's at every interval: none is worth stopping everyone for the disk. */
+/** A report comes again soon, and every cluster's at every interval: none is worth holding up other writes for the disk. */
 const unflushed = { flush: false };
 
 /** Stores a report of the Slurm side, and announces it when it says something new. */
@@ -244,8 +239,6 @@ const listVersionOf = prepared((db, clusterId: string) =>
     .where('c.id', '=', clusterId),
 );
 
-type AccountRow = Selectable<ObservedAccountTable>;
-
 /** Makes the accounts that a cluster names exactly these; returns whether that changed anything. */
 async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['accounts']): Promise<boolean> {
   const unnamed = new Map(
@@ -263,20 +256,11 @@ async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['ac
     };
     const before = unnamed.get(account.userId);
     unnamed.delete(account.userId);
-    if (before && isSame(before, row)) continue;
+    if (isDeepStrictEqual(before, row)) continue;
     isNews = true;
     await saveRow(tx.db, 'observed_accounts', ['cluster_id', 'user_id'], row);
   }
   for (const userId of unnamed.keys())
     await deleteRows(tx.db, 'observed_accounts', { cluster_id: clusterId, user_id: userId });
   return isNews || unnamed.size > 0;
-}
-
-function isSame(a: AccountRow, b: AccountRow): boolean {
-  return (
-    a.ssh_key_set_generation === b.ssh_key_set_generation &&
-    a.key_fingerprints === b.key_fingerprints &&
-    a.shell === b.shell &&
-    a.login_state === b.login_state
-  );
 }

@@ -12,6 +12,7 @@ import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
+import { updateCluster } from './cluster-row.ts';
 
 /** The newest stays, however large. */
 const mostVersions = 100;
@@ -129,13 +130,7 @@ export async function findNewestSlurmVersion(
   db: Reader,
   clusterId: string,
 ): Promise<{ generation: number; desiredGeneration: number; savedAt: string } | undefined> {
-  return db
-    .selectFrom('slurm_configuration_versions')
-    .select(['generation', 'desired_generation as desiredGeneration', 'created_at as savedAt'])
-    .where('cluster_id', '=', clusterId)
-    .orderBy('generation', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+  return newestFirst(db, clusterId).limit(1).executeTakeFirst();
 }
 
 /** The newest that a cluster has whose configuration version is this one; 0: none of those that are kept. */
@@ -144,15 +139,17 @@ export async function findSlurmVersionAt(
   clusterId: string,
   desiredGeneration: number,
 ): Promise<number> {
-  const row = await db
-    .selectFrom('slurm_configuration_versions')
-    .select('generation')
-    .where('cluster_id', '=', clusterId)
-    .where('desired_generation', '<=', desiredGeneration)
-    .orderBy('generation', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+  const until = newestFirst(db, clusterId).where('desired_generation', '<=', desiredGeneration);
+  const row = await until.limit(1).executeTakeFirst();
   return row?.generation ?? 0;
+}
+
+function newestFirst(db: Reader, clusterId: string) {
+  return db
+    .selectFrom('slurm_configuration_versions')
+    .select(['generation', 'desired_generation as desiredGeneration', 'created_at as savedAt'])
+    .where('cluster_id', '=', clusterId)
+    .orderBy('generation', 'desc');
 }
 
 /** A cluster's configuration; empty while it was never written. */
@@ -222,16 +219,7 @@ export async function updateSlurmConfiguration(
     updated_at: at,
   };
   await saveRow(tx.db, 'scheduler_configurations', ['cluster_id'], row);
-  await tx.db
-    .updateTable('clusters')
-    .set((eb) => ({
-      scheduler_generation: eb('scheduler_generation', '+', 1),
-      desired_generation: eb('desired_generation', '+', 1),
-      version: eb('version', '+', 1),
-      updated_at: at,
-    }))
-    .where('id', '=', clusterId)
-    .execute();
+  await updateCluster(tx, clusterId, {}, { raised: ['scheduler_generation', 'desired_generation'] });
   const changes = configurationChanges(before, configuration);
   await keepSlurmVersion(tx, { clusterId, userId, changes, auditSeq });
   tx.changed({ kind: 'cluster', clusterId });

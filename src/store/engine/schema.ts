@@ -56,7 +56,7 @@ interface StaffPermissionTable {
   permission: StaffKey;
 }
 
-export interface OrganizationTable {
+interface OrganizationTable {
   id: string;
   slug: string;
   display_name: string;
@@ -224,7 +224,7 @@ interface DefaultSchedulerConfigurationTable {
  * A cluster's access list, and how far its delivery has come. The people on it are the same for all clusters of an
  * organization; a withdrawn list is empty.
  */
-export interface AccessListTable {
+interface AccessListTable {
   cluster_id: string;
   generation: number;
   accepted_generation: number;
@@ -234,7 +234,7 @@ export interface AccessListTable {
   updated_at: string;
 }
 
-/** The version of whom an organization's access lists name; it rises with every change. */
+/** The version of an organization's access list; it rises with every change. */
 interface OrganizationAccessListTable {
   org_id: string;
   version: number;
@@ -287,7 +287,7 @@ export interface ClusterSideTable {
 }
 
 /** What a cluster says of a person by name, in place of what its list version says. */
-export interface ObservedAccountTable {
+interface ObservedAccountTable {
   cluster_id: string;
   user_id: string;
   ssh_key_set_generation: number;
@@ -358,7 +358,7 @@ interface MemberVersionTable {
 }
 
 /**
- * One row a person and organization, never deleted: a frozen name is never given to anyone else, and the uid (also
+ * One row a person and organization, never deleted: a frozen name is never given to another person, and the uid (also
  * the gid), allocated on the first accepted list, stays theirs for good.
  */
 interface OrganizationUsernameTable {

@@ -152,7 +152,7 @@ interface KeyDropTable {
   dropped_at: string | null;
 }
 
-/** The audit trail: append-only, written in the transaction of what it tells of, each entry chained to the last. */
+/** The audit trail: append-only, written in the transaction of the change, each entry chained to the last. */
 export interface AuditEntryTable extends AuditRecord {
   hash: string;
   /** The signed redaction, as JSON, where texts of the entry were replaced. */

@@ -6,7 +6,7 @@ import type { Grant, GrantTerms } from '../../domain/access/grant.ts';
 import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { insertRow, listRows } from '../engine/rows.ts';
+import { findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 /** The clusters of an organization on which a person holds a live grant. */
@@ -27,50 +27,40 @@ export async function listGrantedClusters(
 
 /** A person's live grants, oldest first. */
 export async function listLiveGrants(db: Reader, userId: string, now: number): Promise<Grant[]> {
-  return (
-    await shownGrants(liveGrants(db, toTime(now)))
-      .where('g.user_id', '=', userId)
-      .execute()
-  ).map(grantOf);
+  return shownGrants(liveGrants(db, toTime(now)))
+    .where('g.user_id', '=', userId)
+    .execute();
 }
 
-/** Everybody's live grants, oldest first. */
+/** All live grants, oldest first. */
 export async function listAllLiveGrants(db: Reader, now: number): Promise<Grant[]> {
-  return (await shownGrants(liveGrants(db, toTime(now))).execute()).map(grantOf);
+  return shownGrants(liveGrants(db, toTime(now))).execute();
 }
 
 /** A grant, live or not. */
 export async function findGrant(db: Reader, grantId: string): Promise<Grant | undefined> {
   const all = shownGrants(db.selectFrom('resource_grants as g'));
-  const row = await all.where('g.id', '=', grantId).executeTakeFirst();
-  return row && grantOf(row);
+  return all.where('g.id', '=', grantId).executeTakeFirst();
 }
 
 function shownGrants(grants: ReturnType<typeof liveGrants>) {
   return grants
     .innerJoin('users', 'users.id', 'g.user_id')
     .innerJoin('clusters', 'clusters.id', 'g.resource_id')
-    .selectAll('g')
-    .select(['users.primary_email', 'clusters.name as cluster_name'])
+    .select([
+      'g.id',
+      'g.resource_id as clusterId',
+      'clusters.name as clusterName',
+      'g.user_id as userId',
+      'users.primary_email as email',
+      'g.relation',
+      'g.scope',
+      'g.role_id as roleId',
+      'g.expires_at as expiresAt',
+      'g.granted_by as grantedBy',
+      'g.granted_at as grantedAt',
+    ])
     .orderBy('g.id');
-}
-
-type GrantRow = Awaited<ReturnType<ReturnType<typeof shownGrants>['execute']>>[number];
-
-function grantOf(row: GrantRow): Grant {
-  return {
-    id: row.id,
-    clusterId: row.resource_id,
-    clusterName: row.cluster_name,
-    userId: row.user_id,
-    email: row.primary_email,
-    relation: row.relation,
-    scope: row.scope,
-    roleId: row.role_id,
-    expiresAt: row.expires_at,
-    grantedBy: row.granted_by,
-    grantedAt: row.granted_at,
-  };
 }
 
 /** Whether a person holds a live grant on a cluster or a part of it. */
@@ -80,12 +70,8 @@ export async function hasLiveGrant(
   clusterId: string,
   now: number,
 ): Promise<boolean> {
-  const row = await liveGrants(db, toTime(now))
-    .where('g.user_id', '=', userId)
-    .select('g.id')
-    .where('g.resource_id', '=', clusterId)
-    .executeTakeFirst();
-  return row !== undefined;
+  const live = liveGrants(db, toTime(now)).select('g.id').where('g.user_id', '=', userId);
+  return (await live.where('g.resource_id', '=', clusterId).executeTakeFirst()) !== undefined;
 }
 
 export async function createGrant(
@@ -112,25 +98,17 @@ export async function createGrant(
 
 /** Ends a grant from this moment on; whether it had not ended before. */
 export async function revokeGrant(tx: Tx, grantId: string): Promise<boolean> {
-  const row = await tx.db
-    .updateTable('resource_grants')
-    .set({ revoked_at: toTime(tx.now) })
-    .where('id', '=', grantId)
-    .where('revoked_at', 'is', null)
-    .returning('resource_id')
-    .executeTakeFirst();
-  if (row) tx.changed({ kind: 'cluster', clusterId: row.resource_id });
-  return row !== undefined;
+  const row = await findRow(tx.db, 'resource_grants', { id: grantId, revoked_at: null });
+  if (!row) return false;
+  await updateRows(tx.db, 'resource_grants', { id: grantId }, { revoked_at: toTime(tx.now) });
+  tx.changed({ kind: 'cluster', clusterId: row.resource_id });
+  return true;
 }
 
 /** Ends every grant on a cluster, as when it goes out of service. */
 export async function revokeClusterGrants(tx: Tx, clusterId: string): Promise<void> {
-  await tx.db
-    .updateTable('resource_grants')
-    .set({ revoked_at: toTime(tx.now) })
-    .where('resource_id', '=', clusterId)
-    .where('revoked_at', 'is', null)
-    .execute();
+  const open = { resource_id: clusterId, revoked_at: null };
+  await updateRows(tx.db, 'resource_grants', open, { revoked_at: toTime(tx.now) });
 }
 
 /**

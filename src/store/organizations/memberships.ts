@@ -12,12 +12,14 @@ import { fromTime, toTime } from '../engine/time.ts';
 /** Whose permissions end after one time and not after another, both in ms since 1970. */
 export async function listEndedBetween(db: Reader, from: number, to: number): Promise<string[]> {
   if (from >= to) return [];
-  return (await endedBetween(db, toTime(from), toTime(to))).map((row) => row.user_id);
+  const rows = await endedBetween(db, toTime(from), toTime(to)).select('user_id').distinct().execute();
+  return rows.map((row) => row.user_id);
 }
 
 /** When the next permission ends, in ms since 1970; undefined where none will. */
 export async function findNextEnd(db: Reader, now: number): Promise<number | undefined> {
-  const [row] = await nextEnd(db, toTime(now));
+  const ends = db.selectFrom('member_permissions').select('expires_at').where('expires_at', '>', toTime(now));
+  const row = await ends.orderBy('expires_at').limit(1).executeTakeFirst();
   return row?.expires_at == null ? undefined : fromTime(row.expires_at);
 }
 
@@ -28,38 +30,17 @@ export async function listEndedOf(
   from: number,
   to: number,
 ): Promise<GrantedPermission[]> {
-  const rows = await endedOf(db, organizationId, userId, toTime(from), toTime(to));
-  return rows.map((row) => ({ key: row.permission, expiresAt: row.expires_at }));
-}
-
-const endedOf = prepared((db, organizationId: string, userId: string, from: string, to: string) =>
-  db
-    .selectFrom('member_permissions')
-    .select(['permission', 'expires_at'])
+  return endedBetween(db, toTime(from), toTime(to))
+    .select(['permission as key', 'expires_at as expiresAt'])
     .where('org_id', '=', organizationId)
     .where('user_id', '=', userId)
-    .where('expires_at', '>', from)
-    .where('expires_at', '<=', to)
-    .orderBy('permission'),
-);
+    .orderBy('permission')
+    .execute();
+}
 
-const endedBetween = prepared((db, from: string, to: string) =>
-  db
-    .selectFrom('member_permissions')
-    .select('user_id')
-    .distinct()
-    .where('expires_at', '>', from)
-    .where('expires_at', '<=', to),
-);
-
-const nextEnd = prepared((db, at: string) =>
-  db
-    .selectFrom('member_permissions')
-    .select('expires_at')
-    .where('expires_at', '>', at)
-    .orderBy('expires_at')
-    .limit(1),
-);
+function endedBetween(db: Reader, from: string, to: string) {
+  return db.selectFrom('member_permissions').where('expires_at', '>', from).where('expires_at', '<=', to);
+}
 
 /** The active memberships of a person, oldest first. */
 export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
@@ -168,13 +149,12 @@ export async function listGrantedPermissions(
   userId: string,
   now: number,
 ): Promise<GrantedPermission[]> {
-  const rows = await livePermissions(db, toTime(now))
-    .select(['p.permission', 'p.expires_at'])
+  return livePermissions(db, toTime(now))
+    .select(['p.permission as key', 'p.expires_at as expiresAt'])
     .where('p.org_id', '=', organizationId)
     .where('p.user_id', '=', userId)
     .orderBy('p.permission')
     .execute();
-  return rows.map((row) => ({ key: row.permission, expiresAt: row.expires_at }));
 }
 
 /** When the last permission of an organization ended by itself; '' where none has. */

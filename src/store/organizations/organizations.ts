@@ -1,12 +1,10 @@
 /** Organizations and the domains that join them automatically. */
-import type { Selectable } from 'kysely';
 import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import type { Organization } from '../../domain/organizations/membership.ts';
 import { foldEmail } from '../../domain/people/email.ts';
 import type { Reader, Tx } from '../engine/index.ts';
-import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
-import type { OrganizationTable } from '../engine/schema.ts';
+import { deleteRows, findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { deleteOpenRequests } from './access-requests.ts';
 
@@ -15,25 +13,13 @@ export async function findOrganization(
   organizationId: string,
 ): Promise<Organization | undefined> {
   const row = await findRow(db, 'organizations', { id: organizationId });
-  return row && organizationOf(row);
+  return row && inCamelCase(row);
 }
 
 /** The organization with this slug. */
 export async function findOrganizationBySlug(db: Reader, slug: string): Promise<Organization | undefined> {
   const row = await findRow(db, 'organizations', { slug });
-  return row && organizationOf(row);
-}
-
-function organizationOf(row: Selectable<OrganizationTable>): Organization {
-  return {
-    id: row.id,
-    slug: row.slug,
-    displayName: row.display_name,
-    lifecycleState: row.lifecycle_state,
-    createdByUserId: row.created_by_user_id,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
+  return row && inCamelCase(row);
 }
 
 /** An organization with the domains that join it and how much it holds. */
@@ -68,7 +54,7 @@ export async function listOrganizations(db: Reader, organizationId?: string): Pr
     .execute();
   const domains = await listRows(db, 'auto_join_domains', {}, 'domain');
   return rows.map(({ members, clusters, ...row }) => ({
-    organization: organizationOf(row),
+    organization: inCamelCase(row),
     domains: domains.filter(({ org_id }) => org_id === row.id).map(({ domain }) => domain),
     members: members ?? 0,
     clusters: clusters ?? 0,

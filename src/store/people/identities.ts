@@ -15,7 +15,7 @@ export interface Identity {
   createdAt: string;
 }
 
-/** The person whom tokens of this issuer and subject are, and whether the account is active. */
+/** The person to whom this issuer and subject belong, and whether the account is active. */
 export async function findIdentity(
   db: Reader,
   issuer: string,
@@ -62,7 +62,7 @@ function identitiesIn(
 /** In the place of the issuer, where the subject is what is kept of an identity of a person who was erased. */
 const erased = 'erased';
 
-/** Keeps what tells identities of an erased person from others, by the marks that stand for them. */
+/** Keeps marks by which the identities of an erased person are recognized. */
 export async function addErasedIdentities(tx: Tx, userId: string, marks: readonly string[]): Promise<void> {
   for (const subject of marks)
     await tx.db
@@ -167,9 +167,8 @@ export async function setPassword(tx: Tx, password: { userId: string; hash: stri
 
 /** The active person with this primary email, in any case, who has a password; undefined when there is none. */
 export async function findPassword(reader: Reader, email: string): Promise<PasswordAccount | undefined> {
-  return account(
-    await accounts(reader).where('users.primary_email', '=', foldEmail(email.trim())).executeTakeFirst(),
-  );
+  const named = accounts(reader).where('users.primary_email', '=', foldEmail(email.trim()));
+  return account(await named.executeTakeFirst());
 }
 
 /** The active person with this ID who has a password; undefined when there is none. */
@@ -187,25 +186,17 @@ function accounts(reader: Reader) {
     .selectFrom('users')
     .innerJoin('passwords', 'passwords.user_id', 'users.id')
     .select([
-      'users.id',
-      'users.primary_email',
-      'users.display_name',
-      'users.preferred_username',
-      'passwords.hash',
-      'passwords.generation',
+      'users.id as userId',
+      'users.primary_email as email',
+      'users.display_name as displayName',
+      'users.preferred_username as preferredUsername',
+      'passwords.hash as passwordHash',
+      'passwords.generation as passwordGeneration',
     ])
     .where('users.kind', '=', 'person')
     .where('users.lifecycle_state', '=', 'active');
 }
 
 function account(row: Row): PasswordAccount | undefined {
-  if (!row) return undefined;
-  return {
-    userId: row.id,
-    email: row.primary_email,
-    displayName: row.display_name,
-    preferredUsername: row.preferred_username ?? undefined,
-    passwordHash: row.hash,
-    passwordGeneration: row.generation,
-  };
+  return row && { ...row, preferredUsername: row.preferredUsername ?? undefined };
 }

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Reader, Tx } from '../engine/index.ts';
-import { deleteRows, findRow, updateRows } from '../engine/rows.ts';
+import { deleteRows, findRow, saveRow, updateRows } from '../engine/rows.ts';
 import type { IssuerRecordTable } from '../engine/service-tables.ts';
 
 export type IssuerPayload = Record<string, unknown>;
@@ -24,17 +24,15 @@ export async function saveIssuerRecord(
   expiresAt: number | undefined,
 ): Promise<void> {
   const row = {
+    model,
+    id: hash(id),
     payload: JSON.stringify({ ...payload, jti: undefined, userCode: undefined, uid: undefined }),
     grant_id: text(payload.grantId),
     user_code: hashed(payload.userCode),
     uid: hashed(payload.uid),
     expires_at: expiresAt ?? null,
   };
-  await tx.db
-    .insertInto('issuer_records')
-    .values({ model, id: hash(id), consumed_at: null, ...row })
-    .onConflict((conflict) => conflict.columns(['model', 'id']).doUpdateSet(row))
-    .execute();
+  await saveRow(tx.db, 'issuer_records', ['model', 'id'], row);
 }
 
 /** The record, or undefined when there is none or it has expired. */

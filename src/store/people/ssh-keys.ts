@@ -5,7 +5,7 @@ import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { findRow, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
+import { findRow, inCamelCase, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
 import type { SshKeySetTable, SshKeyTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 
@@ -92,12 +92,8 @@ const waitingOn = prepared((db, clusterId: string) =>
 
 /** Notes that a cluster has no account of ours any more. */
 export async function noteAllDropped(tx: Tx, clusterId: string): Promise<void> {
-  await tx.db
-    .updateTable('key_drops')
-    .set({ dropped_at: toTime(tx.now) })
-    .where('cluster_id', '=', clusterId)
-    .where('dropped_at', 'is', null)
-    .execute();
+  const waiting = { cluster_id: clusterId, dropped_at: null };
+  await updateRows(tx.db, 'key_drops', waiting, { dropped_at: toTime(tx.now) });
 }
 
 /** The clusters that had a revoked key of the person, and since when (RFC 3339) each does not; null: it still may. */
@@ -140,10 +136,10 @@ export async function listActiveKeys(
 /** A person's key set; undefined before their first key. */
 export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeySet | undefined> {
   const row = await findRow(db, 'ssh_key_sets', { user_id: userId });
-  return row && keySetFrom(row);
+  return row && inCamelCase(row);
 }
 
-/** What there is before a key is registered: whether anyone ever registered it, and the person's set and active keys. */
+/** What there is before a key is registered: whether it was ever registered, and the person's set and active keys. */
 export async function findBeforeKey(db: Reader, { userId, key }: { userId: string; key: SshPublicKey }) {
   const [taken, set, active] = await Promise.all([
     // Of an erased person's key nothing else is left.
@@ -154,7 +150,7 @@ export async function findBeforeKey(db: Reader, { userId, key }: { userId: strin
   return { taken, set, active };
 }
 
-/** Registers a key. Throws `invalid_state` when anyone ever registered it, whether or not it is revoked. */
+/** Registers a key. Throws `invalid_state` when it was ever registered, revoked or not. */
 export async function createSshKey(
   tx: Tx,
   registration: {
@@ -226,7 +222,7 @@ async function advanceKeySet(
   };
   await saveRow(tx.db, 'ssh_key_sets', ['user_id'], row);
   tx.changed({ kind: 'person', userId });
-  return keySetFrom(row);
+  return inCamelCase(row);
 }
 
 function keyOf(row: SshKeyTable): SshKey {
@@ -244,9 +240,4 @@ function keyOf(row: SshKeyTable): SshKey {
     createdCommandId: row.created_command_id,
     sourceRevision: row.source_revision,
   };
-}
-
-function keySetFrom(row: SshKeySetTable): SshKeySet {
-  const { user_id: userId, generation, source_hash: sourceHash, created_at: createdAt } = row;
-  return { userId, generation, sourceHash, createdAt };
 }

@@ -5,7 +5,7 @@
 import { DomainError } from '../../domain/error.ts';
 import type { SecretsKey, SecretsKeys } from '../../lib/secrets-key.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { findRow, listRows, saveRow } from '../engine/rows.ts';
+import { findRow, inCamelCase, listRows, saveRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { openSecret, type SealedSecret, sealSecret, wrongKey } from './secret-cipher.ts';
 
@@ -56,10 +56,7 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
     // Another server may have added it between the two questions.
     const sealed = known ?? (await findSealed(db, name));
     if (sealed) return { text: open(sealed), version: sealed.version };
-    throw new DomainError(
-      'invalid_state',
-      `The secret ${name} is gone from the database. Restore the table \`secrets\` from a backup; nothing was made anew.`,
-    );
+    throw goneSecret(name);
   }
 
   requireKnown(keys, await listKeyIds(store.read));
@@ -85,6 +82,13 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
         return text;
       }),
   };
+}
+
+function goneSecret(name: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `The secret ${name} is gone from the database. Restore the table \`secrets\` from a backup; nothing was made anew.`,
+  );
 }
 
 /** The refusal to go on without a key: a new one only where nothing is encrypted with another. */
@@ -114,13 +118,7 @@ export async function listGoneSecrets(db: Reader): Promise<string[]> {
 /** What there is, by name. */
 export async function listSecrets(db: Reader): Promise<SecretSummary[]> {
   const rows = await listRows(db, 'secrets', {}, 'name');
-  return rows.map((row) => ({
-    name: row.name,
-    keyId: row.key_id,
-    version: Number(row.version),
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  }));
+  return rows.map(({ ciphertext: _, ...row }) => inCamelCase(row));
 }
 
 /**
@@ -184,13 +182,13 @@ function requireKnown(keys: SecretsKeys, used: readonly string[]): void {
 
 async function findSealed(db: Reader, name: string): Promise<SealedSecret | undefined> {
   const row = await findRow(db, 'secrets', { name });
-  return row && { name, version: Number(row.version), keyId: row.key_id, ciphertext: row.ciphertext };
+  return row && inCamelCase(row);
 }
 
 /** Of a secret that is or was there. It is kept apart from the table, which a backup may lack. */
 async function findLastVersion(db: Reader, name: string): Promise<number | undefined> {
   const row = await findRow(db, 'counters', { name: counterOf(name) });
-  return row && Number(row.value);
+  return row?.value;
 }
 
 async function putSecret(

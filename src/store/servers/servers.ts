@@ -170,13 +170,7 @@ export async function findServer(db: Reader, id: string): Promise<string | undef
 
 /** The names of the other servers that are there. */
 export async function listOthers({ db, server }: Pick<Tx, 'db' | 'server'>): Promise<string[]> {
-  const now = await databaseTime(db);
-  const rows = await db
-    .selectFrom('servers')
-    .select('name')
-    .where('id', '!=', server.id)
-    .where('seen_at', '>', toTime(now - serverLifeMs))
-    .orderBy('name')
-    .execute();
-  return rows.map(({ name }) => name);
+  const servers = await listServers({ read: db, server });
+  const others = servers.filter(({ id, isLive }) => isLive && id !== server.id);
+  return others.map(({ name }) => name).sort();
 }

@@ -1,0 +1,23 @@
+/** Changes of a cluster's row. Each raises its version, and says when. */
+import type { Tx } from '../engine/index.ts';
+import type { ClusterTable } from '../engine/schema.ts';
+import { toTime } from '../engine/time.ts';
+
+type Counter = 'desired_generation' | 'scheduler_generation' | 'version_generation' | 'lifecycle_version';
+
+/** `raised`: counters that rise with it. `from`: only where it is in one of these states. Whether it was changed. */
+export async function updateCluster(
+  tx: Tx,
+  clusterId: string,
+  change: Partial<ClusterTable>,
+  { raised = [], from }: { raised?: readonly Counter[]; from?: readonly ClusterTable['state'][] } = {},
+): Promise<boolean> {
+  let query = tx.db
+    .updateTable('clusters')
+    .set({ ...change, updated_at: toTime(tx.now) })
+    .where('id', '=', clusterId);
+  for (const counter of ['version', ...raised] as const)
+    query = query.set(counter, (eb) => eb(counter, '+', 1));
+  if (from) query = query.where('state', 'in', from);
+  return (await query.executeTakeFirstOrThrow()).numUpdatedRows > 0n;
+}
