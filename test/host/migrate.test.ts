@@ -227,7 +227,7 @@ test('there and back: the same answers to the same tokens, under the same host k
     code: 'invalid_state',
     message: /A server wrote to the PostgreSQL while it was copied/,
   });
-  await server.close();
+  await server[Symbol.asyncDispose]();
   await insert();
   writeFileSync(`${file}-wal`, 'of the database that was moved away');
   const left = await migrate('sqlite', shared);

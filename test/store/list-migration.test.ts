@@ -55,7 +55,7 @@ test('lists of an earlier version keep their generation unless they were behind'
   for (const name of ['0001-first-schema', '0002-operators']) {
     await sql`insert into kysely_migration values (${name}, ${at})`.execute(database);
   }
-  sqlite.close();
+  await sqlite[Symbol.asyncDispose]();
 
   const store = await openStore(directory.path);
   assert.equal(await updateListedUsers(store, 'org_1'), false, 'nothing on it has changed');

@@ -47,7 +47,7 @@ const before = [
 
 test('each side keeps its part of the report that was on record', async () => {
   using directory = temporaryDirectory();
-  const { writer, close } = openSqlite(join(directory.path, 'andromeda.db'));
+  const { writer, [Symbol.asyncDispose]: close } = openSqlite(join(directory.path, 'andromeda.db'));
   await sql.raw('create table kysely_migration (name text primary key, timestamp text)').execute(writer);
   for (const [name, migration] of Object.entries(migrations)) {
     if (name.startsWith('0008')) break;

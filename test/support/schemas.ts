@@ -42,11 +42,11 @@ export async function writeFixtures(): Promise<void> {
       await migrate(db, schema, { steps: stepsUpTo(schema) });
       if (before === undefined) for (const row of rows) await sql.raw(row).execute(db);
     });
-    await connections.close();
+    await connections[Symbol.asyncDispose]();
     const compact = join(directory.path, 'compact');
     const database = files.openFile(join(directory.path, 'andromeda.db'));
     database.compactInto(compact);
-    database.close();
+    database[Symbol.dispose]();
     writeFileSync(fixtureOf(schema), gzipSync(readFileSync(compact), { level: 9 }));
   }
 }

@@ -61,17 +61,9 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     for (const name of [raw, temporary]) closeSync(openSync(name, 'wx', 0o600));
     await files.copy(source, raw, options);
     compact(raw, temporary, dataDir);
+    rmSync(raw);
     options.signal?.throwIfAborted();
-    const copy = files.openFile(temporary);
-    const missing: string[] = [];
-    try {
-      const elsewhere = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
-      const others = [...new Set(elsewhere)].filter((path) => relative(dataDir, path).startsWith('..'));
-      addFiles(copy, contents(dataDir, others, missing), options, signerOf(dataDir));
-      checkBackup(copy, 'What was just written');
-    } finally {
-      copy.close();
-    }
+    const missing = fill(temporary, dataDir, options);
     await flush(temporary);
     renameSync(temporary, target);
     await flush(dirname(target));
@@ -86,6 +78,17 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     if (databaseFault(error) === 'damaged') throw damaged(dataDir);
     throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
   }
+}
+
+/** Adds the files to a copy of the database, and checks it. Returns those that could not be read. */
+function fill(file: string, dataDir: string, options: BackupOptions): string[] {
+  using copy = files.openFile(file);
+  const missing: string[] = [];
+  const outside = [...(options.elsewhere ?? []), ...listClusterFiles(copy)];
+  const others = [...new Set(outside)].filter((path) => relative(dataDir, path).startsWith('..'));
+  addFiles(copy, contents(dataDir, others, missing), options, signerOf(dataDir));
+  checkBackup(copy, 'What was just written');
+  return missing;
 }
 
 /** A key that cannot be read must not keep an installation from being backed up: restoring it says that nothing signed it. */
@@ -104,14 +107,9 @@ function signerOf(dataDir: string): AuditKey['signBackup'] | undefined {
  * people. A page was copied as it is, so what is damaged in the copy is damaged in the database.
  */
 function compact(raw: string, file: string, dataDir: string): void {
-  const copy = files.openFile(raw);
-  try {
-    if (!copy.isWhole()) throw damaged(dataDir);
-    copy.compactInto(file);
-  } finally {
-    copy.close();
-  }
-  rmSync(raw);
+  using copy = files.openFile(raw);
+  if (!copy.isWhole()) throw damaged(dataDir);
+  copy.compactInto(file);
 }
 
 function damaged(dataDir: string): DomainError {
@@ -173,12 +171,8 @@ function requireReplaceable(file: string, name: string): void {
   const refuse = () =>
     new DomainError('invalid_request', `${name} is there and is not a backup; give another name.`);
   if (!statSync(file).isFile()) throw refuse();
-  const database = files.openFile(file, { readonly: true });
-  try {
-    if (!isBackup(database)) throw refuse();
-  } finally {
-    database.close();
-  }
+  using database = files.openFile(file, { readonly: true });
+  if (!isBackup(database)) throw refuse();
 }
 
 async function flush(path: string): Promise<void> {

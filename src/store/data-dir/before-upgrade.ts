@@ -91,40 +91,30 @@ export interface WrittenSince {
 export function listWrittenSince(dataDir: string, last: string): WrittenSince {
   const copy = copyOf(dataDir, last);
   const { madeAt } = verifyBackup(copy);
-  const backup = files.openFile(copy, { readonly: true });
+  using backup = files.openFile(copy, { readonly: true });
   const [position] = [...backup.rows<{ seq: number | null }>('select max(seq) as seq from audit_entries')];
-  backup.close();
-  const view = files.view(join(dataDir, 'andromeda.db'), { unchanged: false });
-  try {
-    const entries = view?.rows<WrittenSince['entries'][number]>(
-      'select operation, count(*) as count from audit_entries where seq > ? group by operation order by operation',
-      position?.seq ?? 0,
-    );
-    const acts = view?.rows<{ done: number }>(
-      `select count(*) as done from audit_entries where seq > ? and result = 'done'
+  using view = files.view(join(dataDir, 'andromeda.db'), { unchanged: false });
+  const entries = view?.rows<WrittenSince['entries'][number]>(
+    'select operation, count(*) as count from audit_entries where seq > ? group by operation order by operation',
+    position?.seq ?? 0,
+  );
+  const acts = view?.rows<{ done: number }>(
+    `select count(*) as done from audit_entries where seq > ? and result = 'done'
         and operation not in ('ssh.session.opened', 'ssh.session.closed', 'deleteAuditEntries')`,
-      position?.seq ?? 0,
-    );
-    return { madeAt, entries: entries ?? [], done: acts?.[0]?.done ?? 0 };
-  } finally {
-    view?.close();
-  }
+    position?.seq ?? 0,
+  );
+  return { madeAt, entries: entries ?? [], done: acts?.[0]?.done ?? 0 };
 }
 
 /** The last step of the schema of a data directory's database; undefined where there is none. */
 export function findSchema(dataDir: string): string | undefined {
   const file = join(dataDir, 'andromeda.db');
   if (!statSync(file, { throwIfNoEntry: false })?.size) return undefined;
-  const view = files.view(file, { unchanged: false });
-  try {
-    if (!view?.tables().includes('kysely_migration')) return undefined;
-    return (
-      view.rows<{ name: string | null }>('select max(name) as name from kysely_migration')[0]?.name ??
-      undefined
-    );
-  } finally {
-    view?.close();
-  }
+  using view = files.view(file, { unchanged: false });
+  if (!view?.tables().includes('kysely_migration')) return undefined;
+  return (
+    view.rows<{ name: string | null }>('select max(name) as name from kysely_migration')[0]?.name ?? undefined
+  );
 }
 
 function removeOld(directory: string): void {

@@ -2,7 +2,7 @@
  * An installation from SQLite's file to a PostgreSQL, or back: the tables, and with them what is in files on one side and in the
  * database on the other. The target has all of it or nothing; the source is read in one moment and not changed.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { findBreak } from '../../domain/audit/audit.ts';
@@ -39,7 +39,8 @@ import {
   requireThisVersion,
   type SignRedaction,
 } from './copy-tables.ts';
-import { openDatabaseFile, openDataDir } from './open-data-dir.ts';
+import { openDatabaseFile, openDataDir } from './open-store.ts';
+import { flush } from './restore.ts';
 
 /** What is in files of a data directory, and in tables where servers share a database. */
 export interface FilesAndTables {
@@ -88,23 +89,19 @@ export async function copyToPostgres(
   const to = describePostgres(parsePostgresUrl(database));
   return withServer(options, async (target) => {
     if (!existsSync(file)) throw new DomainError('not_found', `There is no database ${file}.`);
-    const source = openDatabaseFile(file);
-    try {
-      await source.migrating((db) => requireThisVersion(db, file));
-      const files = read();
-      const sides = { source, target, options, from: file, to, sign: signerOf(files.secrets) };
-      const found = async (tx: Kysely<Schema>) => (await readSecrets(tx, keys)).size;
-      return await copy(sides, found, async (tx) => {
-        for (const [name, text] of files.secrets)
-          await importSecret({ db: tx, now: Date.now() }, keys, name, text);
-        for (const [clusterId, hosts] of files.managedHosts)
-          for (const { address, host } of hosts)
-            await noteManagedHost({ db: tx } as Tx, clusterId, { address, host });
-        return files.secrets.size;
-      });
-    } finally {
-      await source.close();
-    }
+    await using source = openDatabaseFile(file);
+    await source.migrating((db) => requireThisVersion(db, file));
+    const files = read();
+    const sides = { source, target, options, from: file, to, sign: signerOf(files.secrets) };
+    const found = async (tx: Kysely<Schema>) => (await readSecrets(tx, keys)).size;
+    return await copy(sides, found, async (tx) => {
+      for (const [name, text] of files.secrets)
+        await importSecret({ db: tx, now: Date.now() }, keys, name, text);
+      for (const [clusterId, hosts] of files.managedHosts)
+        for (const { address, host } of hosts)
+          await noteManagedHost({ db: tx } as Tx, clusterId, { address, host });
+      return files.secrets.size;
+    });
   });
 }
 
@@ -127,23 +124,10 @@ export async function copyToSqlite(
     mkdirSync(staging, { mode: 0o700 });
     try {
       const made = join(staging, databaseName);
-      closeSync(openSync(made, 'wx', 0o600));
-      const target = openSqlite(made);
-      let copied: Copied;
-      const seen: { version?: number | undefined } = {};
-      try {
-        await target.migrating((db) => migrate(db, made));
-        const sides = { source, target, options, from, to: file, sign: undefined };
-        copied = await copy(sides, undefined, async (_tx, moment) => {
-          seen.version = await versionOf(moment);
-          return 0;
-        });
-      } finally {
-        await target.close();
-      }
+      const { copied, version } = await copyToNewFile(made, { source, options, from, to: file });
       const content = await readFilesAndTables(source, keys);
       // From here on, a server that stood still meanwhile can write nothing that the copy would lack.
-      if (seen.version !== undefined) await endWrites(source, seen.version);
+      if (version !== undefined) await endWrites(source, version);
       write(content);
       flush(made);
       renameSync(made, file);
@@ -156,20 +140,32 @@ export async function copyToSqlite(
   });
 }
 
+/** `version`: of the source at that moment. */
+async function copyToNewFile(
+  file: string,
+  from: Omit<Sides, 'target' | 'sign'>,
+): Promise<{ copied: Copied; version: number | undefined }> {
+  closeSync(openSync(file, 'wx', 0o600));
+  await using target = openSqlite(file);
+  await target.migrating((db) => migrate(db, file));
+  const seen: { version?: number | undefined } = {};
+  const copied = await copy({ ...from, target, sign: undefined }, undefined, async (_tx, moment) => {
+    seen.version = await versionOf(moment);
+    return 0;
+  });
+  return { copied, version: seen.version };
+}
+
 /** Reads the file again, at its place. */
 async function requireArrived(file: string, { auditEntries }: Copied): Promise<void> {
-  const database = openDatabaseFile(file);
-  try {
-    const seq = await findLastSeq(database.reader);
-    const first = (await findCheckpoint(database.reader))?.seq ?? 0;
-    if (seq - first !== auditEntries)
-      throw new DomainError(
-        'invalid_state',
-        `${file} is not what was copied: its audit trail ends with entry ${seq}. Move it and its -wal away, and repeat this.`,
-      );
-  } finally {
-    await database.close();
-  }
+  await using database = openDatabaseFile(file);
+  const seq = await findLastSeq(database.reader);
+  const first = (await findCheckpoint(database.reader))?.seq ?? 0;
+  if (seq - first !== auditEntries)
+    throw new DomainError(
+      'invalid_state',
+      `${file} is not what was copied: its audit trail ends with entry ${seq}. Move it and its -wal away, and repeat this.`,
+    );
 }
 
 /** Where the file is there already: resolves if it is the copy, of which the command could not tell, and else throws. */
@@ -190,31 +186,27 @@ async function requireCopied({
       'invalid_state',
       `There is a database ${file} already, perhaps from before. Move it away first: ${moveAway}`,
     );
-  const target = openDatabaseFile(file);
-  try {
-    await target.migrating((db) => requireThisVersion(db, file));
-    const shapes = copyOrder(await shapesOf(target.reader));
-    const rows = await source.readSnapshot((moment) => compareTables(moment, target.reader, shapes));
-    if (rows === undefined)
-      throw new DomainError(
-        'invalid_state',
-        `There is a database ${file} already, and ${from} was copied before: it is that copy, in which a service has written since, or an older one. If it is the copy, start the service with it. To copy once more, move it away first: ${moveAway}`,
-      );
-    const auditEntries = await requireWholeTrail(target.reader, file, async () => {});
-    const secrets = (await readSecrets(source.reader, keys)).size;
-    return {
-      from,
-      to: file,
-      tables: shapes.length,
-      rows,
-      auditEntries,
-      secrets,
-      mended: new Map(),
-      isRepeated: true,
-    };
-  } finally {
-    await target.close();
-  }
+  await using target = openDatabaseFile(file);
+  await target.migrating((db) => requireThisVersion(db, file));
+  const shapes = copyOrder(await shapesOf(target.reader));
+  const rows = await source.readSnapshot((moment) => compareTables(moment, target.reader, shapes));
+  if (rows === undefined)
+    throw new DomainError(
+      'invalid_state',
+      `There is a database ${file} already, and ${from} was copied before: it is that copy, in which a service has written since, or an older one. If it is the copy, start the service with it. To copy once more, move it away first: ${moveAway}`,
+    );
+  const auditEntries = await requireWholeTrail(target.reader, file, async () => {});
+  const secrets = (await readSecrets(source.reader, keys)).size;
+  return {
+    from,
+    to: file,
+    tables: shapes.length,
+    rows,
+    auditEntries,
+    secrets,
+    mended: new Map(),
+    isRepeated: true,
+  };
 }
 
 /** Holds the data directory, and has the PostgreSQL of this version, which no server uses. */
@@ -231,9 +223,18 @@ async function withServer<T>(
     const server = describePostgres(parsePostgresUrl(database));
     throw copyError(error, { server, file: join(dataDir, databaseName) });
   } finally {
-    await connections.close();
+    await connections[Symbol.asyncDispose]();
     unlock?.();
   }
+}
+
+interface Sides {
+  source: Connections;
+  target: Connections;
+  options: CopyOptions;
+  from: string;
+  to: string;
+  sign: SignRedaction | undefined;
 }
 
 /**
@@ -241,14 +242,7 @@ async function withServer<T>(
  * how many there are in a target that has everything already.
  */
 async function copy(
-  sides: {
-    source: Connections;
-    target: Connections;
-    options: CopyOptions;
-    from: string;
-    to: string;
-    sign: SignRedaction | undefined;
-  },
+  sides: Sides,
   found: ((tx: Kysely<Schema>) => Promise<number>) | undefined,
   more: (tx: Transaction<Schema>, moment: Kysely<Schema>) => Promise<number>,
 ): Promise<Copied> {
@@ -326,10 +320,4 @@ async function readFilesAndTables({ reader }: Connections, keys: SecretsKeys): P
     if (hosts.length > 0) managedHosts.set(id, hosts);
   }
   return { secrets: await readSecrets(reader, keys), managedHosts };
-}
-
-function flush(path: string): void {
-  const descriptor = openSync(path, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
 }

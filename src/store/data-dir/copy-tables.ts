@@ -19,6 +19,7 @@ import {
   type TableShape,
 } from '../engine/engine.ts';
 import { isMigrated, listSteps } from '../engine/migrate.ts';
+import { type AnyRow, tablesOf } from '../engine/rows.ts';
 import type { Schema } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
 import { migrations } from '../migrations/index.ts';
@@ -41,9 +42,6 @@ const filled = new Set(['counters', 'users']);
 /** Triggers write to it while others are copied. */
 const last = 'member_versions';
 const pageSize = 250;
-
-type Row = Record<string, unknown>;
-type AnyTables = Kysely<Record<string, Row>>;
 
 /** The tables to copy, each behind those that it refers to. */
 export function copyOrder(shapes: readonly TableShape[]): TableShape[] {
@@ -69,12 +67,11 @@ export async function findWrittenTable(
   db: Kysely<Schema>,
   shapes: readonly TableShape[],
 ): Promise<string | undefined> {
-  const tables = db as unknown as AnyTables;
   const users = await db.selectFrom('users').select('id').where('kind', '!=', 'system').limit(1).execute();
   if (users.length > 0) return 'users';
   for (const { name } of shapes) {
     if (filled.has(name) || (left.has(name) && name !== 'secrets')) continue;
-    if ((await tables.selectFrom(name).select(sql<number>`1`.as('one')).limit(1).execute()).length > 0)
+    if ((await tablesOf(db).selectFrom(name).select(sql<number>`1`.as('one')).limit(1).execute()).length > 0)
       return name;
   }
   return undefined;
@@ -101,11 +98,11 @@ export async function copyTables(
   }: {
     shapes: readonly TableShape[];
     /** Rows of a table as the target can store them. */
-    mend(table: string, page: readonly Row[]): Row[];
+    mend(table: string, page: readonly AnyRow[]): AnyRow[];
     onProgress(progress: CopyProgress): void;
   },
 ): Promise<Map<string, number>> {
-  const [source, target] = [from as unknown as AnyTables, to as unknown as AnyTables];
+  const [source, target] = [tablesOf(from), tablesOf(to)];
   const counts = new Map<string, number>();
   for (const { name } of shapes) counts.set(name, await countRows(source, name));
   const ofRows = [...counts.values()].reduce((sum, count) => sum + count, 0);
@@ -149,7 +146,7 @@ export async function compareTables(
   to: Kysely<Schema>,
   shapes: readonly TableShape[],
 ): Promise<number | undefined> {
-  const [source, target] = [from as unknown as AnyTables, to as unknown as AnyTables];
+  const [source, target] = [tablesOf(from), tablesOf(to)];
   let rows = 0;
   for (const shape of shapes) {
     const there = pagesOf(target, shape);
@@ -165,7 +162,7 @@ export async function compareTables(
 }
 
 /** An entry of the trail that had NUL has a redaction of the time when it was copied. */
-function isCopyOf(arrived: Row | undefined, row: Row, { name, columns }: TableShape): boolean {
+function isCopyOf(arrived: AnyRow | undefined, row: AnyRow, { name, columns }: TableShape): boolean {
   const values = columns.map((column) => row[column]);
   const stored = storedTexts(values);
   const isRedacted = name === 'audit_entries' && stored !== values;
@@ -174,9 +171,12 @@ function isCopyOf(arrived: Row | undefined, row: Row, { name, columns }: TableSh
   );
 }
 
-async function* pagesOf(source: AnyTables, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
+async function* pagesOf(
+  source: ReturnType<typeof tablesOf>,
+  { name, columns, key }: TableShape,
+): AsyncGenerator<AnyRow[]> {
   const keyRow = sql`(${sql.join(key.map((column) => sql.ref(column)))})`;
-  let after: Row | undefined;
+  let after: AnyRow | undefined;
   for (;;) {
     let query = source.selectFrom(name).select(columns).where(isCopied(name)).limit(pageSize);
     for (const column of key) query = query.orderBy(column);
@@ -191,7 +191,7 @@ async function* pagesOf(source: AnyTables, { name, columns, key }: TableShape): 
   }
 }
 
-async function countRows(db: AnyTables, name: string): Promise<number> {
+async function countRows(db: ReturnType<typeof tablesOf>, name: string): Promise<number> {
   const query = db.selectFrom(name).select(({ fn }) => fn.countAll<number>().as('count'));
   return Number((await query.where(isCopied(name)).executeTakeFirstOrThrow()).count);
 }
@@ -268,7 +268,7 @@ export type SignRedaction = (previous: string, entry: ChainedEntry, at: string, 
 
 interface NulMender {
   /** The rows as they can be stored. Pages of a table are given in their order. */
-  mend(table: string, page: readonly Row[]): Row[];
+  mend(table: string, page: readonly AnyRow[]): AnyRow[];
   /** How many rows of each table had to be changed. */
   readonly counts: ReadonlyMap<string, number>;
 }
@@ -301,7 +301,7 @@ function redacted(
   before: { seq: number; hash: string },
   row: AuditRow,
   sign: SignRedaction | undefined,
-): Row {
+): AnyRow {
   const entry = withRedaction(row);
   // An entry that another program changed is not signed.
   if (findBreak(before, [entry]))

@@ -78,15 +78,13 @@ async function refuseForeignFile(db: Kysely<Schema>, name: string, dataDir: stri
 /** Some people and organizations of SQLite's file, which have the same IDs wherever they are copied to; undefined: it cannot be read. */
 function idsIn(file: string): string[] | undefined {
   const ids = (from: string) => `select * from (select id from ${from} order by id limit 50)`;
-  const view = files.view(file, { unchanged: false });
   try {
+    using view = files.view(file, { unchanged: false });
     return view
       ?.rows<{ id: string }>(`${ids("users where kind = 'person'")} union all ${ids('organizations')}`)
       .map(({ id }) => id);
   } catch {
     return undefined;
-  } finally {
-    view?.close();
   }
 }
 

@@ -78,15 +78,11 @@ async function expectedObjects(): Promise<SchemaObjects> {
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-schema-'));
   const file = join(directory, 'andromeda.db');
   try {
-    const connections = openSqlite(file);
-    try {
-      return await connections.migrating(async (db) => {
-        await migrate(db, file);
-        return listSchemaObjects(db);
-      });
-    } finally {
-      await connections.close();
-    }
+    await using connections = openSqlite(file);
+    return await connections.migrating(async (db) => {
+      await migrate(db, file);
+      return listSchemaObjects(db);
+    });
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -138,7 +134,7 @@ export function inspectDatabase(file: string): Inspection {
     view = files.view(file, { unchanged: false });
     view?.tables();
   } catch (error) {
-    view?.close();
+    view?.[Symbol.dispose]();
     const message = `${file} cannot be read: ${faultMessage(error) ?? (error as Error).message}.`;
     throw new DomainError('invalid_state', message, { cause: error });
   }
@@ -152,7 +148,7 @@ export function inspectDatabase(file: string): Inspection {
     faults: () => faultsOf(database),
     auditTrail: () => readTrail(database),
     clusterSides: () => readSides(database),
-    [Symbol.dispose]: () => database.close(),
+    [Symbol.dispose]: database[Symbol.dispose],
   };
 }
 
@@ -270,14 +266,11 @@ export function isFilledOtherwise(file: string): boolean | undefined {
 }
 
 function queryFile<T>(file: string, body: (database: DatabaseView) => T): T | undefined {
-  let database: DatabaseView | undefined;
   try {
-    database = files.view(file, { unchanged: true });
+    using database = files.view(file, { unchanged: true });
     return database && body(database);
   } catch (error) {
     if (!isDatabaseError(error)) throw error;
     return undefined;
-  } finally {
-    database?.close();
   }
 }

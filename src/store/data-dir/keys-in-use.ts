@@ -70,19 +70,15 @@ export function listMissingKeys(
 
 function kindsInDatabase(dataDir: string, unchanged: boolean): string[] {
   const file = join(dataDir, 'andromeda.db');
-  const view = existsSync(file) && files.isDatabase(file) ? files.view(file, { unchanged }) : undefined;
+  using view = existsSync(file) && files.isDatabase(file) ? files.view(file, { unchanged }) : undefined;
   if (!view) return [];
-  try {
-    const tables = view.tables();
-    const kinds = tables.includes('server_keys')
-      ? view.rows<{ kind: string }>('select distinct kind from server_keys').map(({ kind }) => kind)
-      : [];
-    const isSigned =
-      tables.includes('audit_heads') && view.rows('select 1 from audit_heads limit 1').length > 0;
-    return isSigned ? [...kinds, 'audit'] : kinds;
-  } finally {
-    view.close();
-  }
+  const tables = view.tables();
+  const kinds = tables.includes('server_keys')
+    ? view.rows<{ kind: string }>('select distinct kind from server_keys').map(({ kind }) => kind)
+    : [];
+  const isSigned =
+    tables.includes('audit_heads') && view.rows('select 1 from audit_heads limit 1').length > 0;
+  return isSigned ? [...kinds, 'audit'] : kinds;
 }
 
 const uses: Record<MissingKey['kind'], string> = {

@@ -136,22 +136,11 @@ export async function takeSteps(
   { actor, commandId }: { actor: string; commandId: string | null },
 ): Promise<void> {
   for (const step of steps) {
-    switch (step.kind) {
-      case 'person':
-        await takePersonStep(tx, step);
-        break;
-      case 'organization':
-        await takeOrganizationStep(tx, step, actor);
-        break;
-      case 'member':
-        await takeMemberStep(tx, step);
-        break;
-      case 'cluster':
-        await takeClusterStep(tx, step, commandId);
-        break;
-      case 'grant':
-        await takeGrantStep(tx, step, actor);
-    }
+    if (step.kind === 'person') await takePersonStep(tx, step);
+    else if (step.kind === 'organization') await takeOrganizationStep(tx, step, actor);
+    else if (step.kind === 'member') await takeMemberStep(tx, step);
+    else if (step.kind === 'cluster') await takeClusterStep(tx, step, commandId);
+    else await takeGrantStep(tx, step, actor);
   }
 }
 

@@ -47,7 +47,7 @@ export function makeDataDir(dataDir: string): void {
   }
 }
 
-/** Throws `invalid_state` for anybody but the owner: files made by another user would lock the service out of its data. */
+/** Throws `invalid_state` for any user but the owner: files made by another user would lock the service out of its data. */
 export function requireOwner(dataDir: string): void {
   const owner = statSync(dataDir, { throwIfNoEntry: false })?.uid;
   if (owner === undefined || owner === process.getuid?.()) return;

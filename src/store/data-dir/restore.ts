@@ -77,12 +77,8 @@ export function restoreBackup(file: string, dataDir: string, now: string, name: 
 /** Checks a backup where it lies, as a restore does. Throws a `DomainError` with a sentence. */
 export function verifyBackup(file: string): CheckedBackup {
   requireReadable(file);
-  const database = files.openFile(file, { readonly: true });
-  try {
-    return checkBackup(database, file);
-  } finally {
-    database.close();
-  }
+  using database = files.openFile(file, { readonly: true });
+  return checkBackup(database, file);
 }
 
 /** Throws `invalid_state` where the service runs, before there is much to do. */
@@ -116,22 +112,18 @@ function unpack(file: string, staging: string, title: string): { info: CheckedBa
   const database = join(staging, databaseName);
   writeFileSync(database, '', { mode: 0o600 });
   copyFileSync(file, database);
-  const copy = files.openFile(database);
-  try {
-    const info = checkBackup(copy, title);
-    const names: string[] = [];
-    for (const { path, content } of readFiles(copy)) {
-      if (isAbsolute(path) && isThere(path, content)) continue;
-      const name = isAbsolute(path) ? join(elsewhere, path) : path;
-      mkdirSync(dirname(join(staging, name)), { recursive: true, mode: 0o700 });
-      writeFileSync(join(staging, name), content, { mode: 0o600, flush: true });
-      names.push(name);
-    }
-    removeFiles(copy);
-    return { info, names: [databaseName, ...names] };
-  } finally {
-    copy.close();
+  using copy = files.openFile(database);
+  const info = checkBackup(copy, title);
+  const names: string[] = [];
+  for (const { path, content } of readFiles(copy)) {
+    if (isAbsolute(path) && isThere(path, content)) continue;
+    const name = isAbsolute(path) ? join(elsewhere, path) : path;
+    mkdirSync(dirname(join(staging, name)), { recursive: true, mode: 0o700 });
+    writeFileSync(join(staging, name), content, { mode: 0o600, flush: true });
+    names.push(name);
   }
+  removeFiles(copy);
+  return { info, names: [databaseName, ...names] };
 }
 
 function isThere(path: string, content: Buffer): boolean {
@@ -155,8 +147,9 @@ function keepAside(name: string, dataDir: string, aside: string): void {
   }
 }
 
-function flush(directory: string): void {
-  const descriptor = openSync(directory, 'r');
+/** Waits until a file, or what a directory lists, is on the disk. */
+export function flush(path: string): void {
+  const descriptor = openSync(path, 'r');
   fsyncSync(descriptor);
   closeSync(descriptor);
 }

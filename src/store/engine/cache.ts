@@ -12,7 +12,6 @@ interface Entry {
 
 /** By what all stores of one opening of the database share. */
 const caches = new WeakMap<Store['server'], Map<string, Entry>>();
-const watched = new WeakSet<Store['server']>();
 /** Some lists are long. */
 const most = 32;
 
@@ -49,18 +48,12 @@ export async function cachedAs<T extends object>(
   return entry.making;
 }
 
-/**
- * The cache of a store. Where commits were lost, a version comes again with another meaning, so a change of everything replaces the
- * map by an empty one, and results of work that began before go into the old map.
- */
+/** The cache of a store. Where commits were lost, a version comes again with another meaning, so a change of everything empties it. */
 function entriesOf({ server, onChange }: Store): Map<string, Entry> {
   const known = caches.get(server);
   if (known) return known;
   const entries = new Map<string, Entry>();
   caches.set(server, entries);
-  if (!watched.has(server)) {
-    watched.add(server);
-    onChange(hears.caches, () => void caches.delete(server));
-  }
+  onChange(hears.caches, () => entries.clear());
   return entries;
 }

@@ -21,7 +21,7 @@ export type DatabaseFault =
 
 /** What a write waits for. */
 export interface Obstacle {
-  /** As a clause behind "The database cannot be written", for anybody. */
+  /** As a clause behind "The database cannot be written", which any reader may see. */
   reason: string;
   /** Who that is, for operators. */
   detail?: string | undefined;
@@ -34,7 +34,7 @@ export interface Reading {
   readSnapshot<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
 }
 
-export interface Connections extends Reading {
+export interface Connections extends Reading, AsyncDisposable {
   /** A way of their own for requests, which the service waits for nowhere; undefined where reading waits for nothing. */
   readonly forRequests?: Reading;
   /**
@@ -54,12 +54,11 @@ export interface Connections extends Reading {
   /** The other servers on the same database; undefined where there can be none. */
   readonly others?: Others;
   /** Why the database cannot be reached at the moment, as far as that is known; undefined where it can. */
-  failure?(): Error | undefined;
-  /** The primaries that are not served from, as sentences with the reason. */
-  formerPrimaries?(): readonly string[];
+  failure(): Error | undefined;
+  /** The PostgreSQL primaries that are not served from, as sentences with the reason. */
+  formerPrimaries(): readonly string[];
   /** Asks what a write waits for that takes too long; undefined where it is the disk alone that can be it. */
-  findObstacle?(): Promise<Obstacle>;
-  close(): Promise<void>;
+  findObstacle(): Promise<Obstacle | undefined>;
 }
 
 /** The other servers on the same database, with messages to and from them through the database. */

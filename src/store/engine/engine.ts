@@ -19,7 +19,6 @@ export type {
   Connections,
   CopyOptions,
   DatabaseFault,
-  Obstacle,
   Others,
   SchemaObjects,
 } from './dialect.ts';

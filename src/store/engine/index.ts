@@ -13,7 +13,7 @@ import { type Clock, createPatientClock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
-import { type Connections, dataVersion, type Obstacle, writeError } from './engine.ts';
+import { type Connections, dataVersion, writeError } from './engine.ts';
 import { createMessages, type Messages } from './messages.ts';
 import {
   createObservationAges,
@@ -41,7 +41,7 @@ export interface Tx {
 /** What a query needs: the reading connection or a transaction. */
 export type Reader = Kysely<Schema>;
 
-export interface Store {
+export interface Store extends Pick<Connections, 'findObstacle' | 'failure' | 'formerPrimaries'> {
   /** For single queries: no one waits for another, and each sees what was committed before. */
   readonly read: Reader;
   readonly observationAges: ObservationAges;
@@ -65,12 +65,6 @@ export interface Store {
    */
   onChange<K extends Change['kind']>(kinds: readonly K[], listener: ChangeListener<K>): () => void;
   readonly messages: Messages;
-  /** Asks what a write waits for that takes too long; undefined where that can be the disk alone. */
-  findObstacle(): Promise<Obstacle | undefined>;
-  /** Why the database cannot be reached at the moment, as far as that is known; undefined where it can. */
-  failure(): Error | undefined;
-  /** The PostgreSQL primaries that are not served from, as sentences with the reason. */
-  formerPrimaries(): readonly string[];
   /** This opening of the store, which has an ID of its own each time; `isAlone` where there can be no other server. */
   readonly server: { readonly id: string; readonly isAlone: boolean };
   /** What requests read with, apart from what the service does by itself: see `storeForRequests`. */
@@ -119,9 +113,9 @@ export function createStore(
     server,
     messages: announced.messages,
     readSnapshot: connections.readSnapshot,
-    findObstacle: async () => connections.findObstacle?.(),
-    failure: () => connections.failure?.(),
-    formerPrimaries: () => connections.formerPrimaries?.() ?? [],
+    findObstacle: connections.findObstacle,
+    failure: connections.failure,
+    formerPrimaries: connections.formerPrimaries,
     write,
     writeOwn: (body) => writeOwn(connections, write, body),
     onChange: announced.onChange,
@@ -130,7 +124,7 @@ export function createStore(
       readSnapshot: connections.forRequests.readSnapshot,
     },
     async close() {
-      await connections.close();
+      await connections[Symbol.asyncDispose]();
       onClosed?.();
     },
   };

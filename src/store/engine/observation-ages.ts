@@ -31,7 +31,7 @@ export function readObservation(received: unknown): RecordedObservation {
   const { clusterId, side, at } = received as Record<keyof RecordedObservation, unknown>;
   const known = allSides.find((one) => one === side);
   if (typeof clusterId !== 'string' || !isUuid(clusterId) || known === undefined || typeof at !== 'string')
-    throw new Error('the message tells of no observation');
+    throw new Error('the message is about no observation');
   return { clusterId, side: known, at };
 }
 

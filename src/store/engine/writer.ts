@@ -15,8 +15,8 @@ export type Writer = <T>(body: Body<T>, options: { flush: boolean }) => Promise<
 interface Waiting {
   body: Body<unknown>;
   flush: boolean;
-  /** Called once the outcome is on disk. */
-  settle(outcome: PromiseSettledResult<unknown>): void;
+  /** Settled once the outcome is on disk. */
+  answer: PromiseWithResolvers<unknown>;
 }
 
 /** A commit has no more of them than this. */
@@ -57,23 +57,23 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
     if (together.status === 'rejected') return giveUp({ joined, waiting, failure: together, transact });
     for (const [index, one] of joined.entries()) {
       const outcome = together.value[index];
-      if (outcome) one.settle(outcome);
+      if (outcome) settle(one, outcome);
     }
   }
 
-  return (body, { flush }) =>
-    new Promise((resolve, reject) => {
-      waiting.push({
-        body,
-        flush,
-        settle: (outcome) =>
-          outcome.status === 'fulfilled' ? resolve(outcome.value as never) : reject(outcome.reason),
-      });
-      if (running) return;
-      running = true;
-      // Behind the requests that have arrived as well: a transaction does not let them in once it has begun.
-      setImmediate(run);
-    });
+  return <T>(body: Body<T>, { flush }: { flush: boolean }) => {
+    const answer = Promise.withResolvers<unknown>();
+    waiting.push({ body, flush, answer });
+    // Behind the requests that have arrived as well: a transaction does not let them in once it has begun.
+    if (!running) setImmediate(run);
+    running = true;
+    return answer.promise as Promise<T>;
+  };
+}
+
+function settle({ answer }: Waiting, outcome: PromiseSettledResult<unknown>): void {
+  if (outcome.status === 'fulfilled') answer.resolve(outcome.value);
+  else answer.reject(outcome.reason);
 }
 
 interface Failed extends Pick<Connections, 'transact'> {
@@ -91,7 +91,7 @@ async function giveUp({ joined, waiting, failure, transact }: Failed): Promise<v
   // A lock that one of them waited for does not concern the others. After a fault that concerns all, none is tried again: each
   // would wait as long, or be made twice.
   const isTriedAgain = joined.length > 1 && !isForAll && (isHeldUp(reason) || !isOfAll(reason));
-  for (const one of failed) one.settle(isTriedAgain ? await outcomeOf(transact(one.body, one)) : failure);
+  for (const one of failed) settle(one, isTriedAgain ? await outcomeOf(transact(one.body, one)) : failure);
 }
 
 /** What became of a body that can be committed with others': done, or failed before it wrote. Throws for others. */

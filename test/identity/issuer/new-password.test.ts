@@ -55,7 +55,7 @@ test('of one moment: what was signed in to before a new password is over, and wh
 
 test('an upgrade ends no sign-in, and brings none back that a new password had ended', async () => {
   using directory = temporaryDirectory();
-  const { writer, close } = openSqlite(join(directory.path, 'andromeda.db'));
+  const { writer, [Symbol.asyncDispose]: close } = openSqlite(join(directory.path, 'andromeda.db'));
   const record = (id: string, authTime: number) =>
     `insert into issuer_records (model, id, payload, grant_id) values ('RefreshToken', '${id}', '{"accountId":"user_1","authTime":${authTime}}', 'g')`;
   const at = '2026-01-01T00:00:10.900Z';

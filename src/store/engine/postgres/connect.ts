@@ -270,7 +270,7 @@ function tlsFor(host: string, { sslMode, sslRootCert }: PostgresTarget): Connect
   };
 }
 
-/** What certificates must be of; undefined: those that everybody trusts. Throws where the file cannot be read. */
+/** What certificates must be of; undefined: the system's own. Throws where the file cannot be read. */
 function authorities(file: string | undefined): string | undefined {
   if (file === 'system') return undefined;
   const usual = join(homedir(), '.postgresql', 'root.crt');

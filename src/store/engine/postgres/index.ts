@@ -84,7 +84,7 @@ function serving(options: PostgresOptions & { target: PostgresTarget; primary: P
       listen: (listeners) => listening.listen(listeners),
       send: async (topic, body) => void (await queryOn(queries, notify, [listening.messageOf(topic, body)])),
     },
-    async close() {
+    async [Symbol.asyncDispose]() {
       listening.close();
       // Each waits for what is under way on its connections, which end next.
       for (const one of pools) void one.end();

@@ -2,6 +2,7 @@
  * Migrations on PostgreSQL: the same steps, which were written for SQLite first. What the two say differently is put into
  * PostgreSQL's words here: the type of whole numbers, and triggers.
  */
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import type { PostgresTarget } from '../../../lib/postgres-url.ts';
 import type { Schema } from '../schema.ts';
@@ -10,7 +11,7 @@ import { MovedAway } from './fault.ts';
 import { kyselyOn } from './kysely.ts';
 import { channelTable, type Listening } from './listening.ts';
 import type { Primary } from './primary.ts';
-import { asRefusal, createAwayLog, type StartOptions, stopSignal, waitUnlessStopped } from './start.ts';
+import { asRefusal, createAwayLog, type StartOptions, untilStopped } from './start.ts';
 
 /** Any number that no other program takes for its advisory locks; the second one is the schema's. */
 const lockClass = 1_634_626_675;
@@ -66,14 +67,14 @@ async function prepareVersion(session: Session, { isCopying }: StartOptions): Pr
 async function takeLock(session: Session, { log, stopping }: StartOptions): Promise<void> {
   const began = performance.now();
   const away = log && createAwayLog(log);
-  const stop = stopSignal(stopping);
+  const stopped = untilStopped(stopping);
   for (;;) {
     const question = `select pg_try_advisory_lock(${lockClass}, hashtext(current_schema())) as taken`;
     const late = setTimeout(() => session.destroy(), answerMs);
     const { rows } = await session.query(question).finally(() => clearTimeout(late));
     if ((rows as { taken: boolean }[])[0]?.taken) return;
     if (away && performance.now() - began > silentMs) away.say(await whoHoldsIt(session));
-    await waitUnlessStopped(retryMs, stop);
+    await Promise.race([wait(retryMs), stopped]);
   }
 }
 

@@ -33,22 +33,26 @@ export async function connectFirst(
   { log, stopping }: StartOptions,
 ): Promise<Session> {
   const away = log && createAwayLog(log);
-  const stop = stopSignal(stopping);
+  const stopped = untilStopped(stopping);
   for (;;) {
+    // Several may take writes: the one that took over last is known when all have been asked.
+    const connecting = primary.askOthers().then(() => primary.connect('reading'));
     try {
-      // Several may take writes: the one that took over last is known when all have been asked.
-      const connecting = primary.askOthers().then(() => primary.connect('reading'));
-      const session = await unlessStopped(connecting, stop);
+      const session = await Promise.race([connecting, stopped]);
       if (away?.hasSaid) log?.info('database.back', {});
       return session;
     } catch (error) {
-      if (error instanceof StoppedError) throw error;
+      if (error instanceof StoppedError) {
+        // One that comes later is closed.
+        connecting.then((session) => session.close()).catch(() => {});
+        throw error;
+      }
       const { message } = error as Error;
       const refusal = refusalOf(error);
       if (refusal !== undefined) throw unusable(target, refusal, 'invalid_state');
       if (!away) throw unusable(target, message, 'service_unavailable');
       away.say(message);
-      await waitUnlessStopped(retryMs, stop);
+      await Promise.race([wait(retryMs), stopped]);
     }
   }
 }
@@ -94,33 +98,12 @@ export function createAwayLog(log: Logger, now = () => performance.now()): AwayL
   };
 }
 
-/** Aborts when the server is to stop. One for all that is waited for in a row. */
-export function stopSignal(stopping: StartOptions['stopping']): AbortSignal {
-  const stop = new AbortController();
-  stopping?.then(() => stop.abort());
-  return stop.signal;
-}
-
-const stopped = () => new StoppedError('Stopped while it waited for the database.');
-
-/** Throws `StoppedError` where the server is to stop instead. */
-export async function waitUnlessStopped(ms: number, signal: AbortSignal): Promise<void> {
-  await wait(ms, undefined, { signal }).catch(() => {
-    throw stopped();
-  });
-}
-
-/** The connection, or `StoppedError`: one that comes later is closed. */
-async function unlessStopped(connecting: Promise<Session>, signal: AbortSignal): Promise<Session> {
+/** Rejects with `StoppedError` when the server is to stop, and never resolves. One for all that is waited for in a row. */
+export function untilStopped(stopping: StartOptions['stopping']): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(stopped());
-  signal.addEventListener('abort', stop);
-  try {
-    return await Promise.race([connecting, promise]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-    if (signal.aborted) connecting.then((session) => session.close()).catch(() => {});
-  }
+  promise.catch(() => {});
+  stopping?.then(() => reject(new StoppedError('Stopped while it waited for the database.')));
+  return promise;
 }
 
 /** An error at the start, in words where it says that the user may not do what has to be done there. */

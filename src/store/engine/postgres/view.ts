@@ -20,20 +20,13 @@ const own = 'andromeda';
 
 /** Asks on a connection of its own, for all others may be waiting. Never throws. */
 export async function findObstacle(primary: Primary): Promise<Obstacle> {
-  const late = new AbortController();
-  const tooLate = wait(askMs, { reason: 'it does not answer' }, { signal: late.signal, ref: false });
   const asked = ask(primary).catch((error: unknown): Obstacle => {
     const detail = (error as Error).message;
     return postgresFault(error) === 'crowded'
       ? { reason: 'it takes no more connections (max_connections)', detail }
       : { reason: 'it cannot be reached', detail };
   });
-  try {
-    return await Promise.race([asked, tooLate]);
-  } finally {
-    late.abort();
-    tooLate.catch(() => {});
-  }
+  return Promise.race([asked, wait(askMs, { reason: 'it does not answer' }, { ref: false })]);
 }
 
 interface Activity {
@@ -70,7 +63,7 @@ function obstacleOf(all: readonly Activity[]): Obstacle {
   if (ours.some(({ event }) => event === 'SyncRep'))
     return {
       reason: 'a synchronous standby is waited for, which does not answer',
-      detail: 'Start the standby, or have whoever fails over take it out of synchronous_standby_names',
+      detail: 'Start the standby, or take it out of synchronous_standby_names',
     };
   const byPid = new Map(all.map((one) => [one.pid, one]));
   const blockers = ours.flatMap((one) => pidsOf(one));
@@ -150,7 +143,7 @@ export async function viewPostgres(url: string, timeline: TimelineNote | undefin
 }
 
 const schema = '(select oid from pg_namespace where nspname = current_schema())';
-/** What an extension has put there is not of anybody's schema. */
+/** What an extension has put there is no part of our schema. */
 const isOwn = (oid: string) => `not exists (select 1 from pg_depend where objid = ${oid} and deptype = 'e')`;
 
 const columns = `

@@ -47,7 +47,7 @@ export function openFile(file: string, { readonly } = { readonly: false }) {
       (database.pragma('foreign_key_check') as unknown[]).length === 0,
     /** Writes its content to an empty file, without traces of deleted data. */
     compactInto: (target: string) => void database.prepare('vacuum into ?').run(target),
-    close: () => void database.close(),
+    [Symbol.dispose]: () => void database.close(),
   };
 }
 
@@ -92,11 +92,9 @@ export function lock(file: string): (() => void) | undefined {
 /** The version of the SQLite that databases are opened with. */
 export function version(): string {
   const database = new Database(':memory:');
-  try {
-    return database.prepare<[], string>('select sqlite_version()').pluck().get() ?? 'unknown';
-  } finally {
-    database.close();
-  }
+  const found = database.prepare<[], string>('select sqlite_version()').pluck().get();
+  database.close();
+  return found ?? 'unknown';
 }
 
 /** More is not read into memory. */
@@ -138,7 +136,7 @@ function viewOf(database: Database.Database) {
         .all(),
     /** What is wrong with a table, its indexes and its references, in the engine's words; the first few. */
     faultsOf: (table: string) => faultsOf(database, table),
-    close: () => void database.close(),
+    [Symbol.dispose]: () => void database.close(),
   };
 }
 

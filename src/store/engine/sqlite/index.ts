@@ -20,6 +20,7 @@ import { type Checkpoints, createCheckpoints, createLog, type Log, watchFiles } 
 import { asDamage } from './fault.ts';
 import {
   kyselyOver,
+  type Moments,
   type StatementCache,
   sharedMoments,
   statementCache,
@@ -36,77 +37,94 @@ export interface SqliteConnections extends Connections {
   flushBeside(onFailure: (error: Error) => void): void;
 }
 
+/** What runs on other threads. */
+interface OtherThreads {
+  log: Log;
+  checkpoints: Checkpoints;
+  requireUnmoved(): void;
+}
+
 /** Opens the file, creating it if it is missing. */
 export function openSqlite(file: string): SqliteConnections {
-  const database = new Database(file);
-  database.pragma('journal_mode = WAL');
-  database.pragma('synchronous = FULL');
-  database.pragma('foreign_keys = ON');
-  database.pragma('busy_timeout = 5000');
+  const database = openForWriting(file);
   const reading = sharedMoments(openForReading(file));
   const repeating = transactionMoments(openForReading(file));
   const writing = statementCache(database, { begin: 'begin immediate', isForWriting: true });
   const writer = open(writing, 'transactions');
   const snapshots = open(repeating, 'transactions');
-  let beside: { log: Log; checkpoints: Checkpoints; requireUnmoved: () => void } | undefined;
-
-  /** Commits, and lets it be read when it is on disk. */
-  async function commitAndFlush<T>(log: Log, body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
-    try {
-      const result = await transaction(writer, writing, body, () => {
-        beside?.requireUnmoved();
-        reading.hold();
-        repeating.hold();
-      });
-      await log.flush();
-      return result;
-    } finally {
-      reading.release();
-      repeating.release();
-    }
-  }
-
+  let threads: OtherThreads | undefined;
+  const commit = <T>(body: Body<T>, beforeCommit = reading.end) =>
+    transaction(writer, writing, body, beforeCommit);
   return {
     writer,
     migrating: (body) => body(writer),
     reader: open(reading, 'single queries'),
     readSnapshot: (body) => transaction(snapshots, repeating, body),
     async transact(body, { flush }) {
-      await beside?.checkpoints.done();
-      if (!beside) return flush ? commit(body) : commitUnflushed(body);
-      const result = await (flush ? commitAndFlush(beside.log, body) : commit(body));
-      beside.checkpoints.begin(writing);
+      await threads?.checkpoints.done();
+      if (!threads) return flush ? commit(body) : unflushed(database, () => commit(body));
+      const both = [reading, repeating];
+      const result = await (flush ? flushed(threads, both, (before) => commit(body, before)) : commit(body));
+      threads.checkpoints.begin(writing);
       return result;
     },
     flushBeside(onFailure) {
       database.pragma('wal_autocheckpoint = 0');
       database.pragma('synchronous = NORMAL');
-      beside = {
+      threads = {
         log: createLog(file, onFailure),
         checkpoints: createCheckpoints(file, onFailure),
         requireUnmoved: watchFiles([file, `${file}-wal`]),
       };
     },
-    async close() {
-      await beside?.log.close();
-      await beside?.checkpoints.close();
+    failure: () => undefined,
+    formerPrimaries: () => [],
+    findObstacle: async () => undefined,
+    async [Symbol.asyncDispose]() {
+      await threads?.log.close();
+      await threads?.checkpoints.close();
       for (const connection of [reading, repeating, writing]) connection.close();
     },
   };
+}
 
-  function commit<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
-    return transaction(writer, writing, body, reading.end);
-  }
+type Body<T> = (db: Transaction<Schema>) => Promise<T>;
 
-  /** What it wrote outlives this process, and a power cut only once something behind it was flushed. */
-  async function commitUnflushed<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T> {
-    database.pragma('synchronous = NORMAL');
-    try {
-      return await commit(body);
-    } finally {
-      database.pragma('synchronous = FULL');
-    }
+/** Commits, and lets it be read when it is on disk. */
+async function flushed<T>(
+  { log, requireUnmoved }: OtherThreads,
+  moments: readonly Moments[],
+  commit: (beforeCommit: () => void) => Promise<T>,
+): Promise<T> {
+  try {
+    const result = await commit(() => {
+      requireUnmoved();
+      for (const one of moments) one.hold();
+    });
+    await log.flush();
+    return result;
+  } finally {
+    for (const one of moments) one.release();
   }
+}
+
+/** Commits what outlives this process, and a power cut only once something behind it was flushed. */
+async function unflushed<T>(database: Database.Database, commit: () => Promise<T>): Promise<T> {
+  database.pragma('synchronous = NORMAL');
+  try {
+    return await commit();
+  } finally {
+    database.pragma('synchronous = FULL');
+  }
+}
+
+function openForWriting(file: string): Database.Database {
+  const database = new Database(file);
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  database.pragma('foreign_keys = ON');
+  database.pragma('busy_timeout = 5000');
+  return database;
 }
 
 function openForReading(file: string): Database.Database {
@@ -153,7 +171,7 @@ function queriesWith(statements: StatementCache): Queries {
 function transaction<T>(
   database: Kysely<Schema>,
   statements: StatementCache,
-  body: (db: Transaction<Schema>) => Promise<T>,
+  body: Body<T>,
   beforeCommit?: () => void,
 ): Promise<T> {
   return database.transaction().execute(async (db) => {

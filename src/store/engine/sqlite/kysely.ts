@@ -163,7 +163,7 @@ class Compiler extends SqliteQueryCompiler {
  * Which moment of the database reads see. SQLite shows a commit at once; while one is not on disk yet, reads are held at the moment
  * before it.
  */
-interface Moments extends StatementCache {
+export interface Moments extends StatementCache {
   /** Queries see the present moment, or an earlier one that they see already, until released. */
   hold(): void;
   /** Queries that begin from now on see what was committed. */
