@@ -166,7 +166,7 @@ export default {
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/store/' },
       to: {
-        path: '^src/store/(engine/(schema|service-tables|prepared|queries|dialect|writer)[.]ts$|migrations/)',
+        path: '^src/store/(engine/(schema|service-tables|queries|rows|dialect|writer)[.]ts$|migrations/)',
       },
     },
     {

@@ -90,14 +90,9 @@ export async function recordCleanup(
 /** Ends the release of a cluster that cannot be cleaned any more, and keeps what is left on it, in words. */
 export async function abandonRelease(tx: Tx, cluster: Cluster): Promise<void> {
   const rows = new Map((await listSideRows(tx.db, cluster.id)).map((row) => [row.side, row.cleanup]));
-  const names = await tx.db
-    .selectFrom('organization_usernames')
-    .select('username')
-    .where('org_id', '=', cluster.organizationId)
-    .where('uid', 'is not', null)
-    .orderBy('username')
-    .execute();
-  const usernames = names.map(({ username }) => username);
+  const names = { org_id: cluster.organizationId };
+  const held = await listRows(tx.db, 'organization_usernames', names, 'username');
+  const usernames = held.filter(({ uid }) => uid !== null).map(({ username }) => username);
   const left = sidesOf(cluster)
     .filter((side) => rows.get(side) !== 'done')
     .map((side) => leftBehind(cluster, side, usernames));

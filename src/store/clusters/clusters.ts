@@ -105,7 +105,7 @@ export async function listConcernedClusters(
   const rows =
     'userId' in who
       ? [...(await clustersOfPerson(db, who.userId)), ...(await listClustersOfGrants(db, who.userId))]
-      : await clustersOf(db, who.organizationId);
+      : (await listOrganizationClusters(db, who.organizationId)).filter(({ state }) => state !== 'released');
   return [...new Set(rows.map((row) => row.id))];
 }
 
@@ -116,14 +116,6 @@ const clustersOfPerson = prepared((db, userId: string) =>
     .innerJoin('memberships', 'memberships.org_id', 'clusters.organization_id')
     .where('clusters.state', '!=', 'released')
     .where('memberships.user_id', '=', userId),
-);
-
-const clustersOf = prepared((db, organizationId: string) =>
-  db
-    .selectFrom('clusters')
-    .select('clusters.id')
-    .where('clusters.state', '!=', 'released')
-    .where('clusters.organization_id', '=', organizationId),
 );
 
 /**

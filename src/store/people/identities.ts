@@ -5,7 +5,7 @@ import { foldEmail } from '../../domain/people/email.ts';
 import type { Person } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { deleteRows, findRow, insertRow } from '../engine/rows.ts';
+import { deleteRows, findRow, insertRow, listRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 /** A subject at an issuer; `createdAt` in RFC 3339. */
@@ -44,19 +44,13 @@ export async function listUnboundIdentities(db: Reader, userId: string): Promise
   return (await identitiesIn(db, 'unbound_identities', userId)).filter(({ issuer }) => issuer !== erased);
 }
 
-function identitiesIn(
+async function identitiesIn(
   db: Reader,
   table: 'identities' | 'unbound_identities',
   userId: string,
 ): Promise<Identity[]> {
-  return db
-    .selectFrom(table)
-    .select(['issuer', 'subject', 'created_at as createdAt'])
-    .where('user_id', '=', userId)
-    .orderBy('created_at')
-    .orderBy('issuer')
-    .orderBy('subject')
-    .execute();
+  const rows = await listRows(db, table, { user_id: userId }, 'created_at', 'issuer', 'subject');
+  return rows.map(({ issuer, subject, created_at: createdAt }) => ({ issuer, subject, createdAt }));
 }
 
 /** In the place of the issuer, where the subject is what is kept of an identity of a person who was erased. */

@@ -85,13 +85,8 @@ export async function renewServer(
 
 /** Whether this server said lately that it is there. */
 export async function isSeen({ db, server }: Pick<Tx, 'db' | 'server'>, now: number): Promise<boolean> {
-  const row = await db
-    .selectFrom('servers')
-    .select('id')
-    .where('id', '=', server.id)
-    .where('seen_at', '>', toTime(now - serverLifeMs))
-    .executeTakeFirst();
-  return row !== undefined;
+  const row = await findRow(db, 'servers', { id: server.id });
+  return row !== undefined && row.seen_at > toTime(now - serverLifeMs);
 }
 
 /**

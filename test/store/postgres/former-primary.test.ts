@@ -221,7 +221,7 @@ test('a newest timeline that cannot be noted is in the log, and the database is 
   try {
     const timeline = { file: 'postgres-timeline', noted: undefined, note };
     const connections = await openPostgres(postgres.url(), { serverId: 'one', timeline, log });
-    await connections.close();
+    await connections[Symbol.asyncDispose]();
     assert.deepEqual(events, ['database.timeline.failed']);
   } finally {
     await postgres[Symbol.asyncDispose]();

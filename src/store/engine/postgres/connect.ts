@@ -140,6 +140,10 @@ export class Session extends EventEmitter<{ notification: [string]; warning: [Wa
     streamOf(this.#client).destroy();
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#end();

@@ -35,13 +35,9 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   const target = parsePostgresUrl(url);
   const primary = new Primary(target, options);
   try {
-    const first = await connectFirst(primary, target, options);
-    try {
-      await requireUsable(first, target, options.log);
-      await prepareSchema(first, target);
-    } finally {
-      await first.close();
-    }
+    await using first = await connectFirst(primary, target, options);
+    await requireUsable(first, target, options.log);
+    await prepareSchema(first, target);
   } catch (error) {
     await primary.close();
     throw asRefusal(error, target);

@@ -40,15 +40,13 @@ export async function migrating<T>(
   { primary, listening, target, ...start }: MigratingOptions,
   body: (db: Kysely<Schema>) => Promise<T>,
 ): Promise<T> {
-  const session = await primary.connect('migrating');
+  await using session = await primary.connect('migrating');
   try {
     await takeLock(session, start);
     await prepareVersion(session, start);
     return await body(kyselyFor(session, listening));
   } catch (error) {
     throw asRefusal(error, target);
-  } finally {
-    await session.close();
   }
 }
 

@@ -49,13 +49,9 @@ const question = `
   where datname = current_database() and pid <> pg_backend_pid()`;
 
 async function ask(primary: Primary): Promise<Obstacle> {
-  const session = await primary.connect('reading');
-  try {
-    const { rows } = await session.query(question);
-    return obstacleOf(rows as Activity[]);
-  } finally {
-    await session.close();
-  }
+  await using session = await primary.connect('reading');
+  const { rows } = await session.query(question);
+  return obstacleOf(rows as Activity[]);
 }
 
 function obstacleOf(all: readonly Activity[]): Obstacle {
