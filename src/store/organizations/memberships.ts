@@ -64,7 +64,7 @@ export async function listMembers(db: Reader, organizationId: string): Promise<M
     for (const row of page) members.push(membershipOf(row));
     const last = page.at(-1);
     if (!last || page.length < pageSize) return members.sort(byAge);
-    after = last.user_id;
+    after = last.userId;
   }
 }
 
@@ -244,8 +244,8 @@ function membershipRows(db: Reader) {
     )
     .where('m.lifecycle_state', '=', 'active')
     .select((eb) => [
-      'm.org_id',
-      'm.user_id',
+      'm.org_id as organizationId',
+      'm.user_id as userId',
       // For each row by its index: PostgreSQL would read all users for a join with a page of members.
       eb
         .selectFrom('users as u')
@@ -253,37 +253,23 @@ function membershipRows(db: Reader) {
         .whereRef('u.id', '=', 'm.user_id')
         .$asScalar()
         .$notNull()
-        .as('primary_email'),
+        .as('email'),
       'm.role',
-      'm.created_at',
-      'm.updated_at',
-      'n.id as username_id',
+      'm.created_at as createdAt',
+      'm.updated_at as updatedAt',
+      'n.id as usernameId',
       'n.username',
       'n.source',
-      'n.lifecycle_state as username_state',
-      'n.created_at as username_created_at',
-      'n.frozen_at',
+      'n.lifecycle_state as usernameState',
+      'n.created_at as usernameCreatedAt',
+      'n.frozen_at as frozenAt',
     ]);
 }
 
 function membershipOf(
   row: Awaited<ReturnType<ReturnType<typeof memberships>['execute']>>[number],
 ): Membership {
-  return {
-    organizationId: row.org_id,
-    userId: row.user_id,
-    email: row.primary_email,
-    role: row.role,
-    lifecycleState: 'active',
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    username: {
-      id: row.username_id,
-      username: row.username,
-      source: row.source,
-      lifecycleState: row.username_state,
-      createdAt: row.username_created_at,
-      frozenAt: row.frozen_at,
-    },
-  };
+  const { usernameId: id, username, source, usernameState, usernameCreatedAt, frozenAt, ...member } = row;
+  const name = { id, username, source, createdAt: usernameCreatedAt, frozenAt };
+  return { ...member, lifecycleState: 'active', username: { ...name, lifecycleState: usernameState } };
 }

@@ -1,7 +1,7 @@
 /** Browsers that are signed in to the web console: who, since when, and their sealed tokens. */
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { deleteRows, findRow, insertRow, updateRows } from '../engine/rows.ts';
+import { deleteRows, findRow, inCamelCase, insertRow, updateRows } from '../engine/rows.ts';
 import type { ConsoleSessionTable } from '../engine/service-tables.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
@@ -136,13 +136,6 @@ export async function deleteOldConsoleSessions(
 }
 
 function sessionOf(row: ConsoleSessionTable): ConsoleSession {
-  return {
-    id: row.id,
-    userId: row.user_id,
-    sealed: row.sealed,
-    address: row.address,
-    program: row.program,
-    createdAt: fromTime(row.created_at),
-    seenAt: fromTime(row.seen_at),
-  };
+  const { renewing_until: _, created_at: createdAt, seen_at: seenAt, ...session } = row;
+  return { ...inCamelCase(session), createdAt: fromTime(createdAt), seenAt: fromTime(seenAt) };
 }

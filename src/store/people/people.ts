@@ -8,7 +8,7 @@ import type { Person } from '../../domain/people/person.ts';
 import { checkOperators, type StaffKey } from '../../domain/people/staff.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
+import { deleteRows, findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import type { UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
@@ -115,20 +115,9 @@ function personOf(
 ): Person | undefined {
   const [row] = rows;
   if (!row) return undefined;
-  return {
-    id: row.id,
-    kind: row.kind,
-    email: row.primary_email,
-    displayName: row.display_name,
-    preferredUsername: row.preferred_username,
-    loginShell: row.login_shell,
-    lifecycleState: row.lifecycle_state,
-    staffKeys: rows.flatMap(({ permission }) => permission ?? []),
-    erasedAt: row.erased_at,
-    signedInAt: row.last_sign_in_at,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
+  const { permission: _, primary_email: email, last_sign_in_at: signedInAt, ...user } = row;
+  const staffKeys = rows.flatMap(({ permission }) => permission ?? []);
+  return { ...inCamelCase(user), email, signedInAt, staffKeys };
 }
 
 /**

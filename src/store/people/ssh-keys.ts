@@ -225,19 +225,12 @@ async function advanceKeySet(
   return inCamelCase(row);
 }
 
-function keyOf(row: SshKeyTable): SshKey {
-  return {
-    id: row.id,
-    userId: row.user_id,
-    // Nothing else is registered.
-    type: 'ssh-ed25519',
-    material: row.public_material,
-    fingerprint: row.fingerprint,
-    state: row.lifecycle_state,
-    revokedAt: row.revoked_at,
-    createdAt: row.created_at,
-    createdByUserId: row.created_by_user_id,
-    createdCommandId: row.created_command_id,
-    sourceRevision: row.source_revision,
-  };
+function keyOf({
+  public_material: material,
+  lifecycle_state: state,
+  key_type: _,
+  ...row
+}: SshKeyTable): SshKey {
+  // Keys of no other type are registered.
+  return { ...inCamelCase(row), type: 'ssh-ed25519', material, state };
 }

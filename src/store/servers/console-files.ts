@@ -1,6 +1,6 @@
 /** Files of the console's pages, of every version of which a server has sent pages of late. */
 import type { Reader, Tx } from '../engine/index.ts';
-import { findRow, insertRow } from '../engine/rows.ts';
+import { findRow, insertRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
 export interface KeptConsoleFile {
@@ -19,15 +19,12 @@ export async function keepConsoleFiles(
   forgetMs: number,
 ): Promise<void> {
   const named_at = toTime(tx.now);
-  const paths = files.map(({ path }) => path);
-  const known = await tx.db.selectFrom('console_files').select('path').where('path', 'in', paths).execute();
-  const knownPaths = new Set(known.map(({ path }) => path));
   for (const { path, type, tag, packed } of files) {
-    if (knownPaths.has(path)) continue;
     const row = { path, type, tag, packed: packed.toString('base64'), named_at };
-    await insertRow(tx.db, 'console_files', row);
+    if (await findRow(tx.db, 'console_files', { path }))
+      await updateRows(tx.db, 'console_files', { path }, { named_at });
+    else await insertRow(tx.db, 'console_files', row);
   }
-  await tx.db.updateTable('console_files').set({ named_at }).where('path', 'in', paths).execute();
   await tx.db
     .deleteFrom('console_files')
     .where('named_at', '<', toTime(tx.now - forgetMs))

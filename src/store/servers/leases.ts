@@ -8,7 +8,7 @@
 import { serverLifeMs } from '../../domain/server.ts';
 import { databaseTime } from '../engine/engine.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { findRow, listRows } from '../engine/rows.ts';
+import { findRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { holdGone, isSeen, renewServer } from './servers.ts';
 
@@ -107,9 +107,6 @@ export async function renewLeases(
   return new Map(rows.map(({ name, token }) => [name, token]));
 }
 
-/** Names in one statement: few enough for every database. */
-const pageSize = 200;
-
 /** Leases held by this server or by no live server. */
 export async function listFreeLeases(
   { read: db, server }: Pick<Store, 'read' | 'server'>,
@@ -124,18 +121,14 @@ async function listFree(
   names: readonly string[],
   now: number,
 ): Promise<string[]> {
-  const others = new Set<string>();
-  for (let first = 0; first < names.length; first += pageSize) {
-    const rows = await db
-      .selectFrom('leases as l')
-      .innerJoin('servers as s', 's.id', 'l.server_id')
-      .select('l.name')
-      .where('l.name', 'in', names.slice(first, first + pageSize))
-      .where('l.server_id', '!=', serverId)
-      .where('s.seen_at', '>', toTime(now - serverLifeMs))
-      .execute();
-    for (const { name } of rows) others.add(name);
-  }
+  const rows = await db
+    .selectFrom('leases as l')
+    .innerJoin('servers as s', 's.id', 'l.server_id')
+    .select('l.name')
+    .where('l.server_id', '!=', serverId)
+    .where('s.seen_at', '>', toTime(now - serverLifeMs))
+    .execute();
+  const others = new Set(rows.map(({ name }) => name));
   return names.filter((name) => !others.has(name));
 }
 
@@ -171,11 +164,6 @@ export async function takeLeases(tx: Tx, names: readonly string[]): Promise<Map<
 
 /** Releases those of these leases that this server has. */
 export async function freeLeases(tx: Tx, names: readonly string[]): Promise<void> {
-  for (let first = 0; first < names.length; first += pageSize)
-    await tx.db
-      .updateTable('leases')
-      .set({ server_id: null })
-      .where('server_id', '=', tx.server.id)
-      .where('name', 'in', names.slice(first, first + pageSize))
-      .execute();
+  for (const name of names)
+    await updateRows(tx.db, 'leases', { name, server_id: tx.server.id }, { server_id: null });
 }
