@@ -36,61 +36,50 @@ export interface Drill {
   isGood: boolean;
 }
 
-export function noteDrill(dataDir: string, drill: Drill): void {
-  write(dataDir, 'last-drill', drill);
-}
-
+export const noteDrill = writes<Drill>('last-drill');
 /** The last one that was made on this host; undefined where none is known. */
-export function readDrill(dataDir: string): Drill | undefined {
-  return read<Drill>(dataDir, 'last-drill');
-}
+export const readDrill = reads<Drill>('last-drill');
 
 /** Notes a backup. Where that cannot be written, the backup is as good. */
-export function noteBackup(dataDir: string, { at, file, bytes }: LastBackup): void {
-  write(dataDir, 'last-backup', { at, file, bytes });
-}
-
+export const noteBackup = writes<LastBackup>('last-backup');
 /** The last backup, however it was made; undefined where none is known. */
-export function readLastBackup(dataDir: string): LastBackup | undefined {
-  return read<LastBackup>(dataDir, 'last-backup');
-}
+export const readLastBackup = reads<LastBackup>('last-backup');
+
+export const noteBackupFailure = writes<BackupFailure>('backup-failure');
+export const readBackupFailure = reads<BackupFailure>('backup-failure');
+
+const writeKeptBackup = writes<KeptBackup>('last-kept-backup');
+export const readKeptBackup = reads<KeptBackup>('last-kept-backup');
 
 /** Notes a backup that is kept, which ends what failed before. */
 export function noteKeptBackup(dataDir: string, backup: KeptBackup): void {
-  noteBackup(dataDir, backup);
-  write(dataDir, 'last-kept-backup', backup);
+  const { at, file, bytes } = backup;
+  noteBackup(dataDir, { at, file, bytes });
+  writeKeptBackup(dataDir, backup);
   rmSync(join(dataDir, 'backup-failure'), { force: true });
 }
 
-export function readKeptBackup(dataDir: string): KeptBackup | undefined {
-  return read<KeptBackup>(dataDir, 'last-kept-backup');
+function writes<Note extends object>(name: string) {
+  return (dataDir: string, content: Note): void => {
+    try {
+      const file = join(dataDir, name);
+      writeWhole(file, JSON.stringify(content));
+      // A rehearsal by root is read by the service.
+      const { uid, gid } = statSync(dataDir);
+      if (process.getuid?.() === 0) chownSync(file, uid, gid);
+    } catch {
+      // The last backup then looks older than it is, which monitoring of its age shows.
+    }
+  };
 }
 
-export function noteBackupFailure(dataDir: string, failure: BackupFailure): void {
-  write(dataDir, 'backup-failure', failure);
-}
-
-export function readBackupFailure(dataDir: string): BackupFailure | undefined {
-  return read<BackupFailure>(dataDir, 'backup-failure');
-}
-
-function write(dataDir: string, name: string, content: object): void {
-  try {
-    const file = join(dataDir, name);
-    writeWhole(file, JSON.stringify(content));
-    // A rehearsal by root is read by the service.
-    const { uid, gid } = statSync(dataDir);
-    if (process.getuid?.() === 0) chownSync(file, uid, gid);
-  } catch {
-    // The last backup then looks older than it is, which monitoring of its age shows.
-  }
-}
-
-function read<Note extends { at: string }>(dataDir: string, name: string): Note | undefined {
-  try {
-    const note = JSON.parse(readFileSync(join(dataDir, name), 'utf8')) as Note;
-    return Number.isNaN(Date.parse(note.at)) ? undefined : note;
-  } catch {
-    return undefined;
-  }
+function reads<Note extends { at: string }>(name: string) {
+  return (dataDir: string): Note | undefined => {
+    try {
+      const note = JSON.parse(readFileSync(join(dataDir, name), 'utf8')) as Note;
+      return Number.isNaN(Date.parse(note.at)) ? undefined : note;
+    } catch {
+      return undefined;
+    }
+  };
 }

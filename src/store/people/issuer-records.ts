@@ -47,23 +47,13 @@ export async function findIssuerRecord(
 }
 
 /** The record of a user code, without its ID: that is the device's secret and is not known here. */
-export async function findIssuerRecordByUserCode(
-  reader: Reader,
-  model: string,
-  userCode: string,
-  now: number,
-): Promise<IssuerRecord | undefined> {
-  return live(await findRecord(reader, model, 'user_code', userCode), now);
-}
-
+export const findIssuerRecordByUserCode = findsBy('user_code');
 /** The record of a session's uid, without its ID. */
-export async function findIssuerRecordByUid(
-  reader: Reader,
-  model: string,
-  uid: string,
-  now: number,
-): Promise<IssuerRecord | undefined> {
-  return live(await findRecord(reader, model, 'uid', uid), now);
+export const findIssuerRecordByUid = findsBy('uid');
+
+function findsBy(column: 'user_code' | 'uid') {
+  return async (reader: Reader, model: string, secret: string, now: number) =>
+    live(await findRecord(reader, model, column, secret), now);
 }
 
 /**
