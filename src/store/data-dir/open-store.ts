@@ -65,55 +65,50 @@ export async function openDataDir(
   options: DatabaseOptions,
 ): Promise<{ connections: Connections; unlock: (() => void) | undefined }> {
   const unlock = lockDataDir(dataDir) ?? (options.beside ? undefined : refuseHeld(dataDir));
-  const isMigrating = unlock !== undefined;
-  try {
-    const connections =
-      options.database === undefined
-        ? await openFile(dataDir, isMigrating, options)
-        : await openServer(options.database, serverId, { ...options, isMigrating, dataDir });
-    return { connections, unlock };
-  } catch (error) {
-    unlock?.();
-    throw error;
-  }
+  await using unlessOpen = new AsyncDisposableStack();
+  unlessOpen.defer(() => unlock?.());
+  const opening = { ...options, dataDir, isMigrating: unlock !== undefined, unlessOpen };
+  const { database } = options;
+  const connections =
+    database === undefined ? await openFile(opening) : await openServer(database, serverId, opening);
+  unlessOpen.move();
+  return { connections, unlock };
 }
 
-async function openFile(
-  dataDir: string,
-  isMigrating: boolean,
-  { schema: steps, log }: DatabaseOptions,
-): Promise<Connections> {
+interface Opening extends DatabaseOptions {
+  dataDir: string;
+  isMigrating: boolean;
+  /** What is closed again where it cannot be opened. */
+  unlessOpen: AsyncDisposableStack;
+}
+
+async function openFile(opening: Opening): Promise<Connections> {
+  const { dataDir, isMigrating, unlessOpen, schema: steps, log } = opening;
   const file = join(dataDir, databaseName);
   refuseLost(dataDir, file);
-  const connections = openDatabaseFile(file);
-  return prepared(connections, async () => {
-    const beforeSteps = async (last: string) => {
-      const backup = await keepBeforeUpgrade(dataDir, last, new Date());
-      log?.info('database.upgrading', { backup });
-    };
-    await connections.migrating((db) =>
-      isMigrating ? migrate(db, file, { steps, beforeSteps }) : requireMigrated(db, steps),
-    );
-    if (isMigrating) connections.flushBeside(end);
-  });
+  const connections = unlessOpen.use(openDatabaseFile(file));
+  const beforeSteps = async (last: string) => {
+    const backup = await keepBeforeUpgrade(dataDir, last, new Date());
+    log?.info('database.upgrading', { backup });
+  };
+  await connections.migrating((db) =>
+    isMigrating ? migrate(db, file, { steps, beforeSteps }) : requireMigrated(db, steps),
+  );
+  if (isMigrating) connections.flushBeside(end);
+  return connections;
 }
 
-async function openServer(
-  url: string,
-  serverId: string,
-  options: DatabaseOptions & { isMigrating: boolean; dataDir: string },
-): Promise<Connections> {
-  const { log, stopping, isCopying } = options;
-  const connections = await openPostgres(url, {
-    ...{ serverId, log, stopping, isCopying },
-    timeline: timelineNote(options.dataDir, options.isMigrating),
-  });
-  return prepared(connections, async () => {
-    const name = describePostgres(parsePostgresUrl(url));
-    if (options.unchanged) await requireAsItIs(connections, name, options);
-    else await migrateShared(connections, name, options);
-    await connections.begin?.();
-  });
+async function openServer(url: string, serverId: string, opening: Opening): Promise<Connections> {
+  const { dataDir, isMigrating, unlessOpen, log, stopping, isCopying } = opening;
+  const timeline = timelineNote(dataDir, isMigrating);
+  const connections = unlessOpen.use(
+    await openPostgres(url, { serverId, log, stopping, isCopying, timeline }),
+  );
+  const name = describePostgres(parsePostgresUrl(url));
+  if (opening.unchanged) await requireAsItIs(connections, name, opening);
+  else await migrateShared(connections, name, opening);
+  await connections.begin?.();
+  return connections;
 }
 
 async function requireAsItIs(
@@ -132,11 +127,7 @@ async function requireAsItIs(
   }
 }
 
-async function migrateShared(
-  connections: Connections,
-  name: string,
-  options: DatabaseOptions & { isMigrating: boolean; dataDir: string },
-): Promise<void> {
+async function migrateShared(connections: Connections, name: string, options: Opening): Promise<void> {
   const { dataDir } = options;
   await connections.migrating(async (db) => {
     if (options.isMigrating) await migrate(db, name, { isShared: true, steps: options.schema });
@@ -145,16 +136,6 @@ async function migrateShared(
     await refuseUnfit(db, name, dataDir);
     await noteInstallation(db, dataDir);
   });
-}
-
-async function prepared(connections: Connections, prepare: () => Promise<void>): Promise<Connections> {
-  try {
-    await prepare();
-    return connections;
-  } catch (error) {
-    await connections[Symbol.asyncDispose]();
-    throw error;
-  }
 }
 
 /** Throws `invalid_state` with a sentence where it cannot be opened. */
