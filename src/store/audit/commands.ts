@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import type { AuditEntry } from '../../domain/audit/audit.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
-import type { Caller, CommandHeaders, CommandReply, Request, WriteHeaders } from '../../domain/operation.ts';
+import type { Caller, CommandReply, Request, WriteHeaders } from '../../domain/operation.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { activeSpan, inSpan } from '../../lib/trace.ts';
 import type { Store, Tx } from '../engine/index.ts';
@@ -22,20 +22,20 @@ export type About = Pick<AuditEntry, 'target' | 'organizationId' | 'clusterId' |
 /** What the trail says of an attempt, besides what became of it. */
 interface Attempt {
   operation: string;
-  headers: Pick<CommandHeaders, 'auditReason'>;
+  reason: string;
   caller: Caller;
   about: About;
   now: number;
 }
 
 /** The entry of an attempt. */
-function entryOf({ operation, headers, caller, about, now }: Attempt, result: string): AuditEntry {
+function entryOf({ operation, reason, caller, about, now }: Attempt, result: string): AuditEntry {
   return {
     ...about,
     at: toTime(now),
     actorUserId: caller.userId,
     operation,
-    reason: headers.auditReason,
+    reason,
     sourceAddress: caller.sourceAddress,
     result,
   };
@@ -148,7 +148,7 @@ export async function runCommand<T, Found = void>(
 ): Promise<CommandReply<T>> {
   const { caller, now } = request;
   const { operation, about } = command;
-  const attempt = { operation, headers: request.command, caller, about, now };
+  const attempt = { operation, reason: request.command.auditReason, caller, about, now };
   const traced = { 'andromeda.operation': operation };
   return recorded(store, attempt, () =>
     inSpan('command', traced, async () => {
@@ -263,7 +263,7 @@ export async function runReplacement<T>(
     );
     return done.result;
   }
-  const attempt = { operation, headers: { auditReason }, caller, about, now };
+  const attempt = { operation, reason: auditReason, caller, about, now };
   return recorded(store, attempt, () =>
     store.write(async (tx) => {
       await authorize(tx);
