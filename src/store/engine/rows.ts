@@ -32,17 +32,16 @@ async function ask(
   ) => { compile(): CompiledQuery<unknown> },
 ): Promise<unknown[]> {
   // `is null` is a part of the query, and no value that it is given.
-  const [nulls, values] = [true, false].map((isNull) =>
-    Object.fromEntries(Object.entries(where).filter(([, value]) => (value === null) === isNull)),
-  ) as [AnyRow, AnyRow];
-  const key = [verb, table, Object.keys(values), Object.keys(nulls), Object.keys(row)].join(' ');
+  const nulls = Object.entries(where).flatMap(([column, value]) => (value === null ? [column] : []));
+  const key = `${verb} ${table} ${Object.keys(where)} ${nulls} ${Object.keys(row)}`;
   const query =
     queries.get(key) ??
-    prepared((any, given: object, written: object) =>
-      build(tablesOf(any), table, { ...given, ...nulls }, written as AnyRow),
-    );
+    prepared((any, given: object, written: object) => {
+      const conditions = { ...given, ...Object.fromEntries(nulls.map((column) => [column, null])) };
+      return build(tablesOf(any), table, conditions, written as AnyRow);
+    });
   queries.set(key, query);
-  return query(db, values, row);
+  return query(db, where, row);
 }
 
 /** Ordered by these columns, where they are given. */
