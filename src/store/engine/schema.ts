@@ -332,7 +332,7 @@ export interface Schema extends ServiceSchema {
   access_requests: AccessRequestTable;
 }
 
-/** The tables of who belongs to an organization, by which login name, and what they were granted. */
+// Who belongs to an organization, by which login name, and what they were granted.
 
 interface MembershipTable {
   org_id: string;

@@ -60,7 +60,7 @@ interface LimitCountTable {
   expires_at: number;
 }
 
-/** Tables of the servers that share the database, and of what one of them at a time does: a part of `schema.ts`. */
+// The servers that share the database, and what one of them at a time does.
 
 interface ServerTable {
   id: string;
@@ -82,7 +82,6 @@ interface LeaseTable {
   /** Null: no server has it. */
   server_id: string | null;
   /** Rises each time a server takes it. */
-
   token: number;
   taken_at: string;
 }
@@ -99,7 +98,7 @@ interface SchemaSupportTable {
   oldest: string;
 }
 
-/** Tables of what went through the gateway, and of revoked keys on their way out: a part of `schema.ts`. */
+// What went through the gateway, and revoked keys on their way out.
 
 /** A session that has no closing entry in the audit trail yet. */
 interface OpenSessionTable {
