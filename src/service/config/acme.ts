@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { type Address, readAddress } from './addresses.ts';
 import { invalid, type NamedFiles } from './named-files.ts';
+import { file, flag, pattern, section, text, type Value } from './schema.ts';
 
 export interface AcmeConfig {
   /** The URL of the authority's directory. */
@@ -18,92 +19,65 @@ export interface AcmeConfig {
   externalAccount: { kid: string; hmacKey: string } | undefined;
 }
 
-export interface RawAcme {
-  directory?: string;
-  email?: string;
-  agreeToTerms: boolean;
-  challenge?: 'http-01';
-  listen?: string;
-  ca?: string;
-  externalAccount?: { kid: string; keyFile: string };
-}
-
 const letsEncrypt = 'https://acme-v02.api.letsencrypt.org/directory';
-const text = { type: 'string', minLength: 1 };
 
-export const acmeSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['agreeToTerms'],
-  properties: {
-    directory: { type: 'string', pattern: '^https://[^/?#]+(/.*)?$' },
-    email: { type: 'string', pattern: '^[^\\s@,]+@[^\\s@,]+$' },
-    agreeToTerms: { type: 'boolean' },
-    challenge: {
-      type: 'string',
-      pattern: '^http-01$',
-      form: 'http-01, the only challenge that the service answers: leave it out, and let the authority reach acme.listen at port 80 of each name',
-    },
+export const acmeSchema = section(
+  {
+    directory: pattern('^https://[^/?#]+(/.*)?$'),
+    email: pattern('^[^\\s@,]+@[^\\s@,]+$'),
+    agreeToTerms: flag,
+    challenge: pattern(
+      '^http-01$',
+      'http-01, the only challenge that the service answers: leave it out, and let the authority reach acme.listen at port 80 of each name',
+    ),
     listen: text,
-    ca: text,
-    externalAccount: {
-      type: 'object',
-      additionalProperties: false,
-      required: ['kid', 'keyFile'],
-      properties: { kid: text, keyFile: text },
-    },
+    ca: file,
+    externalAccount: section({ kid: text, keyFile: file }, ['kid', 'keyFile']),
   },
-};
+  ['agreeToTerms'],
+);
 
 /** Where the certificate is, with its key in the same file, so that both are replaced at once. */
 export function acmeCertificateFile(dataDir: string): string {
   return join(dataDir, 'keys', 'acme_certificate.pem');
 }
 
-/** The files that it names. */
-export function listAcmeFiles(raw: RawAcme | undefined): string[] {
-  return [raw?.ca, raw?.externalAccount?.keyFile].filter((path) => path !== undefined);
-}
-
 /** `listeners`: by their settings. Throws `invalid_request` with a sentence. */
 export function readAcme(
-  raw: RawAcme | undefined,
+  raw: Value<typeof acmeSchema> | undefined,
   listeners: readonly (readonly [setting: string, listener: { url: string; tls: object | undefined }])[],
-  file: string,
   files: NamedFiles,
 ): AcmeConfig | undefined {
-  const fail = (message: string) => invalid(file, message);
   const urls = listeners.flatMap(([name, { tls, url }]) =>
     tls && 'acme' in tls ? [[name, url] as const] : [],
   );
   const [first] = urls;
   if (!raw) {
-    if (first) throw fail(`${first[0]}.tls is acme, and there is no section acme that says how.`);
+    if (first) throw invalid(`${first[0]}.tls is acme, and there is no section acme that says how.`);
     return undefined;
   }
-  if (!first) throw fail('acme: no listener has `tls: acme`.');
+  if (!first) throw invalid('acme: no listener has `tls: acme`.');
   if (!raw.agreeToTerms)
-    throw fail('acme.agreeToTerms: the authority gives certificates only to those who agree to its terms.');
+    throw invalid(
+      'acme.agreeToTerms: the authority gives certificates only to those who agree to its terms.',
+    );
   for (const [setting, url] of urls) {
     const { protocol, hostname } = new URL(url);
     if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 || protocol !== 'https:')
-      throw fail(
+      throw invalid(
         `${setting}.url is ${url}; with \`tls: acme\` it is https and has a name, which the certificate is for.`,
       );
   }
-  const { ca, externalAccount } = raw;
+  const { externalAccount } = raw;
   return {
     directory: raw.directory ?? letsEncrypt,
     email: raw.email,
-    listen: readAddress(file, 'acme.listen', raw.listen ?? '0.0.0.0:80'),
+    listen: readAddress('acme.listen', raw.listen ?? '0.0.0.0:80'),
     hosts: [...new Set(urls.map(([, url]) => new URL(url).hostname))].sort(),
-    authority: ca === undefined ? undefined : files.read('acme.ca', files.at(ca)).toString('utf8'),
+    authority: files.read('acme.ca', raw.ca)?.toString('utf8'),
     externalAccount: externalAccount && {
       kid: externalAccount.kid,
-      hmacKey: files
-        .readSecret('acme.externalAccount.keyFile', files.at(externalAccount.keyFile))
-        .toString('utf8')
-        .trim(),
+      hmacKey: files.readSecretText('acme.externalAccount.keyFile', externalAccount.keyFile),
     },
   };
 }

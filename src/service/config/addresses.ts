@@ -1,6 +1,6 @@
 /** Where a listener listens, as the configuration says it. */
-import { DomainError } from '../../domain/error.ts';
 import { createTrustedProxies } from '../../lib/source-address.ts';
+import { invalid } from './named-files.ts';
 
 export interface Address {
   host: string;
@@ -8,15 +8,11 @@ export interface Address {
 }
 
 /** Throws `invalid_request` with a sentence for what is no host and port. `name`: of the setting. */
-export function readAddress(file: string, name: string, value: string): Address {
+export function readAddress(name: string, value: string): Address {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value) ?? [];
   const host = bracketed ?? plain;
-  if (host === undefined || Number(digits) > 65_535) {
-    throw new DomainError(
-      'invalid_request',
-      `${file}: ${name} is "${value}"; it must be a host and a port, such as 127.0.0.1:8080.`,
-    );
-  }
+  if (host === undefined || Number(digits) > 65_535)
+    throw invalid(`${name} is "${value}"; it must be a host and a port, such as 127.0.0.1:8080.`);
   return { host, port: Number(digits) };
 }
 
@@ -29,28 +25,25 @@ export function hostInUrl(host: string): string {
 }
 
 /** Throws `invalid_request` where two settings name one address and port. */
-export function refuseSharedPorts(file: string, listeners: readonly [string, Address][]): void {
+export function refuseSharedPorts(listeners: readonly [string, { listen: Address } | undefined][]): void {
   const taken = new Map<string, string>();
-  for (const [name, { host, port }] of listeners) {
+  for (const [name, listener] of listeners) {
+    const { host, port } = listener?.listen ?? { host: '', port: 0 };
     if (port === 0) continue;
     const key = `${host}:${port}`;
     const other = taken.get(key);
-    if (other !== undefined) {
-      throw new DomainError(
-        'invalid_request',
-        `${file}: ${other}.listen and ${name}.listen are both ${key}; each needs its own port.`,
-      );
-    }
+    if (other !== undefined)
+      throw invalid(`${other}.listen and ${name}.listen are both ${key}; each needs its own port.`);
     taken.set(key, name);
   }
 }
 
 /** Throws `invalid_request` where one is neither an address nor a network. */
-export function readProxies(file: string, entries: readonly string[]): readonly string[] {
+export function readProxies(entries: readonly string[]): readonly string[] {
   try {
     createTrustedProxies(entries);
   } catch (error) {
-    throw new DomainError('invalid_request', `${file}: trustedProxies: ${(error as Error).message}.`);
+    throw invalid(`trustedProxies: ${(error as Error).message}.`);
   }
   return entries;
 }

@@ -1,7 +1,8 @@
 /** The `backup` section of the configuration: backups that the service makes by itself. */
-import type { DomainError } from '../../domain/error.ts';
 import { durationMs } from '../../domain/units.ts';
 import { isLoopback } from '../../lib/loopback.ts';
+import { invalid, type NamedFiles } from './named-files.ts';
+import { file, integer, list, pattern, type Schema, section, text, type Value } from './schema.ts';
 import { leadsInto } from './secret-files.ts';
 import { withoutSecrets } from './settings-faults.ts';
 
@@ -23,53 +24,33 @@ interface BackupBucket {
   region: string;
   /** The file with the key. */
   credentials: string;
-  /** Whom to trust over TLS, in PEM; undefined: the well-known authorities. */
+  /** The file with whom to trust over TLS, in PEM; undefined: the well-known authorities. */
   ca: string | undefined;
 }
 
-export interface RawBackup {
-  every?: string;
-  keep?: number;
-  to: string;
-  encryptTo?: string | string[];
-  s3?: { endpoint: string; region?: string; credentials: string; ca?: string };
-}
-
-const text = { type: 'string', minLength: 1 };
-const recipient = {
-  type: 'string',
-  form: 'a public key of age (age1…; not of SSH: make one with `age-keygen -o key.txt` and keep key.txt on another machine), or a list of them',
-  pattern: '^age1[a-z0-9]{10,4000}$',
+const recipient = pattern(
+  '^age1[a-z0-9]{10,4000}$',
+  'a public key of age (age1…; not of SSH: make one with `age-keygen -o key.txt` and keep key.txt on another machine), or a list of them',
+);
+const recipients: Schema<string | string[]> = {
+  anyOf: [recipient, list(recipient, { minItems: 1, maxItems: 20 })],
 };
 
-/** The JSON schema of the section. */
-export const backupSchema = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['to'],
-  properties: {
-    every: { type: 'string', form: 'a number and m, h or d, as 24h', pattern: '^[1-9]\\d{0,3}[mhd]$' },
-    keep: { type: 'integer', minimum: 1, maximum: 1000 },
+export const backupSchema = section(
+  {
+    every: pattern('^[1-9]\\d{0,3}[mhd]$', 'a number and m, h or d, as 24h'),
+    keep: integer(1, 1000),
     to: text,
-    encryptTo: { anyOf: [recipient, { type: 'array', items: recipient, minItems: 1, maxItems: 20 }] },
-    s3: {
-      type: 'object',
-      additionalProperties: false,
-      required: ['endpoint', 'credentials'],
-      properties: { endpoint: text, region: text, credentials: text, ca: text },
-    },
+    encryptTo: recipients,
+    s3: section({ endpoint: text, region: text, credentials: file, ca: file }, ['endpoint', 'credentials']),
   },
-};
+  ['to'],
+);
 
-/** The files that the section names, as they are written there. */
-export function listBackupFiles({ s3 }: RawBackup): string[] {
-  return s3 ? [s3.credentials, ...(s3.ca === undefined ? [] : [s3.ca])] : [];
-}
-
-/** The section, which fits the schema. `at` makes a path absolute, `invalid` makes the error of a sentence. */
+/** The section, which fits the schema. Throws `invalid_request`. */
 export function readBackup(
-  raw: RawBackup,
-  { at, dataDir, invalid }: { at(path: string): string; dataDir: string; invalid(text: string): DomainError },
+  raw: Value<typeof backupSchema>,
+  { files, dataDir }: { files: NamedFiles; dataDir: string },
 ): BackupSettings {
   const { every = '24h', keep = 14, to, encryptTo = [], s3 } = raw;
   const settings = {
@@ -84,7 +65,7 @@ export function readBackup(
       );
     if (s3)
       throw invalid('backup.s3 is there, and backup.to is a directory; it would be s3://BUCKET/PREFIX.');
-    const directory = at(to);
+    const directory = files.at(to);
     if (leadsInto(directory, dataDir))
       throw invalid(`backup.to is ${directory}, which is lost with the data directory; name another place.`);
     return { ...settings, to: { directory } };
@@ -103,15 +84,15 @@ export function readBackup(
     to: {
       bucket,
       prefix: prefix === '' ? '' : `${prefix.slice(1)}/`,
-      endpoint: endpointOf(s3.endpoint, invalid),
+      endpoint: endpointOf(s3.endpoint),
       region: s3.region ?? 'us-east-1',
-      credentials: at(s3.credentials),
-      ca: s3.ca === undefined ? undefined : at(s3.ca),
+      credentials: files.at(s3.credentials),
+      ca: s3.ca === undefined ? undefined : files.at(s3.ca),
     },
   };
 }
 
-function endpointOf(text: string, invalid: (text: string) => DomainError): string {
+function endpointOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
   if (!url || !isPlain || !/^https?:$/.test(url.protocol))

@@ -1,7 +1,8 @@
 /** The `clusters` section of the configuration: what a lab may do to the service's own host. */
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { DomainError } from '../../domain/error.ts';
+import { invalid } from './named-files.ts';
+import { flag, list, section, text, type Value } from './schema.ts';
 import { isWithin } from './secret-files.ts';
 
 export interface ClusterConfig {
@@ -15,23 +16,12 @@ export interface ClusterConfig {
   unsafeSimulatedLogins: boolean;
 }
 
-export interface RawClusters {
-  secretsDir?: string;
-  allowLocal?: string[];
-  allowSimulated?: boolean;
-  unsafeSimulatedLogins?: boolean;
-}
-
-export const clustersSchema = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    secretsDir: { type: 'string', minLength: 1 },
-    allowLocal: { type: 'array', items: { type: 'string', minLength: 1 } },
-    allowSimulated: { type: 'boolean' },
-    unsafeSimulatedLogins: { type: 'boolean' },
-  },
-};
+export const clustersSchema = section({
+  secretsDir: text,
+  allowLocal: list(text),
+  allowSimulated: flag,
+  unsafeSimulatedLogins: flag,
+});
 
 /**
  * The section with its defaults: labs may name files in the directory of the configuration, where an operator's lab file is
@@ -39,25 +29,25 @@ export const clustersSchema = {
  * directory also has secrets of other programs. Throws `invalid_request` for a directory in the data directory.
  */
 export function readClusters(
-  raw: RawClusters = {},
+  {
+    secretsDir,
+    allowLocal = [],
+    allowSimulated = false,
+    unsafeSimulatedLogins = false,
+  }: Value<typeof clustersSchema> = {},
   { file, dataDir, own }: { file: string; dataDir: string; own: readonly string[] },
 ): ClusterConfig {
-  const beside = dirname(file);
-  if (raw.secretsDir !== undefined && isWithin(resolve(beside, raw.secretsDir), dataDir)) {
-    throw new DomainError(
-      'invalid_request',
-      `${file}: clusters.secretsDir is in the data directory, of which a lab may name nothing. Give another.`,
+  const home = dirname(file);
+  const given = secretsDir === undefined ? undefined : resolve(home, secretsDir);
+  if (given !== undefined && isWithin(given, dataDir))
+    throw invalid(
+      'clusters.secretsDir is in the data directory, of which a lab may name nothing. Give another.',
     );
-  }
-  const isShared = ['/', '/etc', '/root', homedir()].includes(beside);
-  const usual = isShared ? undefined : beside;
+  const isShared = ['/', '/etc', '/root', homedir()].includes(home);
   return {
-    secrets: {
-      directory: raw.secretsDir === undefined ? usual : resolve(beside, raw.secretsDir),
-      never: [dataDir, ...own],
-    },
-    allowLocal: raw.allowLocal ?? [],
-    allowSimulated: raw.allowSimulated ?? false,
-    unsafeSimulatedLogins: raw.unsafeSimulatedLogins ?? false,
+    secrets: { directory: given ?? (isShared ? undefined : home), never: [dataDir, ...own] },
+    allowLocal,
+    allowSimulated,
+    unsafeSimulatedLogins,
   };
 }

@@ -1,56 +1,82 @@
-/** `database` and `databaseFile`: the PostgreSQL that several servers share, in place of SQLite's file in the data directory. */
+/** The PostgreSQL that several servers share, in place of SQLite's file in the data directory, and the key of the secrets in it. */
 import { statSync } from 'node:fs';
 import { messageOf } from '../../lib/error-message.ts';
 import { parsePostgresUrl } from '../../lib/postgres-url.ts';
+import { parseSecretsKeys, type SecretsKeys, secretsKeyVariable } from '../../lib/secrets-key.ts';
 import { invalid, type NamedFiles } from './named-files.ts';
-
-export interface RawDatabase {
-  database?: string;
-  databaseFile?: string;
-}
-
-const form = 'the URL of a PostgreSQL: postgres://USER@HOST/DATABASE';
+import { file, pattern } from './schema.ts';
 
 export const databaseSchema = {
-  database: { type: 'string', pattern: '^postgres(ql)?://', form },
-  databaseFile: { type: 'string', minLength: 1 },
+  database: pattern('^postgres(ql)?://', 'the URL of a PostgreSQL: postgres://USER@HOST/DATABASE'),
+  databaseFile: file,
+  secretsKeyFile: file,
 };
+
+type RawDatabase = { [Name in keyof typeof databaseSchema]?: string };
 
 /** The URL, which can have a password in it; undefined: the database is SQLite's. Throws `invalid_request`. */
 export function readDatabase(
-  { database, databaseFile }: RawDatabase,
-  file: string,
+  { database, databaseFile, backup }: RawDatabase & { backup?: object },
   files: NamedFiles,
 ): string | undefined {
   if (database !== undefined && databaseFile !== undefined)
-    throw invalid(file, 'database and databaseFile say the same: give one of them.');
+    throw invalid('database and databaseFile say the same: give one of them.');
   const setting = database === undefined ? 'databaseFile' : 'database';
-  const url =
-    databaseFile === undefined
-      ? database
-      : files.readSecret('databaseFile', files.at(databaseFile)).toString('utf8').trim();
+  const url = databaseFile === undefined ? database : files.readSecretText('databaseFile', databaseFile);
   if (url === undefined) return undefined;
-  const target = parsed(url, (sentence) => invalid(file, `${setting}: ${sentence}`));
+  const target = parsed(url, setting);
   // Then everybody on the host has it who can read the settings.
-  if (database !== undefined && target.password !== undefined && (statSync(file).mode & 0o077) !== 0)
+  if (database !== undefined && target.password !== undefined && (statSync(files.file).mode & 0o077) !== 0)
     throw invalid(
-      file,
-      `database has a password, and others can read this file. Put the URL into a file of its own, chmod 600, and name that with databaseFile.`,
+      'database has a password, and others can read this file. Put the URL into a file of its own, chmod 600, and name that with databaseFile.',
+    );
+  if (backup)
+    throw invalid(
+      'backup: backups by the service are of SQLite. With `database`, dump it with pg_dump, and keep with the dumps, but apart from them, the secrets key and the configuration (the page "Backup and restore" has the lines). Leave `backup` out.',
     );
   return target.sslRootCert === undefined || target.sslRootCert === 'system'
     ? url
     : withFile(url, files.at(target.sslRootCert));
 }
 
-function parsed(url: string, refuse: (sentence: string) => Error): ReturnType<typeof parsePostgresUrl> {
+function parsed(url: string, setting: string): ReturnType<typeof parsePostgresUrl> {
   try {
     return parsePostgresUrl(url);
   } catch (error) {
-    throw refuse(messageOf(error));
+    throw invalid(`${setting}: ${messageOf(error)}`);
   }
 }
 
 /** With the path of its authorities made absolute, as those of other settings are. */
 function withFile(url: string, path: string): string {
   return url.replace(/([?&]sslrootcert=)[^&#]*/, (_, name: string) => `${name}${encodeURIComponent(path)}`);
+}
+
+const setting = 'secretsKeyFile';
+
+/**
+ * The key is in a file that only the service can read, or in the environment. Undefined where the database is not shared, or
+ * there is no key: only what needs one says so. Throws `invalid_request`.
+ */
+export function readSecretsKey(
+  { database, databaseFile, secretsKeyFile: path }: RawDatabase,
+  files: NamedFiles,
+): SecretsKeys | undefined {
+  const value = process.env[secretsKeyVariable];
+  if (database === undefined && databaseFile === undefined) {
+    if (path === undefined) return undefined;
+    throw invalid(
+      `${setting}: without \`database\`, keys are files of the data directory, and nothing is encrypted with it. Leave it out.`,
+    );
+  }
+  if (path !== undefined && value !== undefined)
+    throw invalid(
+      `${setting} is given, and so is ${secretsKeyVariable} in the environment. Give one of them.`,
+    );
+  if (path === undefined && value === undefined) return undefined;
+  const read = (): SecretsKeys =>
+    path === undefined
+      ? parseSecretsKeys(value ?? '', `${secretsKeyVariable} in the environment`, read)
+      : parseSecretsKeys(files.readSecret(setting, path).toString('latin1'), files.at(path), read);
+  return read();
 }

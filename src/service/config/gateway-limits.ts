@@ -1,38 +1,17 @@
 /** The `gateway.limits` section of the configuration. What it leaves out is as `gateway/ssh/limits.ts` says. */
-import { duration } from './duration.ts';
-
-/** The gateway's own names, in its own units: milliseconds and numbers. */
-export type GatewayLimitName =
-  | 'loginGraceMs'
-  | 'maxAuthAttempts'
-  | 'unauthenticated'
-  | 'unauthenticatedPerSource'
-  | 'handshakesPerSource'
-  | 'handshakes'
-  | 'sessionsPerUser'
-  | 'sessionsPerSource'
-  | 'maxChannels'
-  | 'idleMs'
-  | 'recheckMs'
-  | 'confirmGraceMs'
-  | 'unconfirmedMs'
-  | 'drainMs'
-  | 'backoffAfter'
-  | 'backoffMs'
-  | 'backoffMaxMs'
-  | 'rekeyBytes'
-  | 'rekeyMs';
-
-export type GatewayLimitsConfig = Partial<Record<GatewayLimitName, number>>;
+import { duration, integer, type Schema } from './schema.ts';
 
 const seconds = (minimum: number, maximum: number) => ({
   unit: 1000,
   ...duration('seconds', minimum, maximum),
 });
-const count = (maximum: number) => ({ type: 'integer', minimum: 1, maximum, unit: 1 });
+const count = (maximum: number) => ({ unit: 1, ...integer(1, maximum) });
 
-/** Each setting: which limit it is, and its schema, in which `unit` is what one of it is worth. */
-const settings: Record<string, { limit: GatewayLimitName; unit: number }> = {
+/**
+ * Each setting: which limit it is, by the gateway's own name in its own unit (milliseconds or a number), and its schema, in which `unit`
+ * is what one of it is worth.
+ */
+const settings = {
   loginGraceSeconds: { limit: 'loginGraceMs', ...seconds(1, 600) },
   loginAttempts: { limit: 'maxAuthAttempts', ...count(100) },
   unauthenticated: { limit: 'unauthenticated', ...count(100_000) },
@@ -54,12 +33,11 @@ const settings: Record<string, { limit: GatewayLimitName; unit: number }> = {
   backoffMaxSeconds: { limit: 'backoffMaxMs', ...seconds(0, 3_600) },
   rekeyMebibytes: { limit: 'rekeyBytes', ...count(65_536), unit: 1024 ** 2 },
   rekeySeconds: { limit: 'rekeyMs', ...seconds(10, 604_800) },
-};
+} as const satisfies Record<string, { limit: string; unit: number }>;
 
-export type RawGatewayLimits = Record<string, number | undefined>;
+export type GatewayLimitsConfig = Partial<Record<(typeof settings)[keyof typeof settings]['limit'], number>>;
 
-/** The JSON schema of the section. */
-export const gatewayLimitsSchema = {
+export const gatewayLimitsSchema: Schema<{ [Name in keyof typeof settings]?: number }> = {
   type: 'object',
   additionalProperties: false,
   properties: Object.fromEntries(
@@ -68,11 +46,13 @@ export const gatewayLimitsSchema = {
 };
 
 /** The limits that the section gives, which fits the schema. */
-export function readGatewayLimits(raw: RawGatewayLimits = {}): GatewayLimitsConfig {
+export function readGatewayLimits(
+  raw: { [Name in keyof typeof settings]?: number } = {},
+): GatewayLimitsConfig {
   const limits: GatewayLimitsConfig = {};
   for (const [name, value] of Object.entries(raw)) {
-    const setting = settings[name];
-    if (setting && typeof value === 'number') limits[setting.limit] = Math.round(value * setting.unit);
+    const { limit, unit } = settings[name as keyof typeof settings];
+    limits[limit] = Math.round(value * unit);
   }
   return limits;
 }

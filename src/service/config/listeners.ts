@@ -2,16 +2,8 @@
 import { isLoopback } from '../../lib/loopback.ts';
 import { acmeCertificateFile } from './acme.ts';
 import { type Address, hostInUrl, isWildcard, readAddress } from './addresses.ts';
-import { invalid, readFile } from './named-files.ts';
-
-/** The configuration file and how to find what it names; paths are relative to it. */
-export interface Source {
-  file: string;
-  here(path: string): string;
-  dataDir: string;
-}
-
-export const urlPattern = '^https?://[^/?#]+(/[^?#]*)?$';
+import { invalid, type NamedFiles } from './named-files.ts';
+import { file, flag, pattern, type Schema, section, text, type Value } from './schema.ts';
 
 export interface HttpConfig {
   listen: Address;
@@ -27,64 +19,51 @@ interface AcmeTls {
   keyFile: string;
 }
 
-export interface RawHttp {
-  listen?: string;
-  url?: string;
-  tls?: 'acme' | { cert: string; key: string };
-  behindProxy?: boolean;
-}
-
-/** A listener, as JSON schema. */
-export const httpSchema = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    listen: { type: 'string', minLength: 1 },
-    url: { type: 'string', pattern: urlPattern },
-    tls: {
-      type: ['object', 'string'],
-      pattern: '^acme$',
-      additionalProperties: false,
-      required: ['cert', 'key'],
-      properties: { cert: { type: 'string', minLength: 1 }, key: { type: 'string', minLength: 1 } },
-    },
-    behindProxy: { type: 'boolean' },
-  },
+export const urlSchema = pattern('^https?://[^/?#]+(/[^?#]*)?$');
+const tlsSchema: Schema<'acme' | { cert: string; key: string }> = {
+  ...section({ cert: file, key: file }, ['cert', 'key']),
+  type: ['object', 'string'],
+  pattern: '^acme$',
 };
 
-export function readHttp(source: Source, name: string, given: RawHttp = {}, defaultPort: number): HttpConfig {
-  const { file } = source;
-  const listen = readAddress(file, `${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
-  const tls = readTls(source, name, given.tls);
+export const httpSchema = section({ listen: text, url: urlSchema, tls: tlsSchema, behindProxy: flag });
+
+/** Reads a listener, which fits the schema. Throws `invalid_request`. */
+export function readHttp(
+  name: string,
+  given: Value<typeof httpSchema> = {},
+  { defaultPort, files, dataDir }: { defaultPort: number; files: NamedFiles; dataDir: string },
+): HttpConfig {
+  const listen = readAddress(`${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
+  const tls = given.tls && readTls(`${name}.tls`, given.tls, { files, dataDir });
   // Tokens and passwords cross these connections, so they cross no network in the clear.
-  if (!tls && !given.behindProxy && !isLoopback(listen.host)) {
+  if (!tls && !given.behindProxy && !isLoopback(listen.host))
     throw invalid(
-      file,
       `${name}.listen is ${listen.host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`,
     );
-  }
-  if (given.url === undefined && isWildcard(listen.host)) {
+  if (given.url === undefined && isWildcard(listen.host))
     throw invalid(
-      file,
       `${name}.listen is ${listen.host}, which is every address of this machine. Give ${name}.url, the address that people call it by.`,
     );
-  }
   const scheme = tls ? 'https' : 'http';
   const base = given.url ?? `${scheme}://${hostInUrl(listen.host)}:${listen.port}`;
   return { listen, url: base.replace(/\/+$/, ''), tls };
 }
 
-function readTls({ file, here, dataDir }: Source, name: string, given: RawHttp['tls']): HttpConfig['tls'] {
-  if (given === undefined) return undefined;
+function readTls(
+  name: string,
+  given: Value<typeof tlsSchema>,
+  { files, dataDir }: { files: NamedFiles; dataDir: string },
+): HttpConfig['tls'] {
   if (given === 'acme') {
     const certFile = acmeCertificateFile(dataDir);
     return { acme: true, certFile, keyFile: certFile };
   }
-  const files = { certFile: here(given.cert), keyFile: here(given.key) };
   return {
-    ...files,
-    cert: readFile(file, `${name}.tls.cert`, files.certFile),
-    key: readFile(file, `${name}.tls.key`, files.keyFile),
+    certFile: files.at(given.cert),
+    keyFile: files.at(given.key),
+    cert: files.read(`${name}.cert`, given.cert),
+    key: files.read(`${name}.key`, given.key),
   };
 }
 
@@ -97,18 +76,14 @@ export interface HttpListeners {
 }
 
 /** The HTTP listeners that are used, by the settings that name them. */
-export function listHttpListeners({
-  platform,
-  business,
-  identity,
-  metrics,
-  console,
-}: HttpListeners): [string, HttpConfig][] {
-  return [
+export function listHttpListeners(config: HttpListeners): [setting: string, HttpConfig][] {
+  const { platform, business, identity, metrics, console } = config;
+  const all: [string, HttpConfig | undefined][] = [
     ['platform', platform],
     ['business', business],
-    ...(identity.issuer === undefined ? ([['identity.embedded', identity.embedded]] as const) : []),
-    ...(metrics ? ([['metrics', metrics]] as const) : []),
-    ...(console ? ([['console', console]] as const) : []),
-  ].map(([name, http]) => [name, http] as [string, HttpConfig]);
+    ['identity.embedded', identity.issuer === undefined ? identity.embedded : undefined],
+    ['metrics', metrics],
+    ['console', console],
+  ];
+  return all.flatMap(([name, http]) => (http ? [[name, http]] : []));
 }

@@ -1,40 +1,53 @@
-/** Files that settings name: where they are, and what is in them. Refusals are sentences that name the setting. */
+/** Files that settings name: where they are, and what is in them. Refusals are sentences that begin with the setting. */
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 
 /** The files of one configuration. */
-export interface NamedFiles {
+export class NamedFiles {
+  /** The configuration's own, to which paths are relative. */
+  readonly file: string;
+
+  constructor(file: string) {
+    this.file = resolve(file);
+  }
+
   /** Makes a path absolute. */
-  at(path: string): string;
-  /** Reads a file that a setting names. Throws `invalid_request`. */
-  read(name: string, path: string): Buffer;
+  at(path: string): string {
+    return resolve(dirname(this.file), path);
+  }
+
+  /** Reads the file of a setting, where that names one. Throws `invalid_request`. */
+  read<Path extends string | undefined>(name: string, path: Path): Path extends string ? Buffer : undefined;
+  read(name: string, path: string | undefined): Buffer | undefined {
+    if (path === undefined) return undefined;
+    try {
+      return readFileSync(this.at(path));
+    } catch (error) {
+      throw invalid(`${name}: cannot read ${this.at(path)} (${(error as NodeJS.ErrnoException).code}).`);
+    }
+  }
+
   /** As `read`, and refuses a file that others can read. */
-  readSecret(name: string, path: string): Buffer;
-}
+  readSecret(name: string, path: string): Buffer {
+    const content = this.read(name, path);
+    const file = this.at(path);
+    if ((statSync(file).mode & 0o077) !== 0)
+      throw invalid(`${name}: ${file} can be read or written by others. chmod 600 ${file}`);
+    return content;
+  }
 
-/** `file`: the configuration's own, to which paths are relative. */
-export function namedFiles(file: string): NamedFiles {
-  return {
-    at: (path) => resolve(dirname(resolve(file)), path),
-    read: (name, path) => readFile(file, name, path),
-    readSecret(name, path) {
-      const content = readFile(file, name, path);
-      if ((statSync(path).mode & 0o077) !== 0)
-        throw invalid(file, `${name}: ${path} can be read or written by others. chmod 600 ${path}`);
-      return content;
-    },
-  };
-}
+  readSecretText(name: string, path: string): string {
+    return this.readSecret(name, path).toString('utf8').trim();
+  }
 
-export function readFile(file: string, name: string, path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw invalid(file, `${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code}).`);
+  /** Those that are not empty. */
+  readSecretLines(name: string, path: string): string[] {
+    const lines = this.readSecret(name, path).toString('latin1').split('\n');
+    return lines.map((line) => line.trim()).filter((line) => line !== '');
   }
 }
 
-export function invalid(file: string, message: string): DomainError {
-  return new DomainError('invalid_request', `${file}: ${message}`);
+export function invalid(message: string): DomainError {
+  return new DomainError('invalid_request', message);
 }

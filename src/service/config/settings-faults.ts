@@ -1,6 +1,6 @@
 /** What is wrong with settings by their JSON schema: where, and a sentence that a person can act on. */
-import { Ajv, type ErrorObject, type JSONSchemaType, type Schema, type ValidateFunction } from 'ajv';
-import { type Bounds, durationForm, durationKeyword } from './duration.ts';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { type Bounds, durationForm, durationKeyword, type Schema } from './schema.ts';
 
 export interface Fault {
   /** Keys and numbers of items, from the outermost. */
@@ -9,7 +9,7 @@ export interface Fault {
 }
 
 /** The faults of a value, none where it fits the schema. Durations in it become numbers of their unit. */
-export function listFaults<T>(value: unknown, schema: Schema | JSONSchemaType<T>): Fault[] {
+export function listFaults(value: unknown, schema: Schema<unknown>): Fault[] {
   const validate = validatorOf(schema);
   if (validate(value)) return [];
   return plainErrors(validate.errors ?? []).map((error) => {
@@ -25,17 +25,12 @@ export function listFaults<T>(value: unknown, schema: Schema | JSONSchemaType<T>
 /** To compile one takes 50 ms, and settings are read several times. */
 const validators = new WeakMap<object, ValidateFunction>();
 
-function validatorOf(schema: Schema | JSONSchemaType<unknown>): ValidateFunction {
-  const known = typeof schema === 'object' && validators.get(schema);
+function validatorOf(schema: Schema<unknown>): ValidateFunction {
+  const known = validators.get(schema);
   if (known) return known;
-  const validate = new Ajv({
-    allErrors: true,
-    strictSchema: false,
-    allowUnionTypes: true,
-    verbose: true,
-    keywords: [durationKeyword],
-  }).compile(schema);
-  if (typeof schema === 'object') validators.set(schema, validate);
+  const options = { allErrors: true, strictSchema: false, allowUnionTypes: true, verbose: true };
+  const validate = new Ajv({ ...options, keywords: [durationKeyword] }).compile(schema);
+  validators.set(schema, validate);
   return validate;
 }
 

@@ -1,6 +1,5 @@
 /** Reading a YAML file of settings against a JSON schema, with errors that a person can act on. */
 import { readFileSync } from 'node:fs';
-import type { JSONSchemaType, Schema } from 'ajv';
 import {
   type Document,
   isAlias,
@@ -14,6 +13,7 @@ import {
 } from 'yaml';
 import { DomainError } from '../../domain/error.ts';
 import { storedText } from '../../domain/stored-text.ts';
+import type { Schema } from './schema.ts';
 import { listFaults } from './settings-faults.ts';
 
 /**
@@ -21,7 +21,7 @@ import { listFaults } from './settings-faults.ts';
  * fault: the file, the line in it, the setting and what is wrong there. A schema's `form` says in words what is wanted.
  * Defaults are the caller's business.
  */
-export function readSettings<T>(file: string, schema: Schema | JSONSchemaType<T>): T {
+export function readSettings<T>(file: string, schema: Schema<T>): T {
   const { document, at } = parseFile(file);
   const [problem] = document.errors;
   if (problem) {
