@@ -4,6 +4,8 @@ import type { AuditKey } from '../../domain/audit/key.ts';
 import { createEraser } from '../../domain/people/erasure.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
+import { type Rounds, startRounds } from '../../lib/rounds.ts';
+import type { AuditListing } from '../../store/audit/audit.ts';
 import {
   endErasure,
   eraseTexts,
@@ -22,62 +24,54 @@ export interface ErasureDeps {
   now(): number;
 }
 
-export interface Erasures {
-  /** There may be a person to erase. */
-  nudge(): void;
-  stop(): Promise<void>;
+const retryMs = 60_000;
+
+/** Woken where there may be a person to erase. */
+export function startErasures(deps: ErasureDeps): Rounds {
+  return startRounds((stopping) => eraseAll(deps, stopping), {
+    // The disk may have been full.
+    everyMs: retryMs,
+    onFault: (error) => deps.log.error('erasure.failed', { error: messageOf(error) }),
+  });
+}
+
+async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const erasure = await findErasure(store.read);
+    if (!erasure || signal.aborted) return;
+    const { names, untilSeq: until, nextSeq } = erasure;
+    for (const table of textTables)
+      await inParts<string | number | null>(null, (after) => eraseTexts(store, table, names, after), signal);
+    const redact = createEraser(names);
+    const sign = (previous: string, entry: AuditListing) => key.signRedaction(previous, entry, toTime(now()));
+    const redactSome = async (after: number) => {
+      const next = await redactEntries(store, { after, until, redact, sign });
+      if (next !== undefined && !signal.aborted) await setErasurePosition(store, names.userId, next);
+      return next;
+    };
+    await inParts(nextSeq, redactSome, signal);
+    if (signal.aborted) return;
+    await endErasure(store, names.userId);
+    log.info('erasure.done', { userId: names.userId });
+  }
 }
 
 /** Between parts, so that others get their turn. */
 const pauseMs = 2;
-const retryMs = 60_000;
 
-export function startErasures(deps: ErasureDeps): Erasures {
-  const stopping = new AbortController();
-  let running = Promise.resolve();
-  const nudge = () => {
-    running = running
-      .then(() => eraseAll(deps, stopping.signal))
-      .catch((error: unknown) => deps.log.error('erasure.failed', { error: messageOf(error) }));
-  };
-  // The disk may have been full.
-  const timer = setInterval(nudge, retryMs).unref();
-  nudge();
-  return {
-    nudge,
-    async stop() {
-      clearInterval(timer);
-      stopping.abort();
-      await running;
-    },
-  };
+/** Does work in parts: each from where the one before ended, until there is no more or it is to stop. */
+export async function inParts<T>(
+  first: T,
+  part: (from: T) => Promise<T | undefined>,
+  signal: AbortSignal,
+): Promise<void> {
+  let from: T | undefined = first;
+  while (from !== undefined && from !== false && !signal.aborted) {
+    from = await part(from);
+    await pause(signal);
+  }
 }
 
-async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSignal): Promise<void> {
-  const pause = () => sleep(pauseMs, undefined, { signal }).catch(() => {});
-  for (;;) {
-    const erasure = await findErasure(store.read);
-    if (!erasure || signal.aborted) return;
-    const { names, untilSeq: until } = erasure;
-    for (const table of textTables)
-      for (let last = await eraseTexts(store, table, names, undefined); last !== undefined; ) {
-        if (signal.aborted) return;
-        await pause();
-        last = await eraseTexts(store, table, names, last);
-      }
-    const redact = createEraser(names);
-    for (let after: number | undefined = erasure.nextSeq; after !== undefined; ) {
-      after = await redactEntries(store, {
-        after,
-        until,
-        redact,
-        sign: (previous, entry) => key.signRedaction(previous, entry, toTime(now())),
-      });
-      if (signal.aborted) return;
-      if (after !== undefined) await setErasurePosition(store, names.userId, after);
-      await pause();
-    }
-    await endErasure(store, names.userId);
-    log.info('erasure.done', { userId: names.userId });
-  }
+export async function pause(signal: AbortSignal): Promise<void> {
+  await sleep(pauseMs, undefined, { signal }).catch(() => {});
 }

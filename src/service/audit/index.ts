@@ -11,9 +11,10 @@ import type { SignedHead } from '../../domain/audit/head.ts';
 import type { AuditKey } from '../../domain/audit/key.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
+import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { allLeases, type Lease, type Leases } from '../../store/servers/leases.ts';
-import { type Erasures, startErasures } from './erasure.ts';
+import { startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
 import { loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
@@ -87,13 +88,13 @@ export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
       await before?.stop(why === 'left');
     },
   });
-  const stopListening = store.messages.on(erasureTopic, () => keeping?.erasures.nudge());
+  const stopListening = store.messages.on(erasureTopic, () => keeping?.erasures.wake());
   return {
     publicKey: key.publicKey,
     sign: () => signer.sign(),
     markIdentity: key.markIdentity,
     eraseNames() {
-      if (keeping) keeping.erasures.nudge();
+      if (keeping) keeping.erasures.wake();
       // Lost, it is found within a minute.
       else store.messages.send(erasureTopic, {}).catch(() => {});
     },
@@ -109,7 +110,7 @@ const erasureTopic = 'erasures';
 
 /** What is done with the trail in the background, by one server. */
 interface Keeping {
-  erasures: Erasures;
+  erasures: Rounds;
   faults(): AuditFaults;
   /** With `last`, signs and sends what is left. */
   stop(last: boolean): Promise<void>;
@@ -141,8 +142,7 @@ function keepTrail(
   }
 
   // At the start too: finds changes to the trail that were made while no service ran.
-  void signNow();
-  const timer = setInterval(() => void signNow(), signMs).unref();
+  const signing = startRounds(signNow, { everyMs: signMs, onFault() {} });
   const destinations = [
     ...(file === undefined ? [] : [fileDestination(file)]),
     ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
@@ -161,8 +161,7 @@ function keepTrail(
       destinations: senders.flatMap((sender) => sender.fault() ?? []),
     }),
     async stop(last) {
-      clearInterval(timer);
-      await Promise.all([retaining.stop(), erasures.stop()]);
+      await Promise.all([signing.stop(), retaining?.stop(), erasures.stop()]);
       if (last) await signNow();
       await Promise.all(senders.map((sender) => sender.stop(last ? stopMs : 0)));
     },
@@ -170,27 +169,15 @@ function keepTrail(
 }
 
 /** Retention at the start, when everything else has started, and once a day. */
-function startRetention(deps: RetentionDeps, settings: RetentionSettings): { stop(): Promise<void> } {
+function startRetention(deps: RetentionDeps, settings: RetentionSettings): Rounds | undefined {
   const { commands, sessions, audit } = settings;
-  if (commands === undefined && sessions === undefined && audit === undefined) return { async stop() {} };
-  const stopping = new AbortController();
-  let running = Promise.resolve();
-  const run = () => {
-    running = running
-      .then(() => applyRetention({ ...deps, isNew }, settings, stopping.signal))
-      .catch((error: unknown) => deps.log.error('retention.failed', { error: messageOf(error) }));
-  };
+  if (commands === undefined && sessions === undefined && audit === undefined) return undefined;
   const startedAt = performance.now();
   // The run of the next day may come a little early.
   const isNew = () => performance.now() - startedAt < retentionMs - minuteMs;
-  const first = setTimeout(run, retentionFirstMs).unref();
-  const timer = setInterval(run, retentionMs).unref();
-  return {
-    async stop() {
-      clearTimeout(first);
-      clearInterval(timer);
-      stopping.abort();
-      await running;
-    },
-  };
+  return startRounds((stopping) => applyRetention({ ...deps, isNew }, settings, stopping), {
+    firstMs: retentionFirstMs,
+    everyMs: retentionMs,
+    onFault: (error) => deps.log.error('retention.failed', { error: messageOf(error) }),
+  });
 }

@@ -3,7 +3,6 @@
  * audit trail, up to a checkpoint that the installation's key signs. All of it in small parts with pauses between them;
  * a crash at any instant leaves a trail that fits, and the next run goes on.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { requestsLapseBefore } from '../../domain/access/request.ts';
 import { findBreak } from '../../domain/audit/audit.ts';
 import type { AuditKey } from '../../domain/audit/key.ts';
@@ -27,6 +26,7 @@ import {
 import type { Store } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
 import { systemUserId } from '../../store/people/people.ts';
+import { inParts, pause } from './erasure.ts';
 import { writeExport } from './export.ts';
 import type { AuditSigner } from './signer.ts';
 
@@ -51,8 +51,6 @@ export interface RetentionDeps {
 }
 
 const dayMs = 86_400_000;
-/** Between parts, so that others get their turn. */
-const pauseMs = 2;
 const pageSize = 200;
 /** Entries of one file, and of one checkpoint. */
 const mostExported = 5_000;
@@ -66,12 +64,12 @@ export async function applyRetention(
   const before = (days: number | undefined) => (days === undefined ? undefined : now - days * dayMs);
   const [commands, sessions, audit] = [settings.commands, settings.sessions, settings.audit].map(before);
   if (commands !== undefined) {
-    await inParts(() => deleteOld(deps.store, 'commands', commands), signal);
+    await inParts(true, () => deleteOld(deps.store, 'commands', commands), signal);
     const decided = Math.min(commands, requestsLapseBefore(now));
-    await inParts(() => deleteOld(deps.store, 'access_requests', decided), signal);
+    await inParts(true, () => deleteOld(deps.store, 'access_requests', decided), signal);
   }
   if (sessions !== undefined) {
-    await inParts(() => deleteOld(deps.store, 'ssh_sessions', sessions), signal);
+    await inParts(true, () => deleteOld(deps.store, 'ssh_sessions', sessions), signal);
     await redactSessions(deps, sessions, signal);
   }
   if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);
@@ -92,15 +90,6 @@ async function timeThatCounts({ store, log, isNew }: RetentionDeps): Promise<num
   return earlier;
 }
 
-/** Runs a part again until there is no more. */
-async function inParts(part: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted && (await part())) await pause(signal);
-}
-
-async function pause(signal: AbortSignal): Promise<void> {
-  await sleep(pauseMs, undefined, { signal }).catch(() => {});
-}
-
 /** Of what a session was, who, when and where stays in the trail. */
 function redactSession({ operation, target }: AuditListing): EntryTexts | undefined {
   if (!operation.startsWith('ssh.')) return undefined;
@@ -111,18 +100,18 @@ async function redactSessions(deps: RetentionDeps, before: number, signal: Abort
   const { store, key } = deps;
   const at = toTime(store.lapses.now());
   const until = await findLastSeq(store.read);
-  let after = (await findCheckpoint(store.read))?.seq ?? 0;
-  for (let isOld = true; isOld && !signal.aborted; ) {
-    isOld = false;
+  const sign = (previous: string, entry: AuditListing) => key.signRedaction(previous, entry, at);
+  const redactSome = async (after: number) => {
+    let isOld = false;
     const redact = (entry: AuditListing) => {
       if (!isBefore(entry, before)) return undefined;
       isOld = true;
       return redactSession(entry);
     };
-    const sign = (previous: string, entry: AuditListing) => key.signRedaction(previous, entry, at);
-    after = (await redactEntries(store, { after, until, redact, sign })) ?? after;
-    await pause(signal);
-  }
+    const next = await redactEntries(store, { after, until, redact, sign });
+    return isOld ? next : undefined;
+  };
+  await inParts((await findCheckpoint(store.read))?.seq ?? 0, redactSome, signal);
 }
 
 function isBefore({ at }: { at: string }, before: number): boolean {
@@ -137,7 +126,7 @@ async function deleteEntries(
   const { store, signer } = deps;
   let from: ChainLink = (await findCheckpoint(store.read)) ?? { seq: 0, hash: '' };
   // What a crash left of the last time.
-  await inParts(() => deleteBeforeCheckpoint(store, from.seq), signal);
+  await inParts(true, () => deleteBeforeCheckpoint(store, from.seq), signal);
   await signer.sign();
   const until = (await lastToGo(deps)) - 1;
   while (!signal.aborted) {
@@ -195,7 +184,7 @@ async function deleteSome(
     result: 'done',
     details: `The trail begins behind entry ${last.seq}, ${last.hash}; ${file === undefined ? 'not exported' : `exported to ${file}`}`,
   });
-  await inParts(() => deleteBeforeCheckpoint(store, last.seq), signal);
+  await inParts(true, () => deleteBeforeCheckpoint(store, last.seq), signal);
   log.info('retention.deleted', { entries: range, file });
   return last;
 }

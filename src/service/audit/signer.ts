@@ -30,60 +30,23 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
   let queued: Promise<SignedHead | undefined> | undefined;
 
   async function sign(): Promise<SignedHead | undefined> {
-    last ??= await ownLastHead();
-    if (last && !(await isInTrail(last))) {
-      if (await isDeletedAsOld(store, key, last)) last = await ownLastHead();
+    last ??= await ownLastHead(store, key);
+    if (last && !(await isInTrail(store, last))) {
+      if (await isDeletedAsOld(store, key, last)) last = await ownLastHead(store, key);
       if (last && (await isDeletedAsOld(store, key, last))) last = undefined;
     }
-    if (last && !(await isInTrail(last))) {
+    if (last && !(await isInTrail(store, last)))
       throw new DomainError(
         'invalid_state',
         `The audit trail was rewritten or cut: entry ${last.seq} is not the one that was signed at ${last.at}.`,
       );
-    }
-    const start = last ?? (await beginning());
-    const end = await follow(start);
+    const start = last ?? (await beginning(store));
+    const end = await follow(store, start);
     if (end.seq === start.seq) return last;
     const head = key.sign({ ...end, at: new Date(now()).toISOString() });
     await addHead(store, head);
     last = head;
     return head;
-  }
-
-  async function isInTrail({ seq, hash }: SignedHead): Promise<boolean> {
-    return (await findAuditHash(store.read, seq)) === hash;
-  }
-
-  /** The last head, if this key signed it. Without one, the whole trail is read again. */
-  async function ownLastHead(): Promise<SignedHead | undefined> {
-    const head = await findLastHead(store.read);
-    return head && head.key === key.publicKey && isSignedHead(head) ? head : undefined;
-  }
-
-  /** Where the trail begins: at a checkpoint, or at nothing. */
-  async function beginning(): Promise<{ seq: number; hash: string }> {
-    const checkpoint = await findCheckpoint(store.read);
-    if (!checkpoint) return { seq: 0, hash: '' };
-    if (isSignedCheckpoint(checkpoint)) return checkpoint;
-    const message = `The checkpoint at which the audit trail begins, entry ${checkpoint.seq}, has a wrong signature.`;
-    throw new DomainError('invalid_state', message);
-  }
-
-  /** Reads from one entry to the last, each of which must follow from the one before. */
-  async function follow(from: { seq: number; hash: string }): Promise<{ seq: number; hash: string }> {
-    let end = from;
-    for (;;) {
-      const entries = await listAuditEntries(store.read, {}, { after: end.seq, limit: pageSize });
-      const broken = findBreak(end, entries);
-      if (broken) {
-        const message = `Entry ${broken.seq} of the audit trail does not fit: it was changed, or what stood before it.`;
-        throw new DomainError('invalid_state', message);
-      }
-      const { seq, hash } = entries.at(-1) ?? end;
-      end = { seq, hash };
-      if (entries.length < pageSize) return end;
-      await nextTick();
-    }
   }
 
   return {
@@ -100,9 +63,48 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
   };
 }
 
+async function isInTrail({ read }: Store, { seq, hash }: SignedHead): Promise<boolean> {
+  return (await findAuditHash(read, seq)) === hash;
+}
+
+/** The last head, if this key signed it. Without one, the whole trail is read again. */
+async function ownLastHead({ read }: Store, key: AuditKey): Promise<SignedHead | undefined> {
+  const head = await findLastHead(read);
+  return head && head.key === key.publicKey && isSignedHead(head) ? head : undefined;
+}
+
+/** Where the trail begins: at a checkpoint, or at nothing. */
+async function beginning({ read }: Store): Promise<{ seq: number; hash: string }> {
+  const checkpoint = await findCheckpoint(read);
+  if (!checkpoint) return { seq: 0, hash: '' };
+  if (isSignedCheckpoint(checkpoint)) return checkpoint;
+  const message = `The checkpoint at which the audit trail begins, entry ${checkpoint.seq}, has a wrong signature.`;
+  throw new DomainError('invalid_state', message);
+}
+
+/** Reads from one entry to the last, each of which must follow from the one before. */
+async function follow(
+  { read }: Store,
+  from: { seq: number; hash: string },
+): Promise<{ seq: number; hash: string }> {
+  let end = from;
+  for (;;) {
+    const entries = await listAuditEntries(read, {}, { after: end.seq, limit: pageSize });
+    const broken = findBreak(end, entries);
+    if (broken) {
+      const message = `Entry ${broken.seq} of the audit trail does not fit: it was changed, or what stood before it.`;
+      throw new DomainError('invalid_state', message);
+    }
+    const { seq, hash } = entries.at(-1) ?? end;
+    end = { seq, hash };
+    if (entries.length < pageSize) return end;
+    await nextTick();
+  }
+}
+
 /** Whether another server, which has the same key, deleted the entry since, as retention wants. */
-async function isDeletedAsOld(store: Store, key: AuditKey, { seq }: SignedHead): Promise<boolean> {
-  const checkpoint = await findCheckpoint(store.read);
+async function isDeletedAsOld({ read }: Store, key: AuditKey, { seq }: SignedHead): Promise<boolean> {
+  const checkpoint = await findCheckpoint(read);
   if (!checkpoint || checkpoint.seq < seq || checkpoint.key !== key.publicKey) return false;
   return isSignedCheckpoint(checkpoint);
 }

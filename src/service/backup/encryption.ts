@@ -1,5 +1,4 @@
 /** Backups that leave the machine are encrypted with age (https://age-encryption.org/v1), which its own program reads too. */
-import { ReadableStream } from 'node:stream/web';
 import { Decrypter, Encrypter } from 'age-encryption';
 import { DomainError } from '../../domain/error.ts';
 
@@ -10,7 +9,7 @@ export const ageMagic = 'age-encryption.org/v1\n';
 
 /** Encrypts to public keys. Throws `invalid_request` for one that is none. */
 export async function* encrypt(source: Bytes, recipients: readonly string[]): Bytes {
-  yield* (await createEncrypter(recipients).encrypt(toStream(source))) as unknown as Bytes;
+  yield* (await createEncrypter(recipients).encrypt(ReadableStream.from(source))) as unknown as Bytes;
 }
 
 /** Throws `invalid_request` with a sentence for the first that is no public key. */
@@ -38,11 +37,20 @@ function createEncrypter(recipients: readonly string[]): Encrypter {
  * was encrypted: all of it must have been read before any of it is trusted.
  */
 export async function* decrypt(source: Bytes, identities: readonly string[], name: string): Bytes {
+  /** What the source failed with, as opposed to what the library throws. */
   let reading: unknown;
+  async function* watched(): Bytes {
+    try {
+      yield* source;
+    } catch (error) {
+      reading = error;
+      throw error;
+    }
+  }
   const decrypter = new Decrypter();
   try {
     for (const one of identities) decrypter.addIdentity(one);
-    const plain = await decrypter.decrypt(toStream(source, (error) => (reading = error)));
+    const plain = await decrypter.decrypt(ReadableStream.from(watched()));
     yield* plain as unknown as Bytes;
   } catch (error) {
     if (reading !== undefined) throw reading;
@@ -52,27 +60,4 @@ export async function* decrypt(source: Bytes, identities: readonly string[], nam
       : 'is damaged: it cannot be decrypted to its end. Take another backup.';
     throw new DomainError('invalid_request', `${name} ${reason}`, { cause: error });
   }
-}
-
-/** `failed` gets errors of the source, to distinguish them from what the library throws. */
-function toStream(
-  source: Bytes,
-  failed: (error: unknown) => void = () => {},
-): globalThis.ReadableStream<Uint8Array> {
-  const iterator = source[Symbol.asyncIterator]();
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await iterator.next();
-        if (done) controller.close();
-        else controller.enqueue(value);
-      } catch (error) {
-        failed(error);
-        controller.error(error);
-      }
-    },
-    async cancel() {
-      await iterator.return?.();
-    },
-  }) as globalThis.ReadableStream<Uint8Array>;
 }

@@ -7,11 +7,11 @@
  * (`names.ts`). A restore begins with `obtain.ts`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import { backupArguments, inheritedEnvironment } from '../../lib/packaging.ts';
+import { startRounds } from '../../lib/rounds.ts';
 import {
   type BackupFailure,
   type KeptBackup,
@@ -60,59 +60,50 @@ export function startBackups(options: ScheduleOptions): () => Promise<void> {
   const { settings, dataDir, times = usualTimes, log } = options;
   clearWorkDir(dataDir);
   if (!settings) return async () => {};
-  const stopping = new AbortController();
-  const running = run(options, settings, times, stopping.signal).catch((error) =>
-    log.error('backup.failed', { message: messageOf(error), failures: 1, retryMs: 0 }),
-  );
+  const onFault = (error: unknown) =>
+    log.error('backup.failed', { message: messageOf(error), failures: 1, retryMs: 0 });
+  const rounds = startRounds((stopping) => makeIfDue(options, settings, times, stopping), {
+    firstMs: times.startMs,
+    everyMs: times.checkMs,
+    onFault,
+  });
   return async () => {
-    stopping.abort();
-    await running;
+    await rounds.stop();
     // One that had to be killed has not.
     clearWorkDir(dataDir);
   };
 }
 
-async function run(
+/** Resolves to how long to wait before the next look, where that is less than usual. */
+async function makeIfDue(
   options: ScheduleOptions,
   settings: Schedule,
   times: ScheduleTimes,
   stopping: AbortSignal,
-): Promise<void> {
+): Promise<number | undefined> {
   const { dataDir, now, log } = options;
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping, ref: false }).catch(() => {});
-  await pause(times.startMs);
-  while (!stopping.aborted) {
-    const due = dueAt(
-      settings,
-      { kept: readKeptBackup(dataDir), failure: readBackupFailure(dataDir) },
-      now(),
-      times,
-    );
-    if (due > now()) {
-      await pause(Math.min(due - now(), times.checkMs));
-      continue;
-    }
-    const started = performance.now();
-    const task = { settings, dataDir, version: options.version, elsewhere: options.elsewhere() };
-    const outcome = await attempt(task, stopping);
-    if (stopping.aborted) return;
-    if ('kept' in outcome) {
-      const { file, bytes, removed, missing, notRemoved } = outcome.kept;
-      log.info('backup.made', { file, bytes, ms: Math.round(performance.now() - started), removed });
-      for (const path of missing)
-        log.warn('backup.incomplete', { message: `${path} is not in the backup: it cannot be read.` });
-      if (notRemoved !== undefined)
-        log.warn('backup.incomplete', { message: `Older backups were not removed: ${notRemoved}` });
-      // Also where it could not be noted.
-      await pause(times.checkMs);
-    } else {
-      const failures = (readBackupFailure(dataDir)?.failures ?? 0) + 1;
-      noteBackupFailure(dataDir, { at: new Date(now()).toISOString(), failures, message: outcome.failure });
-      const retryMs = retryMsAfter(failures, settings, times);
-      log.error('backup.failed', { message: `No backup was made: ${outcome.failure}`, failures, retryMs });
-      await pause(Math.min(retryMs, times.checkMs));
-    }
+  const known = { kept: readKeptBackup(dataDir), failure: readBackupFailure(dataDir) };
+  const due = dueAt(settings, known, now(), times);
+  if (due > now()) return Math.min(due - now(), times.checkMs);
+  const started = performance.now();
+  const task = { settings, dataDir, version: options.version, elsewhere: options.elsewhere() };
+  const outcome = await attempt(task, stopping);
+  if (stopping.aborted) return undefined;
+  if ('kept' in outcome) {
+    const { file, bytes, removed, missing, notRemoved } = outcome.kept;
+    log.info('backup.made', { file, bytes, ms: Math.round(performance.now() - started), removed });
+    for (const path of missing)
+      log.warn('backup.incomplete', { message: `${path} is not in the backup: it cannot be read.` });
+    if (notRemoved !== undefined)
+      log.warn('backup.incomplete', { message: `Older backups were not removed: ${notRemoved}` });
+    // Also where it could not be noted.
+    return times.checkMs;
   }
+  const failures = (readBackupFailure(dataDir)?.failures ?? 0) + 1;
+  noteBackupFailure(dataDir, { at: new Date(now()).toISOString(), failures, message: outcome.failure });
+  const retryMs = retryMsAfter(failures, settings, times);
+  log.error('backup.failed', { message: `No backup was made: ${outcome.failure}`, failures, retryMs });
+  return Math.min(retryMs, times.checkMs);
 }
 
 /** When the next one is to be made, in milliseconds since 1970; it may have passed. */

@@ -1,6 +1,7 @@
 /** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. One server says it. */
 import { dayMs, daysText, warningMs } from '../../domain/access/lapse.ts';
 import type { Logger } from '../../lib/log.ts';
+import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
 import { findRegisteredBetween, findSignedInBetween } from '../../store/people/people.ts';
@@ -14,18 +15,18 @@ export function warnOfLapses(
   log: Logger,
   leases: Leases = allLeases(store),
 ): () => Promise<void> {
-  let stop = () => {};
+  let rounds: Rounds | undefined;
   return leases.want('lapses', {
     begin() {
-      stop = startWarning(store, log);
+      rounds = startWarning(store, log);
     },
     async end() {
-      stop();
+      await rounds?.stop();
     },
   });
 }
 
-function startWarning(store: Store, log: Logger): () => void {
+function startWarning(store: Store, log: Logger): Rounds | undefined {
   const { policy, now } = store.lapses;
   let nextAt = 0;
   const report = async () => {
@@ -44,11 +45,9 @@ function startWarning(store: Store, log: Logger): () => void {
       advice: 'They have to register other ones.',
     });
   };
-  if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return () => {};
-  const check = () => void report().catch((error) => log.error('access.check.failed', { error }));
-  check();
-  const timer = setInterval(check, hourMs).unref();
-  return () => clearInterval(timer);
+  if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return undefined;
+  const onFault = (error: unknown) => log.error('access.check.failed', { error });
+  return startRounds(report, { everyMs: hourMs, onFault });
 }
 
 async function sayLapses(

@@ -3,6 +3,7 @@
  * pages. It decides nothing: reads of what a person holds leave out expired permissions anyway.
  */
 import type { Logger } from '../../lib/log.ts';
+import { startRounds } from '../../lib/rounds.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { findNextEnd, listEndedBetween } from '../../store/organizations/memberships.ts';
 
@@ -21,13 +22,7 @@ export function announceEnds({
 }): () => void {
   // The other parts began with what held at the start, a moment ago.
   let seen = now() - intervalMs;
-  let timer: NodeJS.Timeout | undefined;
-  let isStopped = false;
-  let isLooking = false;
-  /** Something changed since the look under way began. */
-  let isDue = false;
-
-  async function announce(): Promise<void> {
+  async function announce(): Promise<number> {
     const moment = now();
     // A clock that is set back brings back what had ended.
     const [from, to] = moment < seen ? [moment, seen] : [seen, moment];
@@ -42,42 +37,18 @@ export function announceEnds({
       log.info('permissions.ended', { people: people.length });
     }
     seen = moment;
+    const end = await findNextEnd(store.read, now());
+    return end === undefined ? intervalMs : Math.max(1, Math.min(intervalMs, end - now()));
   }
 
-  /** Returns how long to wait before the next time. */
-  async function announceAndPlan(): Promise<number> {
-    try {
-      await announce();
-      const end = await findNextEnd(store.read, now());
-      return end === undefined ? intervalMs : Math.max(1, Math.min(intervalMs, end - now()));
-    } catch (error) {
-      log.error('permissions.end.failed', { error });
-      return intervalMs;
-    }
-  }
-
-  async function run(): Promise<void> {
-    isDue = true;
-    if (isLooking) return;
-    clearTimeout(timer);
-    isLooking = true;
-    let waitMs = intervalMs;
-    while (isDue && !isStopped) {
-      isDue = false;
-      waitMs = await announceAndPlan();
-    }
-    isLooking = false;
-    if (!isStopped) timer = setTimeout(run, waitMs).unref();
-  }
-
+  const onFault = (error: unknown) => log.error('permissions.end.failed', { error });
+  const rounds = startRounds(announce, { everyMs: intervalMs, onFault });
   const stopListening = store.onChange(hears.permissionEnds, (changes) => {
     if (changes.some((change) => change.kind === 'everything' || change.permissionEnd !== undefined))
-      void run();
+      rounds.wake();
   });
-  void run();
   return () => {
-    isStopped = true;
     stopListening();
-    clearTimeout(timer);
+    void rounds.stop();
   };
 }

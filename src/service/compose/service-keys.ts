@@ -11,6 +11,7 @@ import { DomainError } from '../../domain/error.ts';
 import { keyKinds } from '../../domain/key-rotation.ts';
 import { consoleSecretName, secretsTopic, secretTitle, serviceSecrets } from '../../domain/service-secret.ts';
 import type { Logger } from '../../lib/log.ts';
+import { startRounds } from '../../lib/rounds.ts';
 import { loadSshKeySet, type SshKeySet, writePublicPart } from '../../lib/ssh/key-set.ts';
 import { makeSshKeySet, parseSshKeySet, readKeySetFiles } from '../../lib/ssh/key-set-text.ts';
 import { listMissingKeys, missingKeyText } from '../../store/data-dir/keys-in-use.ts';
@@ -140,35 +141,29 @@ export function watchIssuerKeys(
   if (!keys.issuerKeys || !secrets || existsSync(join(dataDir, file))) return () => {};
   let known = keysText(keys.issuerKeys).trim();
   let failing = '';
-  let running = Promise.resolve();
-  let isStopped = false;
 
-  async function reread(): Promise<void> {
+  async function reread(stopping: AbortSignal): Promise<void> {
     try {
-      const text = isStopped ? undefined : await secrets?.find(name);
+      const text = await secrets?.find(name);
       failing = '';
-      if (text === undefined || text.trim() === known || isStopped) return;
+      if (text === undefined || text.trim() === known || stopping.aborted) return;
       use(parseKeys(text, secretTitle(name)));
       known = text.trim();
     } catch (error) {
       const { message } = error as Error;
       // Once, and not at every interval.
-      if (message !== failing && !isStopped) log.error('secrets.unreadable', { error: message });
+      if (message !== failing && !stopping.aborted) log.error('secrets.unreadable', { error: message });
       failing = message;
     }
   }
 
-  const queue = () => {
-    running = running.then(reread);
-  };
-  const stopHearing = store.messages.on(secretsTopic, queue);
-  const stopListening = store.onChange(hears.serviceKeys, queue);
-  const timer = setInterval(queue, rereadMs).unref();
-  queue();
+  const rounds = startRounds(reread, { everyMs: rereadMs, onFault() {} });
+  const stops = [
+    store.messages.on(secretsTopic, rounds.wake),
+    store.onChange(hears.serviceKeys, rounds.wake),
+  ];
   return () => {
-    isStopped = true;
-    stopHearing();
-    stopListening();
-    clearInterval(timer);
+    for (const stop of stops) stop();
+    void rounds.stop();
   };
 }

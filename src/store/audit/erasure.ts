@@ -154,17 +154,17 @@ const texts: Record<
   },
 };
 
-/** Takes a person out of a part of a table's rows. Returns the key of the last row looked at; undefined at the end. */
+/** Takes a person out of a part of a table's rows, from the first or behind `after`. Returns the key of the last row looked at; undefined at the end. */
 export async function eraseTexts(
   store: Store,
   table: (typeof textTables)[number],
   names: PersonNames,
-  after: string | number | undefined,
+  after: string | number | null,
 ): Promise<string | number | undefined> {
   const { key, owner } = texts[table];
   const name: string = table;
   let query = tablesOf(store.read).selectFrom(name).selectAll();
-  if (after !== undefined) query = query.where(key, '>', after);
+  if (after !== null) query = query.where(key, '>', after);
   const rows = await query.orderBy(key).limit(partSize).execute();
   const own = rows.filter((row) => row[owner] === names.userId).map((row) => row[key] ?? null);
   const changes = rows

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { serverLifeMs } from '../../../domain/server.ts';
 import type { Gateways } from '../../../gateway/process/gateways.ts';
 import type { Logger } from '../../../lib/log.ts';
+import { startRounds } from '../../../lib/rounds.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import {
   forgetPresumed,
@@ -35,24 +36,19 @@ export interface ServerSessionsOptions {
 /** Returns how to stop. */
 export function watchSessionsOfServers(options: ServerSessionsOptions): () => void {
   const { store, gateway, log, everyMs = 5_000 } = options;
-  const failed = (error: unknown) => log.error('gateway.sessions.failed', { error });
-  const close = oneAtATime(() => closeAsAsked(store, gateway), failed);
-  const presume = presumption(options);
-  const watch = oneAtATime(presume, failed);
+  const onFault = (error: unknown) => log.error('gateway.sessions.failed', { error });
+  // Its interval is the net under the notice that a session is to be closed.
+  const closing = startRounds(() => closeAsAsked(store, gateway), { everyMs, onFault });
+  const watching = startRounds(presumption(options), { firstMs: everyMs, everyMs, onFault });
   const stopListening = store.onChange(hears.closings, (changes, { from }) => {
     if (from === 'here') return;
-    close();
-    if (changes.some((change) => change.kind === 'everything')) watch();
+    closing.wake();
+    if (changes.some((change) => change.kind === 'everything')) watching.wake();
   });
-  close();
-  const timer = setInterval(() => {
-    // The net under the notice that a session is to be closed.
-    close();
-    watch();
-  }, everyMs).unref();
   return () => {
     stopListening();
-    clearInterval(timer);
+    void closing.stop();
+    void watching.stop();
   };
 }
 
@@ -102,23 +98,6 @@ function presumption({ store, gateway, graceMs, log, now }: ServerSessionsOption
       throw error;
     }
   };
-}
-
-/** Runs `work`; what is asked for meanwhile runs once more. */
-function oneAtATime(work: () => Promise<void>, onFault: (error: unknown) => void): () => void {
-  let isDue = false;
-  let isRunning = false;
-  const run = async () => {
-    isDue = true;
-    if (isRunning) return;
-    isRunning = true;
-    while (isDue) {
-      isDue = false;
-      await work().catch(onFault);
-    }
-    isRunning = false;
-  };
-  return () => void run();
 }
 
 /** What a server is called, in its data directory, with what tells that from a copy: the server that it was copied from may live. */
