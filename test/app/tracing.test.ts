@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { activeSpan, inSpan, parseTraceparent, within } from '../../src/lib/trace.ts';
-import { traceLogins } from '../../src/service/compose/metrics/trace-logins.ts';
+import { traceLogins } from '../../src/service/compose/authorize-login.ts';
 import { eventually, startTestApp } from '../support/app.ts';
 import { type CollectedSpan, startCollector } from '../support/collector.ts';
 import { temporaryDirectory } from '../support/directory.ts';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { stringify } from 'yaml';
-import { askForReload } from '../../src/service/host/reload.ts';
+import { askForReload } from '../../src/service/host/ask-service.ts';
 import { gatewaysOf, isAlive } from '../gateway/process/lab.ts';
 import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';

@@ -4,16 +4,17 @@ import type { Gateways } from '../../gateway/process/gateways.ts';
 import { openGateways } from '../../gateway/process/index.ts';
 import type { Authorize } from '../../gateway/ssh/decision.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
+import { askKey } from '../../gateway/ssh/login/ask-key.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
 import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import { closeLostSessions } from '../../store/audit/open-sessions.ts';
-import type { Store } from '../../store/engine/index.ts';
+import { listLoginNodes } from '../../store/clusters/login-nodes.ts';
+import type { Reader, Store } from '../../store/engine/index.ts';
 import { listServers } from '../../store/servers/servers.ts';
 import type { Config } from '../config/index.ts';
-import { createAuthorize } from './authorize-login.ts';
-import { traceLogins } from './metrics/trace-logins.ts';
+import { createAuthorize, traceLogins } from './authorize-login.ts';
 import type { Peers } from './peers/peers.ts';
 import { takeOverFrom } from './peers/sessions.ts';
 import type { SessionRecords } from './session-records.ts';
@@ -92,4 +93,26 @@ async function namesBefore({ dataDir }: Config, store: Store): Promise<string[]>
   const isLive = (id: string) => live.has(id);
   const before = takeOverFrom(dataDir, { server: store.server.id, isLive });
   return before === undefined ? [] : [before];
+}
+
+/** Where everyone has a login node of their own, there are thousands. */
+const atOnce = 16;
+
+/** Sentences about those that would not, or that cannot be asked. */
+export async function refusalsOfLoginNodes(db: Reader, publicKey: string): Promise<string[]> {
+  const nodes = await listLoginNodes(db);
+  const refusals: string[] = [];
+  const rest = nodes.values();
+  const worker = async () => {
+    for (const { cluster, node, username } of rest) {
+      const why = !node.up
+        ? 'it is down'
+        : username === undefined
+          ? 'nobody has an account there who could be asked about'
+          : await askKey({ loginNode: node, username, publicKey });
+      if (why !== undefined) refusals.push(`${cluster}, ${node.name} (${node.host}:${node.port}): ${why}.`);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, nodes.length) }, worker));
+  return refusals.sort();
 }

@@ -217,16 +217,22 @@ function problemsOfAudit({ signing, destinations }: AuditFaults): Problem[] {
 
 const mebibyte = 2 ** 20;
 
-/** As `andromeda doctor` says it. */
-function problemsOfDisk(dataDir: string): Problem[] {
+/** How many bytes are free on the disk of a directory, and how soon that needs attention; undefined: not at all. */
+export function spaceLeft(dataDir: string): { free: number; urgency: Problem['urgency'] | undefined } {
   const { bavail, bsize, blocks } = statfsSync(dataDir);
   const free = bavail * bsize;
-  if (free >= 1024 * mebibyte || bavail >= blocks / 10) return [];
+  if (free < 64 * mebibyte) return { free, urgency: 'now' };
+  return { free, urgency: free < 1024 * mebibyte && bavail < blocks / 10 ? 'soon' : undefined };
+}
+
+function problemsOfDisk(dataDir: string): Problem[] {
+  const { free, urgency } = spaceLeft(dataDir);
+  if (!urgency) return [];
   return [
     {
       area: 'disk',
       about: dataDir,
-      urgency: free < 64 * mebibyte ? 'now' : 'soon',
+      urgency,
       message: `${Math.floor(free / mebibyte)} MiB are free on its disk. Nothing can be written when it is full.`,
       action: 'Make room there.',
     },

@@ -51,38 +51,39 @@ export interface TokenIssuer {
   stop(): Promise<void>;
 }
 
+interface IssuerDeps {
+  store: Store;
+  peers: Pick<Peers, 'forOthers'>;
+  proxies: TrustedProxies;
+  log: Logger;
+  clock: Clock;
+  /** Of the embedded one; made and kept in the data directory, where they are left out. */
+  issuerKeys?: IssuerKeys | undefined;
+}
+
 /** Where tokens come from: the external issuer, or the embedded one. */
-export async function startIssuer(
+export async function startIssuer(config: Config, deps: IssuerDeps): Promise<TokenIssuer> {
+  const { issuer, scopes, cliClientId, console } = config.identity;
+  if (issuer === undefined) return startEmbedded(config, deps);
+  return {
+    url: issuer,
+    scopes,
+    docsClientId: cliClientId,
+    handle: undefined,
+    console: console && { clientId: console.clientId, secret: console.clientSecret },
+    isSignInOver: undefined,
+    tokenType: undefined,
+    warm: async () => {},
+    stop: async () => {},
+    ...createRemoteIssuer(issuer),
+  };
+}
+
+async function startEmbedded(
   config: Config,
-  deps: {
-    store: Store;
-    peers: Pick<Peers, 'forOthers'>;
-    proxies: TrustedProxies;
-    log: Logger;
-    clock: Clock;
-    /** Of the embedded one; made and kept in the data directory, where they are left out. */
-    issuerKeys?: IssuerKeys | undefined;
-  },
+  { store, peers, proxies, log, clock, issuerKeys }: IssuerDeps,
 ): Promise<TokenIssuer> {
-  const { store, peers, proxies, log, clock } = deps;
-  const { identity } = config;
-  if (identity.issuer !== undefined) {
-    return {
-      url: identity.issuer,
-      scopes: identity.scopes,
-      docsClientId: identity.cliClientId,
-      handle: undefined,
-      console: identity.console && {
-        clientId: identity.console.clientId,
-        secret: identity.console.clientSecret,
-      },
-      isSignInOver: undefined,
-      tokenType: undefined,
-      warm: async () => {},
-      stop: async () => {},
-      ...createRemoteIssuer(identity.issuer),
-    };
-  }
+  const { identity, platform, business } = config;
   const { url } = identity.embedded;
   // Loaded only where it is used: an installation with an issuer of its own never pays for it.
   const { createIssuer, docsClientId } = await import('../../api/identity/issuer/index.ts');
@@ -90,13 +91,13 @@ export async function startIssuer(
     url,
     store,
     dataDir: config.dataDir,
-    keys: deps.issuerKeys,
+    keys: issuerKeys,
     audience: identity.audiences[0] ?? 'andromeda',
     cliClientId: identity.cliClientId,
     ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
     ...(config.console ? { consoleUrl: config.console.url } : {}),
-    resources: [config.platform.url, config.business.url],
-    pageOrigins: [config.platform, config.business].map((api) => new URL(api.url).origin),
+    resources: [platform.url, business.url],
+    pageOrigins: [platform, business].map((api) => new URL(api.url).origin),
     proxies,
     limits: peers.forOthers(() => createSharedLimits(store)),
     log,

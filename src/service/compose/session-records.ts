@@ -39,41 +39,12 @@ const maxRepeats = 1_000;
 export function startSessionRecords(store: Store, log: Logger): SessionRecords {
   const waiting: Waiting[] = [];
   const withoutWritten = createWrittenFilter(store);
-  const repeats = new Map<
-    string,
-    { event: GatewayEvent & { kind: 'refused' }; since: number; more: number }
-  >();
-  const sweeper = setInterval(() => sweep(Date.now() - repeatMs), repeatMs / 4).unref();
+  const repeats = createRepeats((entry) => void push(entry, false));
   let lost = 0;
   const stopping = new AbortController();
   let writing: Promise<void> | undefined;
 
-  async function record(event: GatewayEvent, mayBeWritten = false): Promise<void> {
-    if (event.kind !== 'refused') return push(entryOf(event), mayBeWritten);
-    const { userId, clusterId } = event.subject;
-    const key = JSON.stringify([userId, clusterId, event.reason, event.attempt.remoteAddress]);
-    const known = repeats.get(key);
-    if (known && event.at - known.since < repeatMs) {
-      known.event = event;
-      known.more += 1;
-      return;
-    }
-    if (known?.more) void push(repeatedEntry(known.event, known.more));
-    if (repeats.size >= maxRepeats) sweep(Number.POSITIVE_INFINITY);
-    repeats.set(key, { event, since: event.at, more: 0 });
-    return push(entryOf(event), mayBeWritten);
-  }
-
-  /** Writes down the counts of those that began before. */
-  function sweep(before: number) {
-    for (const [key, { event, since, more }] of repeats) {
-      if (since > before) continue;
-      repeats.delete(key);
-      if (more > 0) void push(repeatedEntry(event, more));
-    }
-  }
-
-  function push(entry: SessionEntry, mayBeWritten = false): Promise<void> {
+  function push(entry: SessionEntry, mayBeWritten: boolean): Promise<void> {
     if (waiting.length >= maxWaiting) {
       lost += 1;
       return Promise.resolve();
@@ -104,12 +75,50 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
   }
 
   return {
-    record,
+    async record(event, mayBeWritten = false) {
+      if (event.kind !== 'refused' || repeats.isFirst(event)) await push(entryOf(event), mayBeWritten);
+    },
     async stop() {
-      clearInterval(sweeper);
-      sweep(Number.POSITIVE_INFINITY);
+      repeats.stop();
       stopping.abort();
       await writing;
+    },
+  };
+}
+
+type Refusal = GatewayEvent & { kind: 'refused' };
+
+/** Counts refusals like the one before them. `push` gets their counts, when a minute is over and at the end. */
+function createRepeats(push: (entry: SessionEntry) => void) {
+  const repeats = new Map<string, { event: Refusal; since: number; more: number }>();
+  const sweeper = setInterval(() => sweep(Date.now() - repeatMs), repeatMs / 4).unref();
+  /** Writes down the counts of those that began before. */
+  function sweep(before: number) {
+    for (const [key, { event, since, more }] of repeats) {
+      if (since > before) continue;
+      repeats.delete(key);
+      if (more > 0) push(repeatedEntry(event, more));
+    }
+  }
+  return {
+    /** Whether it is to be an entry of its own. */
+    isFirst(event: Refusal): boolean {
+      const { userId, clusterId } = event.subject;
+      const key = JSON.stringify([userId, clusterId, event.reason, event.attempt.remoteAddress]);
+      const known = repeats.get(key);
+      if (known && event.at - known.since < repeatMs) {
+        known.event = event;
+        known.more += 1;
+        return false;
+      }
+      if (known?.more) push(repeatedEntry(known.event, known.more));
+      if (repeats.size >= maxRepeats) sweep(Number.POSITIVE_INFINITY);
+      repeats.set(key, { event, since: event.at, more: 0 });
+      return true;
+    },
+    stop() {
+      clearInterval(sweeper);
+      sweep(Number.POSITIVE_INFINITY);
     },
   };
 }

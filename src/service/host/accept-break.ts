@@ -3,41 +3,28 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { serviceSecrets } from '../../domain/service-secret.ts';
-import { ownAccount } from '../../lib/own-account.ts';
-import { appendAuditEntry } from '../../store/audit/audit.ts';
 import { acceptBreak } from '../../store/audit/retention.ts';
-import { openStore } from '../../store/data-dir/open-store.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
-import { systemUserId } from '../../store/people/people.ts';
 import { openSecrets } from '../../store/servers/secrets.ts';
-import { redactionSignerOf } from '../compose/redaction-signer.ts';
-import { type Config, readConfig } from '../config/index.ts';
-import { findConfig } from './installation.ts';
-import { runCommand } from './run-command.ts';
-import { requireSecretsKey } from './secrets.ts';
-import { becomeOwnerOf } from './unit/account.ts';
+import type { Config } from '../config/index.ts';
+import { runCommand } from './installation.ts';
+import { appendHostEntry, openBeside, ownConfig, redactionSignerOf, requireSecretsKey } from './opened.ts';
 
 const { name, file } = serviceSecrets.audit;
 
 /** Accepts the break at an entry, in a step with the entry that says so. Resolves to the exit status. */
 export function acceptAuditBreak(seq: number, options: { config?: string }): Promise<number> {
   return runCommand(async () => {
-    const config = readConfig(findConfig(options.config));
-    const { dataDir, database } = config;
-    becomeOwnerOf(dataDir);
-    await using stack = new AsyncDisposableStack();
-    const store = await openStore(dataDir, { beside: true, unchanged: true, database });
-    stack.defer(() => store.close());
+    const config = ownConfig(options.config);
+    await using opened = await openBeside(config);
+    const { store } = opened;
     const sign = await requireSigner(config, store);
     await store.write(async (tx) => {
       const entry = await acceptBreak(tx, seq, (previous, one) => sign(previous, one, toTime(tx.now), true));
-      await appendAuditEntry(tx, {
-        actorUserId: systemUserId,
+      await appendHostEntry(tx, {
         operation: 'acceptAuditBreak',
         target: `${seq}`,
-        reason: `On the host itself, as ${ownAccount()}`,
-        result: 'done',
         details: `Entry ${seq}, ${entry.hash}, did not follow from the one before; it is taken as it is now`,
       });
     });

@@ -1,9 +1,71 @@
-/** Questions to the service of a configuration: whether it serves, and that it takes up its settings. */
+/** Questions to a service on this host: what answers at an address, whether it is ready, and that it takes up its settings. */
+import { openSync } from 'node:fs';
+import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { DomainError } from '../../domain/error.ts';
-import { readConfig } from '../config/index.ts';
-import { askReadiness } from './readiness.ts';
-import { askForReload } from './reload.ts';
-import { runCommand } from './run-command.ts';
+import { type Address, type HttpConfig, readConfig } from '../config/index.ts';
+import { refusal, runCommand } from './installation.ts';
+
+const mostAnswer = 16_384;
+
+export function getRequest(path: string, { host }: Address): string {
+  return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+}
+
+/** The beginning of what a listener answers: up to what is enough, or as far as it comes in time. It never fails. */
+export function askListener(
+  { host, port }: Address,
+  { send, tls, enough, limitMs }: { send: string; tls: boolean; enough?: RegExp; limitMs: number },
+): Promise<string> {
+  const at = { host: { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host, port };
+  return new Promise((resolve) => {
+    let text = '';
+    // Nothing secret is sent, and the certificate has another name than the address.
+    const socket = tls ? connectTls({ ...at, rejectUnauthorized: false }) : connect(at);
+    const end = () => {
+      clearTimeout(limit);
+      socket.destroy();
+      resolve(text);
+    };
+    const limit = setTimeout(end, limitMs);
+    socket.on('data', (part: Buffer) => {
+      text += part.toString('latin1');
+      if (enough?.test(text) || text.length > mostAnswer) end();
+    });
+    socket.on('error', end);
+    socket.on('close', end);
+    socket.write(send, 'latin1');
+  });
+}
+
+/** A sentence that says why the service is not ready; undefined where it is. */
+export interface Readiness {
+  obstacle: string | undefined;
+}
+
+/** Longer than the service itself waits for its disk. */
+const readyMs = 7_000;
+
+/**
+ * Whether a service answers at an API's address, and what it says of itself (`GET /readyz`). Undefined: nothing of ours answers. It
+ * asks with TLS and without: what runs may have been started before that setting changed.
+ */
+export async function askReadiness({ listen }: HttpConfig): Promise<Readiness | undefined> {
+  const send = getRequest('/readyz', listen);
+  const answers = [false, true].map((tls) => askListener(listen, { send, tls, limitMs: readyMs }));
+  return (await Promise.all(answers)).map(readinessOf).find((answer) => answer !== undefined);
+}
+
+function readinessOf(answer: string): Readiness | undefined {
+  const [, body = ''] = /\r\n\r\n(.*)$/s.exec(answer) ?? [];
+  try {
+    const { status, code, message } = JSON.parse(Buffer.from(body, 'latin1').toString('utf8'));
+    if (status === 'ready') return { obstacle: undefined };
+    return typeof code === 'string' && typeof message === 'string' ? { obstacle: message } : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** `andromeda service ready`, for a container's health check. Resolves to the exit status: 0 where it serves, else 1 with a sentence. */
 export async function askService({ config }: { config: string }): Promise<number> {
@@ -20,8 +82,31 @@ export async function askService({ config }: { config: string }): Promise<number
 /** `andromeda service reload`. Resolves to the exit status when the service has the settings, or has refused them: then 1. */
 export async function reloadService({ config }: { config: string }): Promise<number> {
   return runCommand(async () => {
-    const refusal = await askForReload(readConfig(config).dataDir);
-    if (refusal !== undefined) throw new DomainError('invalid_state', `Not reloaded: ${refusal}`);
+    const reason = await askForReload(readConfig(config).dataDir);
+    if (reason !== undefined) throw refusal(`Not reloaded: ${reason}`);
     return `The service goes on with ${config}.\n`;
   });
+}
+
+/** Has the service of a data directory reload. Resolves to why it did not; undefined where it did. Throws where there is none. */
+export async function askForReload(dataDir: string): Promise<string | undefined> {
+  let answer = '';
+  try {
+    for await (const part of connect(reloadSocket(dataDir)).setEncoding('utf8')) answer += part;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const reason = code === 'EACCES' ? 'this account may not ask it' : 'none runs';
+    throw new DomainError(
+      'service_unavailable',
+      `The service of ${dataDir} cannot be asked: ${reason}. Run this as root, or as its account; a service with another dataDir takes a restart.`,
+    );
+  }
+  if (answer === '')
+    throw new DomainError('service_unavailable', 'The service ended meanwhile. Its log says why.');
+  return (JSON.parse(answer) as { refusal?: string }).refusal;
+}
+
+/** A path that is short, wherever the data directory is: a socket's has at most 107 bytes. */
+export function reloadSocket(dataDir: string): string {
+  return `/proc/self/fd/${openSync(dataDir, 'r')}/reload.sock`;
 }

@@ -2,11 +2,10 @@
 import { constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAuditKey } from '../../domain/audit/key.ts';
-import { DomainError } from '../../domain/error.ts';
 import { serviceSecrets } from '../../domain/service-secret.ts';
 import type { Seal } from '../../store/data-dir/backup-file.ts';
 import { verifyBackup } from '../../store/data-dir/restore.ts';
-import { type Finding, ok, warn, wrong } from './checks/findings.ts';
+import { type Finding, ok, warn } from './checks/findings.ts';
 import { isAllowed } from './files.ts';
 
 const about = 'manifest';
@@ -41,15 +40,13 @@ export function judgeSeal(name: string, seal: Seal | undefined, known: string | 
       );
 }
 
-/** For `doctor`: whether a backup that lies here in plain is as it was made. Others are for a drill, which fetches and decrypts them. */
+/**
+ * For `doctor`: whether a backup that lies here in plain is as it was made. Throws where it is not. Others are for a drill, which
+ * fetches and decrypts them.
+ */
 export async function* checkBackupFile(file: string, dataDir: string): AsyncGenerator<Finding> {
   const { isPlainFile } = await import('../backup/obtain.ts');
   const isHere = statSync(file, { throwIfNoEntry: false })?.isFile() && isAllowed(file, constants.R_OK);
   if (!isHere || !isPlainFile(file)) return;
-  try {
-    yield judgeSeal(file, verifyBackup(file).seal, auditKeyOf(dataDir));
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    yield wrong(about, error.message);
-  }
+  yield judgeSeal(file, verifyBackup(file).seal, auditKeyOf(dataDir));
 }

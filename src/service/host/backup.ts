@@ -8,8 +8,7 @@ import type { Restored } from '../../store/data-dir/restore.ts';
 import type { BackupSettings } from '../config/backup.ts';
 import { listConfigFiles, readConfig } from '../config/index.ts';
 import { leadsInto } from '../config/secret-files.ts';
-import { findConfig } from './installation.ts';
-import { runCommand } from './run-command.ts';
+import { findConfig, refusal, runCommand } from './installation.ts';
 
 /** Which installation: its file, or the data directory itself. */
 export interface InstallationOptions {
@@ -178,8 +177,7 @@ function installationOf({ config, data }: InstallationOptions): Installation {
   const file = findConfig(config, ', or --data DIR');
   const { dataDir, backup: settings, database } = readConfig(file);
   if (database !== undefined)
-    throw new DomainError(
-      'invalid_state',
+    throw refusal(
       'The database is a PostgreSQL, for which there is pg_dump, and pg_restore for the way back; this command is for SQLite. Keep with the dumps, but apart from them: the secrets key (secretsKeyFile), and the configuration with the files that it names. The page "Backup and restore" has the lines.',
     );
   return { dataDir, files: listConfigFiles(file), settings };

@@ -1,23 +1,19 @@
 /** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
 import { DomainError } from '../../domain/error.ts';
 import { foldEmail, isEmail } from '../../domain/people/email.ts';
-import { ownAccount } from '../../lib/own-account.ts';
-import { appendAuditEntry } from '../../store/audit/audit.ts';
 import { requireOwner } from '../../store/data-dir/lock.ts';
-import { openStore } from '../../store/data-dir/open-store.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { setPassword } from '../../store/people/identities.ts';
 import {
   createPerson,
   findPersonByEmail,
   listStaffKeys,
-  systemUserId,
   updateLifecycle,
   updateStaffKeys,
 } from '../../store/people/people.ts';
 import { type Config, readConfig } from '../config/index.ts';
-import { findConfig } from './installation.ts';
-import { runCommand } from './run-command.ts';
+import { findConfig, runCommand } from './installation.ts';
+import { appendHostEntry, openBeside } from './opened.ts';
 
 export interface BootstrapOptions {
   config?: string;
@@ -38,7 +34,7 @@ export async function bootstrap(
     const file = findConfig(options.config);
     const config = readConfig(file);
     requireOwner(config.dataDir);
-    await using opened = await open(config);
+    await using opened = await openBeside(config, false);
     const password =
       config.identity.issuer === undefined
         ? await hashed(await newPassword(email), { email, displayName: options.name })
@@ -59,21 +55,9 @@ async function makeOperator(
     await updateLifecycle(tx, { userId, state: 'active' });
     await updateStaffKeys(tx, { userId, keys: [...(await listStaffKeys(tx.db, userId)), 'staff.operate'] });
     if (password !== undefined) await setPassword(tx, { userId, hash: password });
-    await appendAuditEntry(tx, {
-      actorUserId: systemUserId,
-      operation: 'bootstrap',
-      target: email,
-      subjectUserId: userId,
-      reason: `On the host itself, as ${ownAccount()}`,
-      result: 'done',
-      details: 'staff.operate',
-    });
+    const entry = { operation: 'bootstrap', target: email, details: 'staff.operate' };
+    await appendHostEntry(tx, { ...entry, subjectUserId: userId });
   });
-}
-
-async function open({ dataDir, database }: Config): Promise<{ store: Store } & AsyncDisposable> {
-  const store = await openStore(dataDir, { beside: true, database });
-  return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 
 async function hashed(

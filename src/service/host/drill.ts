@@ -2,7 +2,6 @@
 import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DomainError } from '../../domain/error.ts';
 import { formatBytes } from '../../domain/units.ts';
 import { listNamedFiles } from '../../store/data-dir/inspect.ts';
 import { noteDrill } from '../../store/data-dir/last-backup.ts';
@@ -12,7 +11,7 @@ import { obtainBackup } from '../backup/obtain.ts';
 import type { BackupSettings } from '../config/backup.ts';
 import { auditKeyOf, judgeSeal } from './backup-seal.ts';
 import { checkKeys, examine } from './checks/doctor.ts';
-import { type Finding, ok, printFindings, warn, wrong } from './checks/findings.ts';
+import { type Finding, ok, orWrong, printFindings, warn } from './checks/findings.ts';
 
 export interface DrillOptions {
   source: string;
@@ -51,10 +50,7 @@ async function* findings(options: DrillOptions, outcome: Outcome): AsyncGenerato
   removeAbandoned();
   const scratch = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
   try {
-    yield* rehearse(options, scratch, outcome);
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    yield wrong('backup', error.message);
+    yield* orWrong('backup', rehearse(options, scratch, outcome));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

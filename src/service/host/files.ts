@@ -1,8 +1,11 @@
 /** Whether the files of an installation are where they should be, and whom their modes let in. */
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { keyKinds } from '../../domain/key-rotation.ts';
 import { formatBytes } from '../../domain/units.ts';
 import { isDatabaseFile } from '../../store/data-dir/inspect.ts';
+import { listMissingKeys, missingKeyText } from '../../store/data-dir/keys-in-use.ts';
+import { isDatabaseError } from '../../store/engine/engine.ts';
 import { listCertificates } from '../config/certificates.ts';
 import { type Config, listConfigFiles } from '../config/index.ts';
 import { type Finding, ok, warn, wrong } from './checks/findings.ts';
@@ -81,6 +84,23 @@ export function* checkDatabase(dataDir: string): Generator<Finding> {
   if (!isDatabaseFile(file))
     return yield wrong(about, `${file} is no database of SQLite. Restore a backup (\`andromeda restore\`).`);
   yield ok(about, `${file}, ${formatBytes(stats.size)}. \`andromeda doctor\` looks into it.`);
+}
+
+export type KeyConfig = { identity?: Config['identity'] | undefined; database?: string | undefined };
+
+/** Keys that the service used and that are gone, without which it does not start. */
+export function* checkMissingKeys(
+  dataDir: string,
+  { identity, unchanged }: Pick<KeyConfig, 'identity'> & { unchanged: boolean },
+): Generator<Finding> {
+  const kinds = keyKinds.filter((kind) => kind !== 'issuer' || identity?.issuer === undefined);
+  try {
+    for (const missing of listMissingKeys(dataDir, [...kinds, 'audit'], { unchanged }))
+      yield wrong('key', missingKeyText(missing));
+  } catch (error) {
+    // Another check reports faults of the database.
+    if (!isDatabaseError(error)) throw error;
+  }
 }
 
 /** Where copies and old entries of the audit trail are written. */

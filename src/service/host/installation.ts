@@ -1,4 +1,4 @@
-/** Which installation on this host a command is about, where it is not said. */
+/** What commands on the host share: which installation they are about, and how they end. */
 import { accessSync, constants, existsSync } from 'node:fs';
 import { DomainError } from '../../domain/error.ts';
 
@@ -24,4 +24,23 @@ export function hasInstallation(): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Runs a command and prints what it returns. Resolves to the exit status: 0, or 1 where it was refused or the system did not
+ * let it, which is printed as one sentence. What else is thrown is a fault of the program, and is thrown on.
+ */
+export async function runCommand(command: () => Promise<string> | string): Promise<number> {
+  try {
+    process.stdout.write(await command());
+    return 0;
+  } catch (error) {
+    if (!(error instanceof DomainError || (error instanceof Error && 'syscall' in error))) throw error;
+    process.stderr.write(`andromeda: ${error.message}\n`);
+    return 1;
+  }
+}
+
+export function refusal(message: string): DomainError {
+  return new DomainError('invalid_state', message);
 }

@@ -15,20 +15,14 @@ import {
   refusalOfKeyStep,
 } from '../../domain/key-rotation.ts';
 import { serviceSecrets } from '../../domain/service-secret.ts';
-import { ownAccount } from '../../lib/own-account.ts';
 import { loadSshKeySet } from '../../lib/ssh/key-set.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
-import { appendAuditEntry } from '../../store/audit/audit.ts';
 import { listMissingKeys, missingKeyText } from '../../store/data-dir/keys-in-use.ts';
-import { openStore } from '../../store/data-dir/open-store.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { systemUserId } from '../../store/people/people.ts';
-import { type Config, readConfig } from '../config/index.ts';
+import type { Config } from '../config/index.ts';
 import { type HeldKeys, type KeyHolder, keysInFiles, listHeldKeys, sharedKeys } from './held-keys.ts';
-import { findConfig } from './installation.ts';
-import { runCommand } from './run-command.ts';
-import { requireSecretsKey } from './secrets.ts';
-import { becomeOwnerOf } from './unit/account.ts';
+import { refusal, runCommand } from './installation.ts';
+import { appendHostEntry, openBeside, ownConfig, requireSecretsKey } from './opened.ts';
 
 export interface KeyOptions {
   config?: string;
@@ -45,7 +39,7 @@ const titles: Record<KeyKind, string> = {
 /** Prints which keys there are. Resolves to the exit status. */
 export function listKeys(options: KeyOptions): Promise<number> {
   return runCommand(async () => {
-    const config = openInstallation(options);
+    const config = ownConfig(options.config);
     const list = async (holder: KeyHolder) =>
       (await listHeldKeys(holder)).map(([kind, held]) => describe(kind, held)).join('\n');
     if (config.database === undefined) return list(keysInFiles(config.dataDir));
@@ -58,7 +52,7 @@ export function listKeys(options: KeyOptions): Promise<number> {
 /** Takes one step with one key, and writes it to the audit trail. Resolves to the exit status. */
 export function stepKey(step: KeyStep, kind: KeyKind, options: KeyOptions): Promise<number> {
   return runCommand(async () => {
-    const config = openInstallation(options);
+    const config = ownConfig(options.config);
     const secrets = config.database === undefined ? undefined : requireSecretsKey(config);
     // Before the database is opened, which would make one.
     if (!secrets && !(await keysInFiles(config.dataDir).read(kind))) throw noSuchKey(config);
@@ -79,17 +73,15 @@ export function stepKey(step: KeyStep, kind: KeyKind, options: KeyOptions): Prom
 /** Makes a key anew whose file is gone, and writes it to the audit trail. Resolves to the exit status. */
 export function newKey(kind: KeyKind | 'audit', options: KeyOptions & { yes?: boolean }): Promise<number> {
   return runCommand(async () => {
-    const config = openInstallation(options);
+    const config = ownConfig(options.config);
     const { dataDir, database } = config;
     const file = join(dataDir, serviceSecrets[kind].file);
     if (database !== undefined)
-      throw new DomainError(
-        'invalid_state',
+      throw refusal(
         'The keys are in the database that the servers share, and none is made anew there: restore the table `secrets`.',
       );
     if (existsSync(file))
-      throw new DomainError(
-        'invalid_state',
+      throw refusal(
         `${file} is there.${kind === 'audit' ? '' : ` Another takes its place by \`andromeda admin key announce ${kind}\`, without anybody being shut out.`}`,
       );
     const [missing] = listMissingKeys(dataDir, [kind], { unchanged: false });
@@ -97,14 +89,7 @@ export function newKey(kind: KeyKind | 'audit', options: KeyOptions & { yes?: bo
     if (!options.yes) throw new DomainError('invalid_request', missingKeyText(missing));
     await using opened = await openBeside(config);
     await opened.store.write((tx) =>
-      appendAuditEntry(tx, {
-        actorUserId: systemUserId,
-        operation: 'newKey',
-        target: kind,
-        reason: `On the host itself, as ${ownAccount()}`,
-        result: 'done',
-        details: 'the one before was missing',
-      }),
+      appendHostEntry(tx, { operation: 'newKey', target: kind, details: 'the one before was missing' }),
     );
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     if (kind === 'issuer') await loadKeys(dataDir);
@@ -112,17 +97,6 @@ export function newKey(kind: KeyKind | 'audit', options: KeyOptions & { yes?: bo
     else loadSshKeySet(file);
     return `${file} is made. Start the service.\n`;
   });
-}
-
-function openInstallation({ config }: KeyOptions): Config {
-  const read = readConfig(findConfig(config));
-  becomeOwnerOf(read.dataDir);
-  return read;
-}
-
-async function openBeside({ dataDir, database }: Config): Promise<{ store: Store } & AsyncDisposable> {
-  const store = await openStore(dataDir, { beside: true, unchanged: true, database });
-  return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 
 function noSuchKey({ dataDir, database }: Config): DomainError {
@@ -137,21 +111,20 @@ async function refuse(
   store: Store,
   force: boolean,
 ): Promise<void> {
-  const refusal = refusalOfKeyStep(step, held);
-  if (refusal !== undefined) throw new DomainError('invalid_state', refusal);
+  const reason = refusalOfKeyStep(step, held);
+  if (reason !== undefined) throw refusal(reason);
   if (force) return;
   const byForce = ' (--force does it all the same.)';
   const premature = prematureKeyStep(step, held, Date.now());
-  if (premature !== undefined) throw new DomainError('invalid_state', `${premature}${byForce}`);
+  if (premature !== undefined) throw refusal(`${premature}${byForce}`);
   const key = step === 'switch' ? held.lines.next : step === 'back' ? held.lines.previous : undefined;
   if (kind !== 'client' || key === undefined) return;
-  const { refusalsOfLoginNodes } = await import('../compose/login-nodes.ts');
+  const { refusalsOfLoginNodes } = await import('../compose/gateway.ts');
   const refusals = await refusalsOfLoginNodes(store.read, key);
   if (refusals.length === 0) return;
   const most = 20;
   const rest = refusals.length > most ? [`… and ${refusals.length - most} more.`] : [];
-  throw new DomainError(
-    'invalid_state',
+  throw refusal(
     ['Login nodes would not let the gateway in:', ...refusals.slice(0, most), ...rest].join('\n  ') +
       `\nAdd this line to the gateway's keys there (\`andromeda admin gateway key\` prints all of them):\n  ${key}\nThen repeat this.${byForce}`,
   );
@@ -160,16 +133,8 @@ async function refuse(
 function writeEntry(store: Store, step: KeyStep, kind: KeyKind, held: HeldKeys): Promise<number> {
   const { current, next, previous } = held;
   const others = [...(next ? [`next ${next}`] : []), ...(previous ? [`previous ${previous}`] : [])];
-  return store.write((tx) =>
-    appendAuditEntry(tx, {
-      actorUserId: systemUserId,
-      operation: `${step}Key`,
-      target: kind,
-      reason: `On the host itself, as ${ownAccount()}`,
-      result: 'done',
-      details: `before: ${[`in use ${current}`, ...others].join(', ')}`,
-    }),
-  );
+  const details = `before: ${[`in use ${current}`, ...others].join(', ')}`;
+  return store.write((tx) => appendHostEntry(tx, { operation: `${step}Key`, target: kind, details }));
 }
 
 function describe(kind: KeyKind, held: HeldKeys): string {

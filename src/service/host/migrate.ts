@@ -3,11 +3,9 @@ import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { serviceSecrets } from '../../domain/service-secret.ts';
 import { type Copied, copyToPostgres, copyToSqlite } from '../../store/data-dir/copy-database.ts';
-import { redactionSignerOf } from '../compose/redaction-signer.ts';
 import { type Config, readConfig } from '../config/index.ts';
-import { findConfig } from './installation.ts';
-import { runCommand } from './run-command.ts';
-import { requireSecretsKey } from './secrets.ts';
+import { findConfig, runCommand } from './installation.ts';
+import { redactionSignerOf, requireSecretsKey } from './opened.ts';
 import { becomeOwnerOf } from './unit/account.ts';
 import { readServiceFiles, writeServiceFiles } from './unit/service-files.ts';
 

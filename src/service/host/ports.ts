@@ -1,8 +1,8 @@
 /** Whether the addresses that an installation listens on are free, or held by the installation itself. */
-import { connect as connectTcp, createServer } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { createServer } from 'node:net';
 import { missingCertificate } from '../config/certificates.ts';
 import type { Address, Config, HttpConfig } from '../config/index.ts';
+import { askListener, getRequest } from './ask-service.ts';
 import { type Finding, ok, warn, wrong } from './checks/findings.ts';
 
 /** What listens at an address, and how the service's own answers there. */
@@ -18,7 +18,6 @@ interface Listener {
 }
 
 const probeMs = 5_000;
-const mostAnswer = 16_384;
 /** Of the PROXY protocol, version 2, with the command LOCAL: a gateway that requires a header does not answer without it. */
 const proxyHeader = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0';
 
@@ -64,36 +63,25 @@ function listenersOf(config: Config): Listener[] {
     setting,
     isMute: isMissing && tls !== undefined && 'acme' in tls,
     at: listen,
-    probe: {
-      send: `GET ${path} HTTP/1.1\r\nHost: ${listen.host}\r\nConnection: close\r\n\r\n`,
-      answer,
-    },
+    probe: { send: getRequest(path, listen), answer },
     tls: [false, true],
   });
   const health = /\{"status":"ok"\}/;
   const send = gateway.proxyProtocol === 'required' ? proxyHeader : '';
   const ssh = { send, answer: /^SSH-2\.0-\S+ Andromeda\r?\n/ };
   const discovery = '/.well-known/openid-configuration';
+  const challenge = '/.well-known/acme-challenge/check';
+  const embedded = identity.issuer === undefined && identity.embedded;
+  const answers = acme && { listen: acme.listen, tls: undefined };
   return [
     http('platform', platform, '/healthz', health),
     http('business', business, '/healthz', health),
     { setting: 'gateway', at: gateway.listen, probe: ssh, tls: [false] },
-    ...(identity.issuer === undefined
-      ? [http('identity.embedded', identity.embedded, discovery, /"device_authorization_endpoint"/)]
-      : []),
-    ...(acme?.listen
-      ? [
-          http(
-            'acme',
-            { listen: acme.listen, tls: undefined },
-            '/.well-known/acme-challenge/check',
-            /There is no such challenge/,
-          ),
-        ]
-      : []),
-    ...(console ? [http('console', console, '/healthz', health)] : []),
-    ...(metrics ? [http('metrics', metrics, '/healthz', /Metrics are at GET \/metrics/)] : []),
-  ];
+    embedded && http('identity.embedded', embedded, discovery, /"device_authorization_endpoint"/),
+    answers && http('acme', answers, challenge, /There is no such challenge/),
+    console && http('console', console, '/healthz', health),
+    metrics && http('metrics', metrics, '/healthz', /Metrics are at GET \/metrics/),
+  ].filter((one) => typeof one === 'object');
 }
 
 /** Listens for an instant. Resolves to the error's code, such as `EADDRINUSE`; undefined where it went well. */
@@ -106,33 +94,7 @@ function errorOfListening({ host, port }: Address): Promise<string | undefined> 
 }
 
 async function isOurs({ at, probe, tls }: Listener): Promise<boolean> {
-  const answers = await Promise.all(tls.map((one) => answerOf(at, probe, one)));
-  return answers.some((text) => probe.answer.test(text));
-}
-
-/** The beginning of what a listener answers, as far as it comes within five seconds. */
-function answerOf(
-  { host, port }: Address,
-  { send, answer }: Listener['probe'],
-  tls: boolean,
-): Promise<string> {
-  const at = { host: /^[0.:]+$/.test(host) ? 'localhost' : host, port };
-  return new Promise((resolve) => {
-    let text = '';
-    // Nothing secret is sent, and who it is makes no difference.
-    const socket = tls ? connectTls({ ...at, rejectUnauthorized: false }) : connectTcp(at);
-    const end = () => {
-      clearTimeout(limit);
-      socket.destroy();
-      resolve(text);
-    };
-    const limit = setTimeout(end, probeMs);
-    socket.on('data', (part: Buffer) => {
-      text += part.toString('latin1');
-      if (answer.test(text) || text.length > mostAnswer) end();
-    });
-    socket.on('error', end);
-    socket.on('close', end);
-    socket.write(send, 'latin1');
-  });
+  const { send, answer: enough } = probe;
+  const answers = tls.map((one) => askListener(at, { send, tls: one, enough, limitMs: probeMs }));
+  return (await Promise.all(answers)).some((text) => enough.test(text));
 }

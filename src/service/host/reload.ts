@@ -2,12 +2,10 @@
  * `systemctl reload`: the settings and certificates that are on disk take the place of those that the service has. Before
  * anything ends, all is looked at that `check` looks at, and what is to be listened on is listened on.
  */
-import { openSync, rmSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
 import type { Endpoint } from '../../api/http/listen.ts';
 import type { Listeners } from '../../api/http/listeners.ts';
-import { DomainError } from '../../domain/error.ts';
 import { timelineNote } from '../../store/data-dir/first-start.ts';
 import { inspectShared } from '../../store/data-dir/inspect.ts';
 import { viewPostgres } from '../../store/engine/engine.ts';
@@ -16,12 +14,13 @@ import { listSecrets, missingSecretsKey, readSecrets } from '../../store/servers
 import { findServer } from '../../store/servers/servers.ts';
 import { type Address, type Config, readConfig } from '../config/index.ts';
 import { listHttpListeners } from '../config/listeners.ts';
+import { reloadSocket } from './ask-service.ts';
 import { checkConfig } from './checks/check.ts';
+import { refusal } from './installation.ts';
 import { checkPorts } from './ports.ts';
 
 /** A message has no more of them. */
 const mostFaults = 5;
-const socketName = 'reload.sock';
 
 /** The service as it is. */
 export interface Present {
@@ -106,9 +105,10 @@ export function listenForAskers(dataDir: string, ask: () => void, onFault: (reas
     ask();
   });
   server.on('error', ({ message }) => onFault(message));
-  rmSync(join(dataDir, socketName), { force: true });
+  const path = reloadSocket(dataDir);
+  rmSync(path, { force: true });
   const mask = process.umask(0o177);
-  server.listen(socketOf(dataDir));
+  server.listen(path);
   process.umask(mask);
   server.unref();
   return {
@@ -120,31 +120,4 @@ export function listenForAskers(dataDir: string, ask: () => void, onFault: (reas
       };
     },
   };
-}
-
-/** Has the service of a data directory reload. Resolves to why it did not; undefined where it did. Throws where there is none. */
-export async function askForReload(dataDir: string): Promise<string | undefined> {
-  let answer = '';
-  try {
-    for await (const part of connect(socketOf(dataDir)).setEncoding('utf8')) answer += part;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const reason = code === 'EACCES' ? 'this account may not ask it' : 'none runs';
-    throw new DomainError(
-      'service_unavailable',
-      `The service of ${dataDir} cannot be asked: ${reason}. Run this as root, or as its account; a service with another dataDir takes a restart.`,
-    );
-  }
-  if (answer === '')
-    throw new DomainError('service_unavailable', 'The service ended meanwhile. Its log says why.');
-  return (JSON.parse(answer) as { refusal?: string }).refusal;
-}
-
-/** A path that is short, wherever the data directory is: a socket's has at most 107 bytes. */
-function socketOf(dataDir: string): string {
-  return `/proc/self/fd/${openSync(dataDir, 'r')}/${socketName}`;
-}
-
-function refusal(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }

@@ -3,17 +3,11 @@ import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } fr
 import { resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { secretsTopic } from '../../domain/service-secret.ts';
-import { ownAccount } from '../../lib/own-account.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../lib/secrets-key.ts';
-import { appendAuditEntry } from '../../store/audit/audit.ts';
-import { openStore } from '../../store/data-dir/open-store.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { systemUserId } from '../../store/people/people.ts';
 import { listSecrets, reencryptSecrets, type SecretSummary } from '../../store/servers/secrets.ts';
-import { type Config, readConfig } from '../config/index.ts';
-import { findConfig } from './installation.ts';
-import { runCommand } from './run-command.ts';
-import { becomeOwnerOf } from './unit/account.ts';
+import { refusal, runCommand } from './installation.ts';
+import { appendHostEntry, openBeside, ownConfig } from './opened.ts';
 
 export interface SecretsOptions {
   config?: string;
@@ -48,10 +42,7 @@ function writeNewFile(file: string, text: string): void {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EEXIST') throw error;
-    throw new DomainError(
-      'invalid_state',
-      `${file} is there already, and is not replaced. Name another file.`,
-    );
+    throw refusal(`${file} is there already, and is not replaced. Name another file.`);
   }
   try {
     writeFileSync(descriptor, text, { flush: true });
@@ -89,12 +80,9 @@ export function rotateSecrets({ from, to, ...options }: RotateOptions): Promise<
     const { changed, all } = await store.write(async (tx) => {
       const result = await reencryptSecrets(tx, before, after);
       if (result.changed > 0)
-        await appendAuditEntry(tx, {
-          actorUserId: systemUserId,
+        await appendHostEntry(tx, {
           operation: 'rotateSecretsKey',
           target: key.id,
-          reason: `On the host itself, as ${ownAccount()}`,
-          result: 'done',
           details: `before: ${before.keys.map(({ id }) => id).join(', ')}; ${result.changed} secrets`,
         });
       return result;
@@ -104,25 +92,13 @@ export function rotateSecrets({ from, to, ...options }: RotateOptions): Promise<
   });
 }
 
-/** The key of an installation whose database is shared. Throws `invalid_state` with a sentence where there is none. */
-export function requireSecretsKey({ secrets }: Pick<Config, 'secrets'>): SecretsKeys {
-  if (secrets) return secrets;
-  throw new DomainError(
-    'invalid_state',
-    'The keys of the service are in the database, encrypted. Name the key as secretsKeyFile in the configuration, or set ANDROMEDA_SECRETS_KEY as for the service.',
-  );
-}
-
 async function open({ config: file }: SecretsOptions): Promise<{ store: Store } & AsyncDisposable> {
-  const { dataDir, database } = readConfig(findConfig(file));
-  if (database === undefined)
-    throw new DomainError(
-      'invalid_state',
-      `The keys of this installation are files in ${dataDir}, and nothing of them is in its database: see \`andromeda admin key list\`.`,
+  const config = ownConfig(file);
+  if (config.database === undefined)
+    throw refusal(
+      `The keys of this installation are files in ${config.dataDir}, and nothing of them is in its database: see \`andromeda admin key list\`.`,
     );
-  becomeOwnerOf(dataDir);
-  const store = await openStore(dataDir, { beside: true, unchanged: true, database });
-  return { store, [Symbol.asyncDispose]: () => store.close() };
+  return openBeside(config);
 }
 
 /** Throws `invalid_request` with a sentence, which quotes nothing of the file. */
@@ -136,23 +112,11 @@ function readKeyFile(file: string): SecretsKeys {
 
 function table(all: readonly SecretSummary[]): string {
   const head = ['NAME', 'VERSION', 'KEY', 'MADE', 'CHANGED'];
-  const rows = all.map(({ name, version, keyId, createdAt, updatedAt }) => [
-    name,
-    `${version}`,
-    keyId,
-    createdAt,
-    updatedAt,
-  ]);
-  const widths = head.map((_, at) => Math.max(...[head, ...rows].map((row) => row[at]?.length ?? 0)));
-  return [head, ...rows]
-    .map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join('');
+  const values = all.map((one) => [one.name, `${one.version}`, one.keyId, one.createdAt, one.updatedAt]);
+  const rows = [head, ...values];
+  const widths = head.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  const lineOf = (row: string[]) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ');
+  return rows.map((row) => `${lineOf(row).trimEnd()}\n`).join('');
 }
 
 function rotated(keyId: string, file: string, { changed, all }: { changed: number; all: number }): string {

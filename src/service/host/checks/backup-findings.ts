@@ -7,29 +7,21 @@ import type { BackupSettings } from '../../config/backup.ts';
 import type { Config } from '../../config/index.ts';
 import { checkBackupFile } from '../backup-seal.ts';
 import { isAllowed, whyNot } from '../files.ts';
-import { type Finding, ok, warn, wrong } from './findings.ts';
+import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 
 const dayMs = 86_400_000;
 const about = 'backup';
 
 /** For `check`: whether backups could be made by the settings. Nothing is asked over the network. */
 export async function* checkBackupSettings({ backup }: Config): AsyncGenerator<Finding> {
-  if (!backup) return;
-  try {
-    if (backup.encryptTo.length > 0)
-      await (await import('../../backup/encryption.ts')).requireRecipients(backup.encryptTo);
-    if ('directory' in backup.to) yield checkDirectory(backup.to.directory);
-    else {
-      (await import('../../backup/s3-credentials.ts')).readS3Credentials(backup.to.credentials);
-      yield ok(
-        about,
-        `To the bucket ${backup.to.bucket} at ${backup.to.endpoint}; \`andromeda doctor\` asks there.`,
-      );
-    }
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    yield wrong(about, error.message);
-  }
+  if (backup) yield* orWrong(about, checkSettings(backup));
+}
+
+async function* checkSettings({ encryptTo, to }: BackupSettings): AsyncGenerator<Finding> {
+  if (encryptTo.length > 0) await (await import('../../backup/encryption.ts')).requireRecipients(encryptTo);
+  if ('directory' in to) return yield checkDirectory(to.directory);
+  (await import('../../backup/s3-credentials.ts')).readS3Credentials(to.credentials);
+  yield ok(about, `To the bucket ${to.bucket} at ${to.endpoint}; \`andromeda doctor\` asks there.`);
 }
 
 function checkDirectory(directory: string): Finding {
@@ -53,7 +45,7 @@ function checkDirectory(directory: string): Finding {
 export async function* checkBackups({ backup, dataDir }: Config): AsyncGenerator<Finding> {
   const file = (backup ? readKeptBackup(dataDir) : readLastBackup(dataDir))?.file;
   if (!backup) yield checkByHand(dataDir);
-  if (file !== undefined) yield* checkBackupFile(file, dataDir);
+  if (file !== undefined) yield* orWrong('manifest', checkBackupFile(file, dataDir));
   if (!backup) return;
   const failure = readBackupFailure(dataDir);
   if (failure)

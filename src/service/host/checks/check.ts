@@ -5,9 +5,8 @@
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { clusterPaths } from '../../../domain/clusters/lab-paths.ts';
-import { DomainError } from '../../../domain/error.ts';
 import { isDatabaseFile, isFilledOtherwise, listNamedFiles } from '../../../store/data-dir/inspect.ts';
-import { type Config, readConfig } from '../../config/index.ts';
+import type { Config } from '../../config/index.ts';
 import { readLab } from '../../config/lab-file.ts';
 import { lineOf, lineOfSentence } from '../../config/settings-file.ts';
 import { checkCertificates } from '../certificates.ts';
@@ -16,41 +15,18 @@ import {
   checkConfigFiles,
   checkDatabase,
   checkDataDir,
+  checkMissingKeys,
   checkNamedFile,
   isAllowed,
 } from '../files.ts';
-import { findConfig } from '../installation.ts';
-import { checkMissingKeys } from '../missing-keys.ts';
-import { checkPorts } from '../ports.ts';
-import { becomeOwnerOf } from '../unit/account.ts';
 import { checkBackupSettings } from './backup-findings.ts';
-import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
+import { type Finding, ok, warn } from './findings.ts';
+import { type InspectOptions, inspect } from './inspect.ts';
 import { checkSharedSettings, sharedConfig } from './shared-findings.ts';
 
-export interface CheckOptions {
-  config?: string;
-  /** Only what is not well is printed. */
-  quiet: boolean;
-}
-
 /** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
-export function check(options: CheckOptions): Promise<number> {
-  return printFindings(findings(options), options.quiet);
-}
-
-async function* findings(options: CheckOptions): AsyncGenerator<Finding> {
-  try {
-    const file = findConfig(options.config);
-    const config = readConfig(file);
-    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
-    const ports = await checkPorts(config);
-    becomeOwnerOf(config.dataDir);
-    readConfig(file);
-    yield* checkConfig(file, config, ports);
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    for (const fault of error.message.split('\n')) yield wrong('settings', fault);
-  }
+export function check(options: InspectOptions): Promise<number> {
+  return inspect('settings', options, checkConfig);
 }
 
 /** Findings about a configuration that was read from `file`. Throws a sentence for a fault after which no check makes sense. */

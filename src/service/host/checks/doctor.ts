@@ -4,35 +4,25 @@
  */
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DomainError } from '../../../domain/error.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { loadSshKey } from '../../../lib/ssh/key-file.ts';
 import { type AuditFindings, type Inspection, inspectDatabase } from '../../../store/data-dir/inspect.ts';
 import { isHeld } from '../../../store/data-dir/lock.ts';
 import { faultMessage } from '../../../store/engine/engine.ts';
+import { spaceLeft } from '../../compose/installation-state.ts';
 import { missingCertificate } from '../../config/certificates.ts';
-import { type Config, readConfig } from '../../config/index.ts';
+import type { Config } from '../../config/index.ts';
+import { askReadiness } from '../ask-service.ts';
 import { checkCertificates } from '../certificates.ts';
-import { checkConfigFiles, checkDatabase, checkDataDir } from '../files.ts';
-import { findConfig } from '../installation.ts';
-import { checkMissingKeys, type KeyConfig } from '../missing-keys.ts';
-import { checkPorts } from '../ports.ts';
-import { askReadiness } from '../readiness.ts';
-import { becomeOwnerOf } from '../unit/account.ts';
+import { checkConfigFiles, checkDatabase, checkDataDir, checkMissingKeys, type KeyConfig } from '../files.ts';
 import { checkBackups } from './backup-findings.ts';
-import { type Finding, ok, printFindings, warn, wrong } from './findings.ts';
+import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
+import { type InspectOptions, inspect } from './inspect.ts';
 import { checkSharedDatabase, sharedConfig } from './shared-findings.ts';
 import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surroundings.ts';
-
-export interface DoctorOptions {
-  config?: string;
-  /** Only what is not well is printed. */
-  quiet: boolean;
-  json?: boolean;
-}
 
 const mebibyte = 2 ** 20;
 /** Clocks of a machine are that well together, or something is wrong. */
@@ -41,42 +31,32 @@ const clockToleranceMs = 60_000;
 const startMs = 5_000;
 
 /** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
-export function doctor(options: DoctorOptions): Promise<number> {
-  return printFindings(findings(options), options.quiet, options.json);
+export function doctor(options: InspectOptions): Promise<number> {
+  return inspect('installation', options, findings);
 }
 
-async function* findings(options: DoctorOptions): AsyncGenerator<Finding> {
-  try {
-    const file = findConfig(options.config);
-    const config = readConfig(file);
-    const { dataDir } = config;
-    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
-    const ports = await checkPorts(config);
-    becomeOwnerOf(dataDir);
-    yield ok('settings', `${file} can be read, and every setting is one.`);
-    yield* checkConfigFiles(file, config);
-    yield* checkDataDir(dataDir);
-    yield await checkService(config);
-    const isRunning = isHeld(dataDir);
-    yield* judgePorts(ports, isRunning);
-    yield* checkIssuer(config);
-    yield* checkKeys(dataDir, config);
-    yield* checkCertificates(config);
-    yield* checkSpace(dataDir);
-    const shared = sharedConfig(config);
-    if (!shared) yield* checkBackups(config);
-    yield* checkClients(dataDir);
-    yield* checkSynchronized();
-    if (shared) return yield* checkSharedDatabase(shared);
-    for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
-    if (existsSync(join(dataDir, 'andromeda.db'))) {
-      yield* examine(join(dataDir, 'andromeda.db'));
-      yield* checkClusters(join(dataDir, 'andromeda.db'), isRunning);
-    } else yield warn('database', `There is none in ${dataDir} yet.`);
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    for (const fault of error.message.split('\n')) yield wrong('installation', fault);
-  }
+async function* findings(file: string, config: Config, ports: readonly Finding[]): AsyncGenerator<Finding> {
+  const { dataDir } = config;
+  yield ok('settings', `${file} can be read, and every setting is one.`);
+  yield* checkConfigFiles(file, config);
+  yield* checkDataDir(dataDir);
+  yield await checkService(config);
+  const isRunning = isHeld(dataDir);
+  yield* judgePorts(ports, isRunning);
+  yield* checkIssuer(config);
+  yield* checkKeys(dataDir, config);
+  yield* checkCertificates(config);
+  yield* checkSpace(dataDir);
+  const shared = sharedConfig(config);
+  if (!shared) yield* checkBackups(config);
+  yield* checkClients(dataDir);
+  yield* checkSynchronized();
+  if (shared) return yield* checkSharedDatabase(shared);
+  for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
+  const database = join(dataDir, 'andromeda.db');
+  if (!existsSync(database)) return yield warn('database', `There is none in ${dataDir} yet.`);
+  yield* examine(database);
+  yield* checkClusters(database, isRunning);
 }
 
 /** What the clusters said last, from the database. */
@@ -122,28 +102,28 @@ async function checkService(config: Config): Promise<Finding> {
 }
 
 /** Whether the keys of a data directory that were used are there, and can be used. */
-export function* checkKeys(dataDir: string, { identity, database }: KeyConfig = {}): Generator<Finding> {
+export async function* checkKeys(
+  dataDir: string,
+  { identity, database }: KeyConfig = {},
+): AsyncGenerator<Finding> {
   if (database === undefined) yield* checkMissingKeys(dataDir, { identity, unchanged: false });
   for (const name of ['gateway_host_ed25519', 'gateway_client_ed25519']) {
     const file = join(dataDir, 'keys', name);
-    if (!existsSync(file)) continue;
-    try {
-      yield ok('key', `${file}: ${loadSshKey(file).fingerprint}.`);
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      yield wrong('key', error.message);
-    }
+    if (existsSync(file)) yield* orWrong('key', checkKey(file));
   }
+}
+
+function* checkKey(file: string): Generator<Finding> {
+  yield ok('key', `${file}: ${loadSshKey(file).fingerprint}.`);
 }
 
 function* checkSpace(dataDir: string): Generator<Finding> {
   if (!existsSync(dataDir)) return;
-  const { bavail, bsize, blocks } = statfsSync(dataDir);
-  const free = bavail * bsize;
+  const { free, urgency } = spaceLeft(dataDir);
   const text = `${formatBytes(free)} are free on the disk of ${dataDir}`;
-  if (free < 64 * mebibyte)
+  if (urgency === 'now')
     yield wrong('disk', `${text}. Without space nothing can be written, and nobody revoked.`);
-  else if (free < 1024 * mebibyte && bavail < blocks / 10) yield warn('disk', `${text}. Make room.`);
+  else if (urgency === 'soon') yield warn('disk', `${text}. Make room.`);
   else yield ok('disk', `${text}.`);
   const wal = statSync(join(dataDir, 'andromeda.db-wal'), { throwIfNoEntry: false })?.size ?? 0;
   const log = `The database's log (WAL) has ${formatBytes(wal)}`;

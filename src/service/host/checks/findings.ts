@@ -1,4 +1,5 @@
 /** What `check` and `doctor` find, one line each. */
+import { DomainError } from '../../../domain/error.ts';
 import { escapeControls } from '../../../domain/visible-text.ts';
 
 export interface Finding {
@@ -12,6 +13,19 @@ export interface Finding {
 export const ok = (about: string, text: string): Finding => ({ verdict: 'ok', about, text });
 export const warn = (about: string, text: string): Finding => ({ verdict: 'warn', about, text });
 export const wrong = (about: string, text: string): Finding => ({ verdict: 'wrong', about, text });
+
+/** The findings, and behind them what they ended with where that was a refusal. */
+export async function* orWrong(
+  about: string,
+  findings: Iterable<Finding> | AsyncIterable<Finding>,
+): AsyncGenerator<Finding> {
+  try {
+    yield* findings;
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    for (const fault of error.message.split('\n')) yield wrong(about, fault);
+  }
+}
 
 /**
  * Prints each finding as it comes, or all of them as JSON; with `quiet`, only what is not well. Resolves to the exit status: 1

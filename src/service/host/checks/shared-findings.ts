@@ -1,6 +1,5 @@
 /** What `check` and `doctor` say of a database that servers share, and of the secrets in it. Nothing is changed there. */
 import { DomainError } from '../../../domain/error.ts';
-import type { SecretsKeys } from '../../../lib/secrets-key.ts';
 import { refuseUnfit, timelineNote } from '../../../store/data-dir/first-start.ts';
 import { inspectShared } from '../../../store/data-dir/inspect.ts';
 import { type ServerView, viewPostgres } from '../../../store/engine/engine.ts';
@@ -11,7 +10,7 @@ import {
   readSecrets,
 } from '../../../store/servers/secrets.ts';
 import type { Config } from '../../config/index.ts';
-import { type Finding, ok, warn, wrong } from './findings.ts';
+import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 
 type SharedConfig = Pick<Config, 'dataDir' | 'secrets'> & { database: string };
 
@@ -44,7 +43,7 @@ async function* checkShared(
     const { isNew } = yield* checkSchema(view);
     await refuseUnfit(isNew ? undefined : view.reader, view.name, config.dataDir);
     if (isNew) yield* checkNoSecrets(config);
-    else yield* checkSecrets(config, view);
+    else yield* orWrong('secrets', checkSecrets(config, view));
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     yield error.code === 'service_unavailable' ? away(error.message) : wrong('database', error.message);
@@ -97,25 +96,16 @@ function* checkNoSecrets({ secrets }: SharedConfig): Generator<Finding> {
   else yield wrong('secrets', missingSecretsKey([]).message);
 }
 
-async function* checkSecrets({ secrets }: SharedConfig, view: ServerView): AsyncGenerator<Finding> {
-  try {
-    yield await judgeSecrets(secrets, view);
-  } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    yield wrong('secrets', error.message);
-  }
-}
-
-async function judgeSecrets(secrets: SecretsKeys | undefined, { reader }: ServerView): Promise<Finding> {
+async function* checkSecrets({ secrets }: SharedConfig, { reader }: ServerView): AsyncGenerator<Finding> {
   const all = await listSecrets(reader);
   if (!secrets) throw missingSecretsKey(all);
   const gone = await listGoneSecrets(reader);
   if (gone.length > 0)
-    return wrong(
+    return yield wrong(
       'secrets',
       `${some(gone)} ${gone.length === 1 ? 'is' : 'are'} gone from the database. Restore the table \`secrets\` from a dump.`,
     );
   const { size } = await readSecrets(reader, secrets);
-  if (size === 0) return ok('secrets', `There is none in the database yet; ${secrets.source} has a key.`);
-  return ok('secrets', `All ${size} in the database can be read with the key of ${secrets.source}.`);
+  if (size === 0) yield ok('secrets', `There is none in the database yet; ${secrets.source} has a key.`);
+  else yield ok('secrets', `All ${size} in the database can be read with the key of ${secrets.source}.`);
 }

@@ -2,11 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { DomainError } from '../../../domain/error.ts';
 import { isOneFile, programFile } from '../../../lib/packaging.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import { type Config, readConfig } from '../../config/index.ts';
-import { runCommand } from '../run-command.ts';
+import { refusal, runCommand } from '../installation.ts';
 import { gatewayAccount } from './gateway-units.ts';
 import { installProgram } from './program-before.ts';
 import { firstConfig, logsDirectory, stateDirectory, unitDirectory, unitFiles } from './service-unit.ts';
@@ -212,8 +211,4 @@ function run(program: string, args: string[]): void {
 function write(file: string, text: string, mode: number): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
   writeWhole(file, text, mode);
-}
-
-function refusal(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { DomainError } from '../../../domain/error.ts';
+import { refusal } from '../installation.ts';
 import type { InstalledService } from './service.ts';
 import { unitDirectory } from './service-unit.ts';
 
@@ -42,8 +42,4 @@ export function systemctl(...args: string[]): string {
 
 function show(property: string): string {
   return systemctl('show', '--property', property, '--value', unit);
-}
-
-function refusal(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }

@@ -13,8 +13,8 @@ import { messageOf } from '../../../lib/error-message.ts';
 import { isOneFile, programFile } from '../../../lib/packaging.ts';
 import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
 import { readConfig } from '../../config/index.ts';
-import { askReadiness } from '../readiness.ts';
-import { runCommand } from '../run-command.ts';
+import { askReadiness } from '../ask-service.ts';
+import { refusal, runCommand } from '../installation.ts';
 import {
   type Before,
   completeUpgrade,
@@ -234,8 +234,4 @@ function requireUsable(program: string, config: string): void {
 
 function notRunning({ program }: InstalledService, version: string): string {
   return `${program} is ${version} now. The service does not run.`;
-}
-
-function refusal(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }

@@ -1,6 +1,7 @@
 /** What is done with the database on the way back to the version before, and what is said of it. */
-import { DomainError } from '../../../domain/error.ts';
+
 import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
+import { refusal } from '../installation.ts';
 import type { BeforeNote } from './program-before.ts';
 import type { SchemaState } from './schema-process.ts';
 
@@ -38,8 +39,4 @@ export function lossText({ madeAt, entries }: WrittenSince): string {
       ? 'The audit trail has nothing since; people who signed in since do so again.\n'
       : `What was written since is lost, of the audit trail:\n\n${rows.join('')}\nRevoke again the keys, and remove again the people, that must not get in.\n`;
   return `The upgrade changed the database's schema, so the copy of ${madeAt} takes its place. ${trail}`;
-}
-
-function refusal(message: string): DomainError {
-  return new DomainError('invalid_state', message);
 }

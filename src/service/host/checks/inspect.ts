@@ -1,0 +1,30 @@
+/** How `check` and `doctor` begin, and what they print. */
+import { type Config, readConfig } from '../../config/index.ts';
+import { findConfig } from '../installation.ts';
+import { checkPorts } from '../ports.ts';
+import { becomeOwnerOf } from '../unit/account.ts';
+import { type Finding, orWrong, printFindings } from './findings.ts';
+
+export interface InspectOptions {
+  config?: string;
+  /** Only what is not well is printed. */
+  quiet: boolean;
+  json?: boolean;
+}
+
+/** Prints what `look` finds. Resolves to the exit status: 0 where nothing is wrong. `about`: what cannot be looked at otherwise. */
+export function inspect(
+  about: string,
+  { config: given, quiet, json }: InspectOptions,
+  look: (file: string, config: Config, ports: readonly Finding[]) => AsyncIterable<Finding>,
+): Promise<number> {
+  async function* findings(): AsyncGenerator<Finding> {
+    const file = findConfig(given);
+    const config = readConfig(file);
+    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
+    const ports = await checkPorts(config);
+    becomeOwnerOf(config.dataDir);
+    yield* look(file, readConfig(file), ports);
+  }
+  return printFindings(orWrong(about, findings()), quiet, json);
+}

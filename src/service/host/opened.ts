@@ -1,0 +1,54 @@
+/** The database of an installation, opened by a command on its host next to a service that may run. */
+import { type AuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import { serviceSecrets } from '../../domain/service-secret.ts';
+import { ownAccount } from '../../lib/own-account.ts';
+import type { SecretsKeys } from '../../lib/secrets-key.ts';
+import { appendAuditEntry } from '../../store/audit/audit.ts';
+import { openStore } from '../../store/data-dir/open-store.ts';
+import type { Store, Tx } from '../../store/engine/index.ts';
+import { systemUserId } from '../../store/people/people.ts';
+import { type Config, readConfig } from '../config/index.ts';
+import { findConfig, refusal } from './installation.ts';
+import { becomeOwnerOf } from './unit/account.ts';
+
+/** The configuration of an installation, whose account this process has from then on. */
+export function ownConfig(file: string | undefined): Config {
+  const config = readConfig(findConfig(file));
+  becomeOwnerOf(config.dataDir);
+  return config;
+}
+
+/** `unchanged`: a PostgreSQL has to have the schema of this version already, and keeps it. */
+export async function openBeside(
+  { dataDir, database }: Config,
+  unchanged = true,
+): Promise<{ store: Store } & AsyncDisposable> {
+  const store = await openStore(dataDir, { beside: true, unchanged, database });
+  return { store, [Symbol.asyncDispose]: () => store.close() };
+}
+
+/** Writes to the audit trail what is done on the host. */
+export function appendHostEntry(
+  tx: Tx,
+  entry: { operation: string; target: string; details: string; subjectUserId?: string },
+): Promise<number> {
+  const reason = `On the host itself, as ${ownAccount()}`;
+  return appendAuditEntry(tx, { actorUserId: systemUserId, reason, result: 'done', ...entry });
+}
+
+/** The key of an installation whose database is shared. Throws `invalid_state` with a sentence where there is none. */
+export function requireSecretsKey({ secrets }: Pick<Config, 'secrets'>): SecretsKeys {
+  if (secrets) return secrets;
+  throw refusal(
+    'The keys of the service are in the database, encrypted. Name the key as secretsKeyFile in the configuration, or set ANDROMEDA_SECRETS_KEY as for the service.',
+  );
+}
+
+/** What vouches for changed entries of the audit trail; undefined where the secrets have no key for it. Throws `invalid_state`. */
+export function redactionSignerOf(
+  secrets: ReadonlyMap<string, string>,
+): AuditKey['signRedaction'] | undefined {
+  const { name, file } = serviceSecrets.audit;
+  const text = secrets.get(name);
+  return text === undefined ? undefined : parseAuditKey(text, file).signRedaction;
+}
