@@ -1,7 +1,7 @@
 /** When a certificate is renewed, and how long failures wait. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { renewalAt, retryAfter } from '../../src/service/certificates/schedule.ts';
+import { renewalAt, retryAfter } from '../../src/service/certificates/renewal.ts';
 
 test('renewed at two thirds of the life, spread over a hundredth', () => {
   const life = { beginsAt: 0, endsAt: 90 };

@@ -1,7 +1,7 @@
 /** Several servers behind the same names order one certificate. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type SharedCertificate, takeOrOrder } from '../../src/service/certificates/shared.ts';
+import { type SharedCertificate, takeOrOrder } from '../../src/service/certificates/renewal.ts';
 import { createAuthority } from '../support/certificate.ts';
 
 const dayMs = 86_400_000;

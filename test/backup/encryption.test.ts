@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { decrypt, encrypt, requireRecipients } from '../../src/service/backup/encryption.ts';
-import { readIdentities } from '../../src/service/backup/identity-file.ts';
+import { readIdentities } from '../../src/service/backup/key-files.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const skip = spawnSync('age', ['--version']).error && 'age is not installed (apt-get install age)';

@@ -18,7 +18,7 @@ import { startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
 import { loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
-import { type DestinationFault, startSender } from './sender.ts';
+import { type Destination, type DestinationFault, startSender } from './sender.ts';
 import { type AuditSigner, createSigner } from './signer.ts';
 import { type SyslogAddress, syslogDestination } from './syslog.ts';
 import { type WebhookAddress, webhookDestination } from './webhook.ts';
@@ -117,7 +117,7 @@ interface Keeping {
 }
 
 function keepTrail(
-  { signMs, file, syslog, webhook }: AuditConfig,
+  config: AuditConfig,
   {
     lease: { store },
     key,
@@ -142,12 +142,8 @@ function keepTrail(
   }
 
   // At the start too: finds changes to the trail that were made while no service ran.
-  const signing = startRounds(signNow, { everyMs: signMs, onFault() {} });
-  const destinations = [
-    ...(file === undefined ? [] : [fileDestination(file)]),
-    ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
-    ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
-  ];
+  const signing = startRounds(signNow, { everyMs: config.signMs, onFault() {} });
+  const destinations = destinationsOf(config);
   const senders = destinations.map((destination) => startSender(store, destination, { log, now }));
   const erasures = startErasures({ store, key, log, now });
   const retaining = startRetention(
@@ -166,6 +162,14 @@ function keepTrail(
       await Promise.all(senders.map((sender) => sender.stop(last ? stopMs : 0)));
     },
   };
+}
+
+function destinationsOf({ file, syslog, webhook }: AuditConfig): Destination[] {
+  return [
+    ...(file === undefined ? [] : [fileDestination(file)]),
+    ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
+    ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
+  ];
 }
 
 /** Retention at the start, when everything else has started, and once a day. */

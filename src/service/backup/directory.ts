@@ -2,72 +2,58 @@
 import { createReadStream } from 'node:fs';
 import { open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type BackupStorage, storageError } from './storage.ts';
+import { type BackupStorage, storageError, withSentences } from './storage.ts';
 
 /** What is being written has another name, which no backup has. */
 const partial = (name: string) => `.${name}.part`;
 
 export function openDirectory(directory: string): BackupStorage {
   const at = (name: string) => join(directory, name);
-
-  async function named<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw 'code' in (error as object) && 'syscall' in (error as object)
-        ? storageError(sentence(directory, error as NodeJS.ErrnoException), error)
-        : error;
-    }
-  }
-
-  async function list() {
-    const entries = await readdir(directory, { withFileTypes: true });
-    const files = entries.filter((entry) => entry.isFile() && entry.name.startsWith('andromeda-'));
-    const stored = await Promise.all(
-      files.map(async ({ name }) => ({ name, bytes: (await stat(at(name))).size })),
-    );
-    return stored;
-  }
-
-  return {
+  const storage: BackupStorage = {
     nameOf: at,
-    list: () => named(list),
-    write: (name, source, { signal, check }) =>
-      named(async () => {
-        const part = at(partial(name));
-        try {
-          {
-            await using file = await open(part, 'wx', 0o600);
-            for await (const chunk of source) {
-              signal?.throwIfAborted();
-              await file.writeFile(chunk);
-            }
-            await file.sync();
-          }
-          await check(createReadStream(part));
-          signal?.throwIfAborted();
-          await rename(part, at(name));
-        } catch (error) {
-          await rm(part, { force: true });
-          throw error;
-        }
-        await using entries = await open(directory, 'r');
-        await entries.sync();
-      }),
-    async *read(name) {
-      try {
-        yield* createReadStream(at(name));
-      } catch (error) {
-        throw storageError(sentence(directory, error as NodeJS.ErrnoException), error);
-      }
+    async list() {
+      const entries = await readdir(directory, { withFileTypes: true });
+      const files = entries.filter((entry) => entry.isFile() && entry.name.startsWith('andromeda-'));
+      return Promise.all(files.map(async ({ name }) => ({ name, bytes: (await stat(at(name))).size })));
     },
-    remove: (name) => named(() => rm(at(name), { force: true })),
-    sweep: (id) =>
-      named(async () => {
-        const ours = new RegExp(`^\\.andromeda-${id}-\\w+\\.backup(\\.age)?\\.part$`);
-        for (const name of await readdir(directory)) if (ours.test(name)) await rm(at(name), { force: true });
-      }),
+    async write(name, source, { signal, check }) {
+      const part = at(partial(name));
+      try {
+        await writeSynced(part, source, signal);
+        await check(createReadStream(part));
+        signal?.throwIfAborted();
+        await rename(part, at(name));
+      } catch (error) {
+        await rm(part, { force: true });
+        throw error;
+      }
+      await using entries = await open(directory, 'r');
+      await entries.sync();
+    },
+    read: (name) => createReadStream(at(name)),
+    remove: (name) => rm(at(name), { force: true }),
+    async sweep(id) {
+      const ours = new RegExp(`^\\.andromeda-${id}-\\w+\\.backup(\\.age)?\\.part$`);
+      for (const name of await readdir(directory)) if (ours.test(name)) await rm(at(name), { force: true });
+    },
   };
+  return withSentences(storage, (error) => {
+    const isOfSystem = 'code' in (error as object) && 'syscall' in (error as object);
+    return isOfSystem ? storageError(sentence(directory, error as NodeJS.ErrnoException), error) : undefined;
+  });
+}
+
+async function writeSynced(
+  path: string,
+  source: AsyncIterable<Uint8Array>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await using file = await open(path, 'wx', 0o600);
+  for await (const chunk of source) {
+    signal?.throwIfAborted();
+    await file.writeFile(chunk);
+  }
+  await file.sync();
 }
 
 function sentence(directory: string, { code, message, path }: NodeJS.ErrnoException): string {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { DomainError } from '../../domain/error.ts';
 import { requireFree } from '../../store/data-dir/before-upgrade.ts';
 import { ageMagic, type Bytes, decrypt } from './encryption.ts';
-import { readIdentities } from './identity-file.ts';
+import { readIdentities } from './key-files.ts';
 import { knownId, madeAt, newestFirst, type Stored } from './names.ts';
 import { openStorage } from './open-storage.ts';
 import type { BackupStorage, StorageSettings } from './storage.ts';

@@ -6,11 +6,17 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { S3mini } from 's3mini';
 import { writeWhole } from '../../lib/whole-file.ts';
+import { readS3Credentials } from './key-files.ts';
 import type { Stored } from './names.ts';
-import { readS3Credentials } from './s3-credentials.ts';
 import { boundedFetch, type S3Limits, usualLimits } from './s3-fetch.ts';
 import { s3Sentence } from './s3-messages.ts';
-import { type BackupStorage, type Bucket, storageError, type WriteOptions } from './storage.ts';
+import {
+  type BackupStorage,
+  type Bucket,
+  storageError,
+  type WriteOptions,
+  withSentences,
+} from './storage.ts';
 
 /** Every S3 takes so many parts of one object. */
 const mostParts = 9_000;
@@ -21,57 +27,31 @@ export async function openBucket(
   settings: Bucket,
   { workDir, limits = usualLimits }: { workDir: string; limits?: S3Limits },
 ): Promise<BackupStorage> {
-  const { bucket, prefix, endpoint, region, credentials, ca } = settings;
-  if (ca !== undefined) await trust(ca);
-  const client = new S3mini({
-    ...readS3Credentials(credentials),
-    endpoint: `${endpoint}/${bucket}`,
-    region,
-    fetch: requireLists(boundedFetch(limits), settings),
-  });
+  const { bucket, prefix, endpoint } = settings;
+  const client = await connect(settings, limits);
   const key = (name: string) => `${prefix}${name}`;
   const storage = `s3://${bucket}`;
-
-  async function named<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw s3Sentence(error, settings) ?? error;
-    }
-  }
+  const note = join(workDir, 'upload.json');
 
   async function* read(name: string): AsyncIterable<Uint8Array> {
-    try {
-      const reply = await client.getObjectResponse(key(name));
-      if (!reply?.body) throw storageError(`There is no ${storage}/${key(name)}.`);
-      yield* reply.body;
-    } catch (error) {
-      throw s3Sentence(error, settings) ?? error;
-    }
+    const reply = await client.getObjectResponse(key(name));
+    if (!reply?.body) throw storageError(`There is no ${storage}/${key(name)}.`);
+    yield* reply.body;
   }
 
-  async function list(): Promise<Stored[]> {
-    const page = await client.listObjectsPaged('/', `${prefix}andromeda-`, mostListed);
-    if (!page) throw storageError(`There is no bucket ${bucket} at ${endpoint}.`);
-    return (page.objects ?? []).map(({ Key, Size }) => ({
-      name: Key.slice(prefix.length),
-      bytes: Number(Size),
-    }));
-  }
-
-  return {
-    nameOf: (name) => `${storage}/${key(name)}`,
-    list: () => named(list),
-    read,
-    remove: (name) => named(async () => void (await client.deleteObject(key(name)))),
-    write: (name, source, options) =>
-      named(async () => {
-        await upload(client, key(name), {
-          source,
-          options,
-          least: limits.partBytes,
-          note: join(workDir, 'upload.json'),
-        });
+  return withSentences(
+    {
+      nameOf: (name) => `${storage}/${key(name)}`,
+      async list(): Promise<Stored[]> {
+        const page = await client.listObjectsPaged('/', `${prefix}andromeda-`, mostListed);
+        if (!page) throw storageError(`There is no bucket ${bucket} at ${endpoint}.`);
+        const objects = page.objects ?? [];
+        return objects.map(({ Key, Size }) => ({ name: Key.slice(prefix.length), bytes: Number(Size) }));
+      },
+      read,
+      remove: async (name) => void (await client.deleteObject(key(name))),
+      async write(name, source, options) {
+        await upload(client, key(name), { source, options, least: limits.partBytes, note });
         try {
           await options.check(read(name));
           options.signal?.throwIfAborted();
@@ -80,13 +60,26 @@ export async function openBucket(
           await client.deleteObject(key(name)).catch(() => {});
           throw error;
         }
-      }),
-    async sweep() {
-      const left = readUpload(join(workDir, 'upload.json'));
-      // Where it cannot be, it costs some space, until the storage's own rules remove it.
-      if (left) await client.abortMultipartUpload(left.key, left.uploadId).catch(() => {});
+      },
+      async sweep() {
+        const left = readUpload(note);
+        // Where it cannot be, it costs some space, until the storage's own rules remove it.
+        if (left) await client.abortMultipartUpload(left.key, left.uploadId).catch(() => {});
+      },
     },
-  };
+    (error) => s3Sentence(error, settings),
+  );
+}
+
+async function connect(settings: Bucket, limits: S3Limits): Promise<S3mini> {
+  const { bucket, endpoint, region, credentials, ca } = settings;
+  if (ca !== undefined) await trust(ca);
+  return new S3mini({
+    ...readS3Credentials(credentials),
+    endpoint: `${endpoint}/${bucket}`,
+    region,
+    fetch: requireLists(boundedFetch(limits), settings),
+  });
 }
 
 /** A page that something else answers with, such as a console, must not pass for an empty list. */

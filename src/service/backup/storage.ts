@@ -4,10 +4,13 @@ import type { Stored } from './names.ts';
 
 export interface Bucket {
   bucket: string;
+  /** Before each name: empty, or ends with a slash. */
   prefix: string;
   endpoint: string;
   region: string;
+  /** The file with the key. */
   credentials: string;
+  /** The file with whom to trust over TLS, in PEM; undefined: the well-known authorities. */
   ca: string | undefined;
 }
 
@@ -15,8 +18,10 @@ export type StorageSettings = { directory: string } | Bucket;
 
 /** What of the configuration a backup is made by. */
 export interface KeepSettings {
+  /** So many are kept. */
   keep: number;
   to: StorageSettings;
+  /** Public keys of age; empty: it is not encrypted. */
   encryptTo: readonly string[];
 }
 
@@ -51,4 +56,34 @@ export function describeStorage(to: StorageSettings): string {
 /** A storage that cannot do what it is asked, in a sentence for the operator. */
 export function storageError(sentence: string, cause?: unknown): DomainError {
   return new DomainError('service_unavailable', sentence, { cause });
+}
+
+/** The same storage, whose errors are what `sentenceOf` makes of them; undefined: they are thrown on. */
+export function withSentences(
+  storage: BackupStorage,
+  sentenceOf: (error: unknown) => DomainError | undefined,
+): BackupStorage {
+  const named =
+    <Args extends unknown[], T>(work: (...args: Args) => Promise<T>) =>
+    async (...args: Args): Promise<T> => {
+      try {
+        return await work(...args);
+      } catch (error) {
+        throw sentenceOf(error) ?? error;
+      }
+    };
+  return {
+    nameOf: storage.nameOf,
+    list: named(storage.list),
+    write: named(storage.write),
+    remove: named(storage.remove),
+    sweep: named(storage.sweep),
+    async *read(name) {
+      try {
+        yield* storage.read(name);
+      } catch (error) {
+        throw sentenceOf(error) ?? error;
+      }
+    },
+  };
 }

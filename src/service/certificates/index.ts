@@ -5,7 +5,7 @@
  * not: listen by itself (app does, with `tls` and `handler`), or keep the service from starting: without a certificate
  * only its HTTPS listeners take no connections, and with an old one everything goes on.
  *
- * The flow: renewal.ts looks whether a certificate is due (schedule.ts) → order.ts orders one through `acme-client`, whose requests
+ * The flow: renewal.ts looks whether a certificate is due → order.ts orders one through `acme-client`, whose requests
  * go over requests.ts → the authority asks for the answers, in the clear (responder.ts) → files.ts keeps it → tls.ts gives it to the listeners.
  */
 import type { RequestListener } from 'node:http';
@@ -13,9 +13,8 @@ import type { LiveTls } from '../../api/http/listen.ts';
 import type { Logger } from '../../lib/log.ts';
 import { readCertificate } from './files.ts';
 import { type Challenge, type OrderOptions, orderCertificate } from './order.ts';
-import { Renewal } from './renewal.ts';
+import { Renewal, type SharedCertificate, takeOrOrder } from './renewal.ts';
 import { createResponder } from './responder.ts';
-import { type SharedCertificate, takeOrOrder } from './shared.ts';
 import { createTls } from './tls.ts';
 
 export interface AcmeOptions extends OrderOptions {

@@ -7,8 +7,11 @@ export interface OrderOptions {
   /** The URL of the authority's directory. */
   directory: string;
   email: string | undefined;
+  /** What the certificate is for. */
   hosts: readonly string[];
+  /** Whom to trust as the directory, in PEM, where it is not everybody's. */
   authority: string | undefined;
+  /** External account binding: an account that the authority has already (RFC 8555, section 7.3.4). */
   externalAccount: { kid: string; hmacKey: string } | undefined;
 }
 

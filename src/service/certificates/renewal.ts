@@ -1,6 +1,10 @@
-/** When a certificate is ordered: at once where there is none, at two thirds of its life, and later after a failure. */
+/**
+ * When a certificate is ordered: at once where there is none, at two thirds of its life, and later after a failure. Of several servers
+ * behind the same names, the first one orders it, and the others take it from there.
+ */
 import { createHash } from 'node:crypto';
 import { messageOf } from '../../lib/error-message.ts';
+import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import {
   loadAccountKey,
@@ -11,7 +15,6 @@ import {
   writeState,
 } from './files.ts';
 import { OrderError } from './order.ts';
-import { renewalAt, retryAfter } from './schedule.ts';
 
 export interface RenewalOptions {
   dataDir: string;
@@ -128,4 +131,50 @@ export class Renewal {
 /** One line without its full stop. What an authority says is not trusted further than that. */
 function oneLine(error: unknown): string {
   return messageOf(error).replace(/\s+/g, ' ').replace(/\.$/, '').slice(0, 500);
+}
+
+const hourMs = 3_600_000;
+const longestRetryMs = 6 * hourMs;
+/** No authority means longer; what it says beyond is taken for a mistake. */
+const longestWaitMs = 7 * 24 * hourMs;
+/** The first attempt after a failure waits a minute at most: authorities count failures by the hour. */
+const firstDoublings = 6;
+
+/** At two thirds of its life, and up to a hundredth of it later, so that not everybody's come at once. `random`: 0 to 1. */
+export function renewalAt(
+  { beginsAt, endsAt }: { beginsAt: number; endsAt: number },
+  random: number,
+): number {
+  const lifeMs = endsAt - beginsAt;
+  return beginsAt + (lifeMs * 2) / 3 + (lifeMs / 100) * random;
+}
+
+/** After so many failures in a row; `askedMs`: what the authority itself said. */
+export function retryAfter(failures: number, random: number, askedMs = 0): number {
+  const own = retryDelay(failures + firstDoublings, random, longestRetryMs);
+  return Math.max(own, Math.min(askedMs, longestWaitMs));
+}
+
+/** What is kept for every server. */
+export interface SharedCertificate {
+  /** The key of the account at the authority, made by `make` where there is none. */
+  account(make: () => Promise<Buffer>): Promise<Buffer>;
+  /** The certificate that one of them obtained last, and for what. */
+  find(): Promise<{ subject: string; pem: Buffer } | undefined>;
+  keep(certificate: { subject: string; pem: Buffer }): Promise<void>;
+}
+
+/** The certificate that another server has obtained meanwhile, or else what `order` obtains. */
+export async function takeOrOrder(
+  shared: SharedCertificate,
+  { directory, hosts, now }: { directory: string; hosts: readonly string[]; now(): number },
+  order: () => Promise<Buffer>,
+): Promise<Buffer> {
+  const subject = JSON.stringify([directory, hosts]);
+  const known = await shared.find();
+  // Random 0 is the earliest time at which any server renews: a certificate past it is not the new one.
+  if (known?.subject === subject && renewalAt(parseCertificate(known.pem), 0) > now()) return known.pem;
+  const pem = await order();
+  await shared.keep({ subject, pem });
+  return pem;
 }

@@ -6,7 +6,7 @@ import type { Leases } from '../../store/servers/leases.ts';
 import type { Secrets } from '../../store/servers/secrets.ts';
 import { readState } from '../certificates/files.ts';
 import type { Acme, AnsweredChallenge, OtherServers } from '../certificates/index.ts';
-import type { SharedCertificate } from '../certificates/shared.ts';
+import type { SharedCertificate } from '../certificates/renewal.ts';
 import type { Config } from '../config/index.ts';
 import { listHttpListeners } from '../config/listeners.ts';
 import type { Peers } from './peers/peers.ts';

@@ -15,7 +15,7 @@ import type { Acme } from '../certificates/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
 
 /** Where something is served over HTTP. */
-export type Served = Pick<HttpConfig, 'listen'> & Partial<HttpConfig>;
+type Served = Pick<HttpConfig, 'listen'> & Partial<HttpConfig>;
 
 /**
  * `stop`: nothing is left. `restart`: the gateway's processes go on. `reload`: the listeners as well. `failed`: a start did not

@@ -25,14 +25,15 @@ import { noteServerKeys } from '../../store/servers/server-keys.ts';
 import { type SyncLoop, startSyncLoop } from '../../sync/index.ts';
 import { startAudit } from '../audit/index.ts';
 import { startBackups } from '../backup/index.ts';
-import type { Config, HttpConfig } from '../config/index.ts';
+import type { Acme } from '../certificates/index.ts';
+import type { Config } from '../config/index.ts';
 import { createDownloads, type Downloads } from '../downloads/index.ts';
 import { openAcme } from './acme.ts';
-import { type ApiParts, createApis } from './apis.ts';
+import { type ApiParts, type Apis, createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
-import { type Ending, Fronts, type Served } from './fronts.ts';
+import { type Ending, Fronts } from './fronts.ts';
 import { openGateway, startGateway } from './gateway.ts';
 import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
@@ -79,81 +80,103 @@ const warmAfterMs = 100;
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, listeners = new Listeners() } = options;
   const clock = createClock(options);
-  const { now } = clock;
-  const { metrics, log } = await watchLog(options, now);
+  const { metrics, log } = await watchLog(options, clock.now);
   const parts = new AsyncDisposableStack();
   const fronts = new Fronts(config, listeners);
-  let ending: Ending = 'stop';
+  const ending: { how: Ending } = { how: 'stop' };
   try {
-    parts.defer(watchCertificates(config, log, now));
-    const tracer = await startTracer(parts, config, log);
-    const { store, peers } = await openShared(parts, { ...options, clock, log });
-    parts.defer(logClockJumps(clock, log));
-    parts.defer(warnOfLapses(store, log, peers.leases));
-    const { passwordsSet } = await fillStore(store, options);
-    const sync: ApiParts['sync'] = {};
-    const proxies = createTrustedProxies(config.trustedProxies);
-    const downloads = offerClients(config, proxies, log);
-    const common = { config, store, peers, log, tracer, now, sync, downloads };
-    const asked = { ...common, store: storeForRequests(store) };
-    const keys = await loadServiceKeys(config, common);
+    const { common, keys, passwordsSet } = await openBase(parts, options, { clock, log });
+    const asked = { ...common, store: storeForRequests(common.store) };
     const acme = await openAcme(config, { ...common, ...keys });
     parts.defer(() => acme?.stop());
-    const serve = fronts.serveWith({ proxies, acme, log });
+    const serve = fronts.serveWith({ ...common, acme });
     // First of all: a process of its own needs a moment to start.
-    const records = startSessionRecords(store, log);
+    const records = startSessionRecords(common.store, log);
     const gateway = await openGateway(config, { ...common, ...keys, records });
     fronts.gateway = gateway;
-    const issuer = await startIssuer(config, { ...asked, ...keys, proxies, clock });
+    const issuer = await startIssuer(config, { ...asked, ...keys, clock });
     parts.defer(() => issuer.stop());
     if (issuer.handle) await serve('embedded issuer', config.identity.embedded, issuer.handle);
-
     const audit = startAudit(config.audit, { ...config, ...common, key: keys.auditKey });
     parts.defer(() => audit.stop());
     parts.defer(() => records.stop());
     const gatewayStarted = startGateway(gateway, common);
     gatewayStarted.catch(() => {});
     const gates = { gateway, gateways: joinGateways(parts, { ...common, gateway }) };
-    const apis = createApis({ ...asked, ...keys, ...gates, proxies, issuer, audit, acme, fronts });
-    const served: [string, Served | undefined, RequestListener | undefined][] = [
-      ['Business API', config.business, apis.business],
-      ['Platform API', config.platform, apis.platform],
-      ['metrics', config.metrics, metrics?.handler(gateway)],
-      ['ACME challenges', config.acme && { listen: config.acme.listen }, acme?.handler],
-    ];
-    for (const [name, at, handler] of served) if (at && handler) await serve(name, at, handler);
-    await addConsole(fronts, serve, { ...asked, ...clock, ...keys, apis, issuer, proxies });
+    const apis = createApis({ ...asked, ...keys, ...gates, issuer, audit, acme, fronts });
+    await serveHttp(serve, config, { ...apis, acme, metrics: metrics?.handler(gateway) });
+    await addConsole(fronts, serve, { ...asked, ...clock, ...keys, apis, issuer });
     acme?.begin();
     await gatewayStarted;
     parts.defer(await noteAndFollowKeys(common, keys, issuer));
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
-    sync.loop = await startSync(parts, { ...common, ...keys, ...gates });
-    parts.defer(() => fronts.stop(ending));
+    common.sync.loop = await startSync(parts, { ...common, ...keys, ...gates });
+    parts.defer(() => fronts.stop(ending.how));
     startLater(parts, { ...common, issuer });
     await passwordsSet;
-    const started = parts.move();
-    return {
-      store,
-      gatewayFingerprint: keys.hostKey.fingerprint,
-      issuerUrl: issuer.url,
-      fastCiphers: fastCiphersLoad(),
-      stopMs: config.server.drainMs + (config.gateway.limits.drainMs ?? defaultLimits.drainMs),
-      async leave(how) {
-        ending = how;
-        await started.disposeAsync();
-        return () => gateway.endLeft();
-      },
-      [Symbol.asyncDispose]: () => started.disposeAsync(),
-    };
+    return appOf(parts.move(), { ...common, ...keys, ...gates, issuer, ending });
   } catch (error) {
     // Sessions from before must not end because this start fails.
-    ending = 'failed';
-    await fronts.stop(ending);
+    ending.how = 'failed';
+    await fronts.stop('failed');
     await parts.disposeAsync();
     if (!options.listeners) await listeners.stop(0);
     throw error;
   }
+}
+
+/** What every other part rests on: the database, the other servers, the service's own keys. */
+async function openBase(
+  parts: AsyncDisposableStack,
+  options: AppOptions,
+  { clock, log }: { clock: Clock; log: Logger },
+) {
+  const { config } = options;
+  parts.defer(watchCertificates(config, log, clock.now));
+  const tracer = await startTracer(parts, config, log);
+  const { store, peers } = await openShared(parts, { ...options, clock, log });
+  parts.defer(logClockJumps(clock, log));
+  parts.defer(warnOfLapses(store, log, peers.leases));
+  const { passwordsSet } = await fillStore(store, options);
+  const sync: ApiParts['sync'] = {};
+  const proxies = createTrustedProxies(config.trustedProxies);
+  const downloads = offerClients(config, proxies, log);
+  const common = { config, store, peers, log, tracer, now: clock.now, sync, proxies, downloads };
+  return { common, keys: await loadServiceKeys(config, common), passwordsSet };
+}
+
+type Serve = ReturnType<Fronts['serveWith']>;
+
+async function serveHttp(
+  serve: Serve,
+  { business, platform, metrics, acme }: Config,
+  handlers: Apis & { acme: Acme | undefined; metrics: RequestListener | undefined },
+): Promise<void> {
+  await serve('Business API', business, handlers.business);
+  await serve('Platform API', platform, handlers.platform);
+  if (metrics && handlers.metrics) await serve('metrics', metrics, handlers.metrics);
+  if (acme && handlers.acme) await serve('ACME challenges', { listen: acme.listen }, handlers.acme.handler);
+}
+
+function appOf(
+  started: AsyncDisposableStack,
+  parts: Pick<ApiParts, 'config' | 'store' | 'hostKey' | 'gateway' | 'issuer'> & { ending: { how: Ending } },
+): App {
+  const { server, gateway } = parts.config;
+  return {
+    store: parts.store,
+    gatewayFingerprint: parts.hostKey.fingerprint,
+    issuerUrl: parts.issuer.url,
+    fastCiphers: fastCiphersLoad(),
+    stopMs: server.drainMs + (gateway.limits.drainMs ?? defaultLimits.drainMs),
+    async leave(how) {
+      parts.ending.how = how;
+      await started.disposeAsync();
+      return () => parts.gateway.endLeft();
+    },
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  };
 }
 
 /** The log as the parts get it: their events are counted for metrics. */
@@ -282,7 +305,7 @@ async function startSync(
 /** The web console, where there is one. It stops together with its listener: a page with an open event stream delays the stop. */
 async function addConsole(
   fronts: Fronts,
-  serve: (name: string, at: HttpConfig, handler: RequestListener) => Promise<void>,
+  serve: Serve,
   parts: Parameters<typeof startConsole>[0],
 ): Promise<void> {
   const at = parts.config.console;

@@ -17,7 +17,6 @@ import { makeSshKeySet, parseSshKeySet, readKeySetFiles } from '../../lib/ssh/ke
 import { listMissingKeys, missingKeyText } from '../../store/data-dir/keys-in-use.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { listSecrets, missingSecretsKey, openSecrets, type Secrets } from '../../store/servers/secrets.ts';
-import { loadAuditKey } from '../audit/key.ts';
 import type { Config } from '../config/index.ts';
 
 export interface ServiceKeys {
@@ -54,16 +53,22 @@ export async function loadServiceKeys(
   const secrets = await openSecrets(store, config.secrets);
   const shared = { dataDir, secrets, log };
   const sshKey = async (kind: 'host' | 'client') => {
-    const { text, file, title } = await settle(shared, kind, makeSshKeySet, readKeySetFiles);
-    return file === undefined ? parseSshKeySet(text, title) : loadSshFiles(file);
+    const { text, source, file } = await settle(shared, kind, makeSshKeySet);
+    const keys = parseSshKeySet(text, source);
+    if (file !== undefined) writePublicPart(file, keys);
+    return keys;
   };
-  const audit = await settle(shared, 'audit', makeAuditKey, (file) => readFileSync(file, 'utf8'));
+  const audit = await settle(shared, 'audit', makeAuditKey);
+  const issuer =
+    identity.issuer === undefined
+      ? await settle(shared, 'issuer', async () => keysText(await makeKeys()))
+      : undefined;
   return {
     hostKey: await sshKey('host'),
     clientKey: await sshKey('client'),
-    auditKey: audit.file === undefined ? parseAuditKey(audit.text, audit.title) : loadAuditKey(audit.file),
+    auditKey: parseAuditKey(audit.text, audit.source),
     consoleSecret: config.console && (await loadConsoleSecret(secrets)),
-    issuerKeys: identity.issuer === undefined ? await loadIssuerKeys(shared) : undefined,
+    issuerKeys: issuer && parseKeys(issuer.text, issuer.source),
     secrets,
   };
 }
@@ -90,19 +95,18 @@ interface Shared {
 
 /**
  * Where a key is: `file` undefined, in the database. A key that is a file is put into the database as well where there is none, so
- * that servers without the file have it.
+ * that servers without the file have it. `source` is what to call it.
  */
 async function settle(
   { dataDir, secrets, log }: Shared,
   kind: Kind,
   make: () => string | Promise<string>,
-  read: (file: string) => string,
-): Promise<{ text: string; file: string | undefined; title: string }> {
+): Promise<{ text: string; file: string | undefined; source: string }> {
   const { name, file: path } = serviceSecrets[kind];
+  const own = readOwnSecret(dataDir, kind);
+  if (own === undefined)
+    return { text: await secrets.findOrAdd(name, make), file: undefined, source: secretTitle(name) };
   const file = join(dataDir, path);
-  const title = secretTitle(name);
-  if (!existsSync(file)) return { text: await secrets.findOrAdd(name, make), file: undefined, title };
-  const own = read(file);
   const text = await secrets.findOrAdd(name, () => own);
   if (text.trim() !== own.trim())
     log.warn('secrets.differ', {
@@ -110,13 +114,14 @@ async function settle(
       file,
       message: `${file} is used, and the secret ${name} in the database is another: servers without that file use that one.`,
     });
-  return { text: own, file, title };
+  return { text: own, file, source: file };
 }
 
-async function loadIssuerKeys(shared: Shared): Promise<IssuerKeys> {
-  const make = async () => keysText(await makeKeys());
-  const { text, file, title } = await settle(shared, 'issuer', make, (path) => readFileSync(path, 'utf8'));
-  return parseKeys(text, file ?? title);
+/** A key that is a file of this server, as the database would have it; undefined where it is none. */
+export function readOwnSecret(dataDir: string, kind: Kind): string | undefined {
+  const file = join(dataDir, serviceSecrets[kind].file);
+  if (!existsSync(file)) return undefined;
+  return kind === 'host' || kind === 'client' ? readKeySetFiles(file) : readFileSync(file, 'utf8');
 }
 
 async function loadConsoleSecret(secrets: Secrets): Promise<Buffer> {

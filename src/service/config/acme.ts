@@ -1,23 +1,9 @@
 /** The part of the configuration that is about certificates which the service obtains by itself (ACME, RFC 8555). */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { type Address, readAddress } from './addresses.ts';
+import { readAddress } from './addresses.ts';
 import { invalid, type NamedFiles } from './named-files.ts';
 import { file, flag, pattern, section, text, type Value } from './schema.ts';
-
-export interface AcmeConfig {
-  /** The URL of the authority's directory. */
-  directory: string;
-  email: string | undefined;
-  /** Where the challenge (HTTP-01) is answered. */
-  listen: Address;
-  /** What the certificate is for: the hosts of the listeners' URLs. */
-  hosts: readonly string[];
-  /** Whom to trust as the directory, in PEM, where it is not everybody's. */
-  authority: string | undefined;
-  /** External account binding: an account that the authority has already (RFC 8555, section 7.3.4). */
-  externalAccount: { kid: string; hmacKey: string } | undefined;
-}
 
 const letsEncrypt = 'https://acme-v02.api.letsencrypt.org/directory';
 
@@ -42,12 +28,15 @@ export function acmeCertificateFile(dataDir: string): string {
   return join(dataDir, 'keys', 'acme_certificate.pem');
 }
 
+/** The section as `service/certificates` takes it. */
+export type AcmeConfig = ReturnType<typeof readAcme>;
+
 /** `listeners`: by their settings. Throws `invalid_request` with a sentence. */
 export function readAcme(
   raw: Value<typeof acmeSchema> | undefined,
   listeners: readonly (readonly [setting: string, listener: { url: string; tls: object | undefined }])[],
   files: NamedFiles,
-): AcmeConfig | undefined {
+) {
   const urls = listeners.flatMap(([name, { tls, url }]) =>
     tls && 'acme' in tls ? [[name, url] as const] : [],
   );

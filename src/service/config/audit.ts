@@ -1,6 +1,8 @@
 /** The `audit` section of the configuration: how often the trail is signed, and where it is sent. */
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { invalid, type NamedFiles } from './named-files.ts';
 import { duration, file, list, pattern, section, text, type Value } from './schema.ts';
+import { leadsInto } from './secret-files.ts';
 
 const port = '[1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5]';
 const address = new RegExp(`^(udp|tcp|tls)://(?:\\[([0-9a-fA-F:.]+)\\]|([^:[\\]/\\s]+)):(${port})$`);
@@ -97,4 +99,32 @@ function readSecrets(name: string, path: string, files: NamedFiles): Buffer[] {
       `${name}: ${files.at(path)} must hold one secret a line, at most ${mostSecrets}: "whsec_" and 24 to 64 bytes in base64. Make one with: (umask 077; echo "whsec_$(openssl rand -base64 32)" > ${files.at(path)})`,
     );
   return secrets;
+}
+
+/** No file of the service's own ends so. */
+const logName = /\.(jsonl|log)$/;
+
+/** Nothing is written for others between the service's own files: lines that are appended to the database destroy it. Throws `invalid_request`. */
+export function refuseOutputInDataDir({
+  dataDir,
+  audit: { file },
+  retention: { exportTo },
+}: {
+  dataDir: string;
+  audit: Pick<AuditSettings, 'file'>;
+  retention: { exportTo?: string };
+}): void {
+  const within = (name: string, path: string) => `${name} is ${path}, within the data directory ${dataDir}`;
+  if (exportTo !== undefined && leadsInto(exportTo, dataDir))
+    throw invalid(`${within('retention.exportTo', exportTo)}; name another place.`);
+  if (file !== undefined && leadsInto(file, dataDir) && !logName.test(realPath(file)))
+    throw invalid(
+      `${within('audit.file', file)}; name another place, or a file that ends in .jsonl or .log.`,
+    );
+  if (exportTo !== undefined && statSync(exportTo, { throwIfNoEntry: false })?.isDirectory() === false)
+    throw invalid(`retention.exportTo is ${exportTo}, which is no directory.`);
+}
+
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
 }

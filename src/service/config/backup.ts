@@ -6,28 +6,6 @@ import { file, integer, list, pattern, type Schema, section, text, type Value } 
 import { leadsInto } from './secret-files.ts';
 import { withoutSecrets } from './settings-faults.ts';
 
-export interface BackupSettings {
-  everyMs: number;
-  /** So many are kept. */
-  keep: number;
-  /** `directory`: a path. `bucket`: S3-compatible storage. */
-  to: { directory: string } | BackupBucket;
-  /** Public keys of age; empty: it is not encrypted. */
-  encryptTo: readonly string[];
-}
-
-interface BackupBucket {
-  bucket: string;
-  /** Before each name: empty, or ends with a slash. */
-  prefix: string;
-  endpoint: string;
-  region: string;
-  /** The file with the key. */
-  credentials: string;
-  /** The file with whom to trust over TLS, in PEM; undefined: the well-known authorities. */
-  ca: string | undefined;
-}
-
 const recipient = pattern(
   '^age1[a-z0-9]{10,4000}$',
   'a public key of age (age1…; not of SSH: make one with `age-keygen -o key.txt` and keep key.txt on another machine), or a list of them',
@@ -47,11 +25,14 @@ export const backupSchema = section(
   ['to'],
 );
 
+/** The section as `service/backup` takes it. */
+export type BackupSettings = ReturnType<typeof readBackup>;
+
 /** The section, which fits the schema. Throws `invalid_request`. */
 export function readBackup(
   raw: Value<typeof backupSchema>,
   { files, dataDir }: { files: NamedFiles; dataDir: string },
-): BackupSettings {
+) {
   const { every = '24h', keep = 14, to, encryptTo = [], s3 } = raw;
   const settings = {
     everyMs: durationMs(every) ?? 86_400_000,

@@ -7,7 +7,7 @@ import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { mostTrustedProxies } from '../../lib/source-address.ts';
 import { type AcmeConfig, acmeSchema, readAcme } from './acme.ts';
 import { type Address, isWildcard, readAddress, readProxies, refuseSharedPorts } from './addresses.ts';
-import { type AuditSettings, auditSchema, readAudit } from './audit.ts';
+import { type AuditSettings, auditSchema, readAudit, refuseOutputInDataDir } from './audit.ts';
 import { type BackupSettings, backupSchema, readBackup } from './backup.ts';
 import { type ClusterConfig, clustersSchema, readClusters } from './clusters.ts';
 import { type ConsoleClient, checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
@@ -15,7 +15,6 @@ import { databaseSchema, readDatabase, readSecretsKey } from './database.ts';
 import { type GatewayLimitsConfig, gatewayLimitsSchema, readGatewayLimits } from './gateway-limits.ts';
 import { type HttpConfig, httpSchema, listHttpListeners, readHttp, urlSchema } from './listeners.ts';
 import { invalid, NamedFiles } from './named-files.ts';
-import { refuseOutputInDataDir } from './output-paths.ts';
 import {
   duration,
   file,
@@ -99,7 +98,7 @@ export interface Config {
   /** Where traces are sent; undefined: nothing is traced. */
   tracing: TracingSettings | undefined;
   /** How certificates are obtained; undefined where none is. */
-  acme: AcmeConfig | undefined;
+  acme: AcmeConfig;
   /** Where Prometheus finds metrics; undefined: nowhere. */
   metrics: HttpConfig | undefined;
   /** Where the web console is; undefined: there is none. */

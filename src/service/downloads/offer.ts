@@ -1,19 +1,13 @@
 /** All that people are offered at this moment, and by which addresses. */
 import { join } from 'node:path';
-import { type Platform, platforms, type System, systemOf } from './platforms.ts';
+import { platforms, type System, systemOf } from './platforms.ts';
 import type { PortableFiles, SentFile } from './portable.ts';
-import { readRelease } from './store.ts';
+import { type ClientFile, readRelease } from './store.ts';
 
 /** A program that needs no Node, for one kind of machine. */
-export interface Executable {
-  platform: Platform;
+export interface Executable extends ClientFile {
   system: System;
   title: string;
-  name: string;
-  bytes: number;
-  sha256: string;
-  tested: boolean;
-  note: string;
 }
 
 export interface Offer {

@@ -1,6 +1,12 @@
 /** The addresses, without a token: the same at the Platform API and at the console. */
 import type { RequestListener } from 'node:http';
-import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type NextFunction,
+  type Request,
+  type Response,
+} from 'express';
 import { addressNotFound, errorReply } from '../../api/http/errors.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -105,11 +111,16 @@ function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): 
   app.use(() => {
     throw addressNotFound();
   });
-  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+  app.use(answerErrors(options.log));
+  return app;
+}
+
+function answerErrors(log: Logger): ErrorRequestHandler {
+  return (error: unknown, request, response, _next) => {
     // The response has begun already, or the client has gone.
     if (response.headersSent || response.destroyed) return void response.destroy();
     const { status, headers, body, unexpected } = replyFor(error);
-    if (unexpected) options.log.error('clients.failed', { path: request.path, error });
+    if (unexpected) log.error('clients.failed', { path: request.path, error });
     for (const name of ['ETag', 'Content-Disposition', 'Last-Modified', 'Accept-Ranges', 'Content-Length'])
       response.removeHeader(name);
     // A slot for a download takes longer to become free than other things do.
@@ -120,8 +131,7 @@ function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): 
       .status(status)
       .set({ 'Cache-Control': 'no-store', ...headers, ...later })
       .json(body);
-  });
-  return app;
+  };
 }
 
 /** Asked for anew each time, and not sent again where it is the same. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { isPlatform, type Platform } from './platforms.ts';
 
-interface ClientFile {
+export interface ClientFile {
   platform: Platform;
   /** What it is called below /download. */
   name: string;

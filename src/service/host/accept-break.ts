@@ -1,5 +1,4 @@
 /** `andromeda admin audit accept-break`: has the audit trail go on behind a break, on the host itself. */
-import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { serviceSecrets } from '../../domain/service-secret.ts';
@@ -7,6 +6,7 @@ import { acceptBreak } from '../../store/audit/retention.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
 import { openSecrets } from '../../store/servers/secrets.ts';
+import { readOwnSecret } from '../compose/service-keys.ts';
 import type { Config } from '../config/index.ts';
 import { runCommand } from './installation.ts';
 import { appendHostEntry, openBeside, ownConfig, redactionSignerOf, requireSecretsKey } from './opened.ts';
@@ -35,14 +35,13 @@ before and behind it fit: andromeda admin audit verify
 }
 
 async function requireSigner(config: Config, store: Store) {
-  const own = join(config.dataDir, file);
-  const text = existsSync(own)
-    ? readFileSync(own, 'utf8')
-    : config.database && (await (await openSecrets(store, requireSecretsKey(config))).find(name));
+  const text =
+    readOwnSecret(config.dataDir, 'audit') ??
+    (config.database && (await (await openSecrets(store, requireSecretsKey(config))).find(name)));
   const sign = redactionSignerOf(new Map(text === undefined ? [] : [[name, text]]));
   if (sign) return sign;
   throw new DomainError(
     'not_found',
-    `There is no ${own} to sign with; the service makes one when it starts.`,
+    `There is no ${join(config.dataDir, file)} to sign with; the service makes one when it starts.`,
   );
 }

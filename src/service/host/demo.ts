@@ -95,6 +95,26 @@ export function demoInstallation(dataDir: string) {
   return { lab: lab as Lab, source: 'the demonstration', passwords };
 }
 
+const head = (text: string) => styleText('bold', text);
+const command = (text: string) => `     ${styleText('cyan', text)}`;
+
+function accountLines(passwords: ReadonlyMap<string, string>): string[] {
+  const members = lab.organizations[0]?.members ?? [];
+  return members.map(
+    ({ email, role }) => `${email}   ${role.padEnd(6)}   password ${passwords.get(email)}   ${mayDo[email]}`,
+  );
+}
+
+function clusterLines(clusters: Awaited<ReturnType<typeof listOrganizationClusters>>): string[] {
+  const kinds = {
+    sunk: 'Slurm, 2 simulated compute nodes, a login node',
+    kubernetes: 'Kubernetes, simulated',
+  };
+  return clusters
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .map(({ name, id, scheduler }) => `${name.padEnd(6)} ${id}  ${kinds[scheduler ?? 'kubernetes']}`);
+}
+
 /** What `npm start` shows once everything serves. */
 export async function demoPage(
   app: App,
@@ -108,15 +128,6 @@ export async function demoPage(
   const clusters = await listOrganizationClusters(app.store.read, organization.id);
   const slurm = clusters.find((cluster) => cluster.scheduler === 'sunk');
   const { hostname, port } = config.gateway;
-  const accounts = lab.organizations[0]?.members.map(
-    ({ email, role }) => `${email}   ${role.padEnd(6)}   password ${passwords.get(email)}   ${mayDo[email]}`,
-  );
-  const kinds = {
-    sunk: 'Slurm, 2 simulated compute nodes, a login node',
-    kubernetes: 'Kubernetes, simulated',
-  };
-  const head = (text: string) => styleText('bold', text);
-  const command = (text: string) => `     ${styleText('cyan', text)}`;
   const body = JSON.stringify({ public_key: 'KEY' })
     .replaceAll('"', '\\"')
     .replace('KEY', '$(cat ~/.ssh/id_ed25519.pub)');
@@ -131,13 +142,10 @@ export async function demoPage(
   Data           ${relative('.', config.dataDir) || '.'}${app.fastCiphers ? '' : `\n  ${styleText('yellow', 'The fast SSH ciphers are not loaded; run npm ci again.')}`}
 
   ${head('Accounts')} of Demo Lab (${organization.id})
-     ${accounts?.join('\n     ')}
+     ${accountLines(passwords).join('\n     ')}
 
   ${head('Clusters')}
-     ${[...clusters]
-       .sort((a, b) => (a.name < b.name ? -1 : 1))
-       .map(({ name, id, scheduler }) => `${name.padEnd(6)} ${id}  ${kinds[scheduler ?? 'kubernetes']}`)
-       .join('\n     ')}
+     ${clusterLines(clusters).join('\n     ')}
 
   ${head('Try it')}, in another terminal in this directory:
 

@@ -1,4 +1,7 @@
-/** Messages of `serve` about itself, on stderr: plain text in the demonstration, else lines of the log and nothing else. */
+/**
+ * What `serve` says of itself on stderr (plain text in the demonstration, else lines of the log and nothing else), and the status it ends
+ * with where it could not start, so that systemd knows whether to try again (`service-unit.ts`).
+ */
 import type { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
 
@@ -42,4 +45,20 @@ export function logNodeMessages(log: Logger): void {
     log.error('process.failed', { error });
     process.exit(1);
   });
+}
+
+/** What a restart does not mend, by the names of sysexits.h. */
+export const exitStatus = {
+  /** An address is taken, or not this machine's or account's to listen on (EX_UNAVAILABLE). */
+  address: 69,
+  /** The configuration or the data directory cannot be used as it is (EX_CONFIG). */
+  configuration: 78,
+} as const;
+
+/** The status for a service that could not start: 1 for what may be over soon, such as a full disk. */
+export function statusOf(error: DomainError): number {
+  const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
+  if (['EADDRINUSE', 'EADDRNOTAVAIL', 'EACCES'].includes(code ?? '') && error.code === 'service_unavailable')
+    return exitStatus.address;
+  return error.code === 'service_unavailable' ? 1 : exitStatus.configuration;
 }

@@ -10,7 +10,6 @@ import { timelineNote } from '../../store/data-dir/first-start.ts';
 import { inspectShared } from '../../store/data-dir/inspect.ts';
 import { viewPostgres } from '../../store/engine/engine.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { listSecrets, missingSecretsKey, readSecrets } from '../../store/servers/secrets.ts';
 import { findServer } from '../../store/servers/servers.ts';
 import { type Address, type Config, readConfig } from '../config/index.ts';
 import { listHttpListeners } from '../config/listeners.ts';
@@ -61,9 +60,9 @@ function httpEndpoints(config: Config): Endpoint[] {
   return challenges ? [...endpoints, { name: 'acme listener', ...challenges, isTls: false }] : endpoints;
 }
 
-/** Throws in words where the database is away, or is not the one of before, or has secrets that cannot be read. */
+/** Throws in words where the database is away, or is not the one of before. What is in it, is for `checkConfig`. */
 async function requireDatabase(
-  { database, dataDir, secrets }: Config,
+  { database, dataDir }: Config,
   present: Config,
   server: Store['server'],
 ): Promise<void> {
@@ -73,18 +72,12 @@ async function requireDatabase(
   }
   const view = await viewPostgres(database, timelineNote(dataDir, false));
   try {
-    const { state, missing, isMovedAway } = await inspectShared(view);
-    if (isMovedAway) throw refusal(`${view.name} was copied to another database, and takes no writes.`);
-    const [first] = missing;
-    if (first !== undefined)
-      throw refusal(`${view.name} lacks what the service needs there, such as ${first}.`);
-    const known = state === 'new' ? undefined : await findServer(view.reader, server.id);
-    if (!known)
+    const { state, missing } = await inspectShared(view);
+    const isKnown = state !== 'new' && missing.length === 0 && (await findServer(view.reader, server.id));
+    if (!isKnown && missing.length === 0)
       throw refusal(
         `${view.name} is another database than the one that this server has: it does not know this server. If it is to have that one, stop it and start it again.`,
       );
-    if (!secrets) throw missingSecretsKey(await listSecrets(view.reader));
-    await readSecrets(view.reader, secrets);
   } finally {
     await view.close();
   }

@@ -8,8 +8,7 @@ import { createLogger, type Logger } from '../../lib/log.ts';
 import { type App, startApp } from '../compose/index.ts';
 import { type Config, demoConfig, readConfig } from '../config/index.ts';
 import { readLab } from '../config/lab-file.ts';
-import { statusOf } from './exit-status.ts';
-import { loggedMessages, logNodeMessages, type Messages, plainMessages } from './messages.ts';
+import { loggedMessages, logNodeMessages, type Messages, plainMessages, statusOf } from './messages.ts';
 import { type Askers, listenForAskers, nextConfig } from './reload.ts';
 import { listenForSignals, type Signals } from './signals.ts';
 import { type Supervision, startSupervision } from './unit/supervision.ts';
@@ -41,7 +40,7 @@ interface Host {
   listeners: Listeners;
 }
 
-/** Serves until SIGINT, SIGTERM or SIGUSR2. Resolves to the exit status: 0 when stopped, else one of `exit-status.ts`. */
+/** Serves until SIGINT, SIGTERM or SIGUSR2. Resolves to the exit status: 0 when stopped, else one of `messages.ts`. */
 export async function serve(options: ServeOptions, signals = listenForSignals()): Promise<number> {
   let messages = options.demo ? plainMessages : loggedMessages(createLogger('info'));
   try {

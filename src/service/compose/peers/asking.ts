@@ -7,6 +7,7 @@ import { messageOf } from '../../../lib/error-message.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { Questions } from '../../../lib/questions.ts';
 import type { Store } from '../../../store/engine/index.ts';
+import type { Messages } from '../../../store/engine/messages.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import type { Answers, Peers } from './peers.ts';
 
@@ -18,34 +19,26 @@ interface Asked {
   parts: unknown[];
 }
 
-/** Most questions answered at once. A server that works correctly never asks more. */
+/** Most questions of a topic answered at once. A server that works correctly never asks more. */
 const mostAnswering = 256;
 
 export function createAsking(store: Store, log: Logger): Pick<Peers, 'ask' | 'answer'> & { stop(): void } {
   const { messages, server } = store;
   const questions = new Questions<string, void>();
   const asked = new Map<string, Asked>();
-  const stops: (() => void)[] = [];
-  let answering = 0;
+  const stops = [messages.on('answer', (body, from) => takeAnswer(body as Partial<Answer>, from))];
   const failed = (topic: string) => (error: unknown) =>
     log.warn('servers.message.failed', { topic, error: messageOf(error) });
 
-  stops.push(
-    messages.on('answer', (body, from) => {
-      const {
-        id = '',
-        parts = [],
-        isLast = false,
-      } = body as Partial<{ id: string; parts: unknown[]; isLast: boolean }>;
-      const question = asked.get(id);
-      if (!question || !Array.isArray(parts)) return;
-      question.parts.push(...parts);
-      if (!isLast) return;
-      question.done.add(from);
-      question.awaited?.delete(from);
-      if (question.awaited?.size === 0) questions.settle(id);
-    }),
-  );
+  function takeAnswer({ id = '', parts = [], isLast = false }: Partial<Answer>, from: string): void {
+    const question = asked.get(id);
+    if (!question || !Array.isArray(parts)) return;
+    question.parts.push(...parts);
+    if (!isLast) return;
+    question.done.add(from);
+    question.awaited?.delete(from);
+    if (question.awaited?.size === 0) questions.settle(id);
+  }
 
   async function send(topic: string, id: string, body: object): Promise<void> {
     const others = (await listServers(store)).filter((one) => one.isLive && one.id !== server.id);
@@ -67,29 +60,45 @@ export function createAsking(store: Store, log: Logger): Pick<Peers, 'ask' | 'an
       return question.parts;
     },
     answer(topic, answerTo) {
-      const reply = async (body: unknown) => {
-        const { id } = body as { id: string };
-        const all = inMessages(await answerTo(body));
-        for (const [index, parts] of all.entries())
-          await messages.send('answer', { id, parts, isLast: index === all.length - 1 });
-      };
-      stops.push(
-        messages.on(`ask ${topic}`, (body) => {
-          if (answering >= mostAnswering) return;
-          answering += 1;
-          reply(body)
-            .catch(failed(topic))
-            .finally(() => {
-              answering -= 1;
-            });
-        }),
-      );
+      stops.push(answerQuestions(messages, topic, answerTo, failed(topic)));
     },
     stop() {
       for (const stop of stops.splice(0)) stop();
       questions.failAll(new Error('this server stops'));
     },
   };
+}
+
+/** One message with a part of an answer, or all of it. */
+interface Answer {
+  id: string;
+  parts: unknown[];
+  isLast: boolean;
+}
+
+/** Returns how to stop. */
+function answerQuestions(
+  messages: Messages,
+  topic: string,
+  answerTo: (body: unknown) => Promise<Answers>,
+  onFault: (error: unknown) => void,
+): () => void {
+  let answering = 0;
+  const reply = async (body: unknown) => {
+    const { id } = body as { id: string };
+    const all = inMessages(await answerTo(body));
+    for (const [index, parts] of all.entries())
+      await messages.send('answer', { id, parts, isLast: index === all.length - 1 });
+  };
+  return messages.on(`ask ${topic}`, (body) => {
+    if (answering >= mostAnswering) return;
+    answering += 1;
+    reply(body)
+      .catch(onFault)
+      .finally(() => {
+        answering -= 1;
+      });
+  });
 }
 
 /** With what stands around them they fit into a message. */

@@ -20,7 +20,7 @@ export async function* checkBackupSettings({ backup }: Config): AsyncGenerator<F
 async function* checkSettings({ encryptTo, to }: BackupSettings): AsyncGenerator<Finding> {
   if (encryptTo.length > 0) await (await import('../../backup/encryption.ts')).requireRecipients(encryptTo);
   if ('directory' in to) return yield checkDirectory(to.directory);
-  (await import('../../backup/s3-credentials.ts')).readS3Credentials(to.credentials);
+  (await import('../../backup/key-files.ts')).readS3Credentials(to.credentials);
   yield ok(about, `To the bucket ${to.bucket} at ${to.endpoint}; \`andromeda doctor\` asks there.`);
 }
 

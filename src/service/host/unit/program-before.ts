@@ -19,6 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { writeWhole } from '../../../lib/whole-file.ts';
 import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
 
 /** What is noted of the service as it was. */
@@ -73,9 +74,8 @@ export function completeUpgrade(program: string, { directory }: Before): void {
 export function noteLost(before: Before, lost: WrittenSince): void {
   before.lost = lost;
   const { version, schema, wasStarted } = before;
-  const file = join(before.directory, 'note.json');
-  writeFileSync(`${file}.new`, JSON.stringify({ version, schema, wasStarted, lost }), { flush: true });
-  renameSync(`${file}.new`, file);
+  const note = { version, schema, wasStarted, lost };
+  writeWhole(join(before.directory, 'note.json'), JSON.stringify(note), 0o644);
 }
 
 /** There is nothing to go back to any more, also not from the upgrade before. */

@@ -3,9 +3,10 @@ import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { knownHostsName, serviceSecrets } from '../../../domain/service-secret.ts';
 import { writePublicPart } from '../../../lib/ssh/key-set.ts';
-import { parseSshKeySet, readKeySetFiles, readSshKeyTexts } from '../../../lib/ssh/key-set-text.ts';
+import { parseSshKeySet, readSshKeyTexts } from '../../../lib/ssh/key-set-text.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import type { FilesAndTables } from '../../../store/data-dir/copy-database.ts';
+import { readOwnSecret } from '../../compose/service-keys.ts';
 
 const knownHosts = 'slurm/known_hosts.met';
 const hostRecord = 'slurm/hosts.json';
@@ -15,13 +16,9 @@ const otherKinds = ['issuer', 'audit'] as const;
 /** What the files hold, as the tables have it. */
 export function readServiceFiles(dataDir: string): FilesAndTables {
   const secrets = new Map<string, string>();
-  for (const kind of sshKinds) {
-    const { name, file } = serviceSecrets[kind];
-    if (existsSync(join(dataDir, file))) secrets.set(name, readKeySetFiles(join(dataDir, file)));
-  }
-  for (const kind of otherKinds) {
-    const { name, file } = serviceSecrets[kind];
-    if (existsSync(join(dataDir, file))) secrets.set(name, readFileSync(join(dataDir, file), 'utf8'));
+  for (const kind of [...sshKinds, ...otherKinds]) {
+    const text = readOwnSecret(dataDir, kind);
+    if (text !== undefined) secrets.set(serviceSecrets[kind].name, text);
   }
   for (const [clusterId, text] of clusterFiles(dataDir, knownHosts))
     secrets.set(knownHostsName(clusterId), text);

@@ -1,5 +1,5 @@
 /** The systemd unit of the service, and the configuration it begins with. */
-import { exitStatus } from '../exit-status.ts';
+import { exitStatus } from '../messages.ts';
 import { gatewaySocketText, gatewayUnitText, launcherSocket } from './gateway-units.ts';
 
 export interface UnitOptions {
@@ -52,6 +52,36 @@ SystemCallErrorNumber=EPERM
 # Not MemoryDenyWriteExecute: JavaScript is compiled while it runs.
 `;
 
+/** How systemd watches it, and what it ends. */
+const lifecycle = `# Without a sign of life of event loop and database for so long, systemd kills and restarts it.
+WatchdogSec=90
+# The service ends its own processes when it stops. Those that hold SSH sessions outlive its crash, and a restart, of which another
+# signal tells it.
+KillMode=process
+RestartKillSignal=SIGUSR2
+OOMPolicy=continue
+`;
+
+/** What it may use, and what systemd makes for it. */
+const directories = `LimitNOFILE=65536
+# A core would hold keys.
+LimitCORE=0
+UMask=0077
+
+# The data directory, where the program unpacks its native code, and where a copy of the audit trail may go.
+StateDirectory=andromeda
+StateDirectoryMode=0711
+CacheDirectory=andromeda
+CacheDirectoryMode=0700
+LogsDirectory=andromeda
+LogsDirectoryMode=0750
+# Where the processes of the SSH gateway find the service. It stays through a restart; when the unit has stopped it is removed,
+# and then they end as well, also those that a service left behind that had to be killed.
+RuntimeDirectory=andromeda
+RuntimeDirectoryMode=0700
+RuntimeDirectoryPreserve=restart
+`;
+
 /** The names of the units' files. */
 export const unitNames = [
   'andromeda.service',
@@ -96,32 +126,8 @@ Restart=on-failure
 RestartSec=5
 # A restart does not mend a configuration that is wrong, or a port that is taken.
 RestartPreventExitStatus=${Object.values(exitStatus).join(' ')}
-# Without a sign of life of event loop and database for so long, systemd kills and restarts it.
-WatchdogSec=90
-# The service ends its own processes when it stops. Those that hold SSH sessions outlive its crash, and a restart, of which another
-# signal tells it.
-KillMode=process
-RestartKillSignal=SIGUSR2
-OOMPolicy=continue
-TimeoutStopSec=${Math.ceil(drainMs / 1000) + 30}
-LimitNOFILE=65536
-# A core would hold keys.
-LimitCORE=0
-UMask=0077
-
-# The data directory, where the program unpacks its native code, and where a copy of the audit trail may go.
-StateDirectory=andromeda
-StateDirectoryMode=0711
-CacheDirectory=andromeda
-CacheDirectoryMode=0700
-LogsDirectory=andromeda
-LogsDirectoryMode=0750
-# Where the processes of the SSH gateway find the service. It stays through a restart; when the unit has stopped it is removed,
-# and then they end as well, also those that a service left behind that had to be killed.
-RuntimeDirectory=andromeda
-RuntimeDirectoryMode=0700
-RuntimeDirectoryPreserve=restart
-WorkingDirectory=${stateDirectory}
+${lifecycle}TimeoutStopSec=${Math.ceil(drainMs / 1000) + 30}
+${directories}WorkingDirectory=${stateDirectory}
 ${writable.map((path) => `ReadWritePaths=${quoted(path)}\n`).join('')}
 ${sandbox}
 [Install]

@@ -1,5 +1,4 @@
 /** `andromeda service`: the service under systemd, as an account of its own that can do nothing else. */
-import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { isOneFile, programFile } from '../../../lib/packaging.ts';
@@ -9,6 +8,7 @@ import { refusal, runCommand } from '../installation.ts';
 import { gatewayAccount } from './gateway-units.ts';
 import { installProgram } from './program-before.ts';
 import { firstConfig, logsDirectory, stateDirectory, unitDirectory, unitFiles } from './service-unit.ts';
+import { type InstalledService, run, systemctl } from './systemd.ts';
 
 export interface ServiceOptions {
   config: string;
@@ -22,13 +22,6 @@ export interface ServiceOptions {
 interface Step {
   description: string;
   run(): void;
-}
-
-/** What the units say of an installation that is there. */
-export interface InstalledService {
-  program: string;
-  config: string;
-  user: string;
 }
 
 const usualProgram = '/usr/local/bin/andromeda';
@@ -98,8 +91,8 @@ function planned(options: ServiceOptions): { units: string; steps: Step[]; isFir
   steps.push(...unitSteps(files, root));
   if (isRunning(root)) {
     step('have systemd read it, and start it with the machine', () => {
-      run('systemctl', ['daemon-reload']);
-      run('systemctl', ['enable', 'andromeda.service']);
+      systemctl('daemon-reload');
+      systemctl('enable', 'andromeda.service');
     });
   }
   const units = files.map(([name, text]) => `# ${unitDirectory}/${name}\n${text}`).join('\n');
@@ -190,22 +183,6 @@ function makeAccount(user: string, root: string): void {
   const options = ['--system', '--user-group', '--no-create-home', '--home-dir', stateDirectory];
   const prefix = root === '/' ? [] : ['--prefix', root];
   run('useradd', [...prefix, ...options, '--shell', '/usr/sbin/nologin', '--comment', 'Andromeda', user]);
-}
-
-function run(program: string, args: string[]): void {
-  const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
-  const { status, stderr, error } = spawnSync(program, args, {
-    encoding: 'utf8',
-    timeout: 60_000,
-    env: { ...process.env, PATH: path },
-  });
-  if (status === 0) return;
-  const output = stderr
-    .trim()
-    .replace(/\s*\n\s*/g, '; ')
-    .replace(/\.$/, '');
-  const reason = error ? error.message : output || `status ${status}`;
-  throw refusal(`\`${program} ${args.join(' ')}\` did not work: ${reason}. Mend that, and run this again.`);
 }
 
 function write(file: string, text: string, mode: number): void {

@@ -3,8 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../installation.ts';
-import type { InstalledService } from './service.ts';
 import { unitDirectory } from './service-unit.ts';
+
+/** What the units say of an installation that is there. */
+export interface InstalledService {
+  program: string;
+  config: string;
+  user: string;
+}
 
 export const unit = 'andromeda.service';
 /** The unit has its own limits for a start and a stop, which are shorter by default. */
@@ -31,13 +37,21 @@ export function isStarted(): boolean {
 
 /** Does what it is asked, and waits for it. Throws `invalid_state` with what systemd said. */
 export function systemctl(...args: string[]): string {
-  const { status, stdout, stderr, error } = spawnSync('systemctl', args, {
-    encoding: 'utf8',
-    timeout: limitMs,
-  });
+  return run('systemctl', args);
+}
+
+/** Runs a program of the system. Resolves to its output. Throws `invalid_state` with what it said. */
+export function run(program: string, args: readonly string[]): string {
+  const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
+  const options = { encoding: 'utf8', timeout: limitMs, env: { ...process.env, PATH: path } } as const;
+  const { status, stdout, stderr, error } = spawnSync(program, args, options);
   if (status === 0) return stdout.trim();
-  const [reason] = stderr.trim().split('\n');
-  throw refusal(`\`systemctl ${args.join(' ')}\` did not work: ${error?.message ?? reason}`);
+  const output = stderr
+    ?.trim()
+    .replaceAll(/\.?\s*\n\s*/g, '; ')
+    .replace(/\.$/, '');
+  const reason = error?.message ?? (output || `status ${status}`);
+  throw refusal(`\`${program} ${args.join(' ')}\` did not work: ${reason}.`);
 }
 
 function show(property: string): string {

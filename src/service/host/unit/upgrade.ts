@@ -29,9 +29,9 @@ import {
   putBackUnits,
 } from './program-before.ts';
 import { askSchema } from './schema-process.ts';
-import { type InstalledService, updateService } from './service.ts';
+import { updateService } from './service.ts';
 import { unitDirectory, unitNames } from './service-unit.ts';
-import { installedService, isStarted, systemctl, unit } from './systemd.ts';
+import { type InstalledService, installedService, isStarted, systemctl, unit } from './systemd.ts';
 import { lossText, requireNothingDone, wayBack } from './way-back.ts';
 
 /** Time limit for `/readyz` to succeed (it also wants the gateway) after the service has notified systemd that it is ready. */
