@@ -671,3 +671,14 @@ for (const [what, text, sentence, line = 1] of labs) {
     assert.throws(() => readLab(lab), { code: 'invalid_request', message: `${lab}:${line}: ${sentence}` });
   });
 }
+
+test('every file that a setting names belongs to the configuration, the authority of an issuer too', () => {
+  const kubernetes = '{ clientId: k, issuerCertificateAuthority: cert.pem }';
+  const config = read(
+    `identity: { kubernetes: ${kubernetes} }\nplatform: { tls: { cert: cert.pem, key: key.pem } }`,
+  );
+  assert.equal(config.identity.kubernetes?.issuerAuthority, 'certificate');
+  const named = [file, join(directory.path, 'cert.pem'), join(directory.path, 'key.pem')];
+  assert.deepEqual(new Set(config.files), new Set(named));
+  assert.deepEqual(listConfigFiles(file), config.files);
+});

@@ -1,5 +1,5 @@
 /** Entries of the audit trail in a file of their own, before they are deleted: a line of JSON each, and the checkpoint last. */
-import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
+import { mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AuditCheckpoint } from '../../domain/audit/head.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -53,8 +53,8 @@ async function write(
   const partial = join(directory, 'audit.partial');
   let first = 0;
   let last = 0;
-  const handle = await open(partial, 'w', 0o600);
-  try {
+  {
+    await using handle = await open(partial, 'w', 0o600);
     await handle.chmod(0o600);
     for await (const page of pages) {
       first ||= page[0]?.seq ?? 0;
@@ -63,26 +63,15 @@ async function write(
     }
     await handle.appendFile(`${JSON.stringify({ kind: 'checkpoint', ...checkpoint() })}\n`);
     await handle.sync();
-  } finally {
-    await handle.close();
   }
   const file = join(directory, `audit-${padded(first)}-${padded(last)}.jsonl`);
   await rename(partial, file);
-  await syncDirectory(directory);
+  await using entries = await open(directory, 'r');
+  await entries.sync();
   return file;
 }
 
 /** In the order of the entries, also where a program sorts names. */
 function padded(seq: number): string {
   return String(seq).padStart(12, '0');
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(directory, 'r');
-    await handle.sync();
-  } finally {
-    await handle?.close();
-  }
 }

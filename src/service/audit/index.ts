@@ -18,7 +18,7 @@ import { startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
 import { loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
-import { type Destination, type DestinationFault, startSender } from './sender.ts';
+import { type Destination, type DestinationFault, Sender } from './sender.ts';
 import { type AuditSigner, createSigner } from './signer.ts';
 import { type SyslogAddress, syslogDestination } from './syslog.ts';
 import { type WebhookAddress, webhookDestination } from './webhook.ts';
@@ -144,7 +144,7 @@ function keepTrail(
   // At the start too: finds changes to the trail that were made while no service ran.
   const signing = startRounds(signNow, { everyMs: config.signMs, onFault() {} });
   const destinations = destinationsOf(config);
-  const senders = destinations.map((destination) => startSender(store, destination, { log, now }));
+  const senders = destinations.map((destination) => new Sender(store, destination, { log, now }));
   const erasures = startErasures({ store, key, log, now });
   const retaining = startRetention(
     { store, key, signer, destinations: destinations.map(({ name }) => name), log },

@@ -59,36 +59,19 @@ export interface DestinationFault {
   refused?: number;
 }
 
-export interface Sender {
-  /** Undefined while it works, or has failed only once. */
-  fault(): DestinationFault | undefined;
-  /** Sends what there is, for as long as `limitMs`, and ends. */
-  stop(limitMs: number): Promise<void>;
-}
-
 const pollMs = 1_000;
 const retryMaxMs = 60_000;
 /** A receiver may ask for more than that, but not for a day. */
 const waitMaxMs = 600_000;
 
-/** Starts to send, and goes on until stopped. */
-export function startSender(
-  store: Store,
-  destination: Destination,
-  { log, now }: { log: Logger; now(): number },
-): Sender {
-  const sender = new DestinationSender(store, destination, { log, now });
-  sender.start();
-  return sender;
-}
-
-class DestinationSender implements Sender {
+/** Sends from now on, until stopped. */
+export class Sender {
   readonly #store: Store;
   readonly #destination: Destination;
   readonly #log: Logger;
   readonly #now: () => number;
   readonly #stopping = new AbortController();
-  #running: Promise<void> = Promise.resolve();
+  readonly #running: Promise<void>;
   #stopped = false;
   #position: AuditPosition | undefined;
   /** Fewer after a refusal, until it is known which message is refused. */
@@ -103,16 +86,15 @@ class DestinationSender implements Sender {
     this.#destination = destination;
     this.#log = log;
     this.#now = now;
+    this.#running = this.#run();
   }
 
+  /** Undefined while it works, or has failed only once. */
   fault(): DestinationFault | undefined {
     return this.#failures > 1 || this.#fault?.refused !== undefined ? this.#fault : undefined;
   }
 
-  start(): void {
-    this.#running = this.#run();
-  }
-
+  /** Sends what there is, for as long as `limitMs`, and ends. */
   async stop(limitMs: number): Promise<void> {
     this.#stopping.abort();
     await Promise.race([this.#running, sleep(limitMs, undefined, { ref: false })]);

@@ -54,18 +54,14 @@ async function post(
   stopping: AbortController,
 ): Promise<void> {
   const body = `[${messages.map(({ json }) => json).join(',\n')}]\n`;
-  let isLate = false;
-  const deadline = setTimeout(() => {
-    isLate = true;
-    stopping.abort();
-  }, timeoutMs);
+  const deadline = AbortSignal.timeout(timeoutMs);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const options = {
     method: 'POST',
     headers: headersOf(messages, body, secrets),
     // One connection a batch: one that is kept can be closed by the receiver at the moment when it is used again.
     agent: false as const,
-    signal: stopping.signal,
+    signal: AbortSignal.any([stopping.signal, deadline]),
   };
   const respond = (response: IncomingMessage) => {
     readAnswer(response).then((text) => {
@@ -82,10 +78,9 @@ async function post(
   try {
     await promise;
   } catch (error) {
-    if (!isLate) throw error;
+    if (!deadline.aborted) throw error;
     throw new Error(`${url.host} did not answer within ${timeoutMs / 1000} seconds`);
   } finally {
-    clearTimeout(deadline);
     outgoing.destroy();
   }
 }

@@ -146,8 +146,8 @@ async function attempt(task: BackupTask, stopping: AbortSignal): Promise<BackupO
     outcome = message as BackupOutcome;
   });
   const stop = () => end(child);
-  const hanging = setTimeout(stop, longestMs).unref();
-  stopping.addEventListener('abort', stop, { once: true });
+  const ending = AbortSignal.any([stopping, AbortSignal.timeout(longestMs)]);
+  ending.addEventListener('abort', stop, { once: true });
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('close', (code, signal) => resolve(signal ? `signal ${signal}` : `status ${code}`));
@@ -155,8 +155,7 @@ async function attempt(task: BackupTask, stopping: AbortSignal): Promise<BackupO
   child.send(task, () => {});
   if (stopping.aborted) stop();
   const how = await ended;
-  clearTimeout(hanging);
-  stopping.removeEventListener('abort', stop);
+  ending.removeEventListener('abort', stop);
   return outcome ?? { failure: `Its process ended with ${how}. ${lastOutput.trim()}`.trim() };
 }
 

@@ -76,12 +76,7 @@ async function shortBody(body: AsyncIterable<Uint8Array>): Promise<Buffer<ArrayB
   return Buffer.concat(chunks);
 }
 
-interface Watch {
-  wait(ms?: number): void;
-  end(): void;
-}
-
-function createWatch(ending: AbortController, quietMs: number): Watch {
+function createWatch(ending: AbortController, quietMs: number) {
   let timer: NodeJS.Timeout | undefined;
   return {
     wait(ms = quietMs) {
@@ -93,7 +88,10 @@ function createWatch(ending: AbortController, quietMs: number): Watch {
 }
 
 /** The time limit applies to the sender only; the reader may take as long as it likes. */
-async function* watched(body: AsyncIterable<Uint8Array>, watch: Watch): AsyncGenerator<Uint8Array> {
+async function* watched(
+  body: AsyncIterable<Uint8Array>,
+  watch: ReturnType<typeof createWatch>,
+): AsyncGenerator<Uint8Array> {
   try {
     watch.wait();
     for await (const chunk of body) {

@@ -7,46 +7,16 @@ import { createAuthenticator } from '../../api/identity/index.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
 import * as platformOperations from '../../api/platform/index.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { Gateways } from '../../gateway/process/gateways.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { TrustedProxies } from '../../lib/source-address.ts';
-import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
-import type { Tracer } from '../../lib/trace.ts';
-import type { Store } from '../../store/engine/index.ts';
+import { heldKeys } from '../../lib/ssh/key-set.ts';
 import { createReadinessCheck } from '../../store/engine/readiness.ts';
-import type { Audit } from '../audit/index.ts';
-import type { Acme } from '../certificates/index.ts';
-import type { Config } from '../config/index.ts';
 import { refusalOfFile } from '../config/secret-files.ts';
-import type { Downloads } from '../downloads/index.ts';
 import { checkCluster } from './drivers.ts';
-import type { Fronts } from './fronts.ts';
-import { createInstallationView, type InstallationParts } from './installation-state.ts';
-import type { TokenIssuer } from './issuer.ts';
-import type { AllGateways } from './peers/gateways.ts';
-import type { Peers } from './peers/peers.ts';
+import { createInstallationView } from './installation-state.ts';
+import type { Parts } from './parts.ts';
 import { closedByOperator } from './peers/sessions.ts';
 
-export interface ApiParts {
-  config: Config;
-  store: Store;
-  proxies: TrustedProxies;
-  issuer: TokenIssuer;
-  hostKey: SshKeySet;
-  clientKey: SshKeySet;
-  /** This server's own. */
-  gateway: Gateways;
-  gateways: AllGateways;
-  audit: Audit;
-  acme: Acme | undefined;
-  fronts: Pick<Fronts, 'isStopping'>;
-  peers: Pick<Peers, 'clockFault'>;
-  log: Logger;
-  tracer: Tracer | undefined;
-  sync: InstallationParts['sync'];
-  downloads: Downloads;
-  now(): number;
-}
+/** All but what is secret. */
+type ApiParts = Omit<Parts, 'auditKey' | 'consoleSecret' | 'issuerKeys' | 'secrets' | 'uptime'>;
 
 type Authenticate = ReturnType<typeof createAuthenticator>;
 

@@ -2,29 +2,26 @@
 import { fetchWithin } from '../../api/http/fetch-within.ts';
 import { type Console, createConsole } from '../../console/server/index.ts';
 import { createKeptFiles } from '../../console/server/kept-files.ts';
-import type { Logger } from '../../lib/log.ts';
 import { consoleFiles } from '../../lib/packaging.ts';
-import type { TrustedProxies } from '../../lib/source-address.ts';
-import type { Store } from '../../store/engine/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Downloads } from '../downloads/index.ts';
 import type { Apis } from './apis.ts';
-import type { TokenIssuer } from './issuer.ts';
-import type { Peers } from './peers/peers.ts';
+import type { Parts, TokenIssuer } from './parts.ts';
 
-export function startConsole(parts: {
-  config: Config;
-  store: Store;
-  peers: Pick<Peers, 'forOthers'>;
-  apis: Apis;
-  issuer: TokenIssuer;
-  proxies: TrustedProxies;
-  downloads: Downloads;
-  consoleSecret: Buffer | undefined;
-  log: Logger;
-  now(): number;
-  uptime(): number;
-}): Console {
+type ConsoleParts = { apis: Apis } & Pick<
+  Parts,
+  | 'config'
+  | 'store'
+  | 'peers'
+  | 'issuer'
+  | 'proxies'
+  | 'downloads'
+  | 'consoleSecret'
+  | 'log'
+  | 'now'
+  | 'uptime'
+>;
+
+export function startConsole(parts: ConsoleParts): Console {
   const { config, store, peers, apis, issuer, proxies, downloads, log, now, uptime } = parts;
   if (!config.console || !issuer.console) throw new Error('the console has no client at the issuer');
   let files: ReturnType<typeof consoleFiles> | undefined;

@@ -16,7 +16,7 @@ import type { Secrets } from '../../store/servers/secrets.ts';
 import type { KubernetesDriver, SlurmDriver } from '../../sync/index.ts';
 import type { SharedKnownHosts } from '../../sync/slurm/shell.ts';
 import type { Config } from '../config/index.ts';
-import type { Peers } from './peers/peers.ts';
+import type { Parts } from './parts.ts';
 
 /** Where people sign in, and the name that the API servers take from their tokens. */
 function usernameRule({ identity }: Config) {
@@ -26,16 +26,11 @@ function usernameRule({ identity }: Config) {
   };
 }
 
-interface DriverDeps {
-  config: Config;
-  store: Store;
-  peers: Pick<Peers, 'forOthers'>;
+/** `secrets`: of a shared database. */
+type DriverDeps = Pick<Parts, 'config' | 'store' | 'peers' | 'secrets' | 'log'> & {
   gatewayKeys: readonly string[];
-  /** Of a shared database; undefined where there is none. */
-  secrets: Secrets | undefined;
   endSessions(loginNode: string): void;
-  log: Logger;
-}
+};
 
 /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
 export function subjectIssuer(config: Config): string | undefined {

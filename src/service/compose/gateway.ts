@@ -5,9 +5,8 @@ import { openGateways } from '../../gateway/process/index.ts';
 import type { Authorize } from '../../gateway/ssh/decision.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
 import { askKey } from '../../gateway/ssh/login/ask-key.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
-import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
+import { heldKeys } from '../../lib/ssh/key-set.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import { closeLostSessions } from '../../store/audit/open-sessions.ts';
 import { listLoginNodes } from '../../store/clusters/login-nodes.ts';
@@ -15,23 +14,21 @@ import type { Reader, Store } from '../../store/engine/index.ts';
 import { listServers } from '../../store/servers/servers.ts';
 import type { Config } from '../config/index.ts';
 import { createAuthorize, traceLogins } from './authorize-login.ts';
+import type { Parts } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 import { takeOverFrom } from './peers/sessions.ts';
 import type { SessionRecords } from './session-records.ts';
 
-export interface GatewayDeps {
-  store: Store;
+type GatewayDeps = Pick<Parts, 'store' | 'hostKey' | 'log'> & {
   peers: Pick<Peers, 'forOthers'>;
-  hostKey: SshKeySet;
   clientKey: SshKeyFile;
   records: SessionRecords;
   /** As the store says, when left out. */
   authorize?: Authorize;
-  log: Logger;
   tracer?: Tracer | undefined;
   /** Of the program, where it is not this one's. */
   build?: string | undefined;
-}
+};
 
 /** Finds the gateway that still runs from before, or begins to start one. It takes no logins before `startGateway`. */
 export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways> {
@@ -74,7 +71,7 @@ export async function startGateway(
     peers,
     log,
     now,
-  }: { config: Config; store: Store; peers: GatewayDeps['peers']; log: Logger; now(): number },
+  }: Pick<Parts, 'config' | 'now'> & Pick<GatewayDeps, 'store' | 'peers' | 'log'>,
 ): Promise<void> {
   const { listen } = config.gateway;
   const lost = await closeLostSessions(store, new Date(now()).toISOString(), {

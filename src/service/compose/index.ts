@@ -29,15 +29,16 @@ import type { Acme } from '../certificates/index.ts';
 import type { Config } from '../config/index.ts';
 import { createDownloads, type Downloads } from '../downloads/index.ts';
 import { openAcme } from './acme.ts';
-import { type ApiParts, type Apis, createApis } from './apis.ts';
+import { type Apis, createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { type Ending, Fronts } from './fronts.ts';
 import { openGateway, startGateway } from './gateway.ts';
-import { setPasswords, startIssuer, type TokenIssuer } from './issuer.ts';
+import { setPasswords, startIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
-import { type AllGateways, joinGateways } from './peers/gateways.ts';
+import type { Parts, TokenIssuer } from './parts.ts';
+import { joinGateways } from './peers/gateways.ts';
 import { joinPeers, sharedSettings } from './peers/index.ts';
 import type { Peers } from './peers/peers.ts';
 import { announceEnds } from './permission-ends.ts';
@@ -139,13 +140,14 @@ async function openBase(
   parts.defer(logClockJumps(clock, log));
   parts.defer(warnOfLapses(store, log, peers.leases));
   const { passwordsSet } = await fillStore(store, options);
-  const sync: ApiParts['sync'] = {};
+  const sync: Parts['sync'] = {};
   const proxies = createTrustedProxies(config.trustedProxies);
   const downloads = offerClients(config, proxies, log);
   const common = { config, store, peers, log, tracer, now: clock.now, sync, proxies, downloads };
   return { common, keys: await loadServiceKeys(config, common), passwordsSet };
 }
 
+type Common = Awaited<ReturnType<typeof openBase>>['common'];
 type Serve = ReturnType<Fronts['serveWith']>;
 
 async function serveHttp(
@@ -161,7 +163,7 @@ async function serveHttp(
 
 function appOf(
   started: AsyncDisposableStack,
-  parts: Pick<ApiParts, 'config' | 'store' | 'hostKey' | 'gateway' | 'issuer'> & { ending: { how: Ending } },
+  parts: Pick<Parts, 'config' | 'store' | 'hostKey' | 'gateway' | 'issuer'> & { ending: { how: Ending } },
 ): App {
   const { server, gateway } = parts.config;
   return {
@@ -228,7 +230,7 @@ async function startTracer(
 
 /** Notes which keys this service has taken up, for the commands that put others in their place. */
 async function noteKeys(
-  { config, store, now }: { config: Config; store: Store; now(): number },
+  { config, store, now }: Common,
   { hostKey, clientKey }: ServiceKeys,
   issuer: TokenIssuer,
 ): Promise<void> {
@@ -244,7 +246,7 @@ async function noteKeys(
 
 /** Notes the keys, and takes up those of the issuer that another server, or a command, puts in place. Resolves to how to stop. */
 async function noteAndFollowKeys(
-  common: { config: Config; store: Store; log: Logger; now(): number },
+  common: Common,
   keys: ServiceKeys,
   issuer: TokenIssuer,
 ): Promise<() => void> {
@@ -260,34 +262,21 @@ async function noteAndFollowKeys(
 
 async function startSync(
   parts: AsyncDisposableStack,
-  deps: {
-    config: Config;
-    store: Store;
-    peers: Peers;
-    clientKey: SshKeySet;
-    secrets: ServiceKeys['secrets'];
-    gateways: AllGateways;
-    log: Logger;
-    now(): number;
-  },
+  deps: Common & Pick<Parts, 'clientKey' | 'secrets' | 'gateways'>,
 ): Promise<SyncLoop> {
-  const { config, store, peers, clientKey, secrets, gateways, log, now } = deps;
+  const { config, store, clientKey, gateways, log, now } = deps;
   const loop = await startSyncLoop({
     store,
-    leases: peers.leases,
+    leases: deps.peers.leases,
     drivers: {
       slurm: (cluster, lease) =>
         createSlurmSide(cluster, lease, {
-          config,
-          store,
-          peers,
+          ...deps,
           gatewayKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
-          secrets,
           endSessions: (loginNode) => {
             const text = 'The login node is restarting. Log in again in a moment.';
             gateways.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
           },
-          log,
         }),
       kubernetes: (cluster, wake, { confirm }) =>
         createKubernetesSide(cluster, wake, { config, store, confirm, log }),
@@ -328,9 +317,8 @@ async function fillStore(store: Store, { config, installation }: AppOptions) {
 /** Parts that the start does not wait for. */
 function startLater(
   parts: AsyncDisposableStack,
-  deps: { config: Config; store: Store; issuer: TokenIssuer; log: Logger; now(): number },
+  { config, store, issuer, log, now }: Common & Pick<Parts, 'issuer'>,
 ): void {
-  const { config, store, issuer, log, now } = deps;
   parts.defer(announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }));
   const { backup: settings, dataDir, files } = config;
   const { version } = manifest;

@@ -2,7 +2,6 @@
 import { statfsSync } from 'node:fs';
 import type { InstallationView } from '../../api/business/operation.ts';
 import type { BackupState, Problem, ServiceKeys } from '../../domain/installation-state.ts';
-import type { Gateways } from '../../gateway/process/gateways.ts';
 import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
 import type { SshKeySet } from '../../lib/ssh/key-set.ts';
 import { readKeysInUse } from '../../store/data-dir/keys-in-use.ts';
@@ -12,30 +11,17 @@ import {
   readKeptBackup,
   readLastBackup,
 } from '../../store/data-dir/last-backup.ts';
-import type { Store } from '../../store/engine/index.ts';
-import type { SyncLoop } from '../../sync/index.ts';
-import type { Audit, AuditFaults } from '../audit/index.ts';
+import type { AuditFaults } from '../audit/index.ts';
 import { dueAt } from '../backup/index.ts';
 import { describeStorage } from '../backup/storage.ts';
 import { listCertificates } from '../config/certificates.ts';
 import type { Config } from '../config/index.ts';
-import type { TokenIssuer } from './issuer.ts';
+import type { Parts } from './parts.ts';
 
-export interface InstallationParts {
-  config: Config;
-  hostKey: SshKeySet;
-  clientKey: SshKeySet;
-  issuer: Pick<TokenIssuer, 'keyIds'>;
-  /** Why the SSH gateway does not listen, and where changes have not reached it. */
-  gateway: Pick<Gateways, 'fault' | 'unreached'>;
-  /** Why a listener has no certificate yet. */
-  acme: { readonly obstacle: string | undefined } | undefined;
-  audit: Pick<Audit, 'faults'>;
-  store: Pick<Store, 'formerPrimaries'>;
-  /** The sync loop, which starts when everything else has. */
-  sync: { loop?: Pick<SyncLoop, 'passesOf'> };
-  now(): number;
-}
+type InstallationParts = Pick<
+  Parts,
+  'config' | 'hostKey' | 'clientKey' | 'issuer' | 'gateway' | 'acme' | 'audit' | 'store' | 'sync' | 'now'
+>;
 
 export function createInstallationView(parts: InstallationParts): InstallationView {
   const { config, sync, now } = parts;

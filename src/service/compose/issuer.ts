@@ -1,17 +1,15 @@
 /** A part of the composition root: the issuer of tokens, external or embedded. */
-import type { RequestListener } from 'node:http';
-import { createLocalJWKSet, type JWTPayload, type JWTVerifyGetKey } from 'jose';
+import { createLocalJWKSet } from 'jose';
 import type { IssuerKeys } from '../../api/identity/issuer/keys.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
 import { createRemoteIssuer } from '../../api/identity/remote-issuer.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../lib/log.ts';
-import type { TrustedProxies } from '../../lib/source-address.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findPassword, setPassword } from '../../store/people/identities.ts';
 import { findPersonByEmail } from '../../store/people/people.ts';
 import { createSharedLimits } from '../../store/servers/limit-counts.ts';
 import type { Config } from '../config/index.ts';
+import type { Parts, TokenIssuer } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 
 /** Gives people the passwords they have none of yet, at the embedded issuer. */
@@ -26,40 +24,12 @@ export async function setPasswords(store: Store, passwords: ReadonlyMap<string, 
   await Promise.all(given);
 }
 
-/** What the rest needs to know of the issuer. */
-export interface TokenIssuer {
-  url: string;
-  keys: JWTVerifyGetKey;
-  /** The key that the embedded one signs with, and the one that is to sign next. */
-  readonly keyIds?: { current: string; next?: string | undefined };
-  /** Has the embedded one sign with other keys. */
-  useKeys?(keys: IssuerKeys): void;
-  userinfo(token: string): Promise<Record<string, unknown>>;
-  /** The `typ` in the header of an access token; undefined where issuers differ. */
-  tokenType: string | undefined;
-  scopes: readonly string[] | undefined;
-  /** Whether a new password has ended a sign-in. Undefined where another issuer knows passwords. */
-  isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
-  /** The client that the /docs pages sign people in as. */
-  docsClientId: string;
-  /** The client that the web console is; undefined where there is no console. */
-  console: { clientId: string; secret: string } | undefined;
-  /** Its own pages and endpoints; undefined for an external issuer. */
-  handle: RequestListener | undefined;
-  /** Loads ahead what the first sign-in needs. */
-  warm(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-interface IssuerDeps {
-  store: Store;
+type IssuerDeps = Pick<Parts, 'store' | 'proxies' | 'log'> & {
   peers: Pick<Peers, 'forOthers'>;
-  proxies: TrustedProxies;
-  log: Logger;
   clock: Clock;
   /** Of the embedded one; made and kept in the data directory, where they are left out. */
   issuerKeys?: IssuerKeys | undefined;
-}
+};
 
 /** Where tokens come from: the external issuer, or the embedded one. */
 export async function startIssuer(config: Config, deps: IssuerDeps): Promise<TokenIssuer> {

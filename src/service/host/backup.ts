@@ -100,15 +100,18 @@ export async function restore(
   options: RestoreOptions,
   signal: AbortSignal,
 ): Promise<number> {
-  const { drill, identity } = options;
-  if (drill) return rehearse(source ?? 'newest', options, signal);
+  const { drill: isDrill, identity } = options;
+  const file = source ?? 'newest';
   return runCommand(async () => {
     const { dataDir, settings } = installationOf(options);
+    if (isDrill) {
+      const { drill } = await import('./drill.ts');
+      return drill({ source: file, identity, dataDir, settings, signal });
+    }
     requireOwner(dataDir);
     const { requireStopped, restoreBackup } = await import('../../store/data-dir/restore.ts');
     const { isPlainFile, obtainBackup } = await import('../backup/obtain.ts');
     const now = new Date().toISOString();
-    const file = source ?? 'newest';
     const { auditKeyOf } = await import('./backup-seal.ts');
     const known = auditKeyOf(dataDir);
     if (isPlainFile(file)) return restored(dataDir, restoreBackup(resolve(file), dataDir, now), known);
@@ -122,18 +125,6 @@ export async function restore(
       return restored(dataDir, restoreBackup(obtained.file, dataDir, now, obtained.name), known);
     });
   });
-}
-
-async function rehearse(source: string, options: RestoreOptions, signal: AbortSignal): Promise<number> {
-  let installation: Installation | undefined;
-  const refused = await runCommand(() => {
-    installation = installationOf(options);
-    return '';
-  });
-  if (!installation) return refused;
-  const { drill } = await import('./drill.ts');
-  const { dataDir, settings } = installation;
-  return drill({ source, identity: options.identity, dataDir, settings, signal });
 }
 
 /** `known`: the key that it should be signed by. */

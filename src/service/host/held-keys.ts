@@ -3,10 +3,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   accessTokenSeconds,
-  type IssuerKeys,
   idTokenSeconds,
   keysText,
-  loadKeys,
   makeSigningKey,
   parseKeys,
   signingKeyIds,
@@ -17,9 +15,7 @@ import { type KeyKind, type KeyRotationState, type KeyStep, keyKinds } from '../
 import { secretsTopic, secretTitle, serviceSecrets } from '../../domain/service-secret.ts';
 import {
   announceSshKey,
-  loadSshKeySet,
   retireSshKey,
-  type SshKeySet,
   switchSshKey,
   switchSshKeyBack,
   withdrawSshKey,
@@ -29,6 +25,7 @@ import { readKeysInUse } from '../../store/data-dir/keys-in-use.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { openSecrets } from '../../store/servers/secrets.ts';
 import { findSharedKeysInUse } from '../../store/servers/server-keys.ts';
+import { readOwnSecret } from '../compose/service-keys.ts';
 import type { Config } from '../config/index.ts';
 
 /** Clocks of those who check tokens differ by so much, as they allow. */
@@ -54,11 +51,10 @@ export function keysInFiles(dataDir: string): KeyHolder {
   const fileOf = (kind: KeyKind) => join(dataDir, serviceSecrets[kind].file);
   return {
     async read(kind) {
-      if (!existsSync(fileOf(kind))) return undefined;
-      const inUse = readKeysInUse(dataDir)[kind];
-      return kind === 'issuer'
-        ? { ...heldIssuerKeys(await loadKeys(dataDir)), inUse }
-        : { ...heldSshKeys(loadSshKeySet(fileOf(kind))), inUse };
+      const text = readOwnSecret(dataDir, kind);
+      return text === undefined
+        ? undefined
+        : { ...heldOf(kind, text, fileOf(kind)), inUse: readKeysInUse(dataDir)[kind] };
     },
     async take(step, kind) {
       if (kind === 'issuer') return stepSigningKeyFile(step, dataDir);
@@ -82,10 +78,7 @@ export async function sharedKeys(
       if (own) return { ...own, file: join(dataDir, file) };
       const text = await secrets.find(name);
       if (text === undefined) return undefined;
-      const held =
-        kind === 'issuer'
-          ? heldIssuerKeys(parseKeys(text, secretTitle(name)))
-          : heldSshKeys(parseSshKeySet(text, secretTitle(name)));
+      const held = heldOf(kind, text, secretTitle(name));
       return { ...held, inUse: await findSharedKeysInUse(store, kind, held.current) };
     },
     async take(step, kind) {
@@ -113,11 +106,10 @@ export async function listHeldKeys(holder: KeyHolder): Promise<[KeyKind, HeldKey
   return all;
 }
 
-function heldIssuerKeys(keys: IssuerKeys): Omit<HeldKeys, 'inUse'> {
-  return { ...signingKeyIds(keys), signedMs, lines: {} };
-}
-
-function heldSshKeys({ fingerprint, next, previous }: SshKeySet): Omit<HeldKeys, 'inUse'> {
+/** `title`: what to call the text. */
+function heldOf(kind: KeyKind, text: string, title: string): Omit<HeldKeys, 'inUse'> {
+  if (kind === 'issuer') return { ...signingKeyIds(parseKeys(text, title)), signedMs, lines: {} };
+  const { fingerprint, next, previous } = parseSshKeySet(text, title);
   const lines = {
     ...(next && { next: next.publicKey }),
     ...(previous && { previous: previous.publicKey }),

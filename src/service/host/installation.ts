@@ -27,12 +27,15 @@ export function hasInstallation(): boolean {
 }
 
 /**
- * Runs a command and prints what it returns. Resolves to the exit status: 0, or 1 where it was refused or the system did not
- * let it, which is printed as one sentence. What else is thrown is a fault of the program, and is thrown on.
+ * Runs a command and prints the text that it returns. Resolves to the exit status: the command's own, 0 behind a text, or 1 where
+ * it was refused or the system did not let it, which is printed as one sentence. What else is thrown is a fault of the program,
+ * and is thrown on.
  */
-export async function runCommand(command: () => Promise<string> | string): Promise<number> {
+export async function runCommand(command: () => Promise<string | number> | string): Promise<number> {
   try {
-    process.stdout.write(await command());
+    const result = await command();
+    if (typeof result === 'number') return result;
+    process.stdout.write(result);
     return 0;
   } catch (error) {
     if (!(error instanceof DomainError || (error instanceof Error && 'syscall' in error))) throw error;

@@ -2,6 +2,7 @@
  * Traces by OTLP over HTTP, with the SDK of OpenTelemetry, which is loaded only where the configuration wants traces. No
  * request waits for the collector: spans that it does not take, or that are too many at once, are dropped and counted.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Context,
   ROOT_CONTEXT,
@@ -61,10 +62,7 @@ export function startTracing(settings: TracingSettings, log: Logger): Tracing {
       return spanOf(tracer, tracer.startSpan(name, options, context), {});
     },
     async stop() {
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, stopMs);
-      await Promise.race([provider.shutdown().catch(() => {}), late]);
-      clearTimeout(timer);
+      await Promise.race([provider.shutdown().catch(() => {}), sleep(stopMs, undefined, { ref: false })]);
     },
   };
 }

@@ -74,14 +74,8 @@ async function queryDatabase(store: Store | undefined): Promise<void> {
   await store.write(async ({ db }) => void (await query(db)), { flush: false });
 }
 
-interface Notifier {
-  send(line: string): void;
-  /** Ends it when all is sent. */
-  end(): void;
-}
-
 /** Sends lines to systemd in their order. */
-function createNotifier(env: NodeJS.ProcessEnv, log: Logger): Notifier {
+function createNotifier(env: NodeJS.ProcessEnv, log: Logger) {
   let shell: ChildProcess | undefined;
   let hasFailed = false;
   const start = () => {
@@ -102,10 +96,11 @@ function createNotifier(env: NodeJS.ProcessEnv, log: Logger): Notifier {
     return started;
   };
   return {
-    send(line) {
+    send(line: string) {
       shell ??= start();
       shell.stdin?.write(`${line}\n`);
     },
+    /** Ends it when all is sent. */
     end() {
       const ending = shell;
       shell = undefined;

@@ -1,0 +1,62 @@
+/** What the parts of the service are called where one is handed to another. Each takes only those that it uses. */
+import type { RequestListener } from 'node:http';
+import type { JWTPayload, JWTVerifyGetKey } from 'jose';
+import type { IssuerKeys } from '../../api/identity/issuer/keys.ts';
+import type { Gateways } from '../../gateway/process/gateways.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/log.ts';
+import type { TrustedProxies } from '../../lib/source-address.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { Store } from '../../store/engine/index.ts';
+import type { SyncLoop } from '../../sync/index.ts';
+import type { Audit } from '../audit/index.ts';
+import type { Acme } from '../certificates/index.ts';
+import type { Config } from '../config/index.ts';
+import type { Downloads } from '../downloads/index.ts';
+import type { AllGateways } from './peers/gateways.ts';
+import type { Peers } from './peers/peers.ts';
+import type { ServiceKeys } from './service-keys.ts';
+
+export interface Parts extends ServiceKeys, Clock {
+  config: Config;
+  store: Store;
+  peers: Peers;
+  proxies: TrustedProxies;
+  issuer: TokenIssuer;
+  /** This server's own. */
+  gateway: Gateways;
+  gateways: AllGateways;
+  audit: Audit;
+  acme: Acme | undefined;
+  fronts: { readonly isStopping: boolean };
+  log: Logger;
+  tracer: Tracer | undefined;
+  /** The sync loop, which starts when everything else has. */
+  sync: { loop?: Pick<SyncLoop, 'passesOf'> };
+  downloads: Downloads;
+}
+
+/** What the rest needs to know of the issuer. */
+export interface TokenIssuer {
+  url: string;
+  keys: JWTVerifyGetKey;
+  /** The key that the embedded one signs with, and the one that is to sign next. */
+  readonly keyIds?: { current: string; next?: string | undefined };
+  /** Has the embedded one sign with other keys. */
+  useKeys?(keys: IssuerKeys): void;
+  userinfo(token: string): Promise<Record<string, unknown>>;
+  /** The `typ` in the header of an access token; undefined where issuers differ. */
+  tokenType: string | undefined;
+  scopes: readonly string[] | undefined;
+  /** Whether a new password has ended a sign-in. Undefined where another issuer knows passwords. */
+  isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
+  /** The client that the /docs pages sign people in as. */
+  docsClientId: string;
+  /** The client that the web console is; undefined where there is no console. */
+  console: { clientId: string; secret: string } | undefined;
+  /** Its own pages and endpoints; undefined for an external issuer. */
+  handle: RequestListener | undefined;
+  /** Loads ahead what the first sign-in needs. */
+  warm(): Promise<void>;
+  stop(): Promise<void>;
+}
