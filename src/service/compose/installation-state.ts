@@ -92,6 +92,8 @@ function problemOfPrimary(message: string): Problem {
 }
 
 const dayMs = 86_400_000;
+/** So long before its end, a certificate needs attention. */
+const certificateMs = 14 * dayMs;
 
 function problemsOfBackups({ schedule, last, failure }: BackupState, now: number): Problem[] {
   const about = { area: 'backup', about: 'Backups' } as const;
@@ -125,44 +127,40 @@ function problemsOfBackups({ schedule, last, failure }: BackupState, now: number
 
 function problemsOfListeners({ config, gateway, acme, now }: InstallationParts): Problem[] {
   const problems: Problem[] = [];
+  const add = (
+    subject: Pick<Problem, 'area' | 'about' | 'since'>,
+    message: string,
+    action: string,
+    urgency: Problem['urgency'] = 'now',
+  ) => problems.push({ ...subject, urgency, message, action });
   if (gateway.fault !== undefined)
-    problems.push({
-      area: 'gateway',
-      about: 'SSH gateway',
-      urgency: 'now',
-      message: `It does not serve: ${gateway.fault}.`,
-      action: 'Read the log, and `andromeda check`; it is tried again by itself.',
-    });
+    add(
+      { area: 'gateway', about: 'SSH gateway' },
+      `It does not serve: ${gateway.fault}.`,
+      'Read the log, and `andromeda check`; it is tried again by itself.',
+    );
   for (const { pid, since, sessions } of gateway.unreached)
-    problems.push({
-      area: 'gateway',
-      about: `Gateway process ${pid}`,
-      urgency: 'now',
-      since: new Date(since).toISOString(),
-      message: `It does not answer, or has not confirmed a revocation or another change. It has ${sessions} open sessions.`,
-      action: `It is tried again by itself, and the process ends sessions that it cannot confirm. One that stands still ends with: kill -9 ${pid}`,
-    });
+    add(
+      { area: 'gateway', about: `Gateway process ${pid}`, since: new Date(since).toISOString() },
+      `It does not answer, or has not confirmed a revocation or another change. It has ${sessions} open sessions.`,
+      `It is tried again by itself, and the process ends sessions that it cannot confirm. One that stands still ends with: kill -9 ${pid}`,
+    );
   if (acme?.obstacle !== undefined)
-    problems.push({
-      area: 'certificate',
-      about: 'ACME',
-      urgency: 'now',
-      message: acme.obstacle,
-      action: 'See that the address for challenges can be reached from outside.',
-    });
-  const warnMs = 14 * dayMs;
+    add(
+      { area: 'certificate', about: 'ACME' },
+      acme.obstacle,
+      'See that the address for challenges can be reached from outside.',
+    );
   for (const { setting, fault, endsAt, isRenewed } of listCertificates(config)) {
-    const isLate = endsAt - now() < warnMs;
-    if (fault === undefined && !isLate) continue;
-    problems.push({
-      area: 'certificate',
-      about: setting,
-      urgency: fault !== undefined || endsAt <= now() ? 'now' : 'soon',
-      message: fault ?? `The certificate ends at ${new Date(endsAt).toISOString()}.`,
-      action: isRenewed
+    if (fault === undefined && endsAt - now() >= certificateMs) continue;
+    add(
+      { area: 'certificate', about: setting },
+      fault ?? `The certificate ends at ${new Date(endsAt).toISOString()}.`,
+      isRenewed
         ? 'It should have been renewed by itself: read the log for `acme`.'
         : 'Put a new certificate into its files, and reload the service.',
-    });
+      fault !== undefined || endsAt <= now() ? 'now' : 'soon',
+    );
   }
   return problems;
 }

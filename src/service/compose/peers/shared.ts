@@ -7,6 +7,7 @@ import { DomainError } from '../../../domain/error.ts';
 import { clockLimitMs, giveUpMs, heartbeatMs, type Server, serverLifeMs } from '../../../domain/server.ts';
 import { clockFault, clockText, differenceOf } from '../../../domain/server-problems.ts';
 import type { Logger } from '../../../lib/log.ts';
+import { type Rounds, startRounds } from '../../../lib/rounds.ts';
 import { hears, type Store } from '../../../store/engine/index.ts';
 import { freeLeases, listFreeLeases, renewLeases, takeLeases } from '../../../store/servers/leases.ts';
 import {
@@ -89,11 +90,9 @@ class SharedPeers implements Peers {
   readonly #times: Times;
   readonly #stopListening: () => void;
   #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> | undefined;
+  #rounds: Rounds | undefined;
   #renewing: Promise<void> | undefined;
   #isStopping = false;
-  /** Something came since the round under way began. */
-  #isDue = false;
   /** When the last write that said that this server is there began, by a clock that only passes. */
   #renewedAt = performance.now();
   #hasGivenUp = false;
@@ -115,7 +114,7 @@ class SharedPeers implements Peers {
     this.leases = new HeldLeases({
       store,
       log,
-      wake: () => this.#wake(),
+      wake: () => this.#rounds?.wake(),
       free: (name) => this.#free(name),
       isInTime: () => performance.now() - this.#renewedAt <= this.#times.giveUpMs,
     });
@@ -126,7 +125,7 @@ class SharedPeers implements Peers {
     this.answer = answer;
     const stops = [
       stop,
-      this.on(topic, () => this.#wake()),
+      this.on(topic, () => this.#rounds?.wake()),
       // Generations come again, and hosts take them only with a higher token.
       store.onChange(hears.leases, (changes) => {
         if (changes.some(({ wentBack }) => wentBack)) this.leases.loseAll();
@@ -144,8 +143,12 @@ class SharedPeers implements Peers {
   async start(): Promise<void> {
     // Whether its clock is right is known before it serves.
     await this.#attempt('renew', () => this.#renew());
+    // Not in a round, which may be waiting for the database.
     this.#timer = setInterval(() => this.#tick(), this.#times.pollMs).unref();
-    this.#tick();
+    this.#rounds = startRounds(() => this.#attempt('round', () => this.#round()), {
+      everyMs: this.#times.pollMs,
+      onFault() {},
+    });
   }
 
   async stop(): Promise<void> {
@@ -157,7 +160,7 @@ class SharedPeers implements Peers {
   }
 
   async #leave(): Promise<void> {
-    await Promise.all([this.#running, this.#renewing]);
+    await Promise.all([this.#rounds?.stop(), this.#renewing]);
     try {
       await this.#store.write(leaveServers, unflushed);
       await this.send(topic, {});
@@ -167,10 +170,8 @@ class SharedPeers implements Peers {
   }
 
   #tick(): void {
-    // Not queued behind the round under way, which may be waiting for the database.
     if (!this.#hasGivenUp && performance.now() - this.#renewedAt > this.#times.giveUpMs) this.#giveUp();
     if (this.#isDueToRenew()) void this.#attempt('renew', () => this.#renew());
-    this.#wake();
   }
 
   #isDueToRenew(): boolean {
@@ -186,40 +187,21 @@ class SharedPeers implements Peers {
     this.leases.loseAll();
   }
 
-  #wake(): void {
-    this.#isDue = true;
-    if (this.#isStopping || this.#running) return;
-    this.#running = this.#rounds().finally(() => {
-      this.#running = undefined;
-    });
-  }
-
-  async #rounds(): Promise<void> {
-    // After all calls in the same moment, so that one round serves them together.
-    await new Promise((resolve) => setImmediate(resolve));
-    while (this.#isDue && !this.#isStopping) {
-      this.#isDue = false;
-      // The next tick is soon enough.
-      if (!(await this.#attempt('round', () => this.#round()))) return;
-    }
-  }
-
-  /** Whether it succeeded. */
-  async #attempt(what: 'renew' | 'round', run: () => Promise<void>): Promise<boolean> {
+  async #attempt(what: 'renew' | 'round', run: () => Promise<void>): Promise<void> {
     try {
       await run();
       this.#lastFailures.delete(what);
-      return true;
     } catch (error) {
       const { message } = error as Error;
       // Once, and not every second.
       if (![...this.#lastFailures.values()].includes(message)) this.#log.error('servers.failed', { error });
       this.#lastFailures.set(what, message);
-      return false;
     }
   }
 
   async #round(): Promise<void> {
+    // After all calls in the same moment, so that one round serves them together.
+    await new Promise((resolve) => setImmediate(resolve));
     await this.#freeSome();
     const { wanted } = this.leases;
     if (wanted.length === 0 || this.#hasGivenUp) return;
@@ -273,7 +255,7 @@ class SharedPeers implements Peers {
     this.#renewedAt = began;
     if (!this.#hasGivenUp) return;
     this.#hasGivenUp = false;
-    this.#wake();
+    this.#rounds?.wake();
   }
 
   async #observeOthers(clockMs: number): Promise<void> {
@@ -322,7 +304,7 @@ class SharedPeers implements Peers {
         clearTimeout(late);
         resolve();
       });
-      this.#wake();
+      this.#rounds?.wake();
     });
   }
 
