@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { serviceSecrets } from '../../src/domain/service-secret.ts';
-import { loadAuditKey } from '../../src/service/audit/key.ts';
+import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { acceptBreak } from '../../src/store/audit/retention.ts';
 import { addBroken } from '../audit/support.ts';
 import { saved, type Walk } from './operator-pages.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { stringify } from 'yaml';
-import { loadAuditKey } from '../../src/service/audit/key.ts';
+import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';

@@ -13,7 +13,7 @@ import { stringify } from 'yaml';
 import { auditHash } from '../../src/domain/audit/audit.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
-import { loadAuditKey } from '../../src/service/audit/key.ts';
+import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { type App, startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
 import {

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { loadAuditKey } from '../../src/service/audit/key.ts';
+import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { lockDataDir } from '../../src/store/data-dir/lock.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';

@@ -16,10 +16,9 @@ import type { Store } from '../../store/engine/index.ts';
 import { allLeases, type Lease, type Leases } from '../../store/servers/leases.ts';
 import { startErasures } from './erasure.ts';
 import { fileDestination } from './file.ts';
-import { loadAuditKey } from './key.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
 import { type Destination, type DestinationFault, Sender } from './sender.ts';
-import { type AuditSigner, createSigner } from './signer.ts';
+import { type AuditSigner, createSigner, loadAuditKey } from './signer.ts';
 import { type SyslogAddress, syslogDestination } from './syslog.ts';
 import { type WebhookAddress, webhookDestination } from './webhook.ts';
 

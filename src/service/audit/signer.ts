@@ -1,9 +1,12 @@
 /** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { findBreak } from '../../domain/audit/audit.ts';
 import { isSignedCheckpoint, isSignedHead, type SignedHead } from '../../domain/audit/head.ts';
-import type { AuditKey } from '../../domain/audit/key.ts';
+import { type AuditKey, makeAuditKey, parseAuditKey } from '../../domain/audit/key.ts';
 import { DomainError } from '../../domain/error.ts';
+import { writeWhole } from '../../lib/whole-file.ts';
 import {
   addHead,
   findAuditHash,
@@ -107,4 +110,21 @@ async function isDeletedAsOld({ read }: Store, key: AuditKey, { seq }: SignedHea
   const checkpoint = await findCheckpoint(read);
   if (!checkpoint || checkpoint.seq < seq || checkpoint.key !== key.publicKey) return false;
   return isSignedCheckpoint(checkpoint);
+}
+
+/** The installation's key in `file` (PKCS #8 as PEM, mode 0600), made where that is missing. Throws `invalid_state` with a sentence where the file holds no key. */
+export function loadAuditKey(file: string): AuditKey {
+  if (!existsSync(file)) {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeWhole(file, makeAuditKey());
+  }
+  return parseAuditKey(readText(file), file);
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }

@@ -12,7 +12,7 @@ export interface Stored {
 const form = /^andromeda-([0-9a-f]{12})-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup(?:\.age)?$/;
 
 /**
- * What tells an installation's backups from those of others in the same place. It is in each backup, so that an
+ * What distinguishes an installation's backups from those of others in the same place. It is in each backup, so that an
  * installation that was restored goes on with it.
  */
 export function installationId(dataDir: string): string {

@@ -19,7 +19,7 @@ import { createTls } from './tls.ts';
 
 export interface AcmeOptions extends OrderOptions {
   dataDir: string;
-  /** Where people are sent who come to `handler` otherwise: the origins of the HTTPS listeners. */
+  /** The origins of the HTTPS listeners, to which `handler` redirects. */
   origins: readonly string[];
   log: Logger;
   now(): number;
@@ -48,7 +48,7 @@ export interface OtherServers {
 export interface Acme {
   /** For the listeners. */
   tls: LiveTls;
-  /** Answers HTTP-01, and sends everybody else to HTTPS. */
+  /** Answers HTTP-01, and redirects all other requests to HTTPS. */
   handler: RequestListener;
   /** Why the listeners accept no connections, as a sentence; undefined once there is a certificate. */
   readonly obstacle: string | undefined;

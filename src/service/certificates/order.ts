@@ -9,7 +9,7 @@ export interface OrderOptions {
   email: string | undefined;
   /** What the certificate is for. */
   hosts: readonly string[];
-  /** Whom to trust as the directory, in PEM, where it is not everybody's. */
+  /** The CA to trust for the directory, in PEM, in place of the usual ones. */
   authority: string | undefined;
   /** External account binding: an account that the authority has already (RFC 8555, section 7.3.4). */
   externalAccount: { kid: string; hmacKey: string } | undefined;

@@ -140,7 +140,7 @@ const longestWaitMs = 7 * 24 * hourMs;
 /** The first attempt after a failure waits a minute at most: authorities count failures by the hour. */
 const firstDoublings = 6;
 
-/** At two thirds of its life, and up to a hundredth of it later, so that not everybody's come at once. `random`: 0 to 1. */
+/** At two thirds of its life, and up to a hundredth of it later, so that not all are renewed at once. `random`: 0 to 1. */
 export function renewalAt(
   { beginsAt, endsAt }: { beginsAt: number; endsAt: number },
   random: number,

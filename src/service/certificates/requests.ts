@@ -30,7 +30,7 @@ export interface Requests {
 const answerMs = 20_000;
 const mostBytes = 1024 * 1024;
 
-/** `authority`: whom to trust, in PEM, where it is not everybody's. */
+/** `authority`: the CA to trust, in PEM, in place of the usual ones. */
 export function createRequests(
   { authority, signal }: { authority: string | undefined; signal: AbortSignal },
   now: () => number,

@@ -1,4 +1,4 @@
-/** What is answered in the clear: the authority's question (RFC 8555, section 8.3), and where everybody else is to go. */
+/** The plain HTTP listener: it answers the authority's challenges (RFC 8555, section 8.3), and redirects the rest to HTTPS. */
 import type { RequestListener } from 'node:http';
 
 const prefix = '/.well-known/acme-challenge/';

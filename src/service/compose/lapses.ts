@@ -32,51 +32,47 @@ function startWarning(store: Store, log: Logger): Rounds | undefined {
   const report = async () => {
     if (now() < nextAt) return;
     nextAt = now() + dayMs;
-    await sayLapses(store, log, {
-      what: 'access',
-      days: policy.maxDaysWithoutSignIn,
-      find: findSignedInBetween,
-      advice: 'It comes back when they sign in.',
-    });
-    await sayLapses(store, log, {
-      what: 'keys',
-      days: policy.keyMaxDays,
-      find: findRegisteredBetween,
-      advice: 'They have to register other ones.',
-    });
+    await sayLapses(store, log, 'access', policy.maxDaysWithoutSignIn);
+    await sayLapses(store, log, 'keys', policy.keyMaxDays);
   };
   if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return undefined;
   const onFault = (error: unknown) => log.error('access.check.failed', { error });
   return startRounds(report, { everyMs: hourMs, onFault });
 }
 
+const kinds = {
+  access: {
+    find: findSignedInBetween,
+    names: ['Access', 'the access'],
+    after: 'without a sign-in for',
+    advice: 'It comes back when they sign in.',
+  },
+  keys: {
+    find: findRegisteredBetween,
+    names: ['SSH keys', 'SSH keys'],
+    after: 'after',
+    advice: 'They have to register other ones.',
+  },
+} as const;
+
 async function sayLapses(
   { read, lapses }: Store,
   log: Logger,
-  {
-    what,
-    days,
-    find,
-    advice,
-  }: {
-    what: 'access' | 'keys';
-    days: number | undefined;
-    find: typeof findSignedInBetween;
-    advice: string;
-  },
+  what: keyof typeof kinds,
+  days: number | undefined,
 ): Promise<void> {
   if (days === undefined) return;
+  const { find, names, after, advice } = kinds[what];
   const limit = lapses.now() - days * dayMs;
   const lapsed = await find(read, '', toTime(limit));
   const lapsing = await find(read, toTime(limit), toTime(limit + warningMs(days)));
-  const nameOf = what === 'access' ? 'the access' : 'SSH keys';
-  const rule = what === 'access' ? `without a sign-in for ${daysText(days)}` : `after ${daysText(days)}`;
+  const rule = `${after} ${daysText(days)}. ${advice}`;
   if (lapsed.people > 0) {
-    const message = `${what === 'access' ? 'Access' : 'SSH keys'} of ${peopleText(lapsed.people)} lapsed, ${rule}. ${advice}`;
+    const message = `${names[0]} of ${peopleText(lapsed.people)} lapsed, ${rule}`;
     log.warn('access.lapsed', { what, ...lapsed, message });
   }
   if (lapsing.people > 0) {
-    const message = `Soon ${nameOf} of ${peopleText(lapsing.people)} will lapse, ${rule}. ${advice}`;
+    const message = `Soon ${names[1]} of ${peopleText(lapsing.people)} will lapse, ${rule}`;
     log.warn('access.lapsing', { what, ...lapsing, message });
   }
 }

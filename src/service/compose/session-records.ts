@@ -1,4 +1,4 @@
-/** A part of the composition root: what the gateway tells of sessions goes to the audit trail, in order and later. */
+/** A part of the composition root: writes the gateway's events of sessions to the audit trail, in order and in the background. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SessionEntry } from '../../domain/audit/audit.ts';
 import type { GatewayEvent } from '../../gateway/ssh/events.ts';

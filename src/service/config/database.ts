@@ -25,7 +25,7 @@ export function readDatabase(
   const url = databaseFile === undefined ? database : files.readSecretText('databaseFile', databaseFile);
   if (url === undefined) return undefined;
   const target = parsed(url, setting);
-  // Then everybody on the host has it who can read the settings.
+  // Every account of the host that can read the settings would have it.
   if (database !== undefined && target.password !== undefined && (statSync(files.file).mode & 0o077) !== 0)
     throw invalid(
       'database has a password, and others can read this file. Put the URL into a file of its own, chmod 600, and name that with databaseFile.',

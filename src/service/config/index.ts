@@ -79,7 +79,7 @@ export interface Config {
   };
   /** Addresses and networks of proxies whose headers about their clients are trusted. */
   trustedProxies: readonly string[];
-  /** HTTP connections of one address, and of everybody together, at each listener. */
+  /** The most HTTP connections of one address, and in all, at each listener. */
   http: { connectionsPerSource: number; connections: number };
   sync: { intervalMs: number };
   clusters: ClusterConfig;

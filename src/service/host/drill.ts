@@ -98,7 +98,7 @@ function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir()).filter((one) => one.startsWith(prefix))) {
     const pid = Number(name.slice(prefix.length).split('-')[0]);
     const path = join(tmpdir(), name);
-    // In a directory that everybody writes to, a name proves nothing.
+    // In a directory that every account can write to, a name proves nothing.
     const isOurs = lstatSync(path, { throwIfNoEntry: false })?.uid === process.getuid?.();
     if (isOurs && !existsSync(`/proc/${pid}`)) rmSync(path, { recursive: true, force: true });
   }

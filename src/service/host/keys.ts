@@ -26,7 +26,7 @@ import { appendHostEntry, openBeside, ownConfig, requireSecretsKey } from './ope
 
 export interface KeyOptions {
   config?: string;
-  /** Whether a step is taken although not everybody knows the key yet. */
+  /** Take the step even where clients or login nodes may not know the key yet. */
   force?: boolean;
 }
 

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { createLogger } from '../../../src/lib/log.ts';
 import { startErasures } from '../../../src/service/audit/erasure.ts';
-import { loadAuditKey } from '../../../src/service/audit/key.ts';
+import { loadAuditKey } from '../../../src/service/audit/signer.ts';
 import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
 import { erasePerson, findErasure } from '../../../src/store/audit/erasure.ts';
 import { writeBackup } from '../../../src/store/data-dir/backup.ts';

@@ -1,6 +1,6 @@
 /**
  * The gateways of all servers, asked as one server asks its gateway processes. What a question
- * concerns is found by each server in its own gateway; none tells another whom to let in.
+ * concerns is found by each server in its own gateway; no server decides for another who may log in.
  */
 import type { SshSession } from '../../../domain/access/ssh-session.ts';
 import type { Gateways } from '../../../gateway/process/gateways.ts';
@@ -141,7 +141,7 @@ const mostFilters = 50;
 /** Sessions are checked again after every commit that could end one. */
 function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
   return store.onChange(hears.gateway, (changes) => {
-    // One look at everybody costs less than one for each of thousands, as after a lab file.
+    // Checking all sessions once costs less than thousands of narrow checks, as after a lab file.
     const filters = changes.length > mostFilters ? [{}] : changes.map(sessionsOf);
     for (const filter of filters) {
       gateway.recheck(filter).catch((error) => log.error('gateway.recheck.failed', { error }));

@@ -100,7 +100,7 @@ function presumption({ store, gateway, graceMs, log, now }: ServerSessionsOption
   };
 }
 
-/** What a server is called, in its data directory, with what tells that from a copy: the server that it was copied from may live. */
+/** The name of a server in its data directory, with what distinguishes that from a copy: the original may still run. */
 interface Noted {
   server: string;
   /** Which data directory it was, and since which start of the host. */
