@@ -12,11 +12,11 @@ export interface InspectOptions {
   json?: boolean;
 }
 
-/** Prints what `look` finds. Resolves to the exit status: 0 where nothing is wrong. `about`: what cannot be looked at otherwise. */
+/** Prints what `examine` finds. Resolves to the exit status: 0 where nothing is wrong. `about`: what a refusal is reported under. */
 export function inspect(
   about: string,
   { config: given, quiet, json }: InspectOptions,
-  look: (file: string, config: Config, ports: readonly Finding[]) => AsyncIterable<Finding>,
+  examine: (file: string, config: Config, ports: readonly Finding[]) => AsyncIterable<Finding>,
 ): Promise<number> {
   async function* findings(): AsyncGenerator<Finding> {
     const file = findConfig(given);
@@ -24,7 +24,7 @@ export function inspect(
     // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
     const ports = await checkPorts(config);
     becomeOwnerOf(config.dataDir);
-    yield* look(file, readConfig(file), ports);
+    yield* examine(file, readConfig(file), ports);
   }
   return printFindings(orWrong(about, findings()), quiet, json);
 }
