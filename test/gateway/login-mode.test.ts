@@ -70,3 +70,10 @@ test('PerUser: ssh-access says so, and each person comes to their own login node
     assert.equal((await decide()).allowed, false);
   });
 });
+
+test('before its cluster has reported, ssh-access says what the settings say', async () => {
+  await using service = await startTestApp({ lab: perUser, sync: { intervalSeconds: 60 } });
+  using bob = await sshPerson(service, 'bob');
+  await service.app.store.write(({ db }) => db.deleteFrom('observations').execute());
+  assert.equal((await bob.access())['login_mode'], 'PerUser');
+});

@@ -11,6 +11,7 @@ import {
   type WaitingHost,
 } from '../../domain/access/manifest.ts';
 import { heldUntil } from '../../domain/access/permission-end.ts';
+import type { DriverSettings } from '../../domain/clusters/cluster.ts';
 import { type KeptSlurmReport, waitingFor } from '../../domain/clusters/observation.ts';
 import { parseReport } from '../clusters/observations.ts';
 import type { Reader, Store } from '../engine/index.ts';
@@ -117,7 +118,7 @@ function personOn(
       failure: row.failure,
     },
     shell: row.login_shell,
-    loginMode: report ? loginModeOf(report) : 'Shared',
+    loginMode: report ? loginModeOf(report) : loginModeIn(row.driver),
     generation: row.generation ?? 0,
     acceptedGeneration: row.accepted_generation ?? 0,
     waiting: waitingFor(row.listed_since ?? 0, report ?? {}),
@@ -133,6 +134,12 @@ function observedOf(row: Row): PersonOnCluster['observed'] {
     keyFingerprints: JSON.parse(row.key_fingerprints ?? '[]') as string[],
     shell: row.shell ?? '',
   };
+}
+
+/** Until the cluster has reported, what its settings say. */
+function loginModeIn(driver: string): LoginMode {
+  const { slurm, simulated } = JSON.parse(driver) as DriverSettings;
+  return slurm?.loginMode ?? simulated?.loginMode ?? 'Shared';
 }
 
 /** What the person may do in the organization, and what they lost at its end. */
@@ -213,6 +220,7 @@ function personAndCluster(db: Reader, clusterId: string, userId: string) {
 const personOf = prepared((db, clusterId: string, userId: string) =>
   personAndCluster(db, clusterId, userId).select([
     'c.organization_id',
+    'c.driver',
     'c.state',
     'c.scheduler',
     'g.lifecycle_state as organization_state',

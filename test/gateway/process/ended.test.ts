@@ -58,8 +58,9 @@ test('a gateway process that cannot start is said in words, and none is left', {
   const { createServer } = await import('node:net');
   const other = createServer().listen(lab.port, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
-  await assert.rejects(lab.serve(), /SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use/);
-  other.close();
+  await assert
+    .rejects(lab.serve(), /SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use/)
+    .finally(() => other.close());
   await eventually(
     async () => lab.gateways().filter(isAlive),
     (pids) => pids.length === 0,

@@ -31,11 +31,9 @@ cd -- "$HOME" 2>/dev/null || { echo "The home directory $HOME cannot be entered.
 unset OLDPWD
 `;
 
+/** The gateway warns of a shell that is missing. */
 const findShell = `
-if ! [ -f "$SHELL" ] || ! [ -x "$SHELL" ]; then
-  echo "Your login shell $SHELL is not available on this machine; using /bin/bash." >&2
-  SHELL=/bin/bash
-fi
+if ! [ -f "$SHELL" ] || ! [ -x "$SHELL" ]; then SHELL=/bin/bash; fi
 `;
 
 const sftpServers = [
