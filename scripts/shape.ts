@@ -49,13 +49,13 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 82_800 },
-    { name: 'files of src', value: sources.size, aim: 620, bound: 812 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 77_300 },
+    { name: 'files of src', value: sources.size, aim: 620, bound: 642 },
     {
       name: 'files of at most 30 lines with one importer',
       value: slight.length,
       aim: 0,
-      bound: 45,
+      bound: 4,
       examples: slight.map(([file]) => file),
     },
   ];
@@ -101,7 +101,7 @@ function functions(): Figure[] {
   const examples = found.map(({ name, lines }) => `${lines} ${name}`);
   return [
     { name: 'functions of more than 80 lines', value: longer(80).length, aim: 0, examples },
-    { name: 'functions of more than 50 lines', value: longer(50).length, aim: 60, bound: 90, examples },
+    { name: 'functions of more than 50 lines', value: longer(50).length, aim: 0, examples },
   ];
 }
 
@@ -124,7 +124,7 @@ function documents(): Figure[] {
   const count = globSync('docs/**/*.md', { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8').split(/\s+/).length)
     .reduce((sum, length) => sum + length, 0);
-  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 46_500 }];
+  return [{ name: 'words of docs/', value: count, aim: 30_000 }];
 }
 
 function linesOf(text: string): number {
