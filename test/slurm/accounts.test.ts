@@ -84,9 +84,11 @@ test('people on a Slurm cluster', { skip: noSlurm, timeout: 290_000 }, async (t)
         'head',
         'runuser -u ada -- sh -c \'cd; sbatch --parsable --gres=gpu:3 --wrap "sleep 500"\'',
       );
+      // Jobs are asked for after nodes: one that starts in between shows on its node at the next look.
       const { machines } = await eventually(
         () => beta.observe(),
-        (now) => now.runningJobs.some((one) => one.id === id),
+        ({ runningJobs, machines = [] }) =>
+          runningJobs.some((one) => one.id === id) && machines.some(({ gpusInUse }) => gpusInUse !== 0),
       );
       assert.deepEqual(
         machines?.map(({ name, gpusInUse }) => [name, gpusInUse]),
