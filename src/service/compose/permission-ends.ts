@@ -37,7 +37,7 @@ export function announceEnds({
       log.info('permissions.ended', { people: people.length });
     }
     seen = moment;
-    const end = await findNextEnd(store.read, now());
+    const end = await findNextEnd(store.read, moment);
     return end === undefined ? intervalMs : Math.max(1, Math.min(intervalMs, end - now()));
   }
 

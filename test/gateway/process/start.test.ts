@@ -187,7 +187,7 @@ test('the service is ready only when its gateway listens, and never where that c
     const text = await answer?.text().catch(() => '');
     return answer && { status: answer.status, text };
   };
-  const other = await taken(lab.port);
+  using other = await taken(lab.port);
   const failing = lab.start(program, ['serve', '--config', file]);
   let isOver = false;
   // Its output is read meanwhile: a program may wait for the reader of its log.
