@@ -329,10 +329,13 @@ export class GatewayProcesses implements Gateways {
     member.isChild = true;
     this.#members.add(member);
     this.#started(member, child.stderr);
-    // A moment later, when its last words are here too.
-    child.once('exit', (code, signal) =>
-      setTimeout(() => this.#onEnded(member, { code, signal }), lastWordsMs),
-    );
+    // A moment later, when its last words are here too, and what it sent is read.
+    const judge = (how: { code: number | null; signal: NodeJS.Signals | null }, tries = 20) =>
+      setTimeout(
+        () => (member.isConnected && tries > 0 ? judge(how, tries - 1) : this.#onEnded(member, how)),
+        lastWordsMs,
+      );
+    child.once('exit', (code, signal) => judge({ code, signal }));
     // The process lives on without us, and we end without waiting for it.
     child.unref();
     (child.stderr as unknown as Socket | null)?.unref();
