@@ -34,5 +34,5 @@ test('what another version reports of an observation is one, or nothing', () => 
   const right = { clusterId, side: 'slurm', at };
   assert.deepEqual(readObservation({ ...right, more: 1 }), right);
   for (const odd of [{ side: 'quantum' }, { clusterId: 'x' }, { at: 1 }])
-    assert.throws(() => readObservation({ ...right, ...odd }), /tells of no observation/);
+    assert.throws(() => readObservation({ ...right, ...odd }), /is about no observation/);
 });
