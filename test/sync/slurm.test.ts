@@ -497,7 +497,7 @@ test('many compute nodes that hang hold up no login node', async (t) => {
     organization: 'physics',
     clusterId: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
     dataDir: directory.path,
-    settings,
+    settings: { ...settings, manage: { ...settings.manage, identityFile: join(directory.path, 'key') } },
     endSessions() {},
     log: createLogger('silent'),
   });
@@ -540,7 +540,7 @@ test('a script that does not end in time is a host that is away', { skip: noRoot
   // What the script has started goes on for a while, and is not listened to.
   await eventually(
     async () => pipes(),
-    (open) => open === before,
+    (open) => open <= before,
     2_000,
   );
 });

@@ -192,8 +192,8 @@ restore_last_good() {
 replace() {
   local new
   new=$(beside "$2")
-  if [ -e "$2" ]; then cp -p "$2" "$new" && cat "$1" > "$new"
-  else cp "$1" "$new" && chmod 644 "$new"; fi &&
+  cat "$1" > "$new" && if [ -e "$2" ]; then chown --reference="$2" "$new" && chmod --reference="$2" "$new"
+  else chmod 644 "$new"; fi &&
     mv -f "$new" "$2" || { rm -f "$new"; abort "$2 cannot be written"; }
 }
 
