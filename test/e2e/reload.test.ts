@@ -185,6 +185,8 @@ test('twenty reloads under load refuse no connection, fail no request and end no
   const service = await startService(t, directory.path);
   const gateways = gatewaysOf(directory.path);
   const asking = [service.platform, service.business].map((port) => startAsking(port));
+  // Or a failure would not end.
+  t.after(() => Promise.all(asking.map((one) => one.stop())));
   for (let n = 1; n <= 20; n += 1) {
     service.write({ http: { connections: 1000 + n } });
     assert.equal(await askForReload(join(directory.path, 'data')), undefined, service.log());
