@@ -32,15 +32,22 @@ async function ask(
   ) => { compile(): CompiledQuery<unknown> },
 ): Promise<unknown[]> {
   // `is null` is a part of the query, and no value that it is given.
-  const nulls = Object.entries(where).flatMap(([column, value]) => (value === null ? [column] : []));
-  const key = `${verb} ${table} ${Object.keys(where)} ${nulls} ${Object.keys(row)}`;
-  const query =
-    queries.get(key) ??
-    prepared((any, given: object, written: object) => {
+  const nulls: string[] = [];
+  let key = `${verb} ${table}`;
+  for (const [column, value] of Object.entries(where)) {
+    key += value === null ? ` ${column} null` : ` ${column}`;
+    if (value === null) nulls.push(column);
+  }
+  key += ' set';
+  for (const column in row) key += ` ${column}`;
+  let query = queries.get(key);
+  if (!query) {
+    query = prepared((any, given: object, written: object) => {
       const conditions = { ...given, ...Object.fromEntries(nulls.map((column) => [column, null])) };
       return build(tablesOf(any), table, conditions, written as AnyRow);
     });
-  queries.set(key, query);
+    queries.set(key, query);
+  }
   return query(db, where, row);
 }
 
@@ -121,14 +128,18 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
 
 /** A row whose columns are the fields of a type of the domain, by their names there. */
 export function inCamelCase<Row extends object>(row: Row) {
-  const fields = Object.entries(row).map(([column, value]) => [fieldNameOf(column), value]);
-  return Object.fromEntries(fields) as { [Name in keyof Row & string as CamelCase<Name>]: Row[Name] };
+  const fields: Record<string, unknown> = {};
+  for (const [column, value] of Object.entries(row)) fields[fieldNameOf(column)] = value;
+  return fields as { [Name in keyof Row & string as CamelCase<Name>]: Row[Name] };
 }
 
 const fieldNames = new Map<string, string>();
 
 function fieldNameOf(column: string): string {
-  const name = fieldNames.get(column) ?? column.replaceAll(/_(.)/g, (_, letter) => letter.toUpperCase());
-  fieldNames.set(column, name);
+  let name = fieldNames.get(column);
+  if (name === undefined) {
+    name = column.replaceAll(/_(.)/g, (_, letter) => letter.toUpperCase());
+    fieldNames.set(column, name);
+  }
   return name;
 }
