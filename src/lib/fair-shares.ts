@@ -21,7 +21,7 @@ export interface Shares {
 export interface Claim {
   /** Whose share it counts against. */
   readonly source: string;
-  /** Not a stranger, such as a source that logged in lately. */
+  /** Not a stranger, such as a source that logged in lately; may become true while the claim waits. */
   readonly isKnown: boolean;
   /** How many slots its source may have. */
   readonly most: number;
@@ -35,8 +35,8 @@ export interface Claim {
 
 export class FairShares {
   #shares: Shares;
-  /** The oldest first. */
-  readonly #holders = new Set<Claim>();
+  /** The oldest first, and whether each was a stranger when it got its slot. */
+  readonly #holders = new Map<Claim, boolean>();
   readonly #slotsBySource = new Map<string, number>();
   #unknown = 0;
   /** What waits, by source: the source whose turn is next comes first. */
@@ -85,7 +85,7 @@ export class FairShares {
   }
 
   #give(claim: Claim): void {
-    this.#holders.add(claim);
+    this.#holders.set(claim, !claim.isKnown);
     this.#slotsBySource.set(claim.source, this.#slotsOf(claim.source) + 1);
     if (!claim.isKnown) this.#unknown += 1;
     claim.start();
@@ -93,11 +93,13 @@ export class FairShares {
 
   /** Whether it had a slot. */
   #forget(claim: Claim): boolean {
-    if (!this.#holders.delete(claim)) return false;
+    const wasUnknown = this.#holders.get(claim);
+    if (wasUnknown === undefined) return false;
+    this.#holders.delete(claim);
     const left = this.#slotsOf(claim.source) - 1;
     if (left > 0) this.#slotsBySource.set(claim.source, left);
     else this.#slotsBySource.delete(claim.source);
-    if (!claim.isKnown) this.#unknown -= 1;
+    if (wasUnknown) this.#unknown -= 1;
     return true;
   }
 
@@ -108,7 +110,7 @@ export class FairShares {
    */
   #displaceFor({ source, isKnown }: Claim): boolean {
     const own = this.#slotsOf(source);
-    const mayGiveWay = [...this.#holders].filter(
+    const mayGiveWay = [...this.#holders.keys()].filter(
       (one) => one.isIdle && this.#slotsOf(one.source) > own && (isKnown || !one.isKnown),
     );
     const idle = mayGiveWay.filter((one) => one.isIdle?.());

@@ -189,10 +189,12 @@ test('only a grant that ends has it looked at when the next permission ends', as
       async () => heard.length,
       (times) => times === 3,
     );
+    // Two reads for the grant and two for its end, or two for both where they are looked at late.
     await eventually(
       async () => asked,
-      (times) => times === 6,
+      (times) => times === 4 || times === 6,
     );
+    assert.ok(asked <= 6);
   } finally {
     stop();
   }

@@ -1,5 +1,6 @@
 /** The gateway's limits, each with OpenSSH's own client in front of it, and the reason that a person reads. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -149,21 +150,28 @@ describe('limits', { skip: whyNot }, () => {
     });
   });
 
-  /** Connections from so many addresses that say nothing; resolves when the gateway has greeted `greeted` of them. */
+  /** Connections from so many addresses that say nothing; resolves when all have arrived and `greeted` were greeted. */
   async function silent(lab: Lab, addresses: number, each: number, greeted: number) {
-    const host = '127.0.0.1';
-    const sockets = Array.from({ length: addresses * each }, (_, n) =>
-      connect({ port: lab.gateway.port, host, localAddress: `127.0.2.${1 + (n % addresses)}` }),
-    );
     let count = 0;
-    const onGreeting = () => {
-      count += 1;
+    const open = (localAddress: string) => {
+      const socket = connect({ port: lab.gateway.port, host: '127.0.0.1', localAddress });
+      const onGreeting = () => {
+        count += 1;
+      };
+      return socket.on('error', () => {}).once('data', onGreeting);
     };
-    for (const socket of sockets) socket.on('error', () => {}).once('data', onGreeting);
+    const sockets = Array.from({ length: addresses * each }, (_, n) =>
+      open(`127.0.2.${1 + (n % addresses)}`),
+    );
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
     await eventually(
       async () => count,
       (seen) => seen >= greeted,
     );
+    // Connections are accepted in order, and one from a new address always gets a slot.
+    const last = open('127.0.3.1');
+    await once(last, 'data');
+    last.destroy();
     return { end: () => sockets.forEach((socket) => void socket.destroy()) };
   }
 

@@ -16,8 +16,9 @@ function start(shares: Partial<Shares> = {}) {
       most: 4,
       start: () => log.push(`${name} starts`),
       giveWay: () => log.push(`${name} gives way`),
-      ...more,
     };
+    // Getters stay getters.
+    Object.defineProperties(claim, Object.getOwnPropertyDescriptors(more));
     all.enter(claim);
     return claim;
   };
@@ -51,6 +52,22 @@ test('what waits comes by turns of its sources, the known ones first, and not by
     last = waiting.find(([name]) => name === names.at(-1))?.[1] ?? last;
   }
   assert.deepEqual(names, ['known1', 'a2', 'b1', 'a3', 'a4']);
+});
+
+test('a source that becomes known while it waits gets the slots kept for known ones', () => {
+  const { all, enter, said } = start();
+  const known = new Set<string>();
+  const [first] = ['a1', 'b1', 'c1', 'd1', 'd2'].map((name) => {
+    const source = name.charAt(0);
+    return enter(
+      name,
+      Object.defineProperty({}, 'isKnown', { get: () => known.has(source), enumerable: true }),
+    );
+  });
+  assert.equal(said(), 'a1 starts, b1 starts, c1 starts');
+  known.add('d');
+  if (first) all.leave(first);
+  assert.equal(said(), 'd1 starts, d2 starts');
 });
 
 test('a known source that has a slot is not ahead of the others with its next claims', () => {

@@ -79,11 +79,14 @@ export class Admission {
   enter(address: string, connection: Connection): void {
     const { unauthenticatedPerSource: each, unauthenticatedPerKnownSource: known } = this.#limits;
     const source = sourceNetwork(address);
-    const isKnown = this.#isKnown(source);
+    const isKnown = () => this.#isKnown(source);
     const claim: Claim = {
       source,
-      isKnown,
-      most: isKnown ? Math.max(known, each) : each,
+      // A login of the same source may succeed while this one waits.
+      get isKnown() {
+        return isKnown();
+      },
+      most: isKnown() ? Math.max(known, each) : each,
       start: () => connection.start(() => this.#slots.leave(claim)),
       giveWay: () => connection.giveWay(),
       isIdle: () => connection.isIdle(),
