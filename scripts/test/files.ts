@@ -4,6 +4,7 @@
 export const slow = [
   'test/e2e/cluster.test.ts',
   'test/slurm/rollout.test.ts',
+  'test/slurm/jobs.test.ts',
   'test/slurm/e2e.test.ts',
   'test/slurm/console.test.ts',
   'test/slurm/accounts.test.ts',

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseLoginName } from '../../src/domain/access/login-name.ts';
+import { type JobTarget, longestLoginName, parseLoginName } from '../../src/domain/access/login-name.ts';
 import { mulberry } from '../support/random.ts';
 
 const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 
-const names: [string, { clusterId: string; username: string } | undefined][] = [
+const names: [string, { clusterId: string; username: string; job?: JobTarget } | undefined][] = [
   [`${clusterId}.ada`, { clusterId, username: 'ada' }],
   [`${clusterId.toUpperCase()}.ada`, { clusterId, username: 'ada' }],
   [`${clusterId}.a_b-9`, { clusterId, username: 'a_b-9' }],
@@ -20,6 +20,15 @@ const names: [string, { clusterId: string; username: string } | undefined][] = [
   [`${clusterId}.a.b`, undefined],
   [`${clusterId}.ada\n`, undefined],
   [`alpha.ada`, undefined],
+  [`${clusterId}.ada+job`, { clusterId, username: 'ada', job: {} }],
+  [`${clusterId}.ada+4711`, { clusterId, username: 'ada', job: { id: '4711' } }],
+  [`${clusterId}.ada+4711_3`, { clusterId, username: 'ada', job: { id: '4711_3' } }],
+  [`${clusterId}.ada+4711+1`, { clusterId, username: 'ada', job: { id: '4711+1' } }],
+  [`${clusterId}.ada+4711.n-1.x`, { clusterId, username: 'ada', job: { id: '4711', node: 'n-1.x' } }],
+  ...[
+    ...['+', '+jobs', '+job.a1', '+x', '+47a', '+47_', '+47.', '+47.-a', "+47.a'", '+47.$a', '+47 ', '+-1'],
+    ...['+47\n', '+47_1_2', '+12345678901', `+47.${'n'.repeat(65)}`],
+  ].map((suffix): [string, undefined] => [`${clusterId}.ada${suffix}`, undefined]),
 ];
 for (const [name, expected] of names) {
   test(`login name ${JSON.stringify(name)} ${expected ? 'is taken apart' : 'is none'}`, () => {
@@ -33,6 +42,13 @@ const names32 = (random: () => number) => {
   const base = random() < 0.5 ? `${clusterId}.` : '';
   return base + Array.from({ length: Math.floor(random() * 60) }, pick).join('');
 };
+
+test('the longest login name is as long as it says', () => {
+  const id = '4294967295_4294967295';
+  const name = `${clusterId}.a${'b'.repeat(31)}+${id}.${'n'.repeat(64)}`;
+  assert.equal(name.length, longestLoginName);
+  assert.deepEqual(parseLoginName(name)?.job, { id, node: 'n'.repeat(64) });
+});
 
 test('fuzz: a login name is taken apart only when it is exactly <cluster-id>.<username>', (t) => {
   const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000_007);

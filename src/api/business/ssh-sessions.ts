@@ -2,7 +2,7 @@
 
 import type { PastSession, SshSession } from '../../domain/access/ssh-session.ts';
 import { notFound } from '../../domain/error.ts';
-import { snakeCased } from '../../domain/present.ts';
+import { present, snakeCased } from '../../domain/present.ts';
 import { listRefusedLogins } from '../../store/audit/audit.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';
 import { requestClosing } from '../../store/audit/open-sessions.ts';
@@ -115,5 +115,6 @@ function sessionFacts(session: SshSession | PastSession) {
   return {
     ...snakeCased(session, ['id', 'clusterId', 'userId', 'username', 'keyId', 'fingerprint']),
     ...snakeCased(session, ['remoteAddress', 'loginNode', 'openedAt']),
+    ...present(snakeCased(session, ['job', 'jobNode'])),
   };
 }

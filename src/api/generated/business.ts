@@ -2100,6 +2100,10 @@ export interface components {
             fingerprint: string;
             remote_address: string;
             login_node: string;
+            /** @description The Slurm job that it runs in, as squeue prints it; left out: it is on the login node */
+            job?: string;
+            /** @description The node of the job */
+            job_node?: string;
             opened_at: components["schemas"]["Time"];
             channels: number;
             bytes_up: number;
@@ -2117,6 +2121,10 @@ export interface components {
             fingerprint: string;
             remote_address: string;
             login_node: string;
+            /** @description The Slurm job that it runs in, as squeue prints it; left out: it is on the login node */
+            job?: string;
+            /** @description The node of the job */
+            job_node?: string;
             opened_at: components["schemas"]["Time"];
             closed_at: components["schemas"]["Time"];
             end_reason: string;

@@ -39,7 +39,7 @@ interface PastFilter {
 const pastColumns = [
   ...['seq', 'id', 'username', 'user_id', 'cluster_id', 'login_node', 'remote_address', 'key_id'],
   ...['fingerprint', 'opened_at', 'closed_at', 'end_reason', 'bytes_up', 'bytes_down', 'channels', 'shells'],
-  ...['file_transfers', 'command_count', 'commands', 'forward_count', 'forwards'],
+  ...['file_transfers', 'command_count', 'commands', 'forward_count', 'forwards', 'job', 'job_node'],
 ] as (keyof PastSession)[];
 
 const past = reads<PastFilter>({
@@ -63,10 +63,8 @@ const past = reads<PastFilter>({
       to: parseTime('--to', to),
     };
     if (output === 'csv') await printAll([csv([pastColumns]).trimEnd()]);
-    const pages = pagesBySeq(
-      async (page) => (await api.get('/operator/sessions/past', { query: { ...filter, ...page } })).sessions,
-    );
-    for await (const page of pages)
+    const readPage = (page: object) => api.get('/operator/sessions/past', { query: { ...filter, ...page } });
+    for await (const page of pagesBySeq(async (page) => (await readPage(page)).sessions))
       await printAll(page.map((one) => (output === 'csv' ? rowOf(one) : JSON.stringify(one))));
     return undefined;
   },

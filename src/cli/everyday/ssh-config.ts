@@ -42,16 +42,27 @@ async function findHosts(platform: PlatformReader, clusters: readonly Cluster[])
   return hosts.map((one) => ({ ...one, host: hostAlias(one.cluster, all) }));
 }
 
+/** The names of the blocks, and what each adds to the login name. */
+function blockNames({ host }: NamedHost, all: readonly NamedHost[]): [string, string][] {
+  const ofJob = `${host}-job`;
+  const isTaken = all.some((other) => other.host === ofJob);
+  return [[host, ''], ...(isTaken ? [] : [[ofJob, '+job'] as [string, string]])];
+}
+
 async function blocks(hosts: readonly NamedHost[]): Promise<string> {
   const knownHosts = await rememberHostKeys(hosts);
   const each = await Promise.all(
     hosts.map(async (one) => {
       const identityFile = await findIdentityFile(one.access.key_fingerprints);
-      const lines = sshOptions(one, knownHosts, identityFile).map(([name, value]) => `    ${name} ${value}`);
-      return [`Host ${one.host}`, ...lines].join('\n');
+      const block = (host: string, suffix: string) =>
+        [
+          `Host ${host}`,
+          ...sshOptions(one, knownHosts, identityFile, suffix).map(([name, value]) => `    ${name} ${value}`),
+        ].join('\n');
+      return blockNames(one, hosts).map(([host, suffix]) => block(host, suffix));
     }),
   );
-  return ['# Written by `andromeda ssh-config`; a later run replaces it.', ...each].join('\n\n');
+  return ['# Written by `andromeda ssh-config`; a later run replaces it.', ...each.flat()].join('\n\n');
 }
 
 /** Writes the blocks to a file; returns how to include it in the ssh configuration, unless it is included. */
@@ -69,7 +80,7 @@ async function put(file: string, text: string, aliases: readonly string[]): Prom
 
 export const sshConfig = reads<OrgOptions & { write?: string | true }>({
   usage: 'ssh-config [cluster]',
-  summary: 'print Host blocks that let ssh, scp, rsync and VS Code log in as andromeda-<cluster>',
+  summary: 'print Host blocks for ssh, scp, rsync and VS Code: andromeda-<cluster>, and -job into a job',
   example: 'ssh-config --write',
   flags: [
     orgFlag,
@@ -89,7 +100,7 @@ export const sshConfig = reads<OrgOptions & { write?: string | true }>({
     const text = await blocks(hosts);
     if (write === undefined) return { json, text };
     const file = write === true ? join(sshDirectory(), 'andromeda.conf') : resolve(write);
-    const names = hosts.map(({ host }) => host);
+    const names = hosts.flatMap((host) => blockNames(host, hosts).map(([name]) => name));
     return { json, text: '', message: await put(file, text, names) };
   },
 });

@@ -16,16 +16,20 @@ export interface SshHost {
   access: SshAccess;
 }
 
-/** What ssh is called with, by the names of ssh_config(5); `identityFile` is the key that the cluster confirmed. */
+/**
+ * What ssh is called with, by the names of ssh_config(5); `identityFile` is the key that the cluster confirmed, `suffix` what leads
+ * into a job, such as `+job`.
+ */
 export function sshOptions(
   { cluster, access }: SshHost,
   knownHosts: string,
   identityFile: string | undefined,
+  suffix = '',
 ): [string, string][] {
   return [
     ['HostName', access.hostname],
     ['Port', String(access.port)],
-    ['User', `${cluster.id}.${access.username}`],
+    ['User', `${cluster.id}.${access.username}${suffix}`],
     // Many clusters share a gateway, and two installations may share an address; the cluster's ID is unique.
     ['HostKeyAlias', cluster.id],
     ['UserKnownHostsFile', quoted(knownHosts)],

@@ -24,19 +24,24 @@ const longestWaitMs = 120_000;
 
 export const ssh = writes<OrgOptions>({
   usage: 'ssh <cluster> [arguments...]',
-  summary: 'log in to a cluster, or run a command there: what follows its name is for ssh',
-  example: 'ssh alpha -L 8888:localhost:8888',
+  summary:
+    'log in to a cluster, or with --job [ID] into your running job, or run a command there: what follows is for ssh',
+  example: 'ssh alpha --job -L 8888:localhost:8888',
   flags: [orgFlag],
   formats: [],
   passesOn: true,
-  async run({ api, platform, options }, wanted = '', ...rest) {
+  async run({ api, platform, options }, wanted = '', ...given) {
+    const { suffix, rest } = takeJob(given);
     const cluster = await findCluster({ api, platform }, wanted, options);
     const access = await waitUntilReady(api, platform, cluster);
     const host = { cluster, access };
     if (!isReachable(host)) throw failure(`${cluster.name} has no address to log in to.`);
     const knownHosts = await rememberHostKeys([host]);
-    const given = sshOptions(host, knownHosts, await findIdentityFile(access.key_fingerprints));
-    const flags = given.flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+    const identityFile = await findIdentityFile(access.key_fingerprints);
+    const flags = sshOptions(host, knownHosts, identityFile, suffix).flatMap(([name, value]) => [
+      '-o',
+      `${name}=${value}`,
+    ]);
     const args = [...flags, hostAlias(cluster), ...rest];
     const status = await runAtTerminal('ssh', args).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT')
@@ -46,6 +51,17 @@ export const ssh = writes<OrgOptions>({
     return { json: undefined, text: '', status };
   },
 });
+
+/** Takes `--job` and an ID, such as 4711, 4711_3 or 4711.node, off the arguments; what is left is for ssh. */
+function takeJob(given: readonly string[]): { suffix: string; rest: readonly string[] } {
+  const [flag = '', next = ''] = given;
+  const [, id] = /^--job=(.+)$/.exec(flag) ?? [];
+  if (id !== undefined) return { suffix: `+${id}`, rest: given.slice(1) };
+  if (flag !== '--job') return { suffix: '', rest: given };
+  return /^\d/.test(next)
+    ? { suffix: `+${next}`, rest: given.slice(2) }
+    : { suffix: '+job', rest: given.slice(1) };
+}
 
 /** Throws a sentence that names what is missing; where a person is at the terminal, fixes it or waits for it. */
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {

@@ -11,6 +11,9 @@ export interface SshSession {
   fingerprint: string;
   remoteAddress: string;
   loginNode: string;
+  /** The job that it runs in, as `squeue` prints it, and on which of its nodes; left out where it runs on the login node. */
+  job?: string;
+  jobNode?: string;
   openedAt: string;
   channels: number;
   bytesUp: number;
@@ -40,6 +43,8 @@ export interface PastSession
     | 'fingerprint'
     | 'remoteAddress'
     | 'loginNode'
+    | 'job'
+    | 'jobNode'
     | 'openedAt'
   > {
   /** The number of the entry of its end in the audit trail. */

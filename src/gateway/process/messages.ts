@@ -104,6 +104,7 @@ const session = shape({
   ...{ id: short, loginName: short, clusterId: short, userId: short, username: short, keyId: short },
   ...{ fingerprint: short, remoteAddress: short, loginNode: short, openedAt: short },
   ...{ channels: number, bytesUp: number, bytesDown: number },
+  ...{ job: optional(short), jobNode: optional(short) },
 });
 const attempt = shape({ loginName: short, publicKey: short, fingerprint: short, remoteAddress: short });
 const subject = shape({ clusterId: short, userId: short, keyId: short });
@@ -124,6 +125,7 @@ const event: Check = (value) =>
 const loginNode = shape({ host: short, port: number, hostKey: short });
 const route = shape({
   ...{ clusterId: short, userId: short, username: short, keyId: short, shell: short, loginNode },
+  job: optional(shape({ id: optional(short), node: optional(short) })),
 });
 const decision: Check = (value) =>
   shape({ allowed: (is) => is === true, route })(value) ||

@@ -1,5 +1,6 @@
 /** What a login rests on, as data: the composition root decides, the relay only obeys. */
 import type { LoginNode } from '../../domain/access/decision.ts';
+import type { JobTarget } from '../../domain/access/login-name.ts';
 
 export interface Route {
   clusterId: string;
@@ -8,6 +9,8 @@ export interface Route {
   keyId: string;
   shell: string;
   loginNode: LoginNode;
+  /** The job of the person that the session runs in; left out: it runs on the login node. */
+  job?: JobTarget;
 }
 
 /** Whose key was refused, and where: for the records. */

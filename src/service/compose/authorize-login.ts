@@ -26,7 +26,7 @@ export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
     const login = parsed && (await findLogin(store.read, { ...parsed, fingerprint }));
     const person = login && (await findPersonOnCluster(store, parsed.clusterId, login.userId));
     if (!person) return unknown;
-    const { clusterId, username } = parsed;
+    const { clusterId, username, job } = parsed;
     const subject = { clusterId, ...login };
     const open = openOn && { loginNode: openOn, graceMs };
     const decision = decideAccess(person.facts, { fingerprint, open });
@@ -42,7 +42,13 @@ export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
     }
     return {
       allowed: true,
-      route: { ...subject, username, shell: person.shell, loginNode: decision.loginNode },
+      route: {
+        ...subject,
+        username,
+        shell: person.shell,
+        loginNode: decision.loginNode,
+        ...(job && { job }),
+      },
     };
   };
 }

@@ -21,10 +21,7 @@ const probeMs = 5_000;
 /** Of the PROXY protocol, version 2, with the command LOCAL: a gateway that requires a header does not answer without it. */
 const proxyHeader = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0';
 
-/**
- * One finding for each address. They are asked together: what hangs is waited for once. `isHeld`: given by the service itself,
- * for what it listens on.
- */
+/** One finding for each address, asked together. `isHeld`: given by the service itself, for what it listens on. */
 export function checkPorts(config: Config, isHeld?: (at: Address) => boolean): Promise<Finding[]> {
   return Promise.all(listenersOf(config).map((listener) => checkPort(listener, isHeld)));
 }

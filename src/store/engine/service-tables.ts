@@ -127,6 +127,9 @@ export interface PastSessionTable {
   fingerprint: string;
   remote_address: string;
   login_node: string;
+  /** The job that the session ran in, and its node. */
+  job: string | null;
+  job_node: string | null;
   opened_at: string;
   closed_at: string;
   end_reason: string;

@@ -19,6 +19,7 @@ import {
   consoleFiles,
   consoleSessions,
   endedReservations,
+  jobsOfSessions,
   memberVersions,
   pastSessions,
   secrets,
@@ -26,7 +27,7 @@ import {
   sessionsOfServers,
   slurmConfigurationVersions,
   whatServersSay,
-} from './0014-0027.ts';
+} from './0014-0030.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -53,6 +54,7 @@ export const migrations: Record<string, Migration> = {
   '0025-console-files': consoleFiles,
   '0026-what-servers-say': whatServersSay,
   '0027-ended-reservations': endedReservations,
+  '0030-jobs-of-sessions': jobsOfSessions,
 };
 
 /**

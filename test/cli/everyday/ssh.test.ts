@@ -40,6 +40,21 @@ test("ssh runs the system's ssh with the person's arguments, and ends with its e
   }
 });
 
+test('--job leads into the running job, or into the one whose ID follows', async (t) => {
+  const { run } = await withSsh(t);
+  for (const [given, suffix, rest] of [
+    [['--job'], '+job', []],
+    [['--job', '-L', '8888:localhost:8888'], '+job', ['-L', '8888:localhost:8888']],
+    [['--job', '4711_3', 'nvidia-smi'], '+4711_3', ['nvidia-smi']],
+    [['--job=4711.a1'], '+4711.a1', []],
+    [['hostname', '--job'], '', ['hostname', '--job']],
+  ] as const) {
+    const { stdout } = await run('ssh', 'alpha', ...given);
+    assert.match(stdout, new RegExp(`^User=${alphaId}\\.ada${suffix.replace('+', '\\+')}$`, 'm'));
+    assert.equal(stdout.split('andromeda-alpha\n')[1], rest.map((one) => `${one}\n`).join(''));
+  }
+});
+
 test('the host key stands in a file of our own, under the ID of its cluster, and a new one replaces it', async (t) => {
   const other = `${gammaId} ssh-ed25519 AAAAother`;
   let hostKey = access.host_key;
@@ -326,14 +341,15 @@ test('at a terminal, a key is offered, registered when the person agrees, and wa
   assert.ok(await stat(join(directory, 'known_hosts')));
 });
 
-const block = (knownHosts: string, name = 'alpha') => `Host andromeda-${name}
+const block = (knownHosts: string, name = 'alpha', suffix = '') => `Host andromeda-${name}
     HostName gateway.example
     Port 2222
-    User ${alphaId}.ada
+    User ${alphaId}.ada${suffix}
     HostKeyAlias ${alphaId}
     UserKnownHostsFile "${knownHosts}"
     StrictHostKeyChecking yes
 `;
+const blocks = (knownHosts: string) => `${block(knownHosts)}\n${block(knownHosts, 'alpha-job', '+job')}`;
 const heading = '# Written by `andromeda ssh-config`; a later run replaces it.\n\n';
 const noSlurm = { ...access, hostname: '', host_key: '', ready: false, reason: 'gateway_unavailable' };
 
@@ -342,7 +358,7 @@ test('ssh-config prints a Host block for each cluster that one can log in to, wh
     [accessRoute.replace(alphaId, gammaId)]: noSlurm,
   });
   const { status, stdout, stderr } = await run('ssh-config');
-  assert.deepEqual([status, stderr, stdout], [0, '', heading + block(knownHosts)]);
+  assert.deepEqual([status, stderr, stdout], [0, '', heading + blocks(knownHosts)]);
   assert.equal(await readFile(knownHosts, 'utf8'), `${alphaId} ${access.host_key}\n`);
   const file = join(home, 'config');
   await writeFile(file, stdout);
@@ -366,18 +382,18 @@ test('ssh-config prints a Host block for each cluster that one can log in to, wh
 test('ssh-config --write puts a file in place, and says how to include it until it is', async (t) => {
   const { run, home, knownHosts } = await withSsh(t, { [accessRoute.replace(alphaId, gammaId)]: noSlurm });
   const file = join(home, '.ssh/andromeda.conf');
-  const done = `${file} has andromeda-alpha.\n`;
+  const done = `${file} has andromeda-alpha, andromeda-alpha-job.\n`;
   const hint = `Put this line at the beginning of ${home}/.ssh/config:\n\n    Include andromeda.conf\n\n`;
   const first = await run('ssh-config', '--write');
   assert.deepEqual([first.status, first.stdout, first.stderr], [0, '', done + hint]);
-  assert.equal(await readFile(file, 'utf8'), heading + block(knownHosts));
+  assert.equal(await readFile(file, 'utf8'), heading + blocks(knownHosts));
   assert.equal((await stat(file)).mode & 0o777, 0o600);
   await writeFile(join(home, '.ssh/config'), 'Include andromeda.conf\n');
   assert.equal((await run('ssh-config', '--write')).stderr, done);
   const elsewhere = join(home, 'conf/hosts');
   assert.equal(
     (await run('ssh-config', 'alpha', '--write', elsewhere)).stderr,
-    `${elsewhere} has andromeda-alpha.\n${hint.replace('andromeda.conf', elsewhere)}`,
+    `${elsewhere} has andromeda-alpha, andromeda-alpha-job.\n${hint.replace('andromeda.conf', elsewhere)}`,
   );
 });
 
@@ -393,8 +409,8 @@ test('two clusters of one name are distinguished by their organizations', async 
   });
   const { stdout } = await run('ssh-config');
   assert.deepEqual(stdout.match(/^Host .*/gm), [
-    'Host andromeda-chemistry-alpha',
-    'Host andromeda-physics-alpha',
+    ...['Host andromeda-chemistry-alpha', 'Host andromeda-chemistry-alpha-job'],
+    ...['Host andromeda-physics-alpha', 'Host andromeda-physics-alpha-job'],
   ]);
 });
 

@@ -100,7 +100,7 @@ const columnsOfFile = [
   ...(['seq', 'id', 'username', 'user_id', 'cluster_id', 'login_node', 'remote_address'] as const),
   ...(['key_id', 'fingerprint', 'opened_at', 'closed_at', 'end_reason', 'bytes_up'] as const),
   ...(['bytes_down', 'channels', 'shells', 'file_transfers', 'command_count', 'commands'] as const),
-  ...(['forward_count', 'forwards'] as const),
+  ...(['forward_count', 'forwards', 'job', 'job_node'] as const),
 ];
 
 type PastSession = components['schemas']['PastSession'];

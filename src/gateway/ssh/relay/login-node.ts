@@ -18,12 +18,24 @@ import type { End } from '../transport/transport-options.ts';
 
 /** Why there is no connection. The text is one line for the person; `detail` is for the log. */
 export interface NodeFailure {
-  reason: 'unreachable' | 'refused' | 'busy' | 'penalty' | 'closed' | 'host-key' | 'login' | 'protocol';
+  reason: NodeFailureReason | 'job';
   text: string;
   detail: string;
+  /** More for the person, of several lines. */
+  banner?: string;
 }
 
-const texts: Record<NodeFailure['reason'], string> = {
+type NodeFailureReason =
+  | 'unreachable'
+  | 'refused'
+  | 'busy'
+  | 'penalty'
+  | 'closed'
+  | 'host-key'
+  | 'login'
+  | 'protocol';
+
+const texts: Record<NodeFailureReason, string> = {
   unreachable: 'The login node cannot be reached. Please try again in a minute.',
   refused: 'The login node refuses connections, it may be restarting. Please try again in a minute.',
   busy: 'The login node takes no more logins at the moment (MaxStartups). Please try again shortly.',
@@ -120,7 +132,7 @@ class NodeLogin {
     this.#options.onUp(node);
   }
 
-  #onEnd(reason: NodeFailure['reason'], detail: string): void {
+  #onEnd(reason: NodeFailureReason, detail: string): void {
     const { barrier, limits } = this.#options;
     const passes = reason === 'refused' || reason === 'busy';
     if (!passes || performance.now() - this.#startedAt + RETRY_MS >= limits.retryMs)
@@ -128,7 +140,7 @@ class NodeLogin {
     else if (!this.#settled) this.#retry = barrier.after(RETRY_MS, () => this.begin());
   }
 
-  #fail(reason: NodeFailure['reason'], detail: string): void {
+  #fail(reason: NodeFailureReason, detail: string): void {
     if (!this.#settle()) return;
     this.#end('giving up');
     this.#options.onFailure({ reason, text: texts[reason], detail });
@@ -144,7 +156,7 @@ class NodeLogin {
   }
 }
 
-function reasonOf(end: End, isConnected: boolean, greeting: string): NodeFailure['reason'] {
+function reasonOf(end: End, isConnected: boolean, greeting: string): NodeFailureReason {
   if (/no matching host key format/.test(end.text)) return 'host-key';
   if (greeting.startsWith('Exceeded MaxStartups')) return 'busy';
   if (greeting.startsWith('Not allowed at this time')) return 'penalty';
@@ -154,7 +166,7 @@ function reasonOf(end: End, isConnected: boolean, greeting: string): NodeFailure
 }
 
 /** Asks for the service and logs in in one go: sshd reads them in order, and a round trip is saved. */
-function logIn(node: Transport, username: string, key: PrivateKey): void {
+export function logIn(node: Transport, username: string, key: PrivateKey): void {
   node.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
   const blob = key.getPublicSSH();
   const method = ['publickey', true, 'ssh-ed25519', blob] as const;

@@ -10,15 +10,16 @@ import type { RefusalTally } from '../../../lib/refusal-tally.ts';
 import { DISCONNECT } from '../../../lib/ssh/message-numbers.ts';
 import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } from '../decision.ts';
 import { createUses, type GatewayEvent } from '../events.ts';
+import { type EnteredJob, openNode } from '../job/job-login.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { Admission, Refusal } from '../login/admission.ts';
 import { type Refused, UserAuth } from '../login/user-auth.ts';
-import { authSuccess, keepalive } from '../messages.ts';
+import { authBanner, authSuccess, keepalive } from '../messages.ts';
 import type { Barrier } from '../transport/barrier.ts';
 import { createHostKeys } from '../transport/host-keys.ts';
 import type { PrivateKey } from '../transport/ssh2.ts';
 import { Transport } from '../transport/transport.ts';
-import { type NodeFailure, openLoginNode } from './login-node.ts';
+import type { NodeFailure } from './login-node.ts';
 import { Relay } from './relay.ts';
 
 export interface SessionContext {
@@ -74,6 +75,7 @@ export class Session {
   #admitted: Admitted | undefined;
   #cipher = '';
   #node: Transport | undefined;
+  #job: EnteredJob | undefined;
   #relay: Relay | undefined;
   #giveUpNode = () => {};
   #closed = false;
@@ -177,6 +179,7 @@ export class Session {
       fingerprint: attempt.fingerprint,
       remoteAddress: this.remoteAddress,
       loginNode: `${route.loginNode.host}:${route.loginNode.port}`,
+      ...(this.#job && { job: this.#job.id, jobNode: this.#job.node }),
       openedAt: this.#openedAt.toISOString(),
       channels: this.#relay.channels,
       bytesUp: this.#relay.bytesUp,
@@ -256,38 +259,39 @@ export class Session {
       return this.#refuse(refusal);
     }
     this.#leave();
+    if (route.job) clearTimeout(this.#grace);
     this.#admitted = { attempt, route };
     this.#confirmedAt = performance.now();
     this.#context.onProven(this);
-    this.#giveUpNode = openLoginNode({
-      route,
-      key: clientKey,
-      barrier: this.#barrier,
-      limits,
-      cipher: this.#cipher,
+    this.#giveUpNode = openNode({
+      ...{ route, key: clientKey, barrier: this.#barrier, limits, cipher: this.#cipher },
       handshakeMs: () => admission.nodeHandshakeMs(id),
-      onUp: (node) => this.#onUp(node),
+      onUp: (node, job) => this.#onUp(node, job),
+      onNotice: this.notify,
       onFailure: (failure) => this.#onNodeFailure(attempt, route, failure),
     });
   }
 
-  #onNodeFailure(attempt: Attempt, route: Route, { reason: why, text, detail }: NodeFailure) {
+  #onNodeFailure(attempt: Attempt, route: Route, { reason: why, text, detail, banner }: NodeFailure) {
+    if (banner !== undefined) this.#client.send(authBanner(banner));
     const reason = `login node: ${why}`;
     this.#context.log.warn('gateway.login.refused', { ...this.#loginFields(attempt), reason, detail });
     this.#recordRefusal(attempt, route, `login_node_${why.replace('-', '_')}`, text);
     this.#refuse({ reason, text });
   }
 
-  #onUp(node: Transport) {
+  #onUp(node: Transport, job?: EnteredJob) {
     const { limits, log, record } = this.#context;
     const { id } = this;
     const client = this.#client;
     this.#node = node;
+    this.#job = job;
     clearTimeout(this.#grace);
     this.#activeAt = performance.now();
     node.onEnd = (end) => {
       log.debug('gateway.node.ended', { id, by: end.by, detail: end.text });
-      this.#close('login node closed', 'The login node closed the connection.');
+      if (job) this.#close('job ended', job.ended ?? 'The step in the job ended.');
+      else this.#close('login node closed', 'The login node closed the connection.');
     };
     client.trust();
     const hostKeys = createHostKeys(this.#context.hostKeys);
@@ -327,7 +331,7 @@ export class Session {
       const text = `Nothing happened here for ${duration(limits.idleMs)}, so this session ends.`;
       return this.#close('idle', text);
     }
-    for (const side of [client, node]) {
+    for (const side of [client, node, ...(this.#job ? [this.#job.loginNode] : [])]) {
       side.renewKeys(now, limits.rekeyMs);
       if (now - Math.max(side.lastHeard, side.lastAsked) < limits.keepaliveMs || side.full) continue;
       side.lastAsked = now;

@@ -1,14 +1,14 @@
 /** Collects what is sent during one iteration of the event loop, and writes it at once. */
 import { writeSync, writevSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import type { Barrier } from './barrier.ts';
 import { hold, holders, release } from './memory.ts';
+import type { ByteStream } from './transport-options.ts';
 
 /** Below this copying into one buffer costs less than a write of many pieces. */
 const SMALL = 16 * 1024;
 
 export class Outbox {
-  readonly #socket: Socket;
+  readonly #socket: ByteStream;
   readonly #barrier: Barrier;
   readonly #onFlushed: () => void;
   readonly #flushLater: () => void;
@@ -17,7 +17,7 @@ export class Outbox {
   #isScheduled = false;
 
   /** `onFlushed` is called after every write to the socket. */
-  constructor(socket: Socket, barrier: Barrier, onFlushed: () => void) {
+  constructor(socket: ByteStream, barrier: Barrier, onFlushed: () => void) {
     this.#socket = socket;
     this.#barrier = barrier;
     this.#onFlushed = onFlushed;
@@ -92,7 +92,7 @@ function join(pieces: Buffer[], bytes: number): Buffer {
  * socket, which keeps its order; where Node does not show the file descriptor; and at errors, which the socket itself reports
  * when it writes.
  */
-export function writeNow(socket: Socket, pieces: readonly Buffer[]): number {
+export function writeNow(socket: ByteStream, pieces: readonly Buffer[]): number {
   const { fd = -1 } = (socket as { _handle?: { fd?: number } | null })._handle ?? {};
   if (fd < 0 || socket.connecting || socket.writableLength > 0) return 0;
   try {

@@ -3,7 +3,7 @@
  * read. libuv reads one socket up to 32 times in a row, which delayed a keystroke by milliseconds during a copy; one read
  * at a time costs a single copy a tenth of its speed.
  */
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Barrier } from './barrier.ts';
 
 /** What one read brings at most. */
@@ -18,7 +18,7 @@ export interface Reading {
   onChunk(length: number): void;
 }
 
-export function createReading(socket: Socket, barrier: Barrier): Reading {
+export function createReading(socket: Duplex, barrier: Barrier): Reading {
   let held = false;
   let resting = false;
   let delayed = false;

@@ -6,7 +6,7 @@
  * Idle sockets share one buffer, whose bytes are copied out at once. A socket from which much comes gets a piece of its
  * own, until little comes.
  */
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { holders, LARGE, PIECE, release, take } from './memory.ts';
 
 export interface Reads {
@@ -61,7 +61,7 @@ interface Internals {
 }
 
 /** Gives `onChunk` all that comes: by the reads that the socket was connected with, or by those it adopts here. */
-export function readChunks(socket: Socket, connected: Reads | undefined, onChunk: Reads['onChunk']): void {
+export function readChunks(socket: Duplex, connected: Reads | undefined, onChunk: Reads['onChunk']): void {
   const reads = connected ?? createReads();
   reads.onChunk = onChunk;
   if (!connected) adopt(socket, reads);
@@ -72,7 +72,7 @@ export function readChunks(socket: Socket, connected: Reads | undefined, onChunk
  * From now on an accepted socket is read by `reads`; false where this Node has no such thing. Bytes that have come before
  * are `data` events still, ahead of the others.
  */
-export function adopt(socket: Socket, { onread }: Reads): boolean {
+export function adopt(socket: Duplex, { onread }: Reads): boolean {
   const symbols = internalsOf(socket);
   const handle = (socket as { _handle?: { useUserBuffer?(buffer: Buffer): void } })._handle;
   if (!symbols || !handle?.useUserBuffer) return false;
@@ -89,7 +89,7 @@ export function adopt(socket: Socket, { onread }: Reads): boolean {
 }
 
 /** Undefined unless each of them is there. */
-function internalsOf(socket: Socket): Internals | undefined {
+function internalsOf(socket: Duplex): Internals | undefined {
   const own = Object.getOwnPropertySymbols(socket);
   const named = (name: string) => own.find((symbol) => symbol.description === name);
   const [kBuffer, kBufferCb, kBufferGen] = ['kBuffer', 'kBufferCb', 'kBufferGen'].map(named);

@@ -1,12 +1,16 @@
 /** What a transport is made of, and how it ends. */
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { GatewayLimits } from '../limits.ts';
 import type { Barrier } from './barrier.ts';
 import type { Reads } from './reads.ts';
 import type { Negotiated, Offer, PrivateKey } from './ssh2.ts';
 
+/** What a transport runs over: a socket, or a stream within another connection. */
+export type ByteStream = Duplex & { readonly connecting: boolean; setNoDelay(on: boolean): unknown };
+
 export interface TransportOptions {
-  socket: Socket;
+  socket: Socket | ByteStream;
   /** What the socket was connected with; an accepted one has none yet. */
   reads?: Reads;
   /** That of the connection which this belongs to. */

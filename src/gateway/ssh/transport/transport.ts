@@ -3,7 +3,6 @@
  * and sends others; it does not know what they mean. It adds to ssh2: a relayed packet is encrypted again in the memory
  * it arrived in (AEAD ciphers), what one chunk causes goes out in one write, and what waits is counted.
  */
-import type { Socket } from 'node:net';
 import { messageOf } from '../../../lib/error-message.ts';
 import { DISCONNECT, isOfExchange, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
@@ -17,7 +16,7 @@ import { cipherFraming, type Framing, type Further, LARGE_PACKET, Packets, TAG }
 import { createReading, type Reading } from './read-scheduling.ts';
 import { readChunks } from './reads.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
-import type { End, TransportOptions } from './transport-options.ts';
+import type { ByteStream, End, TransportOptions } from './transport-options.ts';
 
 /** OpenSSH's client sends `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
 export const IDENT = 'OpenSSH_9.9 Andromeda';
@@ -40,7 +39,7 @@ export class Transport {
   greeting = '';
 
   readonly #options: TransportOptions;
-  readonly #socket: Socket;
+  readonly #socket: ByteStream;
   readonly #protocol: Protocol;
   readonly #outbox: Outbox;
   readonly #reading: Reading;

@@ -1,0 +1,165 @@
+/**
+ * The standard input and output of one command on a login node, as a stream that a second SSH connection runs over
+ * (RFC 4254, section 5). It has its `transport` to itself: nothing else is asked for on that connection.
+ */
+import { Duplex } from 'node:stream';
+import { OPEN_FAILURE, SSH } from '../../../lib/ssh/message-numbers.ts';
+import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import { openFailure, requestFailure } from '../messages.ts';
+import type { Barrier } from '../transport/barrier.ts';
+import { toKeep } from '../transport/memory.ts';
+import type { Transport } from '../transport/transport.ts';
+
+/** What the other side may send before it is read, as OpenSSH's own window. */
+const windowBytes = 2 * 1024 * 1024;
+const packetBytes = 32 * 1024;
+/** Our own number of the channel: it is the only one. */
+const ownChannel = 0;
+
+export interface ChannelOptions {
+  /** A connection to a login node that has let us in. */
+  transport: Transport;
+  barrier: Barrier;
+  /** Run by the account's shell. */
+  command: string;
+  /** Gets the standard error as it comes. */
+  onError(text: string): void;
+}
+
+/** Ends when the command has ended, its standard error read; a command that is refused ends it at once. */
+export class ChannelStream extends Duplex {
+  /** As that of a socket, for a transport. */
+  readonly connecting = false;
+  readonly #transport: Transport;
+  readonly #command: string;
+  readonly #onError: (text: string) => void;
+  #other = 0;
+  #window = 0;
+  #mostInPacket = packetBytes;
+  #isOpen = false;
+  #unread = 0;
+  #waiting: { bytes: Buffer; done: () => void } | undefined;
+
+  constructor({ transport, barrier, command, onError }: ChannelOptions) {
+    super({ allowHalfOpen: true, emitClose: true, highWaterMark: 256 * 1024 });
+    this.#transport = transport;
+    this.#command = command;
+    this.#onError = onError;
+    transport.onMessage = (payload) => this.#onMessage(payload);
+    transport.onDrained = barrier.guard(() => this.#send());
+    transport.onEnd = barrier.guard(() => this.#end());
+    const size = [{ uint32: windowBytes }, { uint32: packetBytes }] as const;
+    transport.send(message(SSH.CHANNEL_OPEN, 'session', { uint32: ownChannel }, ...size));
+  }
+
+  /** A transport wants its bytes to go out at once; these do. */
+  setNoDelay(_on: boolean): this {
+    return this;
+  }
+
+  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
+    this.#waiting = { bytes, done };
+    this.#send();
+  }
+
+  override _final(done: () => void): void {
+    this.#sendOwn(SSH.CHANNEL_EOF);
+    done();
+  }
+
+  override _read(): void {
+    if (this.#unread < windowBytes / 4 || !this.#isOpen) return;
+    const to = { uint32: this.#other };
+    this.#transport.send(message(SSH.CHANNEL_WINDOW_ADJUST, to, { uint32: this.#unread }));
+    this.#unread = 0;
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#sendOwn(SSH.CHANNEL_CLOSE);
+    this.#isOpen = false;
+    done(error);
+  }
+
+  #sendOwn(type: number): void {
+    if (this.#isOpen) this.#transport.send(message(type, { uint32: this.#other }));
+  }
+
+  /** As much of what waits as both the window and the connection take. */
+  #send(): void {
+    while (this.#waiting && this.#isOpen && this.#window > 0 && !this.#transport.full) {
+      const { bytes, done } = this.#waiting;
+      const piece = bytes.subarray(0, Math.min(this.#window, this.#mostInPacket));
+      this.#window -= piece.length;
+      this.#transport.send(message(SSH.CHANNEL_DATA, { uint32: this.#other }, piece));
+      const rest = bytes.subarray(piece.length);
+      this.#waiting = rest.length > 0 ? { bytes: rest, done } : undefined;
+      if (rest.length === 0) done();
+    }
+  }
+
+  #onMessage(payload: Buffer) {
+    const type = payload[0] ?? 0;
+    const fields = new WireReader(payload, 1);
+    if (type < SSH.GLOBAL_REQUEST || type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) return;
+    if (type === SSH.GLOBAL_REQUEST) return this.#onGlobalRequest(fields);
+    if (type === SSH.CHANNEL_OPEN) return this.#refuseChannel(fields);
+    if (fields.uint32() !== ownChannel) throw new WireError('no such channel');
+    switch (type) {
+      case SSH.CHANNEL_OPEN_CONFIRMATION:
+        return this.#onOpen(fields);
+      case SSH.CHANNEL_WINDOW_ADJUST:
+        this.#window += fields.uint32();
+        return this.#send();
+      case SSH.CHANNEL_DATA:
+        return this.#onData(fields.bytes());
+      case SSH.CHANNEL_EXTENDED_DATA:
+        fields.uint32();
+        return this.#onErrorData(fields.bytes());
+      case SSH.CHANNEL_OPEN_FAILURE:
+      case SSH.CHANNEL_FAILURE:
+      case SSH.CHANNEL_CLOSE:
+        return this.#end();
+      default:
+      // Its end of file and its exit status come before CHANNEL_CLOSE, which says as much.
+    }
+  }
+
+  #onGlobalRequest(fields: WireReader): void {
+    fields.text();
+    if (fields.bool()) this.#transport.send(requestFailure());
+  }
+
+  #refuseChannel(fields: WireReader): void {
+    fields.text();
+    this.#transport.send(openFailure(fields.uint32(), OPEN_FAILURE.PROHIBITED, 'refused'));
+  }
+
+  #onOpen(fields: WireReader): void {
+    this.#other = fields.uint32();
+    this.#window = fields.uint32();
+    this.#mostInPacket = Math.max(1, Math.min(fields.uint32(), packetBytes));
+    this.#isOpen = true;
+    this.#transport.send(message(SSH.CHANNEL_REQUEST, { uint32: this.#other }, 'exec', true, this.#command));
+    this.#send();
+  }
+
+  #onData(bytes: Buffer): void {
+    this.#unread += bytes.length;
+    if (this.#unread > windowBytes + this.readableHighWaterMark) throw new WireError('more than the window');
+    if (this.push(toKeep(bytes))) this._read();
+  }
+
+  #onErrorData(bytes: Buffer): void {
+    this.#unread += bytes.length;
+    this.#onError(bytes.toString('utf8'));
+    this._read();
+  }
+
+  #end(): void {
+    this.#sendOwn(SSH.CHANNEL_CLOSE);
+    this.#isOpen = false;
+    this.#waiting = undefined;
+    this.push(null);
+    this.resume();
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * What runs on a login node, as the person, to get into a job of theirs: Slurm is asked which job runs at this moment, and a step
+ * of it becomes an OpenSSH server for this one connection (step-script.ts). Both scripts are sh, and report by lines on the standard
+ * error that begin with `andromeda-job`:
+ *
+ *   refused <text>                          there is no way in, and why; ahead of it `job <id>|<nodes>|<name>` for each running job
+ *   in <id>|<node>                          the step starts
+ *   left <seconds>                          of the job's time, when little is left
+ *   ended <state>                           the step has ended, in this state of the job
+ */
+import type { JobTarget } from '../../../domain/access/login-name.ts';
+import { commandLine } from '../relay/exec-line.ts';
+import { stepScript } from './step-script.ts';
+
+/** How long Slurm may take to start a step. */
+const stepSeconds = 20;
+/** Notices so many seconds before a job's time is up. */
+const noticesBefore = '600 120';
+
+const enter = `
+say() { printf 'andromeda-job %s\\n' "$*" >&2; }
+refuse() { say "refused $*"; exit 1; }
+export LC_ALL=C SLURM_TIME_FORMAT=%s
+for program in squeue scontrol srun; do
+  command -v $program > /dev/null 2>&1 || refuse "Slurm's $program is not installed on the login node."
+done
+jobs=$(squeue -h -u "$(id -un)" -t RUNNING -S -S -o '%i|%A|%e|%N|%j' 2>&1) ||
+  refuse "Slurm does not say which jobs run: $(printf '%s' "$jobs" | head -n 1)"
+each() { printf '%s\\n' "$jobs" | while IFS='|' read -r id number end nodes name; do [ -n "$id" ] && "$@"; done; }
+is_wanted() { case $id in "$wanted" | "$wanted"[_+]*) true ;; *) [ -z "$wanted" ] ;; esac; }
+choose() { is_wanted && printf '%s|%s|%s|%s\\n' "$id" "$number" "$end" "$nodes"; }
+list() { say "job $id|$nodes|$name"; }
+chosen=$(each choose | head -n 1)
+if [ -z "$chosen" ]; then
+  each list 2>&1 | head -n 10 >&2
+  if [ -n "$wanted" ]; then refuse "You have no job $wanted that runs now."; else refuse "You have no job that runs now."; fi
+fi
+IFS='|' read -r id number end nodes <<END
+$chosen
+END
+hosts=$(scontrol show hostnames "$nodes")
+node=\${node:-$(printf '%s\\n' "$hosts" | head -n 1)}
+printf '%s\\n' "$hosts" | grep -qxF -- "$node" || refuse "Job $id runs on $nodes, not on $node."
+left() { end=$(squeue -h -j "$number" -o %e 2> /dev/null) && [ "$end" -gt 0 ] 2> /dev/null && left=$((end - $(date +%s))); }
+watch() {
+  # By then there is a session to say it in.
+  sleep 5 2> /dev/null
+  for before in ${noticesBefore}; do
+    # The limit may be moved: Slurm is asked again before it is said.
+    until [ $((end - $(date +%s))) -le "$before" ] && left && [ "$left" -le "$before" ]; do
+      sleep 30 2> /dev/null
+      kill -0 $$ 2> /dev/null || exit
+    done
+    [ "$left" -gt $((before / 6)) ] && say "left $left"
+  done
+}
+say "in $id|$node"
+case $end in
+  # Its time is not limited.
+  *[!0-9]*) watcher= ;;
+  *) watch < /dev/null > /dev/null & watcher=$! ;;
+esac
+trap '[ -z "$watcher" ] || kill $watcher' EXIT
+trap 'exit 1' HUP TERM
+case $id in
+  *_*) export SLURM_ARRAY_JOB_ID="\${id%_*}" SLURM_ARRAY_TASK_ID="\${id#*_}" ;;
+esac
+case $id in
+  *+*) job="--jobid=\${id%+*} --het-group=\${id#*+}" ;;
+  *) job="--jobid=$number" ;;
+esac
+srun -Q $job --overlap --nodelist="$node" -N1 -n1 -u -I${stepSeconds} --cpu-bind=none --export=ALL sh -c "$step"
+status=$?
+# Where the person has gone, what is said is read by no one; the traps are to run all the same.
+trap '' PIPE
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  state=$(scontrol -o show job "$number" 2> /dev/null | sed -n 's/.* JobState=\\([A-Z_]*\\).*/\\1/p')
+  [ "$state" = COMPLETING ] || break
+  sleep 0.5
+done
+say "ended \${state:-UNKNOWN} $status"
+`;
+
+/** The line for the login node's shell. The values of a target hold nothing that a shell minds. */
+export function enterJobLine({ id = '', node = '' }: JobTarget): string {
+  const quoted = `'${stepScript.replaceAll("'", `'\\''`)}'`;
+  return commandLine('/bin/sh', `wanted='${id}' node='${node}' step=${quoted}\n${enter}`);
+}
+
+/** What is sent first: the key to let in, then the server's own. */
+export function enterJobInput(authorizedKey: string, hostKey: string): string {
+  return `${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
+}

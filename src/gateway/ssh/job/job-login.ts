@@ -1,0 +1,150 @@
+/**
+ * A login into a job: as the person on the login node, which starts a step of the job, and over its standard input and output
+ * SSH once more, to an OpenSSH server that is that step (step-script.ts). Its host key is made here, for this connection alone.
+ */
+import { generateSshKey } from '../../../lib/ssh/key-file.ts';
+import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
+import { blobOf } from '../../../lib/ssh/public-key.ts';
+import { logIn, type NodeFailure, type NodeOptions, openLoginNode } from '../relay/login-node.ts';
+import { printable } from '../relay/policy.ts';
+import { offerToNode } from '../transport/algorithms.ts';
+import { Transport } from '../transport/transport.ts';
+import { ChannelStream } from './channel-stream.ts';
+import { enterJobInput, enterJobLine } from './enter-script.ts';
+
+/** A job that was entered. */
+export interface EnteredJob {
+  /** As `squeue` prints it. */
+  id: string;
+  node: string;
+  /** Carries it all: it is to be kept alive, and ended in the end. */
+  loginNode: Transport;
+  /** Why the step ended; undefined while it runs. */
+  ended?: string;
+}
+
+export interface JobOptions extends Omit<NodeOptions, 'onUp'> {
+  /** A line for the person about the job that the session is in. */
+  onNotice(text: string): void;
+  /** Called once, synchronously with the message that let us in; without a job where the route leads into none. */
+  onUp(node: Transport, job?: EnteredJob): void;
+}
+
+const longestLine = 1_000;
+const mostListed = 10;
+/** Slurm has as long for a step: it is asked, and starts a program on another machine. */
+const enterMs = 30_000;
+
+/** Logs in where the route leads: at its login node, or from there into a job. The function returned gives up, or ends the job's step. */
+export function openNode(options: JobOptions): () => void {
+  if (!options.route.job) return openLoginNode(options);
+  let entry: JobEntry | undefined;
+  const onUp = (loginNode: Transport) => {
+    entry = new JobEntry(options, loginNode);
+  };
+  const giveUp = openLoginNode({ ...options, onUp });
+  return () => {
+    giveUp();
+    entry?.end('the person has gone');
+  };
+}
+
+class JobEntry {
+  readonly #options: JobOptions;
+  readonly #loginNode: Transport;
+  readonly #late: NodeJS.Timeout;
+  #job: EnteredJob | undefined;
+  #line = '';
+  #listed: string[] = [];
+  #refusal = '';
+  #lastLine = '';
+  #settled = false;
+
+  constructor(options: JobOptions, loginNode: Transport) {
+    const { barrier, limits, cipher, handshakeMs, route, key } = options;
+    this.#options = options;
+    this.#loginNode = loginNode;
+    this.#late = barrier.after(enterMs, () => this.#fail('Slurm takes too long to start a step in the job.'));
+    const hostKey = generateSshKey();
+    const expected = blobOf(hostKey.publicKey);
+    const channel = new ChannelStream({
+      transport: loginNode,
+      barrier,
+      command: enterJobLine(route.job ?? {}),
+      onError: (text) => this.#onText(text),
+    });
+    channel.write(enterJobInput(`ssh-ed25519 ${key.getPublicSSH().toString('base64')}`, hostKey.privateKey));
+    const node = new Transport({
+      ...{ socket: channel, barrier, limits, handshakeMs },
+      offer: offerToNode(cipher),
+      verifyHostKey: (blob) => blob.equals(expected),
+      onReady: () => logIn(node, route.username, key),
+    });
+    node.onMessage = ([type]) => {
+      if (type === SSH.USERAUTH_SUCCESS) this.#onUp(node);
+      else if (type === SSH.USERAUTH_FAILURE) this.#fail('The job’s node does not let your account in.');
+    };
+    node.onEnd = ({ text }) => this.#fail(this.#refusal || 'The step in the job ended at once.', text);
+  }
+
+  /** Ends the step, and the connection that it is on. */
+  end(text: string): void {
+    this.#settle();
+    this.#loginNode.close(DISCONNECT.BY_APPLICATION, text, this.#options.limits.lingerMs);
+  }
+
+  #onUp(node: Transport): void {
+    if (!this.#job) this.#fail('The step in the job did not say where it runs.');
+    else if (this.#settle()) {
+      node.trust();
+      this.#options.onUp(node, this.#job);
+    }
+  }
+
+  #fail(text: string, detail = this.#lastLine): void {
+    if (!this.#settle()) return;
+    this.end('giving up');
+    const banner = ['Your jobs that run now:', ...this.#listed].join('\r\n  ');
+    const failure: NodeFailure = { reason: 'job', text, detail: `${detail} ${this.#lastLine}`.trim() };
+    this.#options.onFailure(this.#listed.length > 0 ? { ...failure, banner } : failure);
+  }
+
+  #settle(): boolean {
+    if (this.#settled) return false;
+    this.#settled = true;
+    clearTimeout(this.#late);
+    return true;
+  }
+
+  #onText(text: string): void {
+    const lines = `${this.#line}${text}`.split('\n');
+    this.#line = (lines.pop() ?? '').slice(0, longestLine);
+    for (const line of lines) this.#onLine(printable(line.slice(0, longestLine), longestLine));
+  }
+
+  #onLine(line: string): void {
+    const [, verb = '', rest = ''] = /^andromeda-job (\w+) (.*)$/.exec(line) ?? [];
+    const [id = '', node = '', name = ''] = rest.split('|');
+    if (verb === 'in') this.#job ??= { id, node, loginNode: this.#loginNode };
+    else if (verb === 'job' && this.#listed.length < mostListed)
+      this.#listed.push(`${id} on ${node}: ${name}`);
+    else if (verb === 'refused') this.#refusal = rest;
+    else if (verb === 'left')
+      this.#options.onNotice(`Job ${this.#job?.id} ends in ${minutes(Number(rest))}.`);
+    else if (verb === 'ended') this.#onEnded(rest);
+    else if (verb === '') this.#lastLine = line;
+  }
+
+  #onEnded(rest: string): void {
+    const [state = ''] = rest.split(' ');
+    const isOver = !['RUNNING', 'UNKNOWN', 'COMPLETING'].includes(state);
+    const text = isOver ? `Job ${this.#job?.id} ended (${state}).` : 'The step in the job ended.';
+    this.#refusal ||= text;
+    if (this.#job) this.#job.ended = text;
+  }
+}
+
+function minutes(seconds: number): string {
+  const count = Math.max(1, Math.round(seconds / 60));
+  return count === 1 ? 'a minute' : `${count} minutes`;
+}

@@ -1,0 +1,190 @@
+/** Logins into a running job on a real Slurm cluster: `<cluster>.<user>+job`. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { alpha, eventually } from '../support/app.ts';
+import { sshPerson } from '../support/ssh-person.ts';
+import { noSlurm, startSlurmLab } from './lab.ts';
+import { patienceMs, permit, startService } from './service.ts';
+
+test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
+  using lab = startSlurmLab({ homes: 'shared' });
+  await using service = await startService(lab, { rollout: 'live' });
+  using abe = await sshPerson(service, 'abe', patienceMs);
+  /** The first name that a client is given counts, and is read when it starts. */
+  const named = <T>(suffix: string, act: () => T): T => {
+    const at = abe.options.indexOf('-l') + 1;
+    abe.options[at] = `${alpha}.abe${suffix}`;
+    const result = act();
+    abe.options[at] = `${alpha}.abe`;
+    return result;
+  };
+  const into = (suffix: string, ...args: string[]) => named(suffix, () => abe.ssh(args));
+  const submit = async (options: string, command = 'sleep 900') => {
+    const { out, err } = await abe.ssh([abe.target, `sbatch ${options} --wrap '${command}'`]);
+    const [, id] = /Submitted batch job (\d+)/.exec(out) ?? [];
+    assert.ok(id, out + err);
+    await eventually(
+      async () => (await abe.ssh([abe.target, `squeue -h -j ${id} -o %T`])).out.split('\n')[0],
+      (state) => state === 'RUNNING',
+      patienceMs,
+    );
+    return id;
+  };
+
+  const running = async () =>
+    (await abe.ssh([abe.target, 'squeue -h --me -t RUNNING -o %i'])).out.split('\n').filter(Boolean);
+
+  await t.test('without one it is refused, and says why', async () => {
+    const { status, err } = await into('+job', abe.target, 'true');
+    assert.equal(status, 255);
+    assert.match(err, /You have no job that runs now\./);
+  });
+
+  await t.test('a command runs on its node, with its devices and environment', async () => {
+    const id = await submit('--gres=gpu:2 -w a2 -J train');
+    const ran = await into(
+      '+job',
+      abe.target,
+      'hostname; id -un; echo $SLURM_JOB_ID $CUDA_VISIBLE_DEVICES; exit 7',
+    );
+    assert.deepEqual([ran.status, ran.out, ran.err], [7, `a2\nabe\n${id} 0,1\n`, '']);
+    const tty = await into('+job', '-tt', abe.target, 'tty; echo done');
+    assert.match(tty.out, /^\/dev\/pts\/\d+\r\ndone\r\n$/);
+  });
+
+  await t.test('the youngest is entered, another by its ID, and a refusal lists them all', async () => {
+    const [train] = await running();
+    const young = await submit('-w a1 -J eval');
+    const where = 'echo $SLURM_JOB_ID';
+    assert.equal((await into('+job', abe.target, where)).out, `${young}\n`);
+    assert.equal((await into(`+${train}`, abe.target, where)).out, `${train}\n`);
+    const { status, err } = await into('+99999', abe.target, where);
+    assert.equal(status, 255);
+    assert.match(err, /You have no job 99999 that runs now\./);
+    assert.match(err, new RegExp(`Your jobs that run now:\\s+${young} on a1: eval\\s+${train} on a2: train`));
+    for (const odd of ['+', '+job1', '+x1', '+-1', '+1.-x', `+1.${'n'.repeat(65)}`])
+      assert.match((await into(odd, abe.target, where)).err, /Permission denied/, odd);
+    await abe.ssh([abe.target, `scancel ${young}`]);
+  });
+
+  await t.test(
+    "another person's job is none of one's own, and a step that does not start is given up",
+    async () => {
+      using other = await sshPerson(service, 'p0', patienceMs);
+      const { out } = await other.ssh([other.target, "sbatch --wrap 'sleep 900'"]);
+      const id = /job (\d+)/.exec(out)?.[1];
+      assert.ok(id, out);
+      await eventually(
+        async () => (await other.ssh([other.target, 'squeue -h --me -o %T'])).out,
+        (state) => state === 'RUNNING\n',
+        patienceMs,
+      );
+      assert.match((await into(`+${id}`, abe.target, 'true')).err, new RegExp(`no job ${id} that runs now`));
+      const hang = 'mkdir bin; printf "#!/bin/sh\\nexec sleep 600\\n" > bin/srun; chmod +x bin/srun';
+      await other.ssh([other.target, `${hang}; echo 'PATH=~/bin:$PATH' > .bashrc`]);
+      other.options[other.options.indexOf('-l') + 1] += '+job';
+      assert.match(
+        (await other.ssh([other.target, 'true'])).err,
+        /Slurm takes too long to start a step in the job/,
+      );
+    },
+  );
+
+  await t.test('of a job on two nodes the first, or the one that is named', async () => {
+    const id = await submit('-N2 -J wide');
+    assert.equal((await into(`+${id}`, abe.target, 'hostname')).out, 'a1\n');
+    assert.equal((await into(`+${id}.a2`, abe.target, 'hostname')).out, 'a2\n');
+    assert.match((await into(`+${id}.a3`, abe.target, 'true')).err, /runs on a\[1-2\], not on a3/);
+    await abe.ssh([abe.target, `scancel ${id}`]);
+  });
+
+  await t.test('arrays and heterogeneous jobs', async () => {
+    const array = await submit('--array=3,5 -J sweep');
+    const task = 'echo $SLURM_ARRAY_TASK_ID';
+    assert.equal((await into(`+${array}_3`, abe.target, task)).out, '3\n');
+    assert.match((await into(`+${array}`, abe.target, 'true')).err, /^$/);
+    await abe.ssh([abe.target, `scancel ${array}`]);
+    const both = await abe.ssh([abe.target, "sbatch -w a1 : -w a2 --wrap 'sleep 900'"]);
+    const id = /job (\d+)/.exec(both.out)?.[1];
+    await eventually(running, (ids) => ids.includes(`${id}+1`), patienceMs);
+    const second = await into(`+${id}+1`, abe.target, 'hostname');
+    assert.equal(second.out, 'a2\n', second.err);
+    await abe.ssh([abe.target, `scancel ${id}`]);
+  });
+
+  await t.test('files go in and out, and a forward leads to the node', async () => {
+    const bytes = randomBytes(3_000_000);
+    const file = join(lab.directory, 'bytes');
+    writeFileSync(file, bytes);
+    const options = abe.options.flatMap((one) => (one === '-p' ? ['-P'] : [one]));
+    const at = options.indexOf('-l');
+    options.splice(at, 2);
+    const name = `${alpha}.abe+job@127.0.0.1`;
+    const scp = (...args: string[]) =>
+      promisify(execFile)('scp', ['-q', ...options, ...args], { timeout: 60_000 });
+    await scp(file, `${name}:copy`);
+    await scp(`${name}:copy`, `${file}.back`);
+    assert.ok(readFileSync(`${file}.back`).equals(bytes));
+    const server = createServer((socket) => socket.end('from the node'));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const through = await into('+job', '-W', `127.0.0.1:${port}`, abe.target);
+    server.close();
+    assert.equal(through.out, 'from the node');
+    assert.match((await into('+job', '-W', '192.0.2.1:22', abe.target)).err, /refused: only localhost/);
+  });
+
+  await t.test('when the job ends, so does its session, with the reason, and nothing is left', async () => {
+    const id = await submit('-w a1 -J short');
+    const open = named(`+${id}`, () => abe.start([abe.target, 'echo in; sleep 77777']));
+    assert.equal(await open.said, 'in\n');
+    const { body } = await service.business('/operator/sessions', { as: 'root' });
+    const [session] = body.sessions ?? body.items;
+    assert.deepEqual([session.job, session.job_node], [id, 'a1']);
+    await abe.ssh([abe.target, `scancel ${id}`]);
+    assert.match((await open.ended).err, new RegExp(`Job ${id} ended \\(CANCELLED\\)\\.`));
+    for (const [host, what] of [
+      ['a1', 'sleep 77777|andromeda-job'],
+      ['head', 'srun|andromeda-job'],
+    ] as const)
+      await eventually(
+        async () => (await lab.on(host, `pgrep -fau abe '${what}' || true`)).out,
+        (left) => left === '',
+        patienceMs,
+      );
+  });
+
+  await t.test('a job that runs out of time says so before, and ends the session', async () => {
+    const id = await submit('-w a1 -t 1 -J brief');
+    const open = named(`+${id}`, () => abe.start([abe.target, 'echo in; sleep 600']));
+    const { err } = await open.ended;
+    assert.match(err, new RegExp(`Job ${id} ends in a minute\\.\\s+Job ${id} ended \\(TIMEOUT\\)\\.`));
+  });
+
+  await t.test('many at once', async () => {
+    const ran = await Promise.all(Array.from({ length: 20 }, () => into('+job', abe.target, 'hostname')));
+    assert.deepEqual(
+      ran.map(({ out, err }) => out || err),
+      Array<string>(20).fill('a2\n'),
+    );
+  });
+
+  await t.test('a revoked person is out of the job, and what ran there ends', async () => {
+    const open = named('+job', () => abe.start([abe.target, 'echo in; exec sleep 88888']));
+    assert.equal(await open.said, 'in\n');
+    await permit(service, abe, ['clusters.read']);
+    assert.equal((await open.ended).status, 255);
+    await eventually(
+      async () => (await lab.on('a2', 'pgrep -f "[s]leep 88888" || true')).out,
+      (left) => left === '',
+      patienceMs,
+    );
+  });
+});
