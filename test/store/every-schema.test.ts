@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import { inspectDatabase } from '../../src/store/data-dir/inspect.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
+import { files } from '../../src/store/engine/engine.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { hasFixture, placeSchema, schemas, stepsUpTo, writeFixtures } from '../support/schemas.ts';
 
@@ -19,6 +20,16 @@ function schemaOf(dataDir: string): unknown[] {
   const objects = file.prepare('select type, name, sql from sqlite_master order by type, name').all();
   file.close();
   return objects;
+}
+
+/** Has a revoked key that a cluster may still have, where the schema knows of such. */
+function addDrop(dataDir: string): object[] {
+  const drop = { cluster_id: 'slurm', key_id: 'k2', user_id: 'user_2', version: 2, dropped_at: null };
+  using file = files.openFile(join(dataDir, 'andromeda.db'));
+  const [table] = file.rows("select 1 from sqlite_master where name = 'key_drops'");
+  if (table === undefined) return [];
+  file.run('insert into key_drops values (?, ?, ?, ?, ?)', ...Object.values(drop));
+  return [drop];
 }
 
 test('every schema but the newest one has a database of its own here', () => {
@@ -34,6 +45,7 @@ for (const schema of schemas.filter(hasFixture))
     using fresh = temporaryDirectory();
     const dataDir = join(directory.path);
     placeSchema(dataDir, schema);
+    const drops = addDrop(dataDir);
     const store = await openStore(dataDir);
     const names = await store.read
       .selectFrom('users')
@@ -52,6 +64,7 @@ for (const schema of schemas.filter(hasFixture))
     ]);
     const listed = await store.read.selectFrom('access_list_users').select('username').execute();
     assert.deepEqual(listed, [{ username: 'ada' }]);
+    assert.deepEqual(await store.read.selectFrom('key_drops').selectAll().execute(), drops);
     await store.close();
 
     await (await openStore(fresh.path)).close();

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import Database from 'better-sqlite3';
+import { listAuditEntries } from '../../src/store/audit/audit.ts';
 import { cached } from '../../src/store/engine/cache.ts';
 import type { Store, Tx } from '../../src/store/engine/index.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
@@ -118,4 +120,28 @@ test('what could not be made is tried again', async () => {
     /no/,
   );
   assert.deepEqual(await cached(store, 'x', async () => ({ yes: 1 })), { yes: 1 });
+});
+
+testOnFile('what the trail says of a person, or of a cluster, is found by indexes', async (t) => {
+  await using opened = await openTestStore();
+  const { store, dataDir } = opened;
+  const prepare = t.mock.method(Database.prototype, 'prepare');
+  const page = { after: 0, limit: 10, order: 'newest' } as const;
+  await listAuditEntries(store.read, { userId: 'user_1' }, page);
+  await listAuditEntries(store.read, { clusterId: 'c' }, page);
+  const asked = prepare.mock.calls.map(({ arguments: [sql] }) => String(sql));
+  prepare.mock.restore();
+  const database = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
+  const plans = asked
+    .filter((sql) => sql.includes('audit_entries'))
+    .map(
+      (sql) =>
+        database.prepare(`explain query plan ${sql.replaceAll('?', "''")}`).all() as { detail: string }[],
+    )
+    .map((steps) => steps.flatMap(({ detail }) => /audit_entries_by_\w+/.exec(detail) ?? []));
+  database.close();
+  assert.deepEqual(plans, [
+    ['audit_entries_by_actor', 'audit_entries_by_subject'],
+    ['audit_entries_by_cluster'],
+  ]);
 });

@@ -17,7 +17,7 @@ import { type AnyRow, deleteRows, insertRow, listRows, tablesOf, updateRows } fr
 import { toTime } from '../engine/time.ts';
 import { addErasedIdentities, listIdentities, listUnboundIdentities } from '../people/identities.ts';
 import { findPerson } from '../people/people.ts';
-import { findLastSeq } from './audit.ts';
+import { concerns, findLastSeq } from './audit.ts';
 
 const partSize = 50;
 /** Operations whose details are `OLD → NEW` addresses. */
@@ -95,6 +95,7 @@ async function namesOf(db: Reader, userId: string): Promise<PersonNames> {
     .selectFrom('audit_entries')
     .select('details')
     .where('subject_user_id', '=', userId)
+    .where(concerns(userId))
     .where('operation', 'in', emailOperations)
     .execute();
   const emails = changes.flatMap(({ details }) => details.split(' → ')).filter((text) => text.includes('@'));

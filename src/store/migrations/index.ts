@@ -28,6 +28,7 @@ import {
   slurmConfigurationVersions,
   whatServersSay,
 } from './0014-0030.ts';
+import { fewerIndexes } from './0028.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -54,6 +55,7 @@ export const migrations: Record<string, Migration> = {
   '0025-console-files': consoleFiles,
   '0026-what-servers-say': whatServersSay,
   '0027-ended-reservations': endedReservations,
+  '0028-fewer-indexes': fewerIndexes,
   '0030-jobs-of-sessions': jobsOfSessions,
 };
 

@@ -1,0 +1,49 @@
+/** Step 28 of the schema. A released step is never edited. */
+import { type Kysely, SqliteAdapter, sql } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+/** SQLite cannot drop a constraint, so that the table is made anew; and what refers to it would refuse that. */
+const onSqlite = [
+  `create table ssh_keys_once (
+    id text primary key,
+    user_id text not null references users (id),
+    key_type text not null,
+    public_material text not null,
+    fingerprint text not null unique,
+    lifecycle_state text not null,
+    revoked_at text,
+    created_at text not null,
+    created_by_user_id text not null references users (id),
+    created_command_id text not null,
+    source_revision integer not null
+  )`,
+  'insert into ssh_keys_once select * from ssh_keys',
+  'create table key_drops_kept as select * from key_drops',
+  'delete from key_drops',
+  'drop table ssh_keys',
+  'alter table ssh_keys_once rename to ssh_keys',
+  'insert into key_drops select * from key_drops_kept',
+  'drop table key_drops_kept',
+  'create index ssh_keys_by_user on ssh_keys (user_id, id)',
+];
+
+const onPostgres = ['alter table ssh_keys drop constraint ssh_keys_public_material_key'];
+
+/**
+ * Less to write for each change. A key is unique by its fingerprint, the hash of its text, which needs no index of its own. And
+ * the trail's entries are found by cluster or subject only where they have one that the other indexes do not find.
+ */
+export const fewerIndexes: Migration = {
+  async up(db: Kysely<unknown>) {
+    const isSqlite = db.getExecutor().adapter instanceof SqliteAdapter;
+    const statements = [
+      ...(isSqlite ? onSqlite : onPostgres),
+      'drop index audit_entries_by_subject',
+      `create index audit_entries_by_subject on audit_entries (subject_user_id, seq)
+        where subject_user_id <> actor_user_id`,
+      'drop index audit_entries_by_cluster',
+      'create index audit_entries_by_cluster on audit_entries (cluster_id, seq) where cluster_id is not null',
+    ];
+    for (const statement of statements) await sql.raw(statement).execute(db);
+  },
+};
