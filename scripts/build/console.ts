@@ -40,14 +40,14 @@ export async function buildConsole(root: string): Promise<Map<string, ConsoleFil
 async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: { app: `${app}/main.tsx` },
+    entryPoints: { app: `${app}/main.tsx`, theme: `${app}/theme.ts` },
     outdir: '/assets',
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
     bundle: true,
     splitting: true,
     format: 'esm',
-    target: ['chrome120', 'firefox128', 'safari17'],
+    target: ['chrome123', 'firefox128', 'safari17.5'],
     jsx: 'automatic',
     minify: true,
     write: false,
@@ -59,11 +59,12 @@ async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
     tsconfig: `${app}/tsconfig.json`,
   });
   const made = outputFiles.map(({ path, contents }) => [path.slice(1), Buffer.from(contents)] as const);
-  const named = (ending: string) =>
-    made.find(([path]) => path.startsWith('assets/app-') && path.endsWith(ending))?.[0];
+  const named = (entry: string, ending: string) =>
+    made.find(([path]) => path.startsWith(`assets/${entry}-`) && path.endsWith(ending))?.[0];
   const page = readFileSync(join(root, app, 'index.html'), 'utf8')
-    .replace('{script}', `/${named('.js')}`)
-    .replace('{style}', `/${named('.css')}`);
+    .replace('{theme}', `/${named('theme', '.js')}`)
+    .replace('{script}', `/${named('app', '.js')}`)
+    .replace('{style}', `/${named('app', '.css')}`);
   const icon = readFileSync(join(root, app, 'icon.svg'));
   const all = [...made, ['index.html', Buffer.from(page)] as const, ['icon.svg', icon] as const];
   return new Map(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { setSimulated } from '../platform/support.ts';
 import { alpha, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
@@ -28,6 +29,8 @@ const pages = [
   '/clusters',
   `/clusters/${alpha}/slurm`,
   `/clusters/${alpha}`,
+  '/gpus',
+  '/storage',
   '/members',
   '/requests',
   '/operator',
@@ -123,6 +126,76 @@ test('axe finds nothing on any page in either scheme, and every page fits a narr
       await show(page, path);
       await checkPage(page, path);
     }
+  });
+});
+
+test('the menu has what is for the person, in groups, and on a phone three pages and a sheet with all', {
+  skip: noBrowser,
+}, async () => {
+  const names = (page: Page, group: string) =>
+    page.locator('.sheet').getByRole('region', { name: group }).getByRole('link').allInnerTexts();
+  await setSimulated(app.test, alpha, { storage: { types: ['ceph', 'weka'], quotaBytes: 5e12 } });
+  await withPerson('ada', async (page) => {
+    assert.deepEqual(await names(page, 'Me'), ['Start', 'Access', 'Keys', 'Sessions']);
+    const lab = ['Members', 'Requests', 'Clusters', 'GPUs', 'Active sessions', 'Audit'];
+    assert.deepEqual(await names(page, 'Lab'), lab);
+    const operations = ['Overview', 'Machines', 'Storage', 'People', 'Lab file', 'Keys and backups'];
+    assert.deepEqual(await names(page, 'Operations'), operations);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const bar = page.getByRole('navigation', { name: 'Main pages' });
+    assert.deepEqual(await bar.getByRole('link').allInnerTexts(), ['Start', 'Access', 'Overview']);
+    await page.getByRole('link', { name: 'Storage' }).waitFor({ state: 'hidden' });
+    await bar.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('link', { name: 'Storage' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Storage' }).waitFor();
+    await page.getByRole('link', { name: 'Storage' }).waitFor({ state: 'hidden' });
+    await page.getByText('2 volumes on 2 clusters.').waitFor();
+    await page.getByRole('row').filter({ hasText: 'Ceph' }).filter({ hasText: 'alpha' }).waitFor();
+    await bar.getByRole('button', { name: 'More' }).press('Enter');
+    await checkPage(page, 'the open sheet');
+  });
+  await withPerson('bob', async (page) => {
+    assert.deepEqual(await names(page, 'Lab'), ['Members', 'Clusters', 'GPUs']);
+    assert.equal(await page.getByRole('region', { name: 'Operations' }).count(), 0);
+    await show(page, '/gpus');
+    await page.getByText('32 of 32 GPUs free on 4 nodes of 2 clusters.').waitFor();
+    await show(page, '/storage');
+    await page.getByText('operators with the staff key staff.read').waitFor();
+    await page.goto(`${app.url}/no/such/page`);
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+    assert.deepEqual(await names(page, 'Me'), ['Start', 'Access', 'Keys', 'Sessions']);
+    await page.goto(`${app.url}/signed-out`);
+    await page.getByRole('heading', { name: 'You are signed in as bob' }).waitFor();
+    await page.getByRole('link', { name: 'Continue' }).click();
+    await page.getByText('Live', { exact: true }).waitFor();
+  });
+});
+
+test('the theme that a person chose is kept, in every tab, and there before anything is drawn', {
+  skip: noBrowser,
+}, async () => {
+  const background = (page: Page) => page.evaluate('getComputedStyle(document.body).backgroundColor');
+  const [light, dark] = ['rgb(244, 245, 249)', 'rgb(13, 15, 22)'];
+  await withPerson('bob', async (page) => {
+    await page.emulateMedia({ colorScheme: 'light' });
+    const other = await page.context().newPage();
+    await other.emulateMedia({ colorScheme: 'light' });
+    await other.goto(app.url);
+    await page.getByRole('button', { name: 'Dark' }).click();
+    assert.equal(await background(page), dark);
+    await other.locator('[data-theme=dark]').waitFor();
+    await other.locator('[aria-pressed=true][aria-label=Dark]').waitFor();
+    // Without the pages' own script, which draws them.
+    await other.route('**/assets/app-*.js', (route) => route.abort());
+    await other.goto(app.url);
+    assert.equal(await background(other), dark);
+    await page.getByRole('button', { name: 'Light' }).click();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    assert.equal(await background(page), light);
+    await page.getByRole('button', { name: 'As the system' }).click();
+    assert.equal(await background(page), dark);
+    await page.emulateMedia({ colorScheme: 'light' });
+    assert.equal(await background(page), light);
   });
 });
 

@@ -125,7 +125,7 @@ export async function saved(page: Page, button: string): Promise<string> {
 
 /** The pages are in no menu of who may not read them, and say so to who comes by address. */
 export async function checkRefused({ page, show }: Walk): Promise<void> {
-  assert.equal(await page.getByRole('link', { name: 'Audit trail' }).count(), 0);
+  assert.equal(await page.getByRole('link', { name: 'Audit' }).count(), 0);
   assert.equal(await page.getByRole('link', { name: 'Active sessions' }).count(), 0);
   await show('/audit');
   await page.getByText('operators with the staff key staff.audit').waitFor();

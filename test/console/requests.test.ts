@@ -71,7 +71,7 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await goTo(ada, 'Requests');
       await ada.getByText('No pending requests.').waitFor();
 
-      await goTo(eve, 'My access');
+      await goTo(eve, 'Access');
       await eve.getByText('You have no permissions in this organization.').waitFor();
       await press(eve, 'Request access…');
       // What somebody who may do nothing needs is chosen; one thing more is, by hand.

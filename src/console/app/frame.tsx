@@ -1,19 +1,21 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet, useLocation, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { Link, Outlet, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { listen, live } from './live.ts';
-import { installationPages, type MenuItem, menuOf, refusalOf } from './menu.ts';
+import { beyondMenu, type MenuGroup, menuOf, refusalOf } from './menu.ts';
 import { Button } from './parts/controls.tsx';
 import { Mark } from './parts/mark.tsx';
+import { BottomBar, Menu, sheetId } from './parts/menu.tsx';
 import { Empty, Loaded, Page } from './parts/page.tsx';
 import { Keys } from './parts/palette.tsx';
 import { State } from './parts/state.tsx';
+import { ThemeSwitch } from './parts/theme-switch.tsx';
 import { readAccessOf } from './people.ts';
-import { readClusters, readMe, readOrganization, readOwnPermissions, readRequests } from './reads.ts';
+import { readClusters, readMe, readOrganization, readOwnPermissions } from './reads.ts';
 import { notice } from './source.ts';
-import { holdsStaff, type Me, membershipIn, useWho, type Who, WhoContext, whoIs } from './who.tsx';
+import { holdsStaff, type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
 
 export function Frame() {
   const me = useQuery(readMe());
@@ -54,7 +56,7 @@ function Framed({ who }: { who: Who }) {
   const { people = '' } = (shown?.search ?? {}) as { people?: string };
   const refusal = refusalOf(shown?.pathname ?? '/', people, who);
   const [open, setOpen] = useState<'palette' | 'help'>();
-  const items = menuOf(who);
+  const groups = menuOf(who);
   return (
     <WhoContext value={who}>
       <a className="skip" href="#page">
@@ -66,17 +68,20 @@ function Framed({ who }: { who: Who }) {
             <Mark />
             <span>Andromeda</span>
           </Link>
-          <Menu items={items} />
-          <div className="foot">
+          <Live />
+          <div id={sheetId} className="sheet" popover="auto">
             <Organization who={who} />
-            <Button className="link small" onClick={() => setOpen('palette')}>
-              Go to <kbd>Ctrl K</kbd>
-            </Button>
-            <Button className="link small" onClick={() => setOpen('help')}>
-              Shortcuts <kbd>?</kbd>
-            </Button>
-            <Live />
-            <Person me={who.me} />
+            <Menu groups={groups} />
+            <div className="foot">
+              <Button className="link small" onClick={() => setOpen('palette')}>
+                Go to <kbd>Ctrl K</kbd>
+              </Button>
+              <Button className="link small" onClick={() => setOpen('help')}>
+                Shortcuts <kbd>?</kbd>
+              </Button>
+              <ThemeSwitch />
+              <Person me={who.me} />
+            </div>
           </div>
         </header>
         <main id="page" tabIndex={-1}>
@@ -89,47 +94,19 @@ function Framed({ who }: { who: Who }) {
             <Outlet />
           )}
         </main>
+        <BottomBar groups={groups} />
       </div>
-      <Keys pages={usePages(who, items)} open={open} setOpen={setOpen} />
+      <Keys pages={usePages(who, groups)} open={open} setOpen={setOpen} />
     </WhoContext>
   );
 }
 
-function Menu({ items }: { items: readonly MenuItem[] }) {
-  const { orgID, isDecider } = useWho();
-  const { pathname } = useLocation();
-  const menu = useRef<HTMLElement>(null);
-  // On a narrow screen the menu is a row that scrolls.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: which link is the current one changes with the address
-  useEffect(() => {
-    const current = menu.current?.querySelector('[aria-current]');
-    current?.scrollIntoView({ block: 'nearest', inline: 'center' });
-  }, [pathname]);
-  const waiting = useQuery({ ...readRequests(orgID, 'open'), enabled: isDecider });
-  const count = waiting.data?.requests.length ?? 0;
-  return (
-    <nav aria-label="Pages" ref={menu}>
-      {items.map(({ to, name }) => (
-        <Link key={to} to={to} activeOptions={{ exact: to === '/' }} activeProps={{ 'aria-current': 'page' }}>
-          {name}
-          {to === '/requests' && count > 0 && (
-            <span className="count">
-              {count}
-              <span className="hidden"> pending</span>
-            </span>
-          )}
-        </Link>
-      ))}
-    </nav>
-  );
-}
-
 /** All that the palette goes to. */
-function usePages(who: Who, items: readonly MenuItem[]) {
+function usePages(who: Who, groups: readonly MenuGroup[]) {
   const { data: clusters = [] } = useQuery(readClusters(who));
   return [
-    ...items,
-    ...(holdsStaff(who, 'staff.read') ? installationPages.slice(1) : []),
+    ...groups.flatMap(({ items }) => items),
+    ...beyondMenu(who),
     ...clusters.map(({ id, spec }) => ({ name: spec.name, to: `/clusters/${id}`, hint: 'Cluster' })),
     ...clusters.map(({ id, spec }) => ({
       name: `Slurm configuration of ${spec.name}`,

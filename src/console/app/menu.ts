@@ -1,4 +1,24 @@
 /** The pages: what each is called, whom it is for, and why a person may not see one. */
+import {
+  Activity,
+  Boxes,
+  Cpu,
+  FileCode,
+  HardDrive,
+  History,
+  House,
+  Inbox,
+  KeyRound,
+  LayoutDashboard,
+  LogIn,
+  type LucideIcon,
+  ScrollText,
+  Server,
+  SquareTerminal,
+  UserCog,
+  Users,
+  Vault,
+} from 'lucide-react';
 import type { PermissionKey } from '../../domain/access/permission.ts';
 import { holdsStaff, type Who } from './who.tsx';
 
@@ -6,44 +26,109 @@ export interface MenuItem {
   to: string;
   name: string;
   hint: string;
+  icon: LucideIcon;
+}
+
+export interface MenuGroup {
+  name: string;
+  items: MenuItem[];
 }
 
 interface StaffPage extends MenuItem {
-  key: 'staff.read' | 'staff.audit';
+  /** Left out: `staff.read`. */
+  key?: 'staff.audit';
 }
 
-/** Below "Installation", in the order of their menu. */
-export const installationPages: readonly MenuItem[] = [
-  { to: '/operator', name: 'Overview', hint: 'State of the clusters, what needs attention' },
-  { to: '/operator/machines', name: 'Machines', hint: 'Admit, quarantine' },
-  { to: '/operator/people', name: 'People and staff', hint: 'Accounts, identities, staff keys' },
-  { to: '/operator/lab', name: 'Lab file', hint: 'Plan and apply' },
-  { to: '/operator/service', name: 'Keys and backups', hint: 'Keys and backups of the service' },
+const start = { to: '/', name: 'Start', hint: 'Three steps to a shell', icon: House };
+const access = { to: '/access', name: 'Access', hint: 'Where you can log in, and why not', icon: LogIn };
+const keys = { to: '/keys', name: 'Keys', hint: 'Register and revoke SSH keys', icon: KeyRound };
+const ownSessions = {
+  to: '/security',
+  name: 'Sessions',
+  hint: 'Your SSH sessions, and the browsers that you are signed in with',
+  icon: SquareTerminal,
+};
+const members = { to: '/members', name: 'Members', hint: 'Who has access to what', icon: Users };
+const requests = { to: '/requests', name: 'Requests', hint: 'Requests for access', icon: Inbox };
+const clusters = { to: '/clusters', name: 'Clusters', hint: 'Nodes, GPUs, storage', icon: Boxes };
+const gpus = { to: '/gpus', name: 'GPUs', hint: 'Free, in use, unavailable', icon: Cpu };
+
+const active = {
+  to: '/who',
+  name: 'Active sessions',
+  hint: 'Active SSH sessions of everyone',
+  icon: Activity,
+};
+const ended: StaffPage = {
+  to: '/past',
+  name: 'Ended sessions',
+  hint: 'Ended SSH sessions',
+  icon: History,
+  key: 'staff.audit',
+};
+const audit: StaffPage = {
+  to: '/audit',
+  name: 'Audit',
+  hint: 'Who did what',
+  icon: ScrollText,
+  key: 'staff.audit',
+};
+
+/** All for who holds `staff.read`. */
+const operations: MenuItem[] = [
+  {
+    to: '/operator',
+    name: 'Overview',
+    hint: 'State of the clusters, what needs attention',
+    icon: LayoutDashboard,
+  },
+  { to: '/operator/machines', name: 'Machines', hint: 'Admit, quarantine', icon: Server },
+  { to: '/storage', name: 'Storage', hint: 'Volumes and quotas of every cluster', icon: HardDrive },
+  { to: '/operator/people', name: 'People', hint: 'Accounts, identities, staff keys', icon: UserCog },
+  { to: '/operator/lab', name: 'Lab file', hint: 'Plan and apply', icon: FileCode },
+  {
+    to: '/operator/service',
+    name: 'Keys and backups',
+    hint: 'Keys and backups of the service',
+    icon: Vault,
+  },
 ];
 
-const staffPages: readonly StaffPage[] = [
-  { to: '/operator', name: 'Installation', hint: 'Clusters, and what needs attention', key: 'staff.read' },
-  { to: '/who', name: 'Active sessions', hint: 'Active SSH sessions of everyone', key: 'staff.read' },
-  { to: '/past', name: 'Ended sessions', hint: 'Ended SSH sessions', key: 'staff.audit' },
-  { to: '/audit', name: 'Audit trail', hint: 'Who did what', key: 'staff.audit' },
-];
+const staffPages: readonly StaffPage[] = [active, ended, audit, ...operations];
 
-const start = { to: '/', name: 'Start', hint: 'Three steps to a shell' };
-const access = { to: '/access', name: 'My access', hint: 'Where you can log in, and why not' };
-const keys = { to: '/keys', name: 'SSH keys', hint: 'Register and revoke keys' };
-const clusters = { to: '/clusters', name: 'Clusters', hint: 'Nodes, GPUs, storage' };
-const members = { to: '/members', name: 'Members', hint: 'Who has access to what' };
-const requests = { to: '/requests', name: 'Requests', hint: 'Requests for access' };
-const security = { to: '/security', name: 'Sign-ins', hint: 'Browsers that you are signed in with' };
-
-/** The menu of a person, in order. */
-export function menuOf(who: Who): MenuItem[] {
-  return [
-    ...(who.membership ? [start, access, keys, clusters, members] : [start, keys]),
-    ...(who.isDecider ? [requests] : []),
-    ...staffPages.filter(({ key }) => holdsStaff(who, key)),
-    security,
+/** The menu of a person, in order. Ended sessions are reached from the active ones by who may see both. */
+export function menuOf(who: Who): MenuGroup[] {
+  const reads = holdsStaff(who, 'staff.read');
+  const audits = holdsStaff(who, 'staff.audit');
+  const groups = [
+    { name: 'Me', items: who.membership ? [start, access, keys, ownSessions] : [start, keys, ownSessions] },
+    {
+      name: 'Lab',
+      items: [
+        ...(who.membership ? [members] : []),
+        ...(who.isDecider ? [requests] : []),
+        ...(who.membership ? [clusters, gpus] : []),
+        ...(reads ? [active] : audits ? [ended] : []),
+        ...(audits ? [audit] : []),
+      ],
+    },
+    { name: 'Operations', items: reads ? operations : [] },
   ];
+  return groups.filter(({ items }) => items.length > 0);
+}
+
+/** What of the menu stands in the bar of a phone, the first of these that are in it; the rest is a touch away. */
+const usualOnPhones = ['/', '/access', '/operator', '/requests', '/keys'];
+
+/** Three of the menu, for a narrow screen. */
+export function barOf(groups: readonly MenuGroup[]): MenuItem[] {
+  const all = groups.flatMap(({ items }) => items);
+  return usualOnPhones.flatMap((path) => all.find(({ to }) => to === path) ?? []).slice(0, 3);
+}
+
+/** What a person may see that the menu leaves to other pages. */
+export function beyondMenu(who: Who): MenuItem[] {
+  return holdsStaff(who, 'staff.read') && holdsStaff(who, 'staff.audit') ? [ended] : [];
 }
 
 interface MemberPage {
@@ -57,11 +142,12 @@ interface MemberPage {
 
 /** The first that fits. */
 const memberPages: MemberPage[] = [
-  { path: /^\/access$/, name: 'My access' },
+  { path: /^\/access$/, name: 'Access' },
   { path: /^\/requests$/, name: 'Requests', key: 'members.manage' },
   { path: /^\/clusters\/[^/]+\/slurm$/, name: 'Slurm configuration', key: 'clusters.configure' },
   { path: /^\/clusters\/[^/]+\/people$/, name: 'Access to the cluster', key: 'members.manage' },
   { path: /^\/clusters(\/|$)/, name: 'Clusters' },
+  { path: /^\/gpus$/, name: 'GPUs' },
   { path: /^\/members$/, name: 'Members' },
   { path: /^\/members\/change$/, name: 'Change progress', key: 'members.manage', isOfPeople: true },
   { path: /^\/members\/([^/]+)$/, name: 'Person', key: 'members.manage', isOfPeople: true },
@@ -77,8 +163,8 @@ export function refusalOf(
   who: Who,
 ): { title: string; why: string } | undefined {
   const path = pathname.replace(/(.)\/$/, '$1');
-  const staff = [...staffPages, ...installationPages].find(({ to }) => to === path);
-  const { key: staffKey = 'staff.read' } = (staff ?? {}) as Partial<StaffPage>;
+  const staff = staffPages.find(({ to }) => to === path);
+  const staffKey = staff?.key ?? 'staff.read';
   if (staff && !holdsStaff(who, staffKey))
     return { title: staff.name, why: `This page is for operators with the staff key ${staffKey}.` };
   const page = memberPages.find((one) => one.path.test(path));
@@ -88,5 +174,5 @@ export function refusalOf(
   if (key === undefined || who.permissions.has(key)) return undefined;
   const ids = (page.path.exec(path)?.[1] ?? people).split(',');
   if (isOfPeople && ids.every((id) => id === '' || id === who.me.user.id)) return undefined;
-  return { title, why: `This page needs the permission ${key}. Request it on “My access”.` };
+  return { title, why: `This page needs the permission ${key}. Request it on “Access”.` };
 }

@@ -116,6 +116,12 @@ export const readUsage = (clusterId: string, orgID: string) =>
     platform.GET('/clusters/{clusterId}/usage', inside(clusterId, orgID)).then(bodyOf),
   );
 
+/** Of every cluster of an organization. */
+export const readStorage = (orgId: string) =>
+  read(['storage', orgId], ['cluster/*', 'me'], () =>
+    platform.GET('/organizations/{orgId}/storage', of({ orgId })).then(bodyOf),
+  );
+
 /** Of an organization; null for a person who may not see reservations. Read again with the cluster that they are shown with. */
 export const readReservations = ({ orgID, permissions }: Who, clusterId: string) =>
   read(

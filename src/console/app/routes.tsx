@@ -11,10 +11,7 @@ import {
 import { Frame } from './frame.tsx';
 import { AccessPage } from './pages/access.tsx';
 import { NotFoundPage, SignedOutPage } from './pages/alone.tsx';
-import { ClusterPage } from './pages/cluster.tsx';
-import { ClustersPage } from './pages/clusters.tsx';
 import { KeysPage } from './pages/keys.tsx';
-import { SecurityPage } from './pages/security.tsx';
 import { StartPage } from './pages/start.tsx';
 import { textOf } from './search.ts';
 import { auditSearch, ownSessionSearch, sessionSearch } from './trail.ts';
@@ -34,7 +31,7 @@ function peopleOf({ people }: Record<string, unknown>): { people?: string } {
   return typeof people === 'string' ? { people: people.slice(0, longestPeople) } : {};
 }
 
-const root = createRootRoute({ component: Outlet, notFoundComponent: NotFoundPage });
+const root = createRootRoute({ component: Outlet });
 const frame = createRoute({
   getParentRoute: () => root,
   id: 'frame',
@@ -55,12 +52,17 @@ function page<const Path extends string, Search extends object>(
 const filter = texts('filter');
 const none = texts();
 
+const ClustersPage = lazy(() => import('./pages/clusters.tsx'), 'ClustersPage');
+const ClusterPage = lazy(() => import('./pages/cluster.tsx'), 'ClusterPage');
+const SecurityPage = lazy(() => import('./pages/security.tsx'), 'SecurityPage');
 const SlurmPage = lazy(() => import('./pages/slurm.tsx'));
 const ClusterPeoplePage = lazy(() => import('./pages/cluster-people.tsx'));
 const MembersPage = lazy(() => import('./pages/members.tsx'));
 const PersonPage = lazy(() => import('./pages/person.tsx'));
 const MemberChangePage = lazy(() => import('./pages/member-change.tsx'));
 const RequestsPage = lazy(() => import('./pages/requests.tsx'));
+const GpusPage = lazy(() => import('./pages/gpus.tsx'));
+const StoragePage = lazy(() => import('./pages/storage.tsx'));
 const OperatorPage = lazy(() => import('./pages/operator.tsx'));
 const OperatorMachinesPage = lazy(() => import('./pages/operator-machines.tsx'));
 const OperatorPeoplePage = lazy(() => import('./pages/operator-people.tsx'));
@@ -79,6 +81,8 @@ const pages = [
   page('/clusters/$clusterId', ClusterPage, filter),
   page('/clusters/$clusterId/slurm', SlurmPage, none),
   page('/clusters/$clusterId/people', ClusterPeoplePage, filter),
+  page('/gpus', GpusPage, filter),
+  page('/storage', StoragePage, filter),
   page('/members', MembersPage, filter),
   page('/members/$userId', PersonPage, none),
   page('/members/change', MemberChangePage, peopleOf),
@@ -93,6 +97,8 @@ const pages = [
   page('/past/mine', MyPastSessionsPage, ownSessionSearch),
   page('/audit', AuditPage, auditSearch),
   page('/security', SecurityPage, none),
+  // Any other address.
+  page('/$', NotFoundPage, none),
 ] as const;
 
 const signedOut = createRoute({

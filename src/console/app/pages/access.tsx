@@ -26,7 +26,7 @@ export function AccessPage() {
   const clusters = useQuery(readClusters(useWho()));
   const [wish, setWish] = useState<Wish>();
   return (
-    <Page title="My access" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
+    <Page title="Access" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
       <Loaded of={clusters}>
         {(list) =>
           list.length === 0 ? (

@@ -36,7 +36,7 @@ export default function ActiveSessionsPage() {
     <Page
       title="Active sessions"
       sentence={sessions.data && <Sentence sessions={sessions.data.sessions} />}
-      actions={<ReadAgain of={sessions} />}
+      actions={<Actions of={sessions} />}
     >
       <Panel
         title="Active SSH sessions"
@@ -77,6 +77,15 @@ function Sentence({ sessions }: { sessions: readonly Session[] }) {
     <>
       {count(people, 'person', 'people')} in {count(sessions.length, 'session')} on{' '}
       {count(clusters, 'cluster')}; the oldest was opened <Age at={oldest.opened_at} />.
+    </>
+  );
+}
+
+function Actions({ of }: { of: UseQueryResult }) {
+  return (
+    <>
+      {holdsStaff(useWho(), 'staff.audit') && <Link to="/past">Ended sessions</Link>}
+      <ReadAgain of={of} />
     </>
   );
 }

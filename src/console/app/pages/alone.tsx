@@ -1,8 +1,11 @@
-/** The pages that stand alone, outside of the frame. */
+/** The page that stands alone, outside of the frame, and the one of an address that is none. */
+import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { goOnWhenSignedIn, signInAt } from '../api.ts';
 import { Mark } from '../parts/mark.tsx';
+import { Empty, Loading, Page } from '../parts/page.tsx';
+import { readMe } from '../reads.ts';
 
 const reasons: Record<string, string> = {
   issuer_away: 'The sign-in service cannot be reached at the moment. Try again in a minute.',
@@ -16,30 +19,40 @@ const reasons: Record<string, string> = {
   failed: 'The sign-in failed. Try again.',
 };
 
-/** The page for a browser that is not signed in. */
+/** The page for a browser that is not signed in; to one that is, it says so. */
 export function SignedOutPage() {
   const { why, to = '/' } = useSearch({ from: '/signed-out' });
+  const me = useQuery({ ...readMe(), retry: false });
   // Who signed out on purpose stays here.
   useEffect(() => (why ? goOnWhenSignedIn(to) : undefined), [why, to]);
+  if (me.isPending) return <Loading />;
   return (
     <main className="alone">
       <Mark />
-      <h1>{why ? 'You are not signed in' : 'You are signed out'}</h1>
-      {why && <p role="alert">{(Object.hasOwn(reasons, why) && reasons[why]) || reasons['failed']}</p>}
-      <a className="button" href={signInAt(to)}>
-        Sign in
-      </a>
+      {me.data ? (
+        <>
+          <h1>You are signed in as {me.data.user.display_name}</h1>
+          <a className="button" href={signInAt(to)}>
+            Continue
+          </a>
+        </>
+      ) : (
+        <>
+          <h1>{why ? 'You are not signed in' : 'You are signed out'}</h1>
+          {why && <p role="alert">{(Object.hasOwn(reasons, why) && reasons[why]) || reasons['failed']}</p>}
+          <a className="button" href={signInAt(to)}>
+            Sign in
+          </a>
+        </>
+      )}
     </main>
   );
 }
 
 export function NotFoundPage() {
   return (
-    <main className="alone">
-      <h1>Page not found</h1>
-      <Link to="/" className="button">
-        Back to the start
-      </Link>
-    </main>
+    <Page title="Page not found">
+      <Empty action={<Link to="/">Start</Link>}>There is no page at this address.</Empty>
+    </Page>
   );
 }

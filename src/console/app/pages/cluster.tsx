@@ -4,7 +4,7 @@ import { Link, useParams } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/platform.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { count } from '../count.ts';
-import { Gpus, gpusOf, MachineState, machineState } from '../parts/gpus.tsx';
+import { Gpus, gpusOf, MachineState, machineState, Ready } from '../parts/gpus.tsx';
 import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -24,7 +24,6 @@ import { useWho } from '../who.tsx';
 import { Lifecycle } from './clusters.tsx';
 
 type Options = components['schemas']['ClusterOptions'];
-type Condition = components['schemas']['Condition'];
 
 export function ClusterPage() {
   const clusters = useQuery(readClusters(useWho()));
@@ -164,18 +163,6 @@ function Parts({ options, clusterId }: { options: Options; clusterId: string }) 
         'Ceph quota': quota && formatBytes(quota),
       }}
     />
-  );
-}
-
-function Ready({ condition }: { condition: Condition | undefined }) {
-  if (!condition) return <State kind="none">Not reported</State>;
-  const { status, reason, message } = condition;
-  if (status === 'True') return <State kind="good">Working</State>;
-  const kind = status === 'False' ? 'bad' : 'none';
-  return (
-    <>
-      <State kind={kind}>{reason ?? 'Unknown'}</State> {message && <span>{message}</span>}
-    </>
   );
 }
 

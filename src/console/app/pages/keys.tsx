@@ -7,7 +7,6 @@ import { count } from '../count.ts';
 import { Button } from '../parts/controls.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
-import { OwnSessions } from '../parts/own-sessions.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
@@ -35,7 +34,6 @@ export function KeysPage() {
             <Panel title="Active" cli="andromeda keys" operation="GET /me/ssh-keys">
               <KeyTable keys={active} revoke={setRevoking} none={none} />
             </Panel>
-            <OwnSessions />
             {last && <Dropped revoked={last} />}
             {revoked.length > 0 && (
               <Panel title="Revoked">

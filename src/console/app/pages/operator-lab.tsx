@@ -5,7 +5,7 @@ import { bodyOf, business, operation } from '../api.ts';
 import { count } from '../count.ts';
 import { Button, Check } from '../parts/controls.tsx';
 import { AsCommand } from '../parts/copy.tsx';
-import { InstallationPage, Panel, Problem } from '../parts/page.tsx';
+import { Page, Panel, Problem } from '../parts/page.tsx';
 import { save } from '../parts/save.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
@@ -40,7 +40,7 @@ export default function OperatorLabPage() {
     setDone(result);
   };
   return (
-    <InstallationPage
+    <Page
       title="Lab file"
       sentence="The installation as one file: see what applying it would change, restart and end, then do it."
       actions={
@@ -63,7 +63,7 @@ export default function OperatorLabPage() {
           <Plan plan={done} none="Nothing was left to change." />
         </Panel>
       )}
-    </InstallationPage>
+    </Page>
   );
 }
 

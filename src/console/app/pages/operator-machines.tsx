@@ -6,7 +6,7 @@ import { operation } from '../api.ts';
 import { count } from '../count.ts';
 import { Button, Select } from '../parts/controls.tsx';
 import { MachineState } from '../parts/gpus.tsx';
-import { Empty, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import type { Kind } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
@@ -35,7 +35,7 @@ export default function OperatorMachinesPage() {
   const machines = useQuery({ ...readOperatorMachines(id), enabled: id !== '' });
   const name = chosen?.name ?? '';
   return (
-    <InstallationPage
+    <Page
       title="Machines"
       isWide
       sentence={machines.data && <Sentence name={name} machines={machines.data.machines} />}
@@ -59,7 +59,7 @@ export default function OperatorMachinesPage() {
         )}
         {chosen && <Loaded of={machines}>{(data) => <MachineTable cluster={name} {...data} />}</Loaded>}
       </Panel>
-    </InstallationPage>
+    </Page>
   );
 }
 

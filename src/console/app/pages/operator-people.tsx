@@ -4,7 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { count } from '../count.ts';
 import { Button } from '../parts/controls.tsx';
-import { Empty, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { AddPerson, Lifecycle, StaffKeys } from '../parts/people/person-forms.tsx';
 import { Identities } from '../parts/people/person-identities.tsx';
 import { State } from '../parts/state.tsx';
@@ -22,8 +22,8 @@ export default function OperatorPeoplePage() {
   const mayAct = holdsStaff(useWho(), 'staff.operate');
   const [doing, setDoing] = useState<Doing>();
   return (
-    <InstallationPage
-      title="People and staff"
+    <Page
+      title="People"
       isWide
       sentence={
         people.data && <Sentence people={people.data.items} hasMore={people.data.next !== undefined} />
@@ -46,7 +46,7 @@ export default function OperatorPeoplePage() {
         </Loaded>
       </Panel>
       {doing && <Form doing={doing} mayAct={mayAct} close={() => setDoing(undefined)} />}
-    </InstallationPage>
+    </Page>
   );
 }
 

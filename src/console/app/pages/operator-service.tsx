@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { formatBytes } from '../../../domain/units.ts';
 import { CopyLine } from '../parts/copy.tsx';
-import { Facts, InstallationPage, Loaded, Panel } from '../parts/page.tsx';
+import { Facts, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Age, Moment } from '../parts/time.tsx';
 import { type Installation, readInstallation } from '../reads.ts';
@@ -16,10 +16,7 @@ const command = { cli: 'andromeda admin installation', operation: 'GET /operator
 export default function OperatorServicePage() {
   const installation = useQuery(readInstallation());
   return (
-    <InstallationPage
-      title="Keys and backups"
-      sentence={installation.data && <Sentence of={installation.data} />}
-    >
+    <Page title="Keys and backups" sentence={installation.data && <Sentence of={installation.data} />}>
       <Loaded of={installation}>
         {({ keys, backup }) => (
           <>
@@ -34,7 +31,7 @@ export default function OperatorServicePage() {
           </>
         )}
       </Loaded>
-    </InstallationPage>
+    </Page>
   );
 }
 

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { count } from '../count.ts';
-import { Empty, InstallationPage, Panel } from '../parts/page.tsx';
+import { Empty, Page, Panel } from '../parts/page.tsx';
 import { NextTry, Problems } from '../parts/problems.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
@@ -28,12 +28,12 @@ export default function OperatorPage() {
   const rows = (clusters.data?.clusters ?? []).flatMap(rowsOf);
   useReadAfterNextTry(rows);
   return (
-    <InstallationPage title="Installation" isWide sentence={clusters.data && <Sentence rows={rows} />}>
+    <Page title="Overview" isWide sentence={clusters.data && <Sentence rows={rows} />}>
       <Problems />
       <Panel title="Clusters" cli="andromeda admin cluster list" operation="GET /operator/clusters">
         <SideTable of={clusters} rows={clusters.data && rows} />
       </Panel>
-    </InstallationPage>
+    </Page>
   );
 }
 

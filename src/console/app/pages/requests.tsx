@@ -39,7 +39,7 @@ export default function RequestsPage() {
         <Loaded of={open}>
           {({ requests }) =>
             requests.length === 0 ? (
-              <Empty>Members request access on their page “My access”.</Empty>
+              <Empty>Members request access on their page “Access”.</Empty>
             ) : (
               requests.map((request) => (
                 <Waiting key={request.id} request={request} act={(kind) => setDoing({ kind, request })} />

@@ -1,7 +1,8 @@
-/** The browsers that a person is signed in with, and ending that. */
+/** A person's SSH sessions and the browsers that they are signed in with, and ending either. */
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { own, queryClient } from '../api.ts';
 import { Button } from '../parts/controls.tsx';
+import { OwnSessions } from '../parts/own-sessions.tsx';
 import { Page, Panel, Problem } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
@@ -18,7 +19,7 @@ export function SecurityPage() {
   const count = sessions.data?.sessions.length ?? 0;
   return (
     <Page
-      title="Sign-ins"
+      title="Sessions"
       sentence={
         sessions.data &&
         (count === 1
@@ -34,6 +35,7 @@ export function SecurityPage() {
       }
     >
       {ending.error && <Problem error={ending.error} />}
+      <OwnSessions />
       <Panel title="Browsers">
         <Table
           name="sign-ins"

@@ -1,10 +1,12 @@
 /** Nodes × GPUs as a picture: a row of squares for each node, of the shape and colour of what each GPU is. */
+import type { components } from '../../../api/generated/platform.ts';
 import { describeGpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import { count } from '../count.ts';
 import type { Machine, Usage } from '../reads.ts';
 import { type Kind, State } from './state.tsx';
 import { Two } from './table.tsx';
 
+type Condition = components['schemas']['Condition'];
 type MachineUse = Usage['machines'][number];
 
 /** What a machine is good for, in a word. */
@@ -29,6 +31,19 @@ export function MachineState({ kind, word, reason }: StateOptions) {
     </div>
   );
   return <Two first={state} second={reason} />;
+}
+
+/** Whether a part of a cluster works, as it said last. */
+export function Ready({ condition }: { condition: Condition | undefined }) {
+  if (!condition) return <State kind="none">Not reported</State>;
+  const { status, reason, message } = condition;
+  if (status === 'True') return <State kind="good">Working</State>;
+  const kind = status === 'False' ? 'bad' : 'none';
+  return (
+    <>
+      <State kind={kind}>{reason ?? 'Unknown'}</State> {message && <span>{message}</span>}
+    </>
+  );
 }
 
 /** A sentence such as "11 of 16 GPUs free on 2 nodes". */

@@ -1,9 +1,7 @@
 /** What every page begins with: its name, and one sentence that says how things are. */
 import type { UseQueryResult } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
 import { ApiError } from '../api.ts';
-import { installationPages } from '../menu.ts';
 import { Button } from './controls.tsx';
 import { AsCommand, type CommandOf } from './copy.tsx';
 
@@ -29,22 +27,6 @@ export function Page({ title, sentence, actions, isWide = false, children }: Pag
       </header>
       {children}
     </article>
-  );
-}
-
-/** One of the pages below "Installation", with the links to the others. */
-export function InstallationPage({ children, ...page }: PageOptions) {
-  return (
-    <Page {...page}>
-      <nav className="tabs" aria-label="Installation">
-        {installationPages.map(({ to, name }) => (
-          <Link key={to} to={to} activeOptions={{ exact: true }} activeProps={{ 'aria-current': 'page' }}>
-            {name}
-          </Link>
-        ))}
-      </nav>
-      {children}
-    </Page>
   );
 }
 
@@ -131,7 +113,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 export function NoClusters() {
   return (
     <Empty>
-      You cannot see any clusters yet. Request <code>clusters.read</code> on “My access”.
+      You cannot see any clusters yet. Request <code>clusters.read</code> on “Access”.
     </Empty>
   );
 }

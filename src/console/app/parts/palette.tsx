@@ -4,7 +4,7 @@ import { type KeyboardEvent, useEffect, useState } from 'react';
 import type { MenuItem } from '../menu.ts';
 import { Dialog } from './dialog.tsx';
 
-interface Destination extends MenuItem {
+interface Destination extends Omit<MenuItem, 'icon'> {
   /** Not one of the console's own pages. */
   isOutside?: boolean;
 }

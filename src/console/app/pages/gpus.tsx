@@ -1,0 +1,102 @@
+/** The GPUs of every cluster that a person sees: free, in use, unavailable, by cluster and by node. */
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { describeGpuUsage, gpuUsage } from '../../../domain/clusters/gpu-usage.ts';
+import { count } from '../count.ts';
+import { Empty, Loaded, NoClusters, Page, Panel, Problem } from '../parts/page.tsx';
+import { type Column, Table, Two } from '../parts/table.tsx';
+import { type ClusterItem, readClusters, readUsage, type Usage } from '../reads.ts';
+import { useWho } from '../who.tsx';
+
+type Machine = Usage['machines'][number];
+
+/** A cluster with its nodes, or one of its nodes. */
+interface Row {
+  cluster: ClusterItem;
+  machines: readonly Machine[];
+}
+
+export default function GpusPage() {
+  const who = useWho();
+  const clusters = useQuery(readClusters(who));
+  const inService = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
+  const usages = useQueries({ queries: inService.map(({ id }) => readUsage(id, who.orgID)) });
+  const rows = inService.map((cluster, index): Row => {
+    return { cluster, machines: usages[index]?.data?.machines ?? [] };
+  });
+  const failed = usages.find(({ error, data }) => error && !data);
+  // A sum of some clusters is not said.
+  const isWhole = clusters.data !== undefined && usages.every(({ data }) => data);
+  return (
+    <Page title="GPUs" isWide sentence={isWhole && sentenceOf(rows)}>
+      {failed && <Problem error={failed.error} again={() => void failed.refetch()} />}
+      <Loaded of={clusters}>
+        {() => (inService.length === 0 ? <NoClusters /> : isWhole && <Tables rows={rows} />)}
+      </Loaded>
+    </Page>
+  );
+}
+
+function usageOf(machines: readonly Machine[]) {
+  return gpuUsage(
+    machines.map(({ gpu_count: gpuCount = 0, gpus_in_use: gpusInUse, takes_work: takesWork }) => {
+      return { gpuCount, gpusInUse, takesWork: takesWork ?? 'unknown' };
+    }),
+  );
+}
+
+function sentenceOf(rows: readonly Row[]): string {
+  const machines = rows.flatMap((row) => row.machines);
+  return `${describeGpuUsage(usageOf(machines))} on ${count(machines.length, 'node')} of ${count(rows.length, 'cluster')}.`;
+}
+
+function Tables({ rows }: { rows: readonly Row[] }) {
+  const nodes = rows.flatMap(({ cluster, machines }) =>
+    machines.map((one) => ({ cluster, machines: [one] })),
+  );
+  return (
+    <>
+      <Panel title="Clusters">
+        <Table
+          name="clusters"
+          rows={rows}
+          id={({ cluster }) => cluster.id}
+          columns={[ofCluster, ...counts]}
+        />
+      </Panel>
+      <Panel title="Nodes">
+        <Table
+          name="nodes"
+          rows={nodes}
+          id={({ machines: [one] }) => one?.id ?? ''}
+          text={({ cluster, machines: [one] }) => `${cluster.spec.name} ${one?.name} ${one?.reason ?? ''}`}
+          isInAddress
+          columns={[ofNode, ofCluster, ...counts]}
+          none={<Empty>No machines reported yet.</Empty>}
+        />
+      </Panel>
+    </>
+  );
+}
+
+const ofCluster: Column<Row> = {
+  name: 'Cluster',
+  cell: ({ cluster: { id, spec } }) => (
+    <Link to="/clusters/$clusterId" params={{ clusterId: id }}>
+      {spec.name}
+    </Link>
+  ),
+};
+
+const ofNode: Column<Row> = {
+  name: 'Node',
+  cell: ({ machines: [one] }) => <Two first={<div>{one?.name}</div>} second={one?.reason} />,
+};
+
+const counts: Column<Row>[] = [
+  { name: 'Free', isNumber: true, cell: ({ machines }) => usageOf(machines).free },
+  { name: 'In use', isNumber: true, cell: ({ machines }) => usageOf(machines).inUse },
+  { name: 'Unavailable', isNumber: true, cell: ({ machines }) => usageOf(machines).away },
+  { name: 'Unknown', isNumber: true, cell: ({ machines }) => usageOf(machines).unknown },
+  { name: 'GPUs', isNumber: true, cell: ({ machines }) => usageOf(machines).total },
+];
