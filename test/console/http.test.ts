@@ -198,7 +198,7 @@ test('the page and its files carry a strict policy; files are for good and packe
   assert.equal(page.headers.get('cache-control'), 'no-cache');
   const html = await page.text();
   assert.doesNotMatch(html, /<script(?![^>]*src=)|<style|style=|\son\w+=/);
-  const [, script = ''] = /src="(\/assets\/[^"]+)"/.exec(html) ?? [];
+  const [, script = ''] = /module" src="(\/assets\/[^"]+)"/.exec(html) ?? [];
   const file = await fetch(app.url + script, { headers: { 'accept-encoding': 'br' } });
   await file.text();
   assert.match(file.headers.get('cache-control') ?? '', /immutable/);

@@ -127,7 +127,7 @@ async function walkConsole({ console, issuer, lab }: Pair): Promise<void> {
 /** What a page names is kept for servers of other versions, and what theirs name is answered here. */
 async function loadFiles({ console, lab }: Pick<Pair, 'console' | 'lab'>): Promise<void> {
   const html = await (await fetch(console.url)).text();
-  const [, script = ''] = /src="\/([^"]+)"/.exec(html) ?? [];
+  const [, script = ''] = /module" src="\/([^"]+)"/.exec(html) ?? [];
   const kept = await lab.store.read.selectFrom('console_files').selectAll().execute();
   assert.ok(kept.some(({ path }) => path === script));
   assert.ok(kept.length > 10, `${kept.length} files`);
