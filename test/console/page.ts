@@ -52,15 +52,44 @@ export async function show(page: Page, path: string): Promise<void> {
   await (old === undefined ? heading : heading.filter({ hasNotText: old })).waitFor();
 }
 
+/** What of a page is out of sight: it is wider than the screen, or a button stands beside it. */
+const outOfSight = `(() => {
+  const wide = document.documentElement.scrollWidth;
+  const buttons = [...document.querySelectorAll('main :is(button, .button, summary)')];
+  const beside = buttons.filter((one) => {
+    const { left, right, width } = one.getBoundingClientRect();
+    return one.checkVisibility() && width > 0 && (left < 0 || right > innerWidth + 0.5);
+  });
+  const rows = [...document.querySelectorAll('tbody tr')];
+  const tall = rows.filter((one) => innerWidth > 640 && one.getBoundingClientRect().height > 450);
+  return [
+    ...(wide > innerWidth ? [wide + ' wide'] : []),
+    ...beside.map((one) => 'beside the screen: ' + one.textContent.slice(0, 80)),
+    ...tall.map((one) => 'a row too tall: ' + one.textContent.slice(0, 80)),
+  ];
+})()`;
+
+/** At these widths of a laptop and a phone, everything of the page that is shown can be reached without scrolling sideways. */
+export async function checkLayout(page: Page, path: string): Promise<void> {
+  for (const width of [390, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    assert.deepEqual(await page.evaluate(outOfSight), [], `${path}, ${width} wide`);
+  }
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** Until the page has what it asked for. Its policy lets nothing wait in it. */
+export async function untilRead(page: Page): Promise<void> {
+  const reading = page.locator('.loading');
+  while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
+}
 
 /** Axe finds nothing in either scheme, and the page fits a narrow screen. */
 export async function checkPage(page: Page, path: string): Promise<void> {
   await page.setViewportSize({ width: 1280, height: 800 });
-  // The page's policy lets nothing wait in it.
-  const reading = page.locator('.loading');
-  while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
+  await untilRead(page);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
     await page.evaluate(axe);

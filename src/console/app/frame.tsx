@@ -122,7 +122,13 @@ function Organization({ who }: { who: Who }) {
   const { memberships } = who.me;
   const known = useQuery({ ...readOrganization(who.orgID), enabled: who.orgID !== '' });
   if (memberships.length === 0) return <p className="soft small">You are not in an organization.</p>;
-  if (memberships.length === 1) return <p className="organization">{known.data?.display_name ?? '…'}</p>;
+  const { display_name: name } = known.data ?? {};
+  if (memberships.length === 1)
+    return (
+      <p className="organization" title={name}>
+        {name ?? '…'}
+      </p>
+    );
   return (
     <select
       aria-label="Organization"
@@ -172,7 +178,7 @@ function Person({ me }: { me: Me }) {
   return (
     <div className="person">
       <span>
-        <b>{name}</b>
+        <b title={name}>{name}</b>
         {name !== email && <span className="soft">{email}</span>}
       </span>
       <Button className="second small" onClick={() => void signOut()}>

@@ -1,10 +1,12 @@
 /** For operators: who did what, newest first. */
+
 import { Link } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/business.ts';
 import { bodyOf, business } from '../api.ts';
 import { count } from '../count.ts';
 import { State } from '../parts/state.tsx';
 import { type Column, Two } from '../parts/table.tsx';
+import { Text } from '../parts/text.tsx';
 import { Age } from '../parts/time.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
 import { auditSearch, type TrailQuery } from '../trail.ts';
@@ -89,7 +91,7 @@ const columns: Column<AuditEntry>[] = [
     cell: (one) => (
       <div className="two roomy">
         <code>{one.operation}</code>
-        <span>{one.details || one.target}</span>
+        <Text of={one.details || one.target} />
         {one.redaction && (
           <span>
             {one.redaction.accepted
@@ -104,7 +106,14 @@ const columns: Column<AuditEntry>[] = [
     name: 'Result',
     cell: ({ result }) => <State kind={result === 'done' ? 'good' : 'warn'}>{result}</State>,
   },
-  { name: 'Reason', cell: (one) => <div className="roomy">{one.reason || '–'}</div> },
+  {
+    name: 'Reason',
+    cell: (one) => (
+      <div className="roomy">
+        <Text of={one.reason || '–'} />
+      </div>
+    ),
+  },
 ];
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });

@@ -1,4 +1,5 @@
 /** Who has access to a cluster, by which way, and whether the cluster has the access list. */
+
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { count } from '../count.ts';
@@ -8,6 +9,7 @@ import { SaveCsv } from '../parts/save.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { Table } from '../parts/table.tsx';
+import { Text } from '../parts/text.tsx';
 import { LastReport } from '../parts/time.tsx';
 import {
   type AccessList,
@@ -104,7 +106,7 @@ function People({ delivery, sides }: { delivery: Delivery; sides: Sides }) {
         <LastReport clusterId={clusterId} at={delivery.observed_at} />
         {failure !== undefined && (
           <p>
-            <State kind="bad">Needs attention</State> {failure}
+            <State kind="bad">Needs attention</State> <Text of={failure} />
           </p>
         )}
       </Panel>

@@ -1,10 +1,12 @@
 /** The GPUs of every cluster that a person sees: free, in use, unavailable, by cluster and by node. */
+
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { describeGpuUsage, gpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import { count } from '../count.ts';
 import { Empty, Loaded, NoClusters, Page, Panel, Problem } from '../parts/page.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
+import { Text } from '../parts/text.tsx';
 import { type ClusterItem, readClusters, readUsage, type Usage } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
@@ -90,7 +92,9 @@ const ofCluster: Column<Row> = {
 
 const ofNode: Column<Row> = {
   name: 'Node',
-  cell: ({ machines: [one] }) => <Two first={<div>{one?.name}</div>} second={one?.reason} />,
+  cell: ({ machines: [one] }) => (
+    <Two first={<div>{one?.name}</div>} second={one?.reason && <Text of={one.reason} />} />
+  ),
 };
 
 const counts: Column<Row>[] = [

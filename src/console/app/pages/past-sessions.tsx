@@ -1,4 +1,5 @@
 /** SSH sessions that have ended: everyone's for operators who may read the trail, and one's own. */
+
 import { Link } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/business.ts';
 import { formatBytes } from '../../../domain/units.ts';
@@ -6,6 +7,7 @@ import { bodyOf, business } from '../api.ts';
 import { useClusterNames, type Whose } from '../cluster-names.ts';
 import { count } from '../count.ts';
 import { type Column, Two } from '../parts/table.tsx';
+import { Text } from '../parts/text.tsx';
 import { Age, span } from '../parts/time.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
 import { ownSessionSearch, sessionSearch, type TrailQuery } from '../trail.ts';
@@ -180,7 +182,9 @@ function Uses({ of }: { of: PastSession }) {
       {kinds.length === 0 ? 'nothing' : kinds.join(', ')}
       {commands.slice(0, listed).map((command, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes, and has repetitions
-        <code key={index}>{command}</code>
+        <code key={index}>
+          <Text of={command} />
+        </code>
       ))}
       {commands.length > 0 && rest > 0 && <span>and {rest} more</span>}
     </div>

@@ -1,4 +1,5 @@
 /** What members ask for: approve with one click or for another term, or decline with a reason. */
+
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { approvedEnd, termText, withApproved } from '../../../domain/access/request.ts';
@@ -10,6 +11,7 @@ import { Consequences, usePlan } from '../parts/consequences.tsx';
 import { Button, Field } from '../parts/controls.tsx';
 import { Empty, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
+import { Text } from '../parts/text.tsx';
 import { Age } from '../parts/time.tsx';
 import { useWrite, WriteDialog } from '../parts/write.tsx';
 import type { MemberChange } from '../people.ts';
@@ -56,11 +58,11 @@ export default function RequestsPage() {
 }
 
 const columns: Column<AccessRequest>[] = [
-  { name: 'Person', cell: (one) => one.email },
+  { name: 'Person', cell: (one) => <b>{one.email}</b> },
   { name: 'Permissions', cell: (one) => one.permissions.join(', ') },
   { name: 'State', cell: (one) => <RequestState request={one} /> },
   { name: 'Decided by', cell: (one) => one.decided_by ?? '–' },
-  { name: 'Reason', cell: (one) => one.decision_reason ?? one.reason },
+  { name: 'Reason', cell: (one) => <Text of={one.decision_reason ?? one.reason} /> },
   { name: 'When', cell: (one) => <Age at={one.decided_at ?? one.created_at} /> },
 ];
 
@@ -105,7 +107,9 @@ function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'term' 
         <b>{email}</b> requests <code>{permissions.join(', ')}</code> {termText(hours)}
         {cluster && <> for {cluster}</>}. <span className="soft">{<Age at={since} />}</span>
       </p>
-      <p>“{reason}”</p>
+      <p>
+        “<Text of={reason} />”
+      </p>
       {approval.error && <Problem error={approval.error} />}
       {isOwn ? (
         <p className="soft">You cannot decide on your own request.</p>

@@ -54,7 +54,7 @@ export function SecurityPage() {
 }
 
 const columns: Column<BrowserSession>[] = [
-  { name: 'Browser', cell: (one) => browserOf(one.program) },
+  { name: 'Browser', cell: (one) => <b>{browserOf(one.program)}</b> },
   { name: 'Address', cell: (one) => one.address },
   { name: 'Since', cell: (one) => <Age at={one.signedInAt} /> },
   { name: 'Last used', cell: (one) => <Age at={one.usedAt} /> },

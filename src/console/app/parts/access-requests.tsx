@@ -1,4 +1,5 @@
 /** Asking for permissions, or for more time with them; and what became of that. */
+
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
@@ -12,6 +13,7 @@ import { Button, CheckList, type Labelled, Select } from './controls.tsx';
 import { Loaded, Panel } from './page.tsx';
 import { type Kind, State } from './state.tsx';
 import { Strip, stepsOf } from './strip.tsx';
+import { Text } from './text.tsx';
 import { Age, Moment } from './time.tsx';
 import { WriteDialog } from './write.tsx';
 
@@ -170,7 +172,7 @@ function OwnRequest({ request, isNewest }: { request: AccessRequest; isNewest: b
       </p>
       <p>
         <code>{permissions.join(', ')}</code> {termText(hours)}
-        {name && <> for {name}</>}: “{reason}”{' '}
+        {name && <> for {name}</>}: “<Text of={reason} />”{' '}
         {state === 'open' && (
           <Button className="second small" onClick={() => setWithdrawing(true)}>
             Withdraw…
@@ -179,7 +181,7 @@ function OwnRequest({ request, isNewest }: { request: AccessRequest; isNewest: b
       </p>
       {answer && (
         <p className="soft">
-          {by}: “{answer}”
+          {by}: “<Text of={answer} />”
         </p>
       )}
       {isNewest && state === 'approved' && <ApprovalStrip request={request} />}

@@ -1,8 +1,10 @@
 /** A person's access to one cluster, as marks and words. */
+
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type Delivery, type OnCluster, opensText, type Way, wayText } from '../people.ts';
 import { type Kind, State } from './state.tsx';
+import { Text } from './text.tsx';
 import { Age } from './time.tsx';
 
 const kinds: Record<NonNullable<OnCluster['kubernetes']>['state'], Kind> = {
@@ -37,7 +39,11 @@ function Side({ kind, message, children }: { kind: Kind; message: string | undef
   return (
     <div>
       <State kind={kind}>{children}</State>
-      {message !== undefined && <div className="soft long">{message}</div>}
+      {message !== undefined && (
+        <div className="soft">
+          <Text of={message} />
+        </div>
+      )}
     </div>
   );
 }

@@ -5,6 +5,7 @@ import { count } from '../count.ts';
 import type { Machine, Usage } from '../reads.ts';
 import { type Kind, State } from './state.tsx';
 import { Two } from './table.tsx';
+import { Text } from './text.tsx';
 
 type Condition = components['schemas']['Condition'];
 type MachineUse = Usage['machines'][number];
@@ -30,7 +31,7 @@ export function MachineState({ kind, word, reason }: StateOptions) {
       <State kind={kind}>{word}</State>
     </div>
   );
-  return <Two first={state} second={reason} />;
+  return <Two first={state} second={reason && <Text of={reason} />} />;
 }
 
 /** Whether a part of a cluster works, as it said last. */
@@ -41,7 +42,7 @@ export function Ready({ condition }: { condition: Condition | undefined }) {
   const kind = status === 'False' ? 'bad' : 'none';
   return (
     <>
-      <State kind={kind}>{reason ?? 'Unknown'}</State> {message && <span>{message}</span>}
+      <State kind={kind}>{reason ?? 'Unknown'}</State> {message && <Text of={message} />}
     </>
   );
 }
@@ -160,7 +161,8 @@ function Away({ machines }: { machines: readonly MachineUse[] }) {
     <ul className="away small">
       {away.slice(0, mostNamed).map(({ id, name, reason }) => (
         <li key={id}>
-          <b>{name}</b> is unavailable{reason === undefined ? '.' : `: ${reason}`}
+          <b>{name}</b> is unavailable{reason === undefined ? '.' : ': '}
+          {reason !== undefined && <Text of={reason} />}
         </li>
       ))}
       {away.length > mostNamed && <li>and {away.length - mostNamed} more nodes</li>}

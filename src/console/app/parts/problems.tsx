@@ -1,8 +1,10 @@
 /** What needs an operator's attention: each failure in words, newest first, with the one thing to do. */
+
 import { useQuery } from '@tanstack/react-query';
 import { type Problem, readProblems } from '../reads.ts';
 import { Loaded, Panel } from './page.tsx';
 import { State } from './state.tsx';
+import { Text } from './text.tsx';
 import { Age, span, useNow } from './time.tsx';
 
 const areas: Record<Problem['area'], string> = {
@@ -66,7 +68,9 @@ function Item({ problem }: { problem: Problem }) {
           )}
         </span>
       </p>
-      <p>{message}</p>
+      <p>
+        <Text of={message} />
+      </p>
       <p>
         <b>Do:</b> <Commands text={action} />
       </p>

@@ -1,7 +1,9 @@
 /** The convergence strip: how far a change has come, from what was asked to what a cluster shows, and what is missing. */
+
 import { useState } from 'react';
 import { live } from '../live.ts';
 import { Shape } from './state.tsx';
+import { Text } from './text.tsx';
 import { span, useNow } from './time.tsx';
 
 export interface Step {
@@ -56,7 +58,11 @@ export function Strip({ of, steps, missing }: StripOptions) {
           </li>
         ))}
       </ol>
-      {!isWhole && missing !== undefined && <p role="status">{missing}</p>}
+      {!isWhole && missing !== undefined && (
+        <p role="status">
+          <Text of={missing} />
+        </p>
+      )}
     </div>
   );
 }
