@@ -60,7 +60,7 @@ test('names of columns stay in the store, and those of the wire at the wire', ()
   assert.ok(columns.has('lifecycle_state'));
   // The record of the audit trail has one form wherever it is read. Identity speaks of the claims of tokens.
   const speaksTheWire =
-    /^(store|api\/(generated|business|platform|identity)|cli|console\/app)\/|^domain\/(audit\/(audit|text)|people\/erasure)\.ts$/;
+    /^(store|api\/(generated|business|platform|identity)|cli|console\/app)\/|^domain\/(audit\/(audit|sentence)|people\/erasure)\.ts$/;
   const found = files.flatMap((file) => {
     const code = codeOf(file);
     if (!speaksTheWire.test(file)) {

@@ -93,7 +93,21 @@ export async function walkAudit({ page, show, check }: Walk): Promise<void> {
     all,
     all.toSorted((a, b) => b - a),
   );
+  const closed = page.getByRole('row').filter({ hasText: 'maintenance <b>now</b>' });
+  assert.match(
+    await closed.last().innerText(),
+    /root closed an SSH session of bob on alpha: maintenance <b>now<\/b>.*Done.*root@physics\.example/is,
+  );
+  const ofCluster = await closed.last().getByRole('link', { name: 'alpha' }).getAttribute('href');
+  assert.match(ofCluster ?? '', /\/operator\/machines\?cluster=/);
   await check('/audit');
+
+  await page.getByLabel('Result').selectOption('Refused');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.waitForURL(/\?result=refused$/);
+  await page.getByText('No entry matches.').waitFor();
+  await show('/audit');
+  await page.getByText('The latest entry is number').waitFor();
 
   await page.getByLabel('Person').fill('bob@physics.example');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
@@ -106,6 +120,7 @@ export async function walkAudit({ page, show, check }: Walk): Promise<void> {
   const [json, csv] = [await saved(page, 'Save as JSONL'), await saved(page, 'Save as CSV')];
   assert.equal(JSON.parse(json).reason, 'maintenance <b>now</b>');
   assert.equal(csv.trim().split('\r\n').length, 2);
+  assert.match(csv, /root@physics\.example.*bob@physics\.example/);
 
   await show('/audit?person=nobody%40physics.example');
   await page.getByText('There is no account for nobody@physics.example').waitFor();

@@ -2157,13 +2157,19 @@ export interface components {
             at: components["schemas"]["Time"];
             actor_user_id: string;
             actor_email: string;
+            /** @description This and the other names: as they are now, erased people by their pseudonyms */
+            actor_name?: string;
             command_id?: string;
             operation: string;
             target: string;
             organization_id?: string;
+            organization_name?: string;
             cluster_id?: string;
+            cluster_name?: string;
             /** @description The person it was done to */
             subject_user_id?: string;
+            subject_email?: string;
+            subject_name?: string;
             reason: string;
             source_address: string;
             /** @description `done`, or `refused` and the code */
@@ -4549,6 +4555,8 @@ export interface operations {
                 cluster?: string;
                 /** @description What was done, such as `revokeSshKey`; with `*` at the end, everything that begins so, such as `ssh.*` */
                 operation?: string;
+                /** @description Only what was done, or only what was refused */
+                result?: "done" | "refused";
                 /** @description Not before */
                 from?: components["schemas"]["Time"];
                 /** @description Before */

@@ -7,6 +7,7 @@ import {
   isSignedHead,
   type SignedHead,
 } from '../../domain/audit/head.ts';
+import { sentenceText } from '../../domain/audit/sentence.ts';
 import { visibleLine } from '../../domain/visible-text.ts';
 import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
@@ -25,6 +26,9 @@ interface Filter {
   from?: string;
   to?: string;
   since?: string;
+  refused?: true;
+  done?: true;
+  human?: true;
 }
 
 /** A position in the trail, as noted outside the service. */
@@ -45,7 +49,7 @@ function entries(api: Reader, filter: Record<string, string | undefined>, start 
 
 export const audit = reads<Filter>({
   usage: 'audit',
-  summary: 'print the audit trail as JSON lines, oldest entry first',
+  summary: 'print the audit trail as JSON lines or sentences, oldest entry first',
   example: 'audit --person bob@physics.example --since 7d',
   flags: [
     optional('--person <email>', 'what this person did, and what was done to them (or a user ID)'),
@@ -54,11 +58,24 @@ export const audit = reads<Filter>({
     optional('--from <time>', 'not before'),
     optional('--to <time>', 'before'),
     optional('--since <span>', 'not longer ago than, such as 2h').conflicts('from'),
+    optional('--refused', 'only what was refused'),
+    optional('--done', 'only what was done').conflicts('refused'),
+    optional('--human', 'a sentence for each entry: who did what to whom, and why'),
   ],
   formats: ['json'],
-  async run({ api, options: { person, cluster, operation, from, to, since } }) {
-    const filter = { from: parseStart(from, since), to: parseTime('--to', to), person, cluster, operation };
-    for await (const page of entries(api, filter)) await printAll(page.map((entry) => JSON.stringify(entry)));
+  async run({ api, options: { from, to, since, refused, done, human, ...about } }) {
+    const { person, cluster, operation } = about;
+    const result = refused ? 'refused' : done && 'done';
+    const filter = {
+      from: parseStart(from, since),
+      to: parseTime('--to', to),
+      person,
+      cluster,
+      operation,
+      result,
+    };
+    const line = human ? humanLine : (entry: AuditEntry) => JSON.stringify(entry);
+    for await (const page of entries(api, filter)) await printAll(page.map(line));
     return undefined;
   },
 });
@@ -203,6 +220,13 @@ function requireSame(found: string, expected: readonly Expected[]): void {
 function acceptedText(accepted: readonly number[]): string {
   const named = `${accepted.slice(0, 20).join(', ')}${accepted.length > 20 ? ', …' : ''}`;
   return `The chain broke at ${accepted.length === 1 ? 'entry' : 'entries'} ${named}, which was accepted on the host: \`andromeda admin audit --operation acceptAuditBreak\` says when.`;
+}
+
+/** The time in UTC, the sentence, and where it came from. */
+function humanLine(entry: AuditEntry): string {
+  const { at, source_address: address } = entry;
+  const time = `${at.slice(0, 19).replace('T', ' ')}Z`;
+  return visibleLine(`${time}  ${sentenceText(entry)}${address && ` [${address}]`}`);
 }
 
 function asChained(entry: AuditEntry): ChainedEntry {

@@ -16,6 +16,7 @@ export interface TrailSearch {
   cluster?: string | undefined;
   /** With `*` at the end: all that begin so. */
   operation?: string | undefined;
+  result?: 'done' | 'refused' | undefined;
   /** Where from. */
   address?: string | undefined;
   /** A fingerprint or an ID. */
@@ -33,7 +34,11 @@ function trailSearch(...names: ('person' | 'cluster' | 'operation' | 'address' |
   });
 }
 
-export const auditSearch = trailSearch('person', 'cluster', 'operation');
+const ofEntries = trailSearch('person', 'cluster', 'operation');
+export function auditSearch(search: Record<string, unknown>): TrailSearch {
+  const { result } = search;
+  return { ...ofEntries(search), result: result === 'done' || result === 'refused' ? result : undefined };
+}
 export const sessionSearch = trailSearch('person', 'cluster', 'address', 'key');
 export const ownSessionSearch = trailSearch();
 
@@ -47,8 +52,8 @@ function dayOf(value: unknown): string | undefined {
   return isDay && !Number.isNaN(Date.parse(value)) ? value : undefined;
 }
 
-export type TrailQuery = { limit: number; after?: number } & {
-  [Name in Exclude<keyof TrailSearch, 'before' | 'filter'>]?: string;
+export type TrailQuery = { limit: number; after?: number; result?: 'done' | 'refused' } & {
+  [Name in Exclude<keyof TrailSearch, 'before' | 'filter' | 'result'>]?: string;
 };
 
 /** What the operation is asked for. */

@@ -128,6 +128,8 @@ export interface AuditFilter {
   /** RFC 3339 in UTC; `from` included, `to` not. */
   from?: string | undefined;
   to?: string | undefined;
+  /** Only what was done, or only what was refused. */
+  result?: 'done' | 'refused' | undefined;
 }
 
 /** An entry as it is shown: with the email of who did it. */
@@ -171,7 +173,7 @@ export async function listAuditEntries(
     .selectAll('e')
     .select('u.primary_email as actor_email');
   if (after > 0 || !isNewest) query = query.where('e.seq', isNewest ? '<' : '>', after);
-  const { userId, clusterId, operation, from, to } = filter;
+  const { userId, clusterId, operation, from, to, result } = filter;
   if (userId !== undefined) query = query.where(concerns(userId));
   if (clusterId !== undefined) query = query.where('e.cluster_id', '=', clusterId);
   if (operation?.endsWith('*')) {
@@ -180,11 +182,37 @@ export async function listAuditEntries(
   } else if (operation !== undefined) query = query.where('e.operation', '=', operation);
   if (from !== undefined) query = query.where('e.at', '>=', from);
   if (to !== undefined) query = query.where('e.at', '<', to);
+  if (result !== undefined) query = query.where('e.result', result === 'done' ? '=' : '!=', 'done');
   const rows = await query
     .orderBy('e.seq', isNewest ? 'desc' : 'asc')
     .limit(limit)
     .execute();
   return rows.map(withRedaction);
+}
+
+/** What entries call by its ID, as it is called now. Erased people have their pseudonyms. */
+export async function findNamesIn(
+  db: Reader,
+  entries: readonly Pick<
+    AuditListing,
+    'actor_user_id' | 'subject_user_id' | 'organization_id' | 'cluster_id'
+  >[],
+) {
+  const idsOf = (name: keyof (typeof entries)[number]) =>
+    entries.map((entry) => entry[name]).filter((id) => id !== null);
+  const userIds = [...new Set([...idsOf('actor_user_id'), ...idsOf('subject_user_id')])];
+  const named = db.selectFrom('users').select(['id', 'display_name as name', 'primary_email as email']);
+  const organizations = db.selectFrom('organizations').select(['id', 'display_name as name']);
+  const clusters = db.selectFrom('clusters').select(['id', 'name']);
+  const byId = async <Row extends { id: string }>(rows: Promise<Row[]>) =>
+    new Map((await rows).map((row) => [row.id, row]));
+  return {
+    people: await byId(named.where('id', 'in', userIds).execute()),
+    organizations: await byId(
+      organizations.where('id', 'in', [...new Set(idsOf('organization_id'))]).execute(),
+    ),
+    clusters: await byId(clusters.where('id', 'in', [...new Set(idsOf('cluster_id'))]).execute()),
+  };
 }
 
 /** Logins of a person that the gateway refused, newest first. */

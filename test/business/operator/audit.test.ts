@@ -45,10 +45,13 @@ test('the audit trail', async (t) => {
     assert.deepEqual(rest, {
       actor_user_id: me.user.id,
       actor_email: 'ada@physics.example',
+      actor_name: me.user.display_name,
       command_id: reply.body.command_id,
       operation: 'registerSshKey',
       target: reply.body.ssh_key.id,
       subject_user_id: me.user.id,
+      subject_email: 'ada@physics.example',
+      subject_name: me.user.display_name,
       reason: 'new läptop',
       source_address: '127.0.0.1',
       result: 'done',
@@ -79,6 +82,12 @@ test('the audit trail', async (t) => {
         },
       );
       assert.equal(details, refused.body.message);
+      const [refusals, done] = [await whole('&result=refused'), await whole('&result=done')];
+      assert.deepEqual(refusals.at(-1), entries.at(-1));
+      assert.ok(
+        refusals.every(({ result }) => result !== 'done') && done.every(({ result }) => result === 'done'),
+      );
+      assert.equal(refusals.length + done.length, (await whole()).length);
       await service.write('/me/ssh-keys', { as: 'ada', body: { public_key: 'nonsense' } });
       assert.equal((await trail()).length, before + 1);
     },

@@ -101,6 +101,30 @@ test('admin audit filters by person, cluster and time', async (t) => {
   assert.ok(Math.abs(Date.parse(from) - (before - 7_200_000)) < 10_000, from);
 });
 
+test('admin audit --human says each entry in a sentence that cannot drive the terminal', async (t) => {
+  const [one] = trail(1);
+  const entry = {
+    ...one,
+    actor_name: 'Ada\u001b[31m',
+    operation: 'removeMember',
+    subject_name: 'Bob',
+    reason: 'left\nus',
+  };
+  const refused = { ...entry, seq: 2, result: 'refused: forbidden', details: 'Only owners do that.' };
+  const path = 'GET /operator/audit?result=refused&limit=500&after=0';
+  const { run } = await signedIn(t, {
+    ...lookups,
+    'GET /operator/audit?limit=500&after=0': { entries: [entry, refused] },
+    [path]: { entries: [refused] },
+  });
+  const sentence = (verb: string, rest = '') =>
+    `2026-01-01 00:00:01Z  Ada\\u001b[31m ${verb} Bob from an organization: left us${rest} [127.0.0.1]\n`;
+  const last = sentence('tried to remove', ' – refused: Only owners do that.');
+  const all = await run(['admin', 'audit', '--human']);
+  assert.deepEqual([all.status, all.stderr, all.stdout], [0, '', sentence('removed') + last]);
+  assert.equal((await run(['admin', 'audit', '--human', '--refused'])).stdout, last);
+});
+
 test('a reader of the trail that has seen enough ends it, without a failure', async (t) => {
   const page = trail(500);
   let asked = 0;

@@ -1,7 +1,13 @@
 /** The audit trail, for those who may read it. */
 import { notFound } from '../../../domain/error.ts';
 import { present } from '../../../domain/present.ts';
-import { findCheckpoint, listAuditEntries, listHeads } from '../../../store/audit/audit.ts';
+import {
+  type AuditListing,
+  findCheckpoint,
+  findNamesIn,
+  listAuditEntries,
+  listHeads,
+} from '../../../store/audit/audit.ts';
 import type { Operation } from '../operation.ts';
 import { utcTimes } from '../ssh-sessions.ts';
 import { subjectsOf } from './about.ts';
@@ -13,18 +19,29 @@ export const operatorListAuditEntries: Operation<'operatorListAuditEntries'> = a
   { caller, query },
 ) => {
   await requireStaff(store.read, caller.userId, 'staff.audit');
-  const { operation, order = 'oldest', limit = 100, after = 0, ...asked } = query;
-  const filter = { ...(await subjectsOf(store.read, asked)), operation, ...utcTimes(asked) };
+  const { operation, result, order = 'oldest', limit = 100, after = 0, ...asked } = query;
+  const filter = { ...(await subjectsOf(store.read, asked)), operation, result, ...utcTimes(asked) };
   const entries = await listAuditEntries(store.read, filter, { after, limit, order });
-  return {
-    entries: entries.map(
-      ({ command_id, organization_id, cluster_id, subject_user_id, redaction, ...entry }) => ({
-        ...entry,
-        ...present({ command_id, organization_id, cluster_id, subject_user_id, redaction }),
-      }),
-    ),
-  };
+  const names = await findNamesIn(store.read, entries);
+  return { entries: entries.map((entry) => entryBody(entry, names)) };
 };
+
+function entryBody(listing: AuditListing, names: Awaited<ReturnType<typeof findNamesIn>>) {
+  const { command_id, organization_id, cluster_id, subject_user_id, redaction, ...entry } = listing;
+  const { actor_user_id } = entry;
+  const subject = names.people.get(subject_user_id ?? '');
+  return {
+    ...entry,
+    ...present({ command_id, organization_id, cluster_id, subject_user_id, redaction }),
+    ...present({
+      actor_name: names.people.get(actor_user_id)?.name,
+      subject_name: subject?.name,
+      subject_email: subject?.email,
+      organization_name: names.organizations.get(organization_id ?? '')?.name,
+      cluster_name: names.clusters.get(cluster_id ?? '')?.name,
+    }),
+  };
+}
 
 /** The trail's head as it is now, signed on the spot where it was not. */
 export const operatorGetAuditHead: Operation<'operatorGetAuditHead'> = async (

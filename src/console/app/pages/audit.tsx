@@ -2,6 +2,7 @@
 
 import { Link } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/business.ts';
+import { actionLabel, auditOperations, auditSentence, sentenceText } from '../../../domain/audit/sentence.ts';
 import { bodyOf, business } from '../api.ts';
 import { count } from '../count.ts';
 import { State } from '../parts/state.tsx';
@@ -10,8 +11,9 @@ import { Text } from '../parts/text.tsx';
 import { Age } from '../parts/time.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
 import { auditSearch, type TrailQuery } from '../trail.ts';
+import { holdsStaff, useWho } from '../who.tsx';
 
-type AuditEntry = components['schemas']['AuditEntry'];
+type AuditEntry = components['schemas']['AuditEntry'] & { sentence: string };
 
 export default function AuditPage() {
   return (
@@ -28,7 +30,7 @@ export default function AuditPage() {
       text={textOf}
       columnsOfFile={columnsOfFile}
       command={(query) => ({
-        cli: `andromeda admin audit${flagsOf(query)}`,
+        cli: `andromeda admin audit --human${flagsOf(query)}`,
         operation: `GET ${addressOf('/operator/audit', { order: 'newest', ...query })}`,
       })}
     />
@@ -37,8 +39,8 @@ export default function AuditPage() {
 
 async function ask(filters: TrailQuery, signal?: AbortSignal): Promise<readonly AuditEntry[]> {
   const query = { order: 'newest' as const, ...filters };
-  return bodyOf(await business.GET('/operator/audit', { params: { query }, ...(signal && { signal }) }))
-    .entries;
+  const answer = await business.GET('/operator/audit', { params: { query }, ...(signal && { signal }) });
+  return bodyOf(answer).entries.map((entry) => ({ ...entry, sentence: sentenceText(entry) }));
 }
 
 function Sentence({ entries, isNarrowed }: { entries: readonly AuditEntry[]; isNarrowed: boolean }) {
@@ -48,23 +50,43 @@ function Sentence({ entries, isNarrowed }: { entries: readonly AuditEntry[]; isN
   return (
     <>
       {isNarrowed ? 'The newest match is' : 'The latest entry is'} number {newest.seq}, by{' '}
-      <b>{newest.actor_email}</b>, <Age at={newest.at} />. Of the {entries.length} on this page,{' '}
-      {refused === 0 ? 'none was refused' : count(refused, 'was refused', 'were refused')}.
+      <b>{newest.actor_name ?? newest.actor_email}</b>, <Age at={newest.at} />. Of the {entries.length} on
+      this page, {refused === 0 ? 'none was refused' : count(refused, 'was refused', 'were refused')}.
     </>
   );
 }
 
+const actions = auditOperations().map((name) => [name, actionLabel(name)] as const);
+
 const fields = [
   { name: 'person', label: 'Person', hint: 'Address or ID' },
   { name: 'cluster', label: 'Cluster', hint: 'Name or ID' },
-  { name: 'operation', label: 'What', hint: 'revokeSshKey, ssh.*' },
+  {
+    name: 'operation',
+    label: 'Action',
+    options: [
+      ['', 'Any'],
+      ['ssh.*', 'SSH logins and sessions'],
+      ...actions.toSorted(([, one], [, other]) => one.localeCompare(other)),
+    ],
+  },
+  {
+    name: 'result',
+    label: 'Result',
+    options: [
+      ['', 'Done and refused'],
+      ['done', 'Done'],
+      ['refused', 'Refused'],
+    ],
+  },
   { name: 'from', label: 'From' },
   { name: 'to', label: 'To' },
 ] as const;
 
 function textOf(one: AuditEntry): string {
-  const { actor_email, operation, target, result, reason, details, source_address } = one;
-  return [actor_email, operation, target, result, reason, details, source_address].join(' ');
+  const { actor_email, subject_email = '', operation, target, result, details, source_address } = one;
+  const of = [actor_email, subject_email, operation, target, result, details, source_address];
+  return [one.sentence, ...of].join(' ');
 }
 
 const columns: Column<AuditEntry>[] = [
@@ -73,8 +95,17 @@ const columns: Column<AuditEntry>[] = [
     name: 'When',
     cell: ({ at }) => <Two className="when" first={<Age at={at} />} second={moment.format(new Date(at))} />,
   },
+  { name: 'What happened', cell: (one) => <EntryCell entry={one} /> },
   {
-    name: 'Who',
+    name: 'Result',
+    cell: ({ result }) => (
+      <span title={result}>
+        <State kind={result === 'done' ? 'good' : 'bad'}>{result === 'done' ? 'Done' : 'Refused'}</State>
+      </span>
+    ),
+  },
+  {
+    name: 'By',
     cell: (one) => (
       <Two
         first={
@@ -86,40 +117,71 @@ const columns: Column<AuditEntry>[] = [
       />
     ),
   },
-  {
-    name: 'What',
-    cell: (one) => (
-      <div className="two roomy">
-        <code>{one.operation}</code>
-        <Text of={one.details || one.target} />
-        {one.redaction && (
-          <span>
-            {one.redaction.accepted
-              ? 'The hash chain broke here; an operator accepted this on the host.'
-              : 'Names were erased here.'}
-          </span>
-        )}
-      </div>
-    ),
-  },
-  {
-    name: 'Result',
-    cell: ({ result }) => <State kind={result === 'done' ? 'good' : 'warn'}>{result}</State>,
-  },
-  {
-    name: 'Reason',
-    cell: (one) => (
-      <div className="roomy">
-        <Text of={one.reason || '–'} />
-      </div>
-    ),
-  },
 ];
+
+/** The sentence, with links to what it names; below it what the entry says for programs. */
+function EntryCell({ entry }: { entry: AuditEntry }) {
+  const { parts, reason, refused } = auditSentence(entry);
+  const { operation, details, target, redaction } = entry;
+  return (
+    <div className="two roomy">
+      <p className="event">
+        {parts.map(({ text, of }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence have an order, and nothing else
+          <Named key={index} of={of} entry={entry}>
+            {text}
+          </Named>
+        ))}
+        {reason && (
+          <>
+            : <Text of={reason} />
+          </>
+        )}
+      </p>
+      {refused && (
+        <p className="event">
+          Refused: <Text of={refused} />
+        </p>
+      )}
+      <span>
+        <code>{operation}</code> <Text of={details === refused ? target : details || target} />
+      </span>
+      {redaction && (
+        <span>
+          {redaction.accepted
+            ? 'The hash chain broke here; an operator accepted this on the host.'
+            : 'Names were erased here.'}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** A name in a sentence leads to what it names, where the person may see that. */
+function Named({ of, entry, children }: { of: NameKind; entry: AuditEntry; children: string }) {
+  const who = useWho();
+  const { actor_email, subject_email = '', cluster_id: cluster = '' } = entry;
+  if (of === undefined || !holdsStaff(who, 'staff.read')) return of ? <b>{children}</b> : children;
+  if (of === 'cluster')
+    return (
+      <Link to="/operator/machines" search={{ cluster }}>
+        {children}
+      </Link>
+    );
+  return (
+    <Link to="/operator/people" search={{ email: of === 'actor' ? actor_email : subject_email }}>
+      {children}
+    </Link>
+  );
+}
+
+type NameKind = ReturnType<typeof auditSentence>['parts'][number]['of'];
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
 
 const columnsOfFile = [
-  ...(['seq', 'at', 'actor_email', 'actor_user_id', 'operation', 'target', 'organization_id'] as const),
-  ...(['cluster_id', 'subject_user_id', 'result', 'reason', 'details', 'source_address'] as const),
-  ...(['command_id', 'hash'] as const),
+  ...(['seq', 'at', 'sentence', 'result', 'actor_email', 'actor_name', 'actor_user_id'] as const),
+  ...(['subject_email', 'subject_name', 'subject_user_id', 'cluster_name', 'cluster_id'] as const),
+  ...(['organization_name', 'organization_id', 'operation', 'target', 'reason', 'details'] as const),
+  ...(['source_address', 'command_id', 'hash'] as const),
 ];

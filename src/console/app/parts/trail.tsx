@@ -32,6 +32,8 @@ interface FilterField {
   name: keyof TrailSearch;
   label: string;
   hint?: string;
+  /** Values with their labels; one of the address that is not among them is added. */
+  options?: readonly (readonly [value: string, label: string])[];
 }
 
 const pageSize = 100;
@@ -110,17 +112,8 @@ function Filters({ path, fields, parse, search }: FilterOptions) {
   };
   return (
     <form className="audit-filters" onSubmit={submit}>
-      {fields.map(({ name, label, hint }) => (
-        <label key={name}>
-          {label}
-          <input
-            name={name}
-            type={hint === undefined ? 'date' : 'text'}
-            placeholder={hint}
-            defaultValue={search[name] ?? ''}
-            maxLength={200}
-          />
-        </label>
+      {fields.map((field) => (
+        <FilterControl key={field.name} {...field} value={String(search[field.name] ?? '')} />
       ))}
       <div className="buttons">
         <button type="submit" className="second">
@@ -131,6 +124,35 @@ function Filters({ path, fields, parse, search }: FilterOptions) {
         </Link>
       </div>
     </form>
+  );
+}
+
+function FilterControl({ name, label, hint, options, value }: FilterField & { value: string }) {
+  if (!options)
+    return (
+      <label>
+        {label}
+        <input
+          name={name}
+          type={hint === undefined ? 'date' : 'text'}
+          placeholder={hint}
+          defaultValue={value}
+          maxLength={200}
+        />
+      </label>
+    );
+  const isListed = options.some(([one]) => one === value);
+  return (
+    <label>
+      {label}
+      <select name={name} defaultValue={value}>
+        {[...options, ...(isListed ? [] : [[value, value] as const])].map(([one, text]) => (
+          <option key={one} value={one}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -162,10 +184,9 @@ function Pages({ path, rows, search }: PagesOptions) {
 }
 
 /** Filters as a command line takes them. */
-export function flagsOf({ limit: _page, after: _before, ...query }: TrailQuery): string {
-  return Object.entries(query)
-    .map(([name, value]) => ` --${name} ${quoted(value)}`)
-    .join('');
+export function flagsOf({ limit: _page, after: _before, result, ...query }: TrailQuery): string {
+  const flags = Object.entries(query).map(([name, value]) => ` --${name} ${quoted(value)}`);
+  return [...flags, ...(result ? [` --${result}`] : [])].join('');
 }
 
 function quoted(text: string): string {

@@ -1,0 +1,157 @@
+/** The audit trail as sentences. */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import {
+  actionLabel,
+  auditOperations,
+  type NamedEntry,
+  sentenceText,
+} from '../../src/domain/audit/sentence.ts';
+import { keySteps } from '../../src/domain/key-rotation.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+const entry: NamedEntry = {
+  operation: 'setMemberPermissions',
+  target: 'org_1/user_bob',
+  reason: 'joins the vision project',
+  result: 'done',
+  details: 'permissions none → clusters.ssh',
+  actor_user_id: 'user_ada',
+  actor_email: 'ada@physics.example',
+  actor_name: 'Ada Lovelace',
+  subject_user_id: 'user_bob',
+  subject_email: 'bob@physics.example',
+  subject_name: 'Bob Kahn',
+};
+const alpha = { cluster_id: 'c', cluster_name: 'alpha' };
+const physics = { organization_id: 'org_1', organization_name: 'Physics' };
+const { subject_email, subject_name, subject_user_id, ...ofNoSubject } = entry;
+const set = (details: string, more: Partial<NamedEntry> = {}): NamedEntry => ({ ...entry, details, ...more });
+
+test('an entry says who did what to whom on which cluster, and why', () => {
+  const rows: [NamedEntry, string][] = [
+    [
+      set('permissions none → clusters.ssh', { operation: 'approveAccessRequest', ...alpha }),
+      'Ada Lovelace gave Bob Kahn SSH on alpha, as requested: joins the vision project',
+    ],
+    [
+      set(
+        'permissions clusters.read → clusters.read, clusters.ssh.admin until 2030-01-01 09:00 UTC',
+        physics,
+      ),
+      'Ada Lovelace gave Bob Kahn SSH admin until 2030-01-01 09:00 UTC in Physics: joins the vision project',
+    ],
+    [
+      set('permissions clusters.kubernetes, clusters.ssh → none', { reason: '' }),
+      'Ada Lovelace took Kubernetes and SSH from Bob Kahn',
+    ],
+    [
+      set('permissions clusters.ssh until 2030-01-01 09:00 UTC → clusters.ssh', { reason: '' }),
+      'Ada Lovelace gave Bob Kahn SSH without an end',
+    ],
+    [
+      set('permissions clusters.ssh → members.manage', { reason: '' }),
+      'Ada Lovelace gave Bob Kahn Manage members and took SSH',
+    ],
+    [
+      set('permissions clusters.ssh → clusters.ssh', { reason: '' }),
+      'Ada Lovelace set the permissions of Bob Kahn',
+    ],
+    [
+      set('You hold none of this.', { result: 'refused: forbidden' }),
+      'Ada Lovelace tried to set the permissions of Bob Kahn: joins the vision project – refused: You hold none of this.',
+    ],
+    [
+      {
+        ...ofNoSubject,
+        operation: 'addMember',
+        target: 'org_1/cy@x.example',
+        details: 'role admin',
+        ...physics,
+      },
+      'Ada Lovelace added cy@x.example to Physics as admin: joins the vision project',
+    ],
+    [
+      set('key SHA256:x', {
+        operation: 'ssh.login.refused',
+        result: 'refused: no_access',
+        reason: 'No access to this cluster.',
+        actor_name: 'Bob Kahn',
+        ...alpha,
+      }),
+      'Bob Kahn tried to log in over SSH to alpha – refused: No access to this cluster.',
+    ],
+    [
+      set('', { operation: 'ssh.session.closed', reason: 'logout', actor_name: 'Bob Kahn', ...alpha }),
+      'Bob Kahn’s SSH session on alpha ended: logout',
+    ],
+    [
+      set('staff keys → staff.read', { operation: 'operatorSetStaffKeys', subject_user_id: 'user_ada' }),
+      'Ada Lovelace set the staff keys of themselves to staff.read: joins the vision project',
+    ],
+    [
+      set('kubernetes.viewer to bob@physics.example', { operation: 'operatorCreateGrant', ...alpha }),
+      'Ada Lovelace gave Bob Kahn kubernetes.viewer on alpha: joins the vision project',
+    ],
+    [
+      set('', { operation: 'ofTomorrow', target: 'x' }),
+      'Ada Lovelace did ofTomorrow on x: joins the vision project',
+    ],
+  ];
+  for (const [one, sentence] of rows) assert.equal(sentenceText(one), sentence);
+});
+
+test('every operation that code can write to the trail has a sentence, and none has more than that', () => {
+  const written = new Set(operationsInSource());
+  for (const kind of ['person', 'organization', 'member', 'cluster', 'grant'])
+    for (const action of ['create', 'update', 'remove']) written.add(`operatorApplyLab.${kind}.${action}`);
+  for (const step of keySteps) written.add(`${step}Key`);
+  assert.deepEqual([...written].sort(), auditOperations().sort());
+});
+
+test('every operation has a label, without a placeholder or a gap', () => {
+  for (const operation of auditOperations()) {
+    const label = actionLabel(operation);
+    assert.match(label, /^[A-Z]/, label);
+    assert.doesNotMatch(label, /[{}[\]|…]| {2}| $/, label);
+    const sentence = sentenceText({
+      ...entry,
+      operation,
+      details: 'a → b',
+      target: 't',
+      reason: '',
+      ...alpha,
+    });
+    assert.doesNotMatch(sentence, /[{}[\]|…]| {2}| $/, sentence);
+  }
+});
+
+/** Those of the documents that take a reason and are commands by their name in the source, and those that it names itself. */
+function operationsInSource(): string[] {
+  const files = globSync('src/{api/business,api/platform,api/identity,gateway,service,store}/**/*.ts', {
+    cwd: root,
+    exclude: ['**/metrics/**'],
+  });
+  const text = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
+  const named = [...text.matchAll(/\boperation(?:: | = )((?:'[\w.]+'(?: \| )?)+)/g)].flatMap(
+    ([, names = '']) => [...names.matchAll(/'([\w.]+)'/g)].map(([, name = '']) => name),
+  );
+  const literal = new Set([...text.matchAll(/'([\w.]+)'/g)].map(([, name]) => name));
+  const { paths } = parse(readFileSync(join(root, 'openapi/business.yaml'), 'utf8')) as {
+    paths: Record<string, Record<string, { operationId?: string; parameters?: { $ref?: string }[] }>>;
+  };
+  const commands = Object.values(paths)
+    .flatMap((path) => Object.values(path))
+    .filter(({ parameters }) => parameters?.some(({ $ref }) => $ref?.endsWith('/AuditReason')))
+    .map(({ operationId = '' }) => operationId);
+  // Each command names its operation, or another of the same document does it for it.
+  assert.deepEqual(
+    commands.filter((name) => !literal.has(name)),
+    ['registerSshKeyForOrganization'],
+  );
+  return named;
+}
