@@ -14,7 +14,7 @@ export function pick<T>(
   [one, many]: readonly [one: string, many: string],
   items: readonly T[],
   wanted: string,
-  labelsOf: (item: T) => readonly [name: string, id: string],
+  labelsOf: (item: T) => readonly [name: string, id: string, ...others: string[]],
 ): T {
   const nameOf = (item: T) => labelsOf(item)[0];
   const exact = items.filter((item) => labelsOf(item).includes(wanted));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { endedReservations } from '../../src/store/migrations/0014-0030.ts';
+import { endedReservations } from '../../src/store/migrations/0014-0027.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 
 /** As `physics`, with 4 nodes of alpha reserved, members who may see that, and no login nodes. */

@@ -40,6 +40,8 @@ test('SSH keys', async (t) => {
         created_by_user_id: me,
         created_command_id: command_id,
         source_revision: 1,
+        label: 'ada@laptop',
+        created_from: '127.0.0.1',
       });
       assert.equal(typeof command_id, 'string');
       assert.equal(Number.isNaN(Date.parse(created_at)), false);
@@ -71,6 +73,27 @@ test('SSH keys', async (t) => {
           ['active', false],
         ],
       );
+    },
+  );
+
+  await t.test(
+    'a key is called by its comment until it is named, on one line that can be shown',
+    async () => {
+      const labels = async () => (await list('ada')).keys.map(({ label }: { label?: string }) => label);
+      assert.deepEqual(await labels(), ['ada@laptop', undefined]);
+      const { generation, keys } = await list('ada');
+      const { id } = keys[1];
+      const rename = (as: string, keyId: string, label: unknown) =>
+        service.write(`/me/ssh-keys/${keyId}/label`, { as, method: 'PUT', body: { label } });
+      const named = await rename('ada', id, ' Work\n\u202elaptop ');
+      assert.deepEqual([named.status, named.body.ssh_key.label], [200, 'Work \\u202elaptop']);
+      assert.deepEqual(await labels(), ['ada@laptop', 'Work \\u202elaptop']);
+      assert.equal((await list('ada')).generation, generation);
+      assert.equal((await rename('ada', id, '')).body.ssh_key.label, undefined);
+      assert.equal((await rename('bob', id, 'mine')).status, 404);
+      assert.equal((await rename('ada', id, 'x'.repeat(81))).status, 422);
+      assert.equal((await rename('ada', 'nonsense', 'x')).status, 400);
+      assert.deepEqual(await labels(), ['ada@laptop', undefined]);
     },
   );
 
@@ -173,7 +196,7 @@ test('SSH keys', async (t) => {
     const audit = await read.selectFrom('audit_entries').selectAll().execute();
     assert.equal(made.length, 2);
     // Two registrations, one revocation, one that found the key revoked already.
-    assert.equal(commands.length, 4);
+    assert.equal(commands.length, 6);
     assert.deepEqual(
       audit.flatMap(({ command_id }) => command_id ?? []),
       commands.map(({ id }) => id),

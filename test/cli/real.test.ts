@@ -138,19 +138,20 @@ test('admin cluster adds and releases; a cluster is a name, an ID or the beginni
   await inState('released');
 });
 
-test('keys are listed, added and revoked by fingerprint or ID', async (t) => {
+test('keys are listed, added, named and revoked by fingerprint, label or ID', async (t) => {
   const { prints } = await person(t, 'bob');
   const publicKey = newPublicKey();
   const fingerprint = keygenFingerprint(publicKey);
-  const row = (state: string, revoked: string) => [
-    'FINGERPRINT  STATE  CREATED  REVOKED  ID',
-    `${fingerprint}  ${state}  TIME  ${revoked}  ID`,
+  const row = (state: string, revoked: string, label = 'bob@laptop') => [
+    'FINGERPRINT  STATE  CREATED  REVOKED  ID  ADDED_FROM  USED  USED_FROM  LABEL',
+    `${fingerprint}  ${state}  TIME  ${revoked}  ID  127.0.0.1  never  -  ${label}`,
   ];
   const says = 'The clusters get the change now; `andromeda wait key` ends when they have it.';
   const added = await prints('keys add -', row('active', '-'), says, `${publicKey} bob@laptop\n`);
   await prints('keys list', row('active', '-'));
-  await prints(`keys revoke ${fingerprint}`, row('revoked', 'TIME'), says);
-  await prints(`keys revoke ${/ssh_key_\w+/.exec(added)}`, row('revoked', 'TIME'), says);
+  await prints(`keys rename ${fingerprint} old-laptop`, row('active', '-', 'old-laptop'));
+  await prints('keys revoke old-laptop', row('revoked', 'TIME', 'old-laptop'), says);
+  await prints(`keys revoke ${/ssh_key_\w+/.exec(added)}`, row('revoked', 'TIME', 'old-laptop'), says);
 });
 
 test('shell set says what is set, and how to see it arrive', async (t) => {

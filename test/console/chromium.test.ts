@@ -80,6 +80,8 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
       if (request.url().endsWith('/events')) streams.push(request.url());
     });
     await other.goto(`${app.url}/keys`);
+    await checkLabel(other);
+    await page.getByText('bob’s desk').waitFor();
     await other.getByRole('button', { name: 'Revoke…' }).click();
     await other.getByRole('button', { name: 'Revoke', exact: true }).click();
     await page.getByText('You have no active keys').waitFor();
@@ -88,6 +90,30 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
     await page.getByText('You have no SSH key registered.', { exact: true }).waitFor();
   });
 });
+
+/** A key is called by its comment until it is named, has its whole fingerprint, and is marked once it is of no use. */
+async function checkLabel(page: Page): Promise<void> {
+  const row = page.getByRole('row').filter({ hasText: 'SHA256:' });
+  assert.match(
+    (await row.innerText()).replace(/\s+/g, ' '),
+    /^bob@laptop SHA256:[\w+/]{43} Copy just now|\d+ s ago from 127\.0\.0\.1 Not yet Active Rename… Revoke…$/,
+  );
+  await row.getByRole('button', { name: 'Copy: the fingerprint of bob@laptop' }).waitFor();
+  await row.getByRole('button', { name: 'Rename…' }).click();
+  await page.getByLabel('Label').fill('bob’s desk');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await row.getByText('bob’s desk').waitFor();
+  const set = (change: object) =>
+    app.test.app.store.write(async ({ db, changed }) => {
+      await db.updateTable('ssh_keys').set(change).where('label', '=', 'bob’s desk').execute();
+      changed({ kind: 'everything' });
+    });
+  await set({ created_at: '2026-01-01T00:00:00.000Z' });
+  await row.getByText('Never used').waitFor();
+  await set({ last_used_at: '2026-01-02T00:00:00.000Z', last_used_from: '192.0.2.7' });
+  await row.getByText(/Not used for \d+ days/).waitFor();
+  await row.getByText('from 192.0.2.7').waitFor();
+}
 
 test('a page that was open before an upgrade loads itself anew where a part of it is gone', {
   skip: noBrowser,

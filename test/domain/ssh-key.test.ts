@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { disuseOf } from '../../src/domain/access/lapse.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import { keygen, keygenFingerprint, lengthPrefixed, newPublicKey } from '../support/ssh-keys.ts';
 
@@ -133,4 +134,23 @@ test('a key next to one of those is as good as any', () => {
     assert.equal(isNeutralTimes8(y), false);
     assert.ok(parseSshPublicKey(line('ssh-ed25519', 'ssh-ed25519', littleEndian(y))));
   }
+});
+
+test('a key that was never used is marked after a day, one that was used after ninety without a login', () => {
+  const day = 86_400_000;
+  const now = Date.parse('2030-06-01T00:00:00.000Z');
+  const ago = (days: number) => new Date(now - days * day).toISOString();
+  const rows = [
+    [0.9, null, undefined],
+    [1, null, 'never used'],
+    [400, 89.9, undefined],
+    [400, 90, 'not used for 90 days'],
+    [400, 200.5, 'not used for 200 days'],
+  ] as const;
+  for (const [made, used, disuse] of rows)
+    assert.equal(
+      disuseOf({ createdAt: ago(made), lastUsedAt: used === null ? null : ago(used) }, now),
+      disuse,
+      `${made} ${used}`,
+    );
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findBreak } from '../../src/domain/audit/audit.ts';
 import { listAuditEntries } from '../../src/store/audit/audit.ts';
-import { deleteOld } from '../../src/store/audit/retention.ts';
+import { deleteOld, forgetKeyAddresses } from '../../src/store/audit/retention.ts';
 import { alpha, startTestApp, type TestApp, eventually as within } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
@@ -36,6 +36,15 @@ test('sessions that are over are found by person, cluster, key, address and time
   assert.equal(command.remote_address.split(':')[0], '127.0.0.1');
   assert.ok(command.bytes_down >= 'hi, there\n'.length);
   assert.ok(command.opened_at >= before && command.opened_at <= command.closed_at);
+  // Of the key it is known when it was last used and, for as long as that is kept, from where.
+  const keyOf = async (as: string) => (await service.business('/me/ssh-keys', { as })).body.keys.at(-1);
+  const used = await keyOf('bob');
+  assert.deepEqual([used.last_used_at, used.last_used_from], [shell.opened_at, shell.remote_address]);
+  await forgetKeyAddresses(service.app.store, Date.parse(shell.opened_at));
+  assert.deepEqual(await keyOf('bob'), used);
+  await forgetKeyAddresses(service.app.store, Date.parse(shell.opened_at) + 1);
+  const { last_used_from: _, ...rest } = used;
+  assert.deepEqual(await keyOf('bob'), rest);
   // The trail has the same under the same number, and fits.
   const { store } = service.app;
   const entries = await listAuditEntries(store.read, {}, { after: 0, limit: 1000 });

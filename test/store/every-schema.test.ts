@@ -81,3 +81,23 @@ for (const schema of schemas.filter(hasFixture))
     restoreBackup(join(backups, `${schema}.backup`), back, now);
     await (await openStore(back, { schema: stepsUpTo(schema) })).close();
   });
+
+test('of a database from before keys had labels, each key has its last login as far as sessions are kept', async () => {
+  using directory = temporaryDirectory();
+  placeSchema(directory.path, '0027-ended-reservations');
+  const file = new Database(join(directory.path, 'andromeda.db'));
+  const insert = file.prepare(`insert into ssh_sessions
+    (seq, id, cluster_id, user_id, username, key_id, fingerprint, remote_address, login_node, opened_at, closed_at,
+      end_reason, commands, forwards)
+    values (?, ?, 'c', 'u', 'ada', 'k1', 'SHA256:x', ?, 'login', ?, ?, 'logout', '[]', '[]')`);
+  insert.run(7, 's7', '192.0.2.1', now, now);
+  insert.run(9, 's9', '192.0.2.2', '2030-01-02T00:00:00.000Z', now);
+  file.close();
+  const store = await openStore(directory.path);
+  const keys = store.read.selectFrom('ssh_keys').select(['id', 'label', 'last_used_at', 'last_used_from']);
+  assert.deepEqual(await keys.orderBy('id').execute(), [
+    { id: 'k1', label: null, last_used_at: '2030-01-02T00:00:00.000Z', last_used_from: '192.0.2.2' },
+    { id: 'k2', label: null, last_used_at: null, last_used_from: null },
+  ]);
+  await store.close();
+});

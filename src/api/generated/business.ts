@@ -85,6 +85,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/ssh-keys/{keyID}/label": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set what one of your SSH keys is called
+         * @description At first a key is called by its comment. An empty label takes the name away. Nothing happens on clusters.
+         */
+        put: operations["renameSshKey"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/ssh-keys/{keyID}/clusters": {
         parameters: {
             query?: never;
@@ -1525,6 +1545,14 @@ export interface components {
             /** @enum {string} */
             lifecycle_state: "active" | "revoked";
             revoked_at?: components["schemas"]["Time"];
+            /** @description What you call the key: at first its comment */
+            label?: string;
+            /** @description The address that registered it, where that is known */
+            created_from?: string;
+            /** @description The last login with it, where one is known */
+            last_used_at?: components["schemas"]["Time"];
+            /** @description Where that login came from, as long as addresses of sessions are kept */
+            last_used_from?: string;
             /** @description When the key stops to let in; present on an active one where keys are good for so many days only */
             lapses_at?: components["schemas"]["Time"];
             created_at: components["schemas"]["Time"];
@@ -2679,6 +2707,43 @@ export interface operations {
                     "application/json": {
                         ssh_key: components["schemas"]["SshKey"];
                         ssh_key_set: components["schemas"]["SshKeySet"];
+                        command_id: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    renameSshKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                keyID: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    label: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The key as it is called now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        ssh_key: components["schemas"]["SshKey"];
                         command_id: string;
                     };
                 };

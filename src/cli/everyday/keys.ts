@@ -1,9 +1,10 @@
 /** `andromeda keys`. */
 import { join } from 'node:path';
 import type { operations } from '../../api/generated/business.ts';
-import { dayMs } from '../../domain/access/lapse.ts';
+import { dayMs, disuseOf } from '../../domain/access/lapse.ts';
 import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { ReplyOf } from '../../domain/operation.ts';
+import { visibleLine } from '../../domain/visible-text.ts';
 import { type Answer, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { readInput } from '../files.ts';
@@ -52,6 +53,19 @@ function lapseNotice(all: readonly SshKey[]): string | undefined {
   return `${when} ${first} ${ends.length === 1 ? 'one of these keys lets' : 'the first of these keys let'} you in no more; \`andromeda keys add FILE\` registers another one.`;
 }
 
+/** Which active keys are worth a look; undefined where there are none. */
+function disuseNotice(all: readonly SshKey[]): string | undefined {
+  const unused = all.flatMap((key) => {
+    const { created_at: createdAt, last_used_at: lastUsedAt, label, fingerprint } = key;
+    const isActive = key.lifecycle_state === 'active' && !isLapsed(key);
+    const disuse = isActive && disuseOf({ createdAt, lastUsedAt }, Date.now());
+    return disuse ? visibleLine(`${label ?? fingerprint} was ${disuse}`) : [];
+  });
+  return unused.length === 0
+    ? undefined
+    : `${unused.join('; ')}. \`andromeda keys revoke KEY\` revokes a key that you do not need.`;
+}
+
 const table = printer<SshKey>(
   {
     FINGERPRINT: (row) => row.fingerprint,
@@ -59,6 +73,10 @@ const table = printer<SshKey>(
     CREATED: (row) => row.created_at,
     REVOKED: (row) => row.revoked_at,
     ID: (row) => row.id,
+    ADDED_FROM: (row) => row.created_from,
+    USED: (row) => row.last_used_at ?? 'never',
+    USED_FROM: (row) => row.last_used_from,
+    LABEL: (row) => row.label,
   },
   'You have no SSH keys; `andromeda keys add` registers one.',
 );
@@ -76,12 +94,16 @@ export function listKeys(api: Reader): Promise<SshKeys> {
 
 /** Registers a public key; `about` is where it comes from. Throws a sentence for what is no Ed25519 key. */
 export function registerKey(api: Api, text: string, about: string): Promise<ChangedKey> {
-  const { material } = parseSshPublicKey(text);
-  return api.post('/me/ssh-keys', { body: { public_key: material }, about });
+  const { material, comment } = parseSshPublicKey(text);
+  return api.post('/me/ssh-keys', { body: { public_key: `${material} ${comment}`.trim() }, about });
 }
 
 function pickKey(all: readonly SshKey[], wanted: string): SshKey {
-  return pick(['key of yours', 'keys of yours'], all, wanted, ({ fingerprint, id }) => [fingerprint, id]);
+  return pick(['key of yours', 'keys of yours'], all, wanted, ({ fingerprint, id, label }) => [
+    fingerprint,
+    id,
+    ...(label === undefined ? [] : [label]),
+  ]);
 }
 
 function changed(json: ChangedKey): Answer {
@@ -106,8 +128,8 @@ export const keys: Noun = {
       summary: 'your SSH keys, revoked ones too',
       async run({ api }) {
         const json = await listKeys(api);
-        const message = lapseNotice(json.keys);
-        return { ...table.many(json, json.keys), ...(message !== undefined && { message }) };
+        const notices = [lapseNotice(json.keys), disuseNotice(json.keys)].filter(Boolean);
+        return { ...table.many(json, json.keys), ...(notices.length > 0 && { message: notices.join('\n') }) };
       },
     }),
     reads({
@@ -128,9 +150,19 @@ export const keys: Noun = {
         return changed(await registerKey(api, await readInput(file), file));
       },
     }),
+    writes({
+      usage: 'rename <key> <label>',
+      summary: 'set what a key is called, by its fingerprint, ID or label; at first that is its comment',
+      example: "keys rename SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s 'laptop at work'",
+      async run({ api }, wanted = '', label = '') {
+        const { id: keyID } = pickKey((await listKeys(api)).keys, wanted);
+        const json = await api.put('/me/ssh-keys/{keyID}/label', { path: { keyID }, body: { label } });
+        return { json, text: table.one(json.ssh_key).text };
+      },
+    }),
     writes<{ yes?: true }>({
       usage: 'revoke <key>',
-      summary: 'revoke a key, by fingerprint or ID, for good; sessions that use it are closed',
+      summary: 'revoke a key, by fingerprint, ID or label, for good; sessions that use it are closed',
       example: "keys revoke SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s --reason 'lost laptop'",
       flags: [optional('--yes', 'without asking')],
       async run({ api, options }, wanted = '') {

@@ -54,7 +54,8 @@ export const readMe = () =>
     return me;
   });
 
-export const readKeys = () => read(['keys'], ['me'], () => business.GET('/me/ssh-keys').then(bodyOf));
+export const readKeys = () =>
+  read(['keys'], ['me', 'my-ssh-sessions'], () => business.GET('/me/ssh-keys').then(bodyOf));
 
 export const readOrganization = (orgID: string) =>
   read(['organization', orgID], [`organization/${orgID}`, 'me'], () =>

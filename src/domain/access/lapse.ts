@@ -69,3 +69,16 @@ const again = 'Sign in, and they come back: andromeda auth login';
 function text(at: number): string {
   return `on ${new Date(at).toISOString().slice(0, 16).replace('T', ' at ')} UTC`;
 }
+
+/** For so many days without a login a key counts as used. */
+const unusedDays = 90;
+
+/** Why an active key is worth a look: it was never used, or not for a long time. Undefined for one in use, and for a new one. */
+export function disuseOf(
+  { createdAt, lastUsedAt }: { createdAt: string; lastUsedAt: string | null | undefined },
+  now: number,
+): 'never used' | `not used for ${number} days` | undefined {
+  const days = Math.floor((now - Date.parse(lastUsedAt ?? createdAt)) / dayMs);
+  if (lastUsedAt == null) return days < 1 ? undefined : 'never used';
+  return days < unusedDays ? undefined : `not used for ${days} days`;
+}

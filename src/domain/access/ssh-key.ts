@@ -1,6 +1,7 @@
 /** SSH public keys as people register them: one Ed25519 key in OpenSSH format (RFC 8709; contract, "SSH key"). */
 import { createHash } from 'node:crypto';
 import { invalidRequest } from '../error.ts';
+import { visibleName } from '../visible-text.ts';
 
 export interface SshPublicKey {
   type: 'ssh-ed25519';
@@ -22,6 +23,13 @@ export interface SshKey extends SshPublicKey {
   createdCommandId: string;
   /** The generation of the person's key set that it came with. */
   sourceRevision: number;
+  /** What the person calls it: at first the comment of the key. */
+  label: string | null;
+  /** The address that registered it; null where that is not known. */
+  createdFrom: string | null;
+  /** The last login with it and where that came from; null where none is known. */
+  lastUsedAt: string | null;
+  lastUsedFrom: string | null;
 }
 
 /** A version of a person's set of active keys. */
@@ -37,8 +45,18 @@ const keyType = 'ssh-ed25519';
 const keyLength = 32;
 const oneKey = 'Send one public key on one line.';
 
+/** A label as it is kept: one line that can be shown anywhere; null for none. */
+export function keyLabel(text: string): string | null {
+  return visibleName(text) || null;
+}
+
+/** A public key with the comment behind it. */
+export interface CommentedKey extends SshPublicKey {
+  comment: string;
+}
+
 /** Reads one public key line. Throws `invalid_request` with a sentence that says what it is instead. */
-export function parseSshPublicKey(text: string): SshPublicKey {
+export function parseSshPublicKey(text: string): CommentedKey {
   const line = text.trim();
   if (line === '') throw invalidRequest('The public key is empty.');
   if (/PRIVATE KEY/.test(line)) {
@@ -65,6 +83,7 @@ export function parseSshPublicKey(text: string): SshPublicKey {
     type: keyType,
     material: `${keyType} ${key.toString('base64')}`,
     fingerprint: sshFingerprint(key),
+    comment: comment.join(' '),
   };
 }
 

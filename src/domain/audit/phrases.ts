@@ -4,6 +4,7 @@
  */
 const ofPeople = {
   registerSshKey: 'added|add an SSH key[ ({details})]',
+  renameSshKey: 'named|name an SSH key[ ({details})]',
   revokeSshKey: 'revoked|revoke an SSH key[ ({details})]',
   setLoginPreferences: 'set|set the login shell[ to {details}]',
   closeMySession: 'closed|close an own SSH session[ on {cluster}]',

@@ -20,6 +20,7 @@ import {
   deleteOld,
   type EntryTexts,
   findLastTimeBefore,
+  forgetKeyAddresses,
   redactEntries,
   setCheckpoint,
 } from '../../store/audit/retention.ts';
@@ -70,6 +71,7 @@ export async function applyRetention(
   }
   if (sessions !== undefined) {
     await inParts(true, () => deleteOld(deps.store, 'ssh_sessions', sessions), signal);
+    await inParts(true, () => forgetKeyAddresses(deps.store, sessions), signal);
     await redactSessions(deps, sessions, signal);
   }
   if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);

@@ -60,7 +60,12 @@ export async function erasePerson(
   // The fingerprint stays: a key is registered once.
   await tx.db
     .updateTable('ssh_keys')
-    .set((eb) => ({ public_material: eb.ref('fingerprint') }))
+    .set((eb) => ({
+      public_material: eb.ref('fingerprint'),
+      label: null,
+      created_from: null,
+      last_used_from: null,
+    }))
     .where('user_id', '=', userId)
     .execute();
   const unused = { user_id: userId, lifecycle_state: 'reserved' } as const;

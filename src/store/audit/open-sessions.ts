@@ -7,6 +7,7 @@ import type { AuditRecord, SessionEntry } from '../../domain/audit/audit.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { findRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
+import { noteKeyUses } from '../people/ssh-keys.ts';
 import { appendAuditEntry } from './audit.ts';
 import { addPastSession, deletePastSession } from './past-sessions.ts';
 
@@ -130,8 +131,19 @@ export async function appendSessionEntries(store: Store, entries: readonly Sessi
   await store.write(
     async (tx) => {
       for (const entry of entries) await append(tx, entry);
+      await noteKeyUses(tx, keyUsesIn(entries));
     },
     { flush: false },
+  );
+}
+
+/** The last login with each key among entries that are in order. */
+function keyUsesIn(entries: readonly SessionEntry[]): Map<string, { at: string; from: string }> {
+  const opened = entries.flatMap(({ operation, session }) =>
+    operation === 'ssh.session.opened' && session ? [session] : [],
+  );
+  return new Map(
+    opened.map(({ keyId, openedAt, remoteAddress }) => [keyId, { at: openedAt, from: remoteAddress }]),
   );
 }
 

@@ -35,6 +35,23 @@ export async function deleteOld(store: Store, table: keyof typeof aging, before:
   return old.length === partSize;
 }
 
+/** Forgets where keys were last used from before a time (ms since 1970), at most of a part of them; whether there may be more. */
+export async function forgetKeyAddresses(store: Store, before: number): Promise<boolean> {
+  const old = store.read
+    .selectFrom('ssh_keys')
+    .select('id')
+    .where('last_used_at', '<', toTime(before))
+    .where('last_used_from', 'is not', null)
+    .limit(partSize);
+  const ids = (await old.execute()).map(({ id }) => id);
+  if (ids.length === 0) return false;
+  await store.write(
+    ({ db }) => db.updateTable('ssh_keys').set({ last_used_from: null }).where('id', 'in', ids).execute(),
+    { flush: false },
+  );
+  return ids.length === partSize;
+}
+
 /**
  * Lets the trail begin behind a checkpoint, and says so in it. It is on disk when this resolves; the entries before are
  * deleted by `deleteBeforeCheckpoint`.

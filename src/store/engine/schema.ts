@@ -83,6 +83,12 @@ export interface SshKeyTable {
   created_by_user_id: string;
   created_command_id: string;
   source_revision: number;
+  label: string | null;
+  /** The address that registered it; null where that is not known. */
+  created_from: string | null;
+  /** The last login with it and where that came from; null where none is known. */
+  last_used_at: string | null;
+  last_used_from: string | null;
 }
 
 export interface SshKeySetTable {

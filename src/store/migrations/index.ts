@@ -19,7 +19,6 @@ import {
   consoleFiles,
   consoleSessions,
   endedReservations,
-  jobsOfSessions,
   memberVersions,
   pastSessions,
   secrets,
@@ -27,8 +26,8 @@ import {
   sessionsOfServers,
   slurmConfigurationVersions,
   whatServersSay,
-} from './0014-0030.ts';
-import { fewerIndexes } from './0028.ts';
+} from './0014-0027.ts';
+import { fewerIndexes, jobsOfSessions, keyLabels } from './0028-0030.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -56,6 +55,7 @@ export const migrations: Record<string, Migration> = {
   '0026-what-servers-say': whatServersSay,
   '0027-ended-reservations': endedReservations,
   '0028-fewer-indexes': fewerIndexes,
+  '0029-key-labels': keyLabels,
   '0030-jobs-of-sessions': jobsOfSessions,
 };
 

@@ -155,8 +155,10 @@ export async function createSshKey(
   tx: Tx,
   registration: {
     userId: string;
-    key: SshPublicKey;
+    key: SshPublicKey & { label?: string | null };
     commandId: string;
+    /** The address that registers it. */
+    from?: string;
     before?: Awaited<ReturnType<typeof findBeforeKey>>;
   },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
@@ -181,10 +183,43 @@ export async function createSshKey(
     created_by_user_id: userId,
     created_command_id: commandId,
     source_revision: generation,
+    label: key.label ?? null,
+    created_from: registration.from || null,
+    last_used_at: null,
+    last_used_from: null,
   };
   await insertRow(tx.db, 'ssh_keys', row);
   const all = [...active, key.fingerprint].sort();
   return { key: keyOf(row), set: await advanceKeySet(tx, { userId, generation, active: all }) };
+}
+
+/** Names a person's own key. Throws `not_found` when it is not theirs. */
+export async function updateKeyLabel(
+  tx: Tx,
+  { userId, keyId, label }: { userId: string; keyId: string; label: string | null },
+): Promise<SshKey> {
+  const row = await findRow(tx.db, 'ssh_keys', { id: keyId, user_id: userId });
+  if (!row) throw keyNotFound();
+  await updateRows(tx.db, 'ssh_keys', { id: keyId }, { label });
+  tx.changed({ kind: 'person', userId });
+  return keyOf({ ...row, label });
+}
+
+/** Notes logins with keys, by the ID of the key. */
+export async function noteKeyUses(
+  { db }: Pick<Tx, 'db'>,
+  uses: ReadonlyMap<string, { at: string; from: string }>,
+): Promise<void> {
+  await Promise.all(
+    [...uses].map(([id, { at, from }]) =>
+      db
+        .updateTable('ssh_keys')
+        .set({ last_used_at: at, last_used_from: from })
+        .where('id', '=', id)
+        .where((is) => is.or([is('last_used_at', 'is', null), is('last_used_at', '<', at)]))
+        .execute(),
+    ),
+  );
 }
 
 /** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
@@ -198,7 +233,7 @@ export async function revokeSshKey(
     findSshKeySet(tx.db, userId),
     listActiveFingerprints(tx.db, userId),
   ]);
-  if (!row || !set) throw new DomainError('not_found', 'You have no SSH key with this ID.');
+  if (!row || !set) throw keyNotFound();
   if (row.lifecycle_state === 'revoked') return { key: keyOf(row), set };
   const revoked = { lifecycle_state: 'revoked' as const, revoked_at: toTime(tx.now) };
   await updateRows(tx.db, 'ssh_keys', { id: keyId }, revoked);
@@ -206,6 +241,10 @@ export async function revokeSshKey(
   const left = active.filter((fingerprint) => fingerprint !== row.fingerprint);
   const next = { userId, generation: set.generation + 1, active: left };
   return { key: keyOf({ ...row, ...revoked }), set: await advanceKeySet(tx, next) };
+}
+
+function keyNotFound(): DomainError {
+  return new DomainError('not_found', 'You have no SSH key with this ID.');
 }
 
 /** `active`: the fingerprints of the active keys, in order. */

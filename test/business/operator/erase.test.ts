@@ -50,7 +50,7 @@ testOnFile(
     const publicKey = newPublicKey();
     await service.write('/me/ssh-keys', {
       as: 'bob',
-      body: { public_key: publicKey },
+      body: { public_key: `${publicKey} laptop-of-robert` },
       reason: 'the laptop of Bob',
     });
     // Named by somebody else, and in somebody else's entries.
@@ -140,6 +140,13 @@ testOnFile(
       assert.equal(bytes.includes(text), false, `${text} is in a backup`);
     assert.deepEqual(searchDatabase(service, 'robert@'), []);
     assert.deepEqual(searchDatabase(service, 'subject-bob'), []);
+    assert.deepEqual(searchDatabase(service, 'laptop-of-robert'), []);
+    const keys = service.app.store.read
+      .selectFrom('ssh_keys')
+      .select(['label', 'created_from', 'last_used_from']);
+    assert.deepEqual(await keys.where('user_id', '=', id).execute(), [
+      { label: null, created_from: null, last_used_from: null },
+    ]);
     assert.deepEqual(searchDatabase(service, publicKey.split(' ')[1]?.toLowerCase() ?? ''), []);
     if (name !== bob) assert.deepEqual(searchDatabase(service, name.toLowerCase()), []);
     const own = body.entries.filter(({ actor_user_id: actor }: { actor_user_id: string }) => actor === id);

@@ -68,14 +68,20 @@ golden(
   ],
 );
 
+const used = {
+  created_from: '192.0.2.9',
+  last_used_at: '2999-01-02T03:04:05.000Z',
+  last_used_from: '192.0.2.7',
+};
 golden(
-  'a key that has lapsed, or will soon, is said with what to do',
+  'a key that has lapsed, or will soon, or was never used, is said with what to do',
   {
     'GET /me/ssh-keys': {
       ...keySet,
       keys: [
         { ...keySet.keys[1], lapses_at: '2026-01-02T03:04:05.000Z' },
-        { ...keySet.keys[1], id: 'ssh_key_2', lapses_at: '2999-01-02T03:04:05.000Z' },
+        { ...keySet.keys[1], id: 'ssh_key_2', lapses_at: '2999-01-02T03:04:05.000Z', label: 'old\nlaptop' },
+        { ...keySet.keys[1], id: 'ssh_key_3', ...used },
       ],
     },
   },
@@ -84,11 +90,13 @@ golden(
       args: ['keys', 'list'],
       asks: ['GET /me/ssh-keys'],
       prints: [
-        'FINGERPRINT  STATE   CREATED                   REVOKED  ID',
-        'SHA256:new   lapsed  2026-01-02T03:04:05.000Z  -        ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3X',
-        'SHA256:new   active  2026-01-02T03:04:05.000Z  -        ssh_key_2',
+        'FINGERPRINT  STATE   CREATED                   REVOKED  ID                                  ADDED_FROM  USED                      USED_FROM  LABEL',
+        'SHA256:new   lapsed  2026-01-02T03:04:05.000Z  -        ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3X  -           never                     -          -',
+        'SHA256:new   active  2026-01-02T03:04:05.000Z  -        ssh_key_2                           -           never                     -          old laptop',
+        'SHA256:new   active  2026-01-02T03:04:05.000Z  -        ssh_key_3                           192.0.2.9   2999-01-02T03:04:05.000Z  192.0.2.7  -',
       ],
-      says: 'Since 2026-01-02T03:04:05.000Z one of these keys lets you in no more; `andromeda keys add FILE` registers another one.',
+      says: `Since 2026-01-02T03:04:05.000Z one of these keys lets you in no more; \`andromeda keys add FILE\` registers another one.
+old laptop was never used. \`andromeda keys revoke KEY\` revokes a key that you do not need.`,
     },
   ],
 );

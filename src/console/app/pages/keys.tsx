@@ -2,16 +2,18 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
+import { disuseOf } from '../../../domain/access/lapse.ts';
 import { operation } from '../api.ts';
 import { count } from '../count.ts';
-import { Button } from '../parts/controls.tsx';
+import { Button, Field } from '../parts/controls.tsx';
+import { CopyLine, quoted } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
-import { actionOf, type Column, Table } from '../parts/table.tsx';
-import { Age, Moment } from '../parts/time.tsx';
+import { type Column, Table, Two } from '../parts/table.tsx';
+import { Age, Moment, useNow } from '../parts/time.tsx';
 import { WriteDialog } from '../parts/write.tsx';
 import { readKeyClusters, readKeys } from '../reads.ts';
 
@@ -20,6 +22,7 @@ type Key = components['schemas']['SshKey'];
 export function KeysPage() {
   const keys = useQuery(readKeys());
   const [revoking, setRevoking] = useState<Key>();
+  const [renaming, setRenaming] = useState<Key>();
   const [isAdding, setIsAdding] = useState(false);
   const active = keys.data?.keys.filter((key) => key.lifecycle_state === 'active') ?? [];
   const revoked = keys.data?.keys.filter((key) => key.lifecycle_state === 'revoked') ?? [];
@@ -32,7 +35,7 @@ export function KeysPage() {
         {() => (
           <>
             <Panel title="Active" cli="andromeda keys" operation="GET /me/ssh-keys">
-              <KeyTable keys={active} revoke={setRevoking} none={none} />
+              <KeyTable keys={active} rename={setRenaming} revoke={setRevoking} none={none} />
             </Panel>
             {last && <Dropped revoked={last} />}
             {revoked.length > 0 && (
@@ -48,6 +51,7 @@ export function KeysPage() {
           <KeyForm onDone={() => setIsAdding(false)} />
         </Dialog>
       )}
+      {renaming && <Rename sshKey={renaming} close={() => setRenaming(undefined)} />}
       {revoking && (
         <Revoke sshKey={revoking} isLast={active.length === 1} close={() => setRevoking(undefined)} />
       )}
@@ -63,31 +67,105 @@ function Sentence({ active }: { active: number }) {
 
 interface TableOptions {
   keys: readonly Key[];
+  rename?: (key: Key) => void;
   revoke?: (key: Key) => void;
   none?: ReactNode;
 }
 
-function KeyTable({ keys, revoke, none }: TableOptions) {
-  const columns: Column<Key>[] = [
-    { name: 'Fingerprint', cell: (key) => <code className="cut">{key.fingerprint}</code> },
-    { name: 'Registered', cell: (key) => <Age at={key.created_at} /> },
-    {
-      name: 'State',
-      cell: ({ revoked_at: at }) => (
-        <State kind={at ? 'none' : 'good'}>
-          {at ? 'Revoked' : 'Active'} {at && <Age at={at} />}
-        </State>
-      ),
-    },
-  ];
+const columns: Column<Key>[] = [
+  {
+    name: 'Key',
+    cell: ({ label, fingerprint }) => (
+      <Two
+        className="key"
+        first={<b>{label ?? 'No label'}</b>}
+        second={<CopyLine text={fingerprint} label={`the fingerprint of ${label ?? fingerprint}`} />}
+      />
+    ),
+  },
+  {
+    name: 'Added',
+    cell: ({ created_at: at, created_from: from }) => (
+      <Two first={<Age at={at} />} second={from && `from ${from}`} />
+    ),
+  },
+  { name: 'Last used', cell: (key) => <LastUse of={key} /> },
+  {
+    name: 'State',
+    cell: ({ revoked_at: at }) => (
+      <State kind={at ? 'none' : 'good'}>
+        {at ? 'Revoked' : 'Active'} {at && <Age at={at} />}
+      </State>
+    ),
+  },
+];
+
+function KeyTable({ keys, rename, revoke, none }: TableOptions) {
+  const actions: Column<Key> = {
+    name: 'Actions',
+    cell: (key) => (
+      <>
+        {rename && (
+          <Button className="second small" onClick={() => rename(key)}>
+            Rename…
+          </Button>
+        )}{' '}
+        {revoke && (
+          <Button className="second small" onClick={() => revoke(key)}>
+            Revoke…
+          </Button>
+        )}
+      </>
+    ),
+  };
   return (
     <Table
       name="SSH keys"
       rows={keys}
       id={(key) => key.id}
-      columns={revoke ? [...columns, actionOf('Revoke…', revoke)] : columns}
+      columns={revoke ? [...columns, actions] : columns}
       none={none}
     />
+  );
+}
+
+/** When and from where a key was last used; an active one that has been of no use for long is marked. */
+function LastUse({ of }: { of: Key }) {
+  const now = useNow();
+  const { created_at: createdAt, last_used_at: at, last_used_from: from, lifecycle_state: state } = of;
+  const disuse = state === 'active' ? disuseOf({ createdAt, lastUsedAt: at }, now) : undefined;
+  const mark = disuse && <State kind="warn">{`${disuse.charAt(0).toUpperCase()}${disuse.slice(1)}`}</State>;
+  if (at === undefined)
+    return mark ?? <span className="soft">{state === 'active' ? 'Not yet' : 'Never'}</span>;
+  return <Two first={mark ?? <Age at={at} />} second={from && `from ${from}`} />;
+}
+
+function Rename({ sshKey, close }: { sshKey: Key; close: () => void }) {
+  const [label, setLabel] = useState(sshKey.label ?? '');
+  const typed = label.trim();
+  return (
+    <WriteDialog
+      title="Rename this key"
+      operation={operation('put', '/me/ssh-keys/{keyID}/label', { keyID: sshKey.id })}
+      topics={['me']}
+      body={{ label: typed }}
+      label="Save"
+      usualReason="To tell my keys apart"
+      cli={`andromeda keys rename ${sshKey.fingerprint} ${quoted(typed)}`}
+      close={close}
+    >
+      <Field
+        id="key-label"
+        label="Label"
+        value={label}
+        onChange={setLabel}
+        maxLength={80}
+        autoComplete="off"
+      />
+      <p>
+        <code>{sshKey.fingerprint}</code>
+      </p>
+    </WriteDialog>
   );
 }
 
@@ -105,6 +183,7 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
       close={close}
     >
       <p>
+        {sshKey.label && <b>{sshKey.label} </b>}
         <code>{sshKey.fingerprint}</code>
       </p>
       <p>

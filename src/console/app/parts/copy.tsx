@@ -31,6 +31,11 @@ export function CopyLine({ text, label }: { text: string; label: string }) {
   );
 }
 
+/** A text as one argument of a command line. */
+export function quoted(text: string): string {
+  return /^[\w@.:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 export interface CommandOf {
   /** The same on the command line; left out: the operation, called by its name. */
   cli?: string;

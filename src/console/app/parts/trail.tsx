@@ -4,7 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { FormEvent, ReactNode } from 'react';
 import { read } from '../reads.ts';
 import { type TrailQuery, type TrailSearch, trailQuery } from '../trail.ts';
-import type { CommandOf } from './copy.tsx';
+import { type CommandOf, quoted } from './copy.tsx';
 import { Empty, Page, Panel } from './page.tsx';
 import { SaveAll } from './save.tsx';
 import { type Column, Table } from './table.tsx';
@@ -187,10 +187,6 @@ function Pages({ path, rows, search }: PagesOptions) {
 export function flagsOf({ limit: _page, after: _before, result, ...query }: TrailQuery): string {
   const flags = Object.entries(query).map(([name, value]) => ` --${name} ${quoted(value)}`);
   return [...flags, ...(result ? [` --${result}`] : [])].join('');
-}
-
-function quoted(text: string): string {
-  return /^[\w@.:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** An operation with its query. */

@@ -253,9 +253,3 @@ export const endedReservations: Migration = {
       where reservation_id in (select id from reservations where ends_at <= ${now})`.execute(db);
   },
 };
-
-export const jobsOfSessions = step([
-  // The Slurm job that a session ran in, and its node; null: it was on the login node.
-  'alter table ssh_sessions add column job text',
-  'alter table ssh_sessions add column job_node text',
-]);

@@ -1,4 +1,4 @@
-/** Step 28 of the schema. A released step is never edited. */
+/** Steps 28 to 30 of the schema. A released step is never edited. */
 import { type Kysely, SqliteAdapter, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
@@ -45,5 +45,26 @@ export const fewerIndexes: Migration = {
       'create index audit_entries_by_cluster on audit_entries (cluster_id, seq) where cluster_id is not null',
     ];
     for (const statement of statements) await sql.raw(statement).execute(db);
+  },
+};
+
+/** What people tell their SSH keys apart by: a label, where each was added from, and when and from where it was last used. */
+export const keyLabels: Migration = {
+  async up(db: Kysely<unknown>) {
+    for (const column of ['label', 'created_from', 'last_used_at', 'last_used_from'])
+      await sql`alter table ssh_keys add column ${sql.id(column)} text`.execute(db);
+    // Of sessions that are over, as far as they are kept.
+    await sql`update ssh_keys set last_used_at = s.opened_at, last_used_from = s.remote_address
+      from (select key_id, max(seq) as seq from ssh_sessions group by key_id) l
+      join ssh_sessions s on s.seq = l.seq
+      where s.key_id = ssh_keys.id`.execute(db);
+  },
+};
+
+/** The Slurm job that a session ran in, and its node; null: it was on the login node. */
+export const jobsOfSessions: Migration = {
+  async up(db: Kysely<unknown>) {
+    for (const column of ['job', 'job_node'])
+      await sql`alter table ssh_sessions add column ${sql.id(column)} text`.execute(db);
   },
 };
