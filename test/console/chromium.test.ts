@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
@@ -242,6 +243,40 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
     await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
     await page.getByRole('link', { name: 'Sign in' }).click();
     await page.getByLabel('Password').waitFor();
+  });
+});
+
+test('a page that is offline says so, how old it is, and is current again by itself', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('ada', async (page) => {
+    await show(page, '/members');
+    const { store } = app.test.app;
+    const before = await findPersonByEmail(store.read, 'ada@physics.example');
+    const rename = (name: string) =>
+      store.write(async (tx) => {
+        await tx.db
+          .updateTable('users')
+          .set({ display_name: name })
+          .where('id', '=', before?.id ?? '')
+          .execute();
+        tx.changed({ kind: 'everything' });
+      });
+    const banner = page.getByRole('status').filter({ hasText: 'You are offline.' });
+    const opacity = () => page.evaluate(`getComputedStyle(document.querySelector('article.page')).opacity`);
+    assert.equal(await opacity(), '1');
+    await page.context().setOffline(true);
+    await banner.waitFor();
+    await page.getByText(/^This page shows what was known (just now|\d+ s ago)\.$/).waitFor();
+    assert.equal(await opacity(), '0.6');
+    // What changed meanwhile is there once the network is.
+    await rename('Ada Anew');
+    await page.context().setOffline(false);
+    await banner.waitFor({ state: 'detached' });
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('Ada Anew').first().waitFor();
+    assert.equal(await opacity(), '1');
+    await rename(before?.displayName ?? '');
   });
 });
 

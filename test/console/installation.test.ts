@@ -113,12 +113,25 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
 
     await row.getByRole('button', { name: 'Deactivate…' }).click();
     await page.getByText('their jobs on clusters may be cancelled').waitFor();
+    await page.getByText('Nothing changes on the clusters').waitFor();
     await confirm(page, 'Deactivate');
     await row.getByText('Deactivated').waitFor();
     await page.getByLabel('Whole address').fill('bob@physics.example');
     await page.getByRole('button', { name: 'Find' }).click();
     await page.getByText('1 person: 0 staff, 0 deactivated.').waitFor();
     assert.match(page.url(), /email=bob/);
+    // What cannot be done is said before it is tried.
+    await page.getByLabel('Whole address').fill('ada@physics.example');
+    await page.getByRole('button', { name: 'Find' }).click();
+    await page.waitForURL(/email=ada/);
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'ada@physics.example' })
+      .getByRole('button', { name: 'Deactivate…' })
+      .click();
+    await page.getByText('Not possible').waitFor();
+    await checkPage(page, 'deactivating');
+    await page.getByRole('button', { name: 'Cancel' }).click();
   });
 });
 

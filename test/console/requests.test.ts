@@ -5,7 +5,7 @@ import type { Locator, Page } from 'playwright-core';
 import { updateMemberPermissions } from '../../src/store/organizations/membership-changes.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
-import { type ConsoleApp, startConsoleApp } from './harness.ts';
+import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
 import { checkPage, withPageOf } from './page.ts';
 
 const evil = 'runs for the paper <img src=x onerror="window.hit=1">';
@@ -61,6 +61,54 @@ async function endSoon({ test: { app } }: ConsoleApp): Promise<void> {
   );
 }
 
+/** What was typed is there again after a reload and a sign-out, and is shown to no other person of the browser. */
+async function keepsDraft(page: Page): Promise<void> {
+  const reason = page.getByLabel(/^Reason/);
+  const term = page.getByLabel('Duration', { exact: false });
+  const isBack = page.getByText('What you entered before is back.');
+  const open = async (name: string) => {
+    await page.getByRole('button', { name }).first().click();
+    await reason.waitFor();
+  };
+  const signInAs = async (name: string) => {
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByLabel('Email').fill(`${name}@physics.example`);
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await goTo(page, 'My access');
+  };
+  await open('Request access…');
+  assert.equal(await isBack.count(), 0);
+  await term.selectOption('for 30 days');
+  await reason.fill('for the visi');
+  await page.reload();
+  await open('Request access…');
+  await isBack.waitFor();
+  assert.deepEqual([await reason.inputValue(), await term.inputValue()], ['for the visi', '720']);
+  await page.getByRole('button', { name: 'Close' }).click();
+
+  await signInAs('bob');
+  await open('Request access…');
+  assert.equal(await reason.inputValue(), '');
+  assert.equal(await isBack.count(), 0);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+
+  await signInAs('eve');
+  await open('Request access…');
+  await isBack.waitFor();
+  assert.equal(await reason.inputValue(), 'for the visi');
+  await page.getByRole('button', { name: 'Start over' }).click();
+  await isBack.waitFor({ state: 'detached' });
+  assert.deepEqual([await reason.inputValue(), await term.inputValue()], ['', '168']);
+  await reason.fill('not any more');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await open('Request access…');
+  assert.equal(await reason.inputValue(), '');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+}
+
 test('a member asks, an owner approves, declines and changes the term, and both see it by themselves', {
   skip: noBrowser,
 }, async () => {
@@ -73,12 +121,14 @@ test('a member asks, an owner approves, declines and changes the term, and both 
 
       await goTo(eve, 'Access');
       await eve.getByText('You have no permissions in this organization.').waitFor();
+      await keepsDraft(eve);
       await press(eve, 'Request access…');
       // What somebody who may do nothing needs is chosen; one thing more is, by hand.
       await tabTo(eve, eve.getByRole('checkbox', { name: /^clusters\.kubernetes / }));
       await eve.keyboard.press('Space');
       await checkPage(eve, 'asking');
       await fillReason(eve, evil);
+      await eve.getByRole('status').filter({ hasText: 'Send request: done.' }).waitFor();
       await eve.getByText('Pending').waitFor();
 
       await ada.getByText('1 pending request.').waitFor();

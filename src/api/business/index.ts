@@ -17,10 +17,11 @@ export {
   listPermissionProfiles,
   setMemberPermissions,
 } from './member-permissions.ts';
-export * from './member-plan.ts';
+export { planMemberChanges } from './member-plan.ts';
 export { addMember, listMembers, removeMember, setMemberRole, setMemberUsername } from './memberships.ts';
 export * from './operator/audit.ts';
 export * from './operator/clusters.ts';
+export { operatorPlanDeactivation } from './operator/deactivation.ts';
 export * from './operator/gateway.ts';
 export * from './operator/grants.ts';
 export * from './operator/identities.ts';

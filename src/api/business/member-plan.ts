@@ -44,9 +44,7 @@ const plans = createRateLimiter({ burst: 20, everyMs: 500 });
 /** Tries the changes out by the rules of the writes themselves. */
 export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store, gateway }, request) => {
   const { orgID: organizationId } = request.path;
-  if (plans.take(request.caller.userId) > 0) {
-    throw new DomainError('service_unavailable', 'Too many plans at once. Try again in a second.');
-  }
+  takePlan(request.caller.userId);
   const sessions = await gateway.sessions();
   return tryOut(store, async (opened) => {
     const tx = { ...opened, now: request.now };
@@ -64,13 +62,29 @@ export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store,
         people.set(userId, { userId, before, after: undefined });
     }
     for (const person of people.values()) person.after = await reachOf(tx, organizationId, person.userId);
-    const clusters = (await listOrganizationClusters(tx.db, organizationId)).filter(isInService);
-    const effects = [];
-    for (const cluster of clusters)
-      effects.push(await effectOn(tx.db, cluster, [...people.values()], sessions));
-    return { changes, clusters: effects.filter(isSomething) };
+    const clusters = await effectsIn(tx.db, organizationId, [...people.values()], sessions);
+    return { changes, clusters };
   });
 };
+
+/** Throws `service_unavailable` for a person who asks for too many plans. */
+export function takePlan(userId: string): void {
+  if (plans.take(userId) === 0) return;
+  throw new DomainError('service_unavailable', 'Too many plans at once. Try again in a second.');
+}
+
+/** What a change of these people's access does on the clusters of an organization. */
+export async function effectsIn(
+  db: Reader,
+  organizationId: string,
+  people: readonly Person[],
+  sessions: readonly SshSession[],
+): Promise<OnCluster[]> {
+  const clusters = (await listOrganizationClusters(db, organizationId)).filter(isInService);
+  const effects: OnCluster[] = [];
+  for (const cluster of clusters) effects.push(await effectOn(db, cluster, people, sessions));
+  return effects.filter(isSomething);
+}
 
 /** Whom a change is about; undefined while they have no account. */
 async function targetOf(db: Reader, change: Change): Promise<string | undefined> {
@@ -135,7 +149,8 @@ function commandOf({ caller, path: { orgID } }: Request, change: Change): Comman
   return removing({ caller, path, body: undefined });
 }
 
-async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<Reach | undefined> {
+/** A person's access in the organization as it is now; undefined for one who is no member. */
+export async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<Reach | undefined> {
   const { db, now } = tx;
   const [member, held] = [
     await findMember(db, organizationId, userId),

@@ -872,6 +872,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/people/{userID}/deactivation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What deactivating a person would do on the clusters
+         * @description Needs `staff.operate`. Nothing is changed. The plan is that of a removal from every organization; refused for the last owner of one.
+         */
+        get: operations["operatorPlanDeactivation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/people/{userID}/deactivate": {
         parameters: {
             query?: never;
@@ -3978,6 +3998,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorPlanDeactivation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberPlan"];
                 };
             };
             default: components["responses"]["Error"];

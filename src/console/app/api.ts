@@ -42,6 +42,10 @@ const unreachable = 'The console cannot be reached.';
 /** The ID of the person whom this page shows. The server answers 401 when the browser's session is another person's. */
 let person: string | undefined;
 
+export function personOfPage(): string {
+  return person ?? '';
+}
+
 export function notePerson(id: string): void {
   person = id;
 }

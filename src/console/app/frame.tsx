@@ -5,6 +5,7 @@ import { useEffect, useState } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { listen, live } from './live.ts';
 import { beyondMenu, type MenuGroup, menuOf, refusalOf } from './menu.ts';
+import { Announcements } from './parts/announcements.tsx';
 import { Button } from './parts/controls.tsx';
 import { Mark } from './parts/mark.tsx';
 import { BottomBar, Menu, sheetId } from './parts/menu.tsx';
@@ -86,6 +87,7 @@ function Framed({ who }: { who: Who }) {
         </header>
         <main id="page" tabIndex={-1}>
           <Notice />
+          <Announcements />
           {refusal ? (
             <Page title={refusal.title} sentence="You do not have access to this page.">
               <Empty>{refusal.why}</Empty>

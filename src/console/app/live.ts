@@ -8,16 +8,27 @@ import { createSource } from './source.ts';
 
 type LiveState = 'live' | 'connecting';
 
-type Message = { topics: string[] } | { reported: string[] } | { state: LiveState } | { signedOut: true };
+type Message =
+  | { topics: string[] }
+  | { reported: string[] }
+  | { state: LiveState; heardAt?: number | undefined }
+  | { signedOut: true };
 
 const name = 'andromeda-live';
 const firstWaitMs = 1_000;
 const mostWaitMs = 30_000;
-/** The server sends a line more often than this. */
-const silenceMs = 50_000;
+/** The server sends a line every ten seconds. */
+const silenceMs = 25_000;
 
-/** `since`: since when this page receives every change, in ms since 1970; undefined while the stream is interrupted. */
-export const live = createSource<{ state: LiveState; since?: number }>({ state: 'connecting' });
+interface Live {
+  state: LiveState;
+  /** Since when this page receives every change; undefined while the stream is interrupted. This and the others: in ms since 1970. */
+  since?: number;
+  /** Since when it is interrupted, and when something was last received; undefined before the first connection. */
+  lost?: { at: number; heardAt: number };
+}
+
+export const live = createSource<Live>({ state: 'connecting' });
 
 let listens = false;
 
@@ -35,7 +46,13 @@ export function listen(client: QueryClient): void {
       const { state } = live.get();
       if (message.state === state) return;
       if (message.state === 'live') refresh(client, ['everything']);
-      live.set(message.state === 'live' ? { state: 'live', since: Date.now() } : { state: message.state });
+      const at = Date.now();
+      const { heardAt = at } = message;
+      live.set(
+        message.state === 'live'
+          ? { state: 'live', since: at }
+          : { state: 'connecting', lost: { at, heardAt } },
+      );
     }
   };
   channel.onmessage = ({ data }: MessageEvent<Message | { ask: true }>) => {
@@ -53,6 +70,8 @@ export function listen(client: QueryClient): void {
 }
 
 let holdsStream = false;
+/** When the stream last had something, in ms since 1970. */
+let heardAt: number | undefined;
 
 async function hold(publish: (message: Message) => void): Promise<never> {
   holdsStream = true;
@@ -63,18 +82,25 @@ async function hold(publish: (message: Message) => void): Promise<never> {
       await readStream(publish).catch(() => {});
       if (Date.now() - openedAt > mostWaitMs) waitMs = firstWaitMs;
     }
-    publish({ state: 'connecting' });
-    // Not all browsers at once, when the server is back.
-    await new Promise((done) => setTimeout(done, waitMs * (0.5 + Math.random())));
+    publish({ state: 'connecting', heardAt });
+    // Not all browsers at once, when the server is back; a browser whose own network is back does not wait.
+    const waiting = new AbortController();
+    await new Promise((done) => {
+      setTimeout(done, waitMs * (0.5 + Math.random()));
+      window.addEventListener('online', done, { signal: waiting.signal });
+    });
+    waiting.abort();
     waitMs = Math.min(waitMs * 2, mostWaitMs);
   }
 }
 
 async function readStream(publish: (message: Message) => void): Promise<void> {
   const stopping = new AbortController();
+  const { signal } = stopping;
+  window.addEventListener('offline', () => stopping.abort(), { signal });
   const response = await fetch('/events', {
     headers: { ...ownHeaders(), Accept: 'text/event-stream' },
-    signal: stopping.signal,
+    signal,
     cache: 'no-store',
   });
   if (response.status === 401) return publish({ signedOut: true });
@@ -85,6 +111,7 @@ async function readStream(publish: (message: Message) => void): Promise<void> {
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
+    heardAt = Date.now();
     clearTimeout(silent);
     silent = setTimeout(() => stopping.abort(), silenceMs);
     const events = (text + value).split('\n\n');

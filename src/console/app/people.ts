@@ -3,7 +3,7 @@ import type { components } from '../../api/generated/business.ts';
 import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import { bodyOf, bodyOrNull, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
-import { of, read } from './reads.ts';
+import { installationTopics, of, read } from './reads.ts';
 import type { Who } from './who.tsx';
 
 export type Person = components['schemas']['MemberAccess'];
@@ -51,6 +51,14 @@ export const readPlan = (orgID: string, changes: MemberChange[]) => ({
     const options = { ...of({ orgID }), body: { changes } };
     return business.POST('/organizations/{orgID}/members/plan', options).then(bodyOf);
   }),
+  gcTime: 0,
+});
+
+/** What deactivating a person would do, on the clusters of all their organizations. */
+export const readDeactivation = (userID: string) => ({
+  ...read(['deactivation', userID], installationTopics, () =>
+    business.GET('/operator/people/{userID}/deactivation', of({ userID })).then(bodyOf),
+  ),
   gcTime: 0,
 });
 

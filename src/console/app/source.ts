@@ -20,3 +20,13 @@ export function createSource<Value>(value: Value) {
 
 /** One sentence on what has just been done, where the page itself does not say it. It stays until it is closed, or the next write. */
 export const notice = createSource<string | undefined>(undefined);
+
+/** What was just done, for a moment; `count` tells two that read the same apart. */
+export const announcement = createSource<{ text: string; count: number } | undefined>(undefined);
+let announced = 0;
+
+/** Says what was done, to screen readers too. */
+export function announce(text: string): void {
+  announced += 1;
+  announcement.set({ text, count: announced });
+}

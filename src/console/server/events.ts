@@ -39,7 +39,7 @@ const betweenViewsMs = 1_000;
 const reportedMs = 2_000;
 /** Sessions that open and end within this are announced together: a busy gateway has dozens a second. */
 const sessionsMs = 2_000;
-const heartbeatMs = 20_000;
+const heartbeatMs = 10_000;
 const longestMs = 15 * 60_000;
 const mostOfPerson = 12;
 const most = 4_000;

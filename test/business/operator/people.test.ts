@@ -94,7 +94,23 @@ test('people, as operators see and manage them', async (t) => {
   await t.test('who left loses sign-in, memberships, grants, staff keys and SSH keys at once', async () => {
     await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
     const org = (await service.business('/me', { as: 'bob' })).body.default_org_id;
+    const { id: bob } = await find('bob');
+    const plan = (as: string) => service.business(`/operator/people/${bob}/deactivation`, { as });
+    const planned = await eventually(
+      () => plan('root'),
+      (reply) => reply.body.clusters.length > 0,
+    );
+    assert.deepEqual(planned.body.changes, [
+      { change: 'remove', email: 'bob@physics.example', user_id: bob, result: 'planned' },
+    ]);
+    assert.deepEqual(
+      planned.body.clusters.map(({ cluster_name: name, removed }: Reply['body']) => [name, removed]),
+      [['alpha', ['bob']]],
+    );
+    assert.equal((await plan('rita')).status, 403);
+    assert.equal((await service.business('/me', { as: 'bob' })).status, 200, 'nothing of it stays');
     const { status, body } = await change('bob', 'deactivate');
+    assert.equal((await plan('root')).status, 409);
     assert.deepEqual([status, body.lifecycle_state, body.staff_keys], [200, 'deactivated', []]);
     const me = await service.business('/me', { as: 'bob' });
     assert.deepEqual([me.status, me.body.code], [401, 'unauthorized']);
@@ -121,7 +137,12 @@ test('people, as operators see and manage them', async (t) => {
   });
 
   await t.test('the last owner of an organization cannot be deactivated', async () => {
-    assert.equal((await change('ada', 'deactivate')).status, 409);
+    const refused = await change('ada', 'deactivate');
+    assert.equal(refused.status, 409);
+    const path = `/operator/people/${(await find('ada')).id}/deactivation`;
+    const { changes, clusters } = (await service.business(path, { as: 'root' })).body;
+    const { result, message } = changes[0];
+    assert.deepEqual([result, message, clusters], ['refused', refused.body.message, []]);
     assert.equal((await service.business('/me', { as: 'ada' })).status, 200, 'nothing of it stays');
   });
 

@@ -13,9 +13,6 @@ import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
 import { erasePerson } from '../../../store/audit/erasure.ts';
 import type { Store, Tx } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
-import { listLiveGrants, revokeGrant } from '../../../store/organizations/grants.ts';
-import { removeMembership } from '../../../store/organizations/membership-changes.ts';
-import { listMembershipsOf } from '../../../store/organizations/memberships.ts';
 import { setPassword } from '../../../store/people/identities.ts';
 import {
   findOrCreatePerson,
@@ -26,9 +23,9 @@ import {
   updateLifecycle,
   updateStaffKeys,
 } from '../../../store/people/people.ts';
-import { listSshKeys, revokeSshKey } from '../../../store/people/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from '../operation.ts';
 import { requireNotErased, requirePerson } from './about.ts';
+import { deactivate } from './deactivation.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
@@ -106,16 +103,9 @@ export const operatorSetPassword: Operation<'operatorSetPassword'> = async (deps
 
 /** Takes everything from a person who left: sign-in, memberships, grants, staff keys and SSH keys. */
 export const operatorDeactivatePerson: Operation<'operatorDeactivatePerson'> = (deps, request) => {
-  const { now } = request;
   const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
   return changePerson(deps, request, what, async (tx, userId) => {
-    for (const { organizationId } of await listMembershipsOf(tx.db, userId)) {
-      await removeMembership(tx, { organizationId, userId });
-    }
-    for (const { id } of await listLiveGrants(tx.db, userId, now)) await revokeGrant(tx, id);
-    for (const key of await listSshKeys(tx.db, userId)) await revokeSshKey(tx, { userId, keyId: key.id });
-    await updateStaffKeys(tx, { userId, keys: [] });
-    await updateLifecycle(tx, { userId, state: 'deactivated' });
+    await deactivate(tx, userId);
     return undefined;
   });
 };

@@ -5,6 +5,7 @@ import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
 import { operation } from '../api.ts';
 import { count } from '../count.ts';
+import { useDraft } from '../drafts.ts';
 import { Button, Field } from '../parts/controls.tsx';
 import { CopyLine, quoted } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -141,12 +142,13 @@ function LastUse({ of }: { of: Key }) {
 }
 
 function Rename({ sshKey, close }: { sshKey: Key; close: () => void }) {
-  const [label, setLabel] = useState(sshKey.label ?? '');
+  const naming = operation('put', '/me/ssh-keys/{keyID}/label', { keyID: sshKey.id });
+  const [label, setLabel] = useDraft(naming.name, 'label', sshKey.label ?? '');
   const typed = label.trim();
   return (
     <WriteDialog
       title="Rename this key"
-      operation={operation('put', '/me/ssh-keys/{keyID}/label', { keyID: sshKey.id })}
+      operation={naming}
       topics={['me']}
       body={{ label: typed }}
       label="Save"

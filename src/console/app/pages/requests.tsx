@@ -6,6 +6,7 @@ import { approvedEnd, termText, withApproved } from '../../../domain/access/requ
 import { operation } from '../api.ts';
 import { useClusterNames } from '../cluster-names.ts';
 import { count } from '../count.ts';
+import { useDraft } from '../drafts.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
 import { Consequences, usePlan } from '../parts/consequences.tsx';
 import { Button, Field } from '../parts/controls.tsx';
@@ -148,14 +149,18 @@ function approving({ id, organization_id: orgID }: AccessRequest) {
   return {
     operation: operation('post', path, { orgID, requestID: id }),
     topics: [`requests/${orgID}`, `members/${orgID}`],
+    doneText: 'Approved.',
   };
 }
 
 function OtherTerm({ request, close }: { request: AccessRequest; close: () => void }) {
-  const [hours, setHours] = useState(7 * 24);
-  const [until, setUntil] = useState('');
+  const approval = approving(request);
+  const form = approval.operation.name;
+  const [hours, setHours] = useDraft(form, 'hours', 7 * 24);
+  const [until, setUntil] = useDraft(form, 'until', '');
   // The moment is fixed when the term is chosen: the same form is the same change.
-  const [from, setFrom] = useState(Date.now);
+  const [opened] = useState(Date.now);
+  const [from, setFrom] = useDraft(form, 'from', opened);
   const end = until !== '' ? new Date(until) : hours > 0 ? new Date(from + hours * 3_600_000) : undefined;
   const isAhead = end === undefined || end.getTime() > Date.now();
   const term = isAhead ? (end?.toISOString() ?? null) : undefined;
@@ -166,7 +171,7 @@ function OtherTerm({ request, close }: { request: AccessRequest; close: () => vo
   };
   return (
     <WriteDialog
-      {...approving(request)}
+      {...approval}
       title={`Approve ${request.email} for another duration`}
       body={term === undefined ? undefined : { expires_at: term }}
       label="Approve"

@@ -6,6 +6,7 @@ import type { components } from '../../../api/generated/business.ts';
 import { termText } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
 import { useClusterNames } from '../cluster-names.ts';
+import { useDraft } from '../drafts.ts';
 import { readAccessOf } from '../people.ts';
 import { type ClusterItem, readCatalog, readOwnPermissions, readOwnRequests } from '../reads.ts';
 import { useWho } from '../who.tsx';
@@ -38,8 +39,10 @@ export interface Wish {
 export function AskAccess({ wish: { keys, cluster }, close }: { wish: Wish; close: () => void }) {
   const { orgID } = useWho();
   const catalog = useQuery(readCatalog());
-  const [wanted, setWanted] = useState<readonly string[]>(keys);
-  const [hours, setHours] = useState<number>(usualTerm);
+  const asking = operation('post', '/organizations/{orgID}/access-requests', { orgID });
+  const of = cluster?.id ?? '';
+  const [wanted, setWanted] = useDraft(asking.name, `keys ${of}`, keys);
+  const [hours, setHours] = useDraft<number>(asking.name, `hours ${of}`, usualTerm);
   const body = {
     permissions: wanted.toSorted(),
     ...(cluster && { cluster_id: cluster.id }),
@@ -49,7 +52,7 @@ export function AskAccess({ wish: { keys, cluster }, close }: { wish: Wish; clos
   return (
     <WriteDialog
       title={cluster ? `Request access to ${cluster.spec.name}` : 'Request access'}
-      operation={operation('post', '/organizations/{orgID}/access-requests', { orgID })}
+      operation={asking}
       topics={['requests', `requests/${orgID}`]}
       body={wanted.length > 0 ? body : undefined}
       label="Send request"

@@ -5,6 +5,11 @@ import { Button } from './controls.tsx';
 /** What is filled in first. Not the reason: where that is all, Enter that is held down would do what is only asked. */
 const firstField = '[data-first], form.write :is(input, textarea, select):not([data-reason])';
 
+/** Where a form, or a part of it, is shown in an open dialog. */
+export function focusFirstField(within: HTMLElement | null): void {
+  if (within?.closest('dialog')?.open) within.querySelector<HTMLElement>(firstField)?.focus();
+}
+
 export function Dialog({
   title,
   onClose,
@@ -22,7 +27,7 @@ export function Dialog({
   useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
-    dialog?.querySelector<HTMLElement>(firstField)?.focus();
+    focusFirstField(dialog);
     return () => dialog?.close();
   }, []);
   return (

@@ -1,13 +1,17 @@
 /** Registering a public key: pasted, or out of a file; and how to make one. */
-import { useState } from 'react';
 import { operation } from '../api.ts';
+import { useDraft } from '../drafts.ts';
 import { CopyLine } from './copy.tsx';
 import { WriteForm } from './write.tsx';
+
+function isPrivate(text: string): boolean {
+  return /PRIVATE KEY|BEGIN/.test(text);
+}
 
 /** What is wrong with a text that should be a public key; undefined where nothing is. */
 function faultOf(text: string): string | undefined {
   if (text.trim() === '') return undefined;
-  if (/PRIVATE KEY|BEGIN/.test(text)) {
+  if (isPrivate(text)) {
     return 'This is a private key, which must never leave your machine. Use the file that ends in .pub.';
   }
   if (/^(ssh-rsa|ssh-dss|ecdsa-)/.test(text.trim())) {
@@ -19,7 +23,8 @@ function faultOf(text: string): string | undefined {
 }
 
 export function KeyForm({ onDone }: { onDone?: () => void }) {
-  const [text, setText] = useState('');
+  const registering = operation('post', '/me/ssh-keys', {});
+  const [text, setText] = useDraft<string>(registering.name, 'key', '', isPrivate);
   const fault = faultOf(text);
   const isWhole = text.trim() !== '' && fault === undefined;
   const done = () => {
@@ -29,7 +34,7 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
   return (
     <>
       <WriteForm
-        operation={operation('post', '/me/ssh-keys', {})}
+        operation={registering}
         topics={['me']}
         onDone={done}
         body={isWhole ? { public_key: text.trim() } : undefined}

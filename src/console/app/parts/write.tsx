@@ -4,13 +4,14 @@
  * all end in one change.
  */
 import { useMutation } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
-import { ApiError, NoAnswer, type Operation, queryClient } from '../api.ts';
+import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
+import { ApiError, NoAnswer, type Operation, personOfPage, queryClient } from '../api.ts';
+import { forgetDraft, useDraft, useHasDraft } from '../drafts.ts';
 import { isAbout } from '../live.ts';
-import { notice } from '../source.ts';
+import { announce, notice } from '../source.ts';
 import { Button } from './controls.tsx';
 import { AsCommand } from './copy.tsx';
-import { Dialog } from './dialog.tsx';
+import { Dialog, focusFirstField } from './dialog.tsx';
 import { Problem } from './page.tsx';
 
 interface Sent {
@@ -19,7 +20,7 @@ interface Sent {
   mark: string;
 }
 
-const reasonsKey = 'andromeda-reasons';
+const reasonsKey = () => `andromeda-reasons ${personOfPage()}`;
 const mostReasons = 5;
 const tries = 4;
 
@@ -28,10 +29,12 @@ export interface Write<Body, Answer> {
   /** Topics that it changes, read again at once. */
   topics: readonly string[];
   onDone?: ((answer: Answer) => void) | undefined;
+  /** What is said once it is done. */
+  doneText: string | ((answer: Answer) => string);
 }
 
 /** Sends a write, again where no answer came, always under one key. */
-export function useWrite<Body, Answer>({ operation, topics, onDone }: Write<Body, Answer>) {
+export function useWrite<Body, Answer>({ operation, topics, onDone, doneText }: Write<Body, Answer>) {
   const { name } = operation;
   return useMutation({
     mutationFn: async ({ body, reason }: { body: Body; reason: string }) => {
@@ -51,8 +54,9 @@ export function useWrite<Body, Answer>({ operation, topics, onDone }: Write<Body
     onSuccess({ answer, isAgain }, { reason }) {
       forget(name);
       if (isAgain) notice.set('Done. It was sent more than once and applied once.');
-      typedReason.forget(name);
+      forgetDraft(name);
       keepReason(reason);
+      announce(typeof doneText === 'string' ? doneText : doneText(answer));
       void queryClient.invalidateQueries({ predicate: ({ meta }) => isAbout(meta, topics) });
       onDone?.(answer);
     },
@@ -95,13 +99,6 @@ function keep(name: string, text: string): void {
   }
 }
 
-/** The reason as it was typed, until it was sent: a session can end before that. */
-const typedReason = {
-  of: (form: string) => sessionStorage.getItem(`andromeda-reason-${form}`) ?? '',
-  keep: (form: string, reason: string) => keep(`andromeda-reason-${form}`, reason),
-  forget: (form: string) => sessionStorage.removeItem(`andromeda-reason-${form}`),
-};
-
 function forget(form: string): void {
   unkept.delete(`andromeda-form-${form}`);
   sessionStorage.removeItem(`andromeda-form-${form}`);
@@ -113,15 +110,17 @@ function headerText(text: string): string {
 }
 
 function lastReasons(): string[] {
-  return JSON.parse(localStorage.getItem(reasonsKey) ?? '[]') as string[];
+  return JSON.parse(localStorage.getItem(reasonsKey()) ?? '[]') as string[];
 }
 
 function keepReason(reason: string): void {
   const others = lastReasons().filter((one) => one !== reason);
-  localStorage.setItem(reasonsKey, JSON.stringify([reason, ...others].slice(0, mostReasons)));
+  localStorage.setItem(reasonsKey(), JSON.stringify([reason, ...others].slice(0, mostReasons)));
 }
 
-export interface FormOptions<Body, Answer> extends Write<Body, Answer> {
+export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'doneText'> {
+  /** Left out: that what the button says is done. */
+  doneText?: Write<Body, Answer>['doneText'];
   /** What would be sent now; undefined while that is not whole. */
   body: Body | undefined;
   label: string;
@@ -138,8 +137,11 @@ export interface FormOptions<Body, Answer> extends Write<Body, Answer> {
 /** The form itself: its fields, the reason, the button. */
 export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
   const { operation, body, label, usualReason = '', note, danger, isWaiting = false } = options;
-  const [reason, setReason] = useState(() => usualReason || typedReason.of(operation.name));
-  const { mutate, isPending, error } = useWrite(options);
+  const { name } = operation;
+  const [reason, setReason] = useDraft(name, 'reason', usualReason);
+  const { mutate, isPending, error } = useWrite({ doneText: `${label}: done.`, ...options });
+  const form = useRef<HTMLFormElement>(null);
+  useLayoutEffect(() => focusFirstField(form.current), []);
   // The second click of two can come before the button is drawn anew.
   const isSending = useRef(false);
   const submit = (event: FormEvent) => {
@@ -151,21 +153,12 @@ export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
     };
     mutate({ body, reason: reason.trim() || usualReason }, { onSettled });
   };
-  const type = (typed: string) => {
-    setReason(typed);
-    typedReason.keep(operation.name, typed);
-  };
   return (
-    <form className="write" onSubmit={submit}>
+    <form className="write" onSubmit={submit} ref={form}>
+      <Restored form={name} />
       {options.children}
-      <Reason note={note} reason={reason} onChange={type} />
-      {error && <Problem error={error} />}
-      {error instanceof NoAnswer && (
-        <p>
-          No answer came, so the change may or may not have been made. Press “{label}” again, even after a
-          reload: it is made only once.
-        </p>
-      )}
+      <Reason note={note} reason={reason} onChange={setReason} />
+      <Failure error={error} label={label} />
       <div className="buttons">
         {/* One that is disabled in earnest would lose the focus. */}
         <button
@@ -176,12 +169,48 @@ export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
           {isPending ? 'Sending…' : label}
         </button>
         {options.cancel && (
-          <Button className="second" onClick={options.cancel}>
+          <Button
+            className="second"
+            onClick={() => {
+              forgetDraft(name);
+              options.cancel?.();
+            }}
+          >
             Cancel
           </Button>
         )}
       </div>
     </form>
+  );
+}
+
+function Failure({ error, label }: { error: Error | null; label: string }) {
+  if (!error) return null;
+  return (
+    <>
+      <Problem error={error} />
+      {error instanceof NoAnswer && (
+        <p>
+          No answer came, so the change may or may not have been made. Press “{label}” again, even after a
+          reload: it is made only once.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Says of a form that what was typed before is in it. */
+function Restored({ form }: { form: string }) {
+  const hasDraft = useHasDraft(form);
+  const [wasThere] = useState(hasDraft);
+  if (!wasThere || !hasDraft) return null;
+  return (
+    <p className="soft small" role="status">
+      What you entered before is back.{' '}
+      <Button className="link small" onClick={() => forgetDraft(form)}>
+        Start over
+      </Button>
+    </p>
   );
 }
 

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { type Address, longestText, readAddresses } from '../../addresses.ts';
 import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
 import { count } from '../../count.ts';
+import { useDraft } from '../../drafts.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
 import type { Edited } from '../controls.tsx';
@@ -30,9 +31,10 @@ interface Outcome {
 export function AddMembers({ close }: { close: () => void }) {
   const { orgID } = useWho();
   const navigate = useNavigate();
-  const [text, setText] = useState('');
-  const [role, setRole] = useState<Subject['role']>('member');
-  const [chosen, setChosen] = useState<Chosen>({});
+  const form = `POST /organizations/${orgID}/members`;
+  const [text, setText] = useDraft(form, 'addresses', '');
+  const [role, setRole] = useDraft<Subject['role']>(form, 'role', 'member');
+  const [chosen, setChosen] = useDraft<Chosen>(form, 'permissions', {});
   const [done, setDone] = useState<readonly Outcome[]>([]);
   const { found, unread } = readAddresses(text);
   const granted = chosenBody(role === 'member' ? chosen : {});
@@ -51,16 +53,14 @@ export function AddMembers({ close }: { close: () => void }) {
     close();
     void navigate({ to: '/members/change', search: { people: idsOf(all) } });
   };
-  const operation = {
-    name: `POST /organizations/${orgID}/members`,
-    send: (wanted: Wanted, header: WriteHeaders) => addAll(orgID, wanted, header),
-  };
+  const send = (wanted: Wanted, header: WriteHeaders) => addAll(orgID, wanted, header);
   return (
     <WriteDialog
       title="Add members"
-      operation={operation}
+      operation={{ name: form, send }}
       topics={[`members/${orgID}`]}
       onDone={finish}
+      doneText={addedText}
       body={addresses.length > 0 ? { addresses, role, ...granted } : undefined}
       label={addresses.length > 1 ? `Add ${addresses.length} people` : 'Add'}
       usualReason="Joins the organization"
@@ -120,6 +120,11 @@ async function addAll(orgID: string, wanted: Wanted, header: WriteHeaders): Prom
     }
   }
   return outcomes;
+}
+
+function addedText(outcomes: readonly Outcome[]): string {
+  const added = outcomes.filter(({ userId }) => userId !== undefined).length;
+  return `${added} of ${count(outcomes.length, 'person', 'people')} added.`;
 }
 
 function idsOf(outcomes: readonly Outcome[]): string {

@@ -2,6 +2,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useRef, useState } from 'react';
 import { type Operation, operation } from '../../api.ts';
+import { useDraft } from '../../drafts.ts';
 import type { MemberChange } from '../../people.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
@@ -138,12 +139,12 @@ function Change<Body>(options: ChangeOptions<Body>) {
 }
 
 /** What is chosen in an open form, and of what it was chosen. */
-function useChoice({ granted, ends }: Subject) {
+function useChoice(form: string, { granted, ends }: Subject) {
   const now = useNow();
   // What they hold may change meanwhile; what is chosen is compared with what it was chosen from.
   const held: Chosen = Object.fromEntries(granted.map((key) => [key, ends[key] ?? null]));
   const [opened] = useState(held);
-  const [wanted, setWanted] = useState(opened);
+  const [wanted, setWanted] = useDraft(form, 'permissions', opened);
   // What ends meanwhile is neither held nor chosen any more, unless it is chosen anew.
   const ended = endedOf(opened, now);
   const before = withoutEnded(opened, now);
@@ -157,7 +158,9 @@ function useChoice({ granted, ends }: Subject) {
 function ChangePermissions({ subject, close }: FormOptions) {
   const { orgID } = useWho();
   const { userId: userID, email } = subject;
-  const { before, chosen, setChosen, ended, isStale } = useChoice(subject);
+  const path = '/organizations/{orgID}/members/{userID}/permissions';
+  const saving = operation('put', path, { orgID, userID });
+  const { before, chosen, setChosen, ended, isStale } = useChoice(saving.name, subject);
   const gained = Object.keys(chosen).filter((key) => before[key] === undefined);
   const lost = Object.keys(before).filter((key) => chosen[key] === undefined);
   const changed = chosenBody(chosen, before).expires_at ?? {};
@@ -170,7 +173,7 @@ function ChangePermissions({ subject, close }: FormOptions) {
       subject={subject}
       title={`Permissions of ${email}`}
       change={isOther ? { change: 'permissions', user_id: userID, ...body } : undefined}
-      operation={operation('put', '/organizations/{orgID}/members/{userID}/permissions', { orgID, userID })}
+      operation={saving}
       body={body}
       cli={
         lost.length > 0
@@ -213,14 +216,15 @@ export function RoleSelect(field: Omit<Labelled<Subject['role']>, 'label'>) {
 function ChangeRole({ subject, close }: FormOptions) {
   const { orgID, me } = useWho();
   const { userId: userID, email } = subject;
-  const [role, setRole] = useState(subject.role);
+  const saving = operation('put', '/organizations/{orgID}/members/{userID}/role', { orgID, userID });
+  const [role, setRole] = useDraft(saving.name, 'role', subject.role);
   const isOther = role !== subject.role;
   return (
     <Change
       subject={subject}
       title={`Role of ${email}`}
       change={isOther ? { change: 'role', user_id: userID, role } : undefined}
-      operation={operation('put', '/organizations/{orgID}/members/{userID}/role', { orgID, userID })}
+      operation={saving}
       body={{ role }}
       cli={`andromeda members role ${email} ${role}`}
       close={close}

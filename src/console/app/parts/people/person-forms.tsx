@@ -1,7 +1,10 @@
 /** Making an account, staff keys, and ending and restoring an account. */
-import { useState } from 'react';
+import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { operation } from '../../api.ts';
+import { useDraft } from '../../drafts.ts';
+import { readDeactivation } from '../../people.ts';
 import { installationTopics, type Person } from '../../reads.ts';
+import { Consequences } from '../consequences.tsx';
 import { CheckList, Field } from '../controls.tsx';
 import { WriteDialog } from '../write.tsx';
 
@@ -14,13 +17,14 @@ const staffKeys: readonly { key: StaffKey; hint: string }[] = [
 ];
 
 export function AddPerson({ close }: { close: () => void }) {
-  const [email, setEmail] = useState('');
-  const [name, setName] = useState('');
+  const adding = operation('post', '/operator/people', {});
+  const [email, setEmail] = useDraft(adding.name, 'email', '');
+  const [name, setName] = useDraft(adding.name, 'name', '');
   const body = { email: email.trim(), ...(name.trim() && { name: name.trim() }) };
   return (
     <WriteDialog
       title="Add person"
-      operation={operation('post', '/operator/people', {})}
+      operation={adding}
       topics={installationTopics}
       body={email.trim() === '' ? undefined : body}
       label="Add"
@@ -44,13 +48,14 @@ export interface PersonOptions {
 
 export function StaffKeys({ person: { id, primary_email: email, staff_keys }, close }: PersonOptions) {
   const held = staff_keys as StaffKey[];
-  const [wanted, setWanted] = useState<readonly StaffKey[]>(held);
+  const saving = operation('put', '/operator/people/{userID}/staff-keys', { userID: id });
+  const [wanted, setWanted] = useDraft<readonly StaffKey[]>(saving.name, 'keys', held);
   const gained = wanted.filter((key) => !held.includes(key));
   const lost = held.filter((key) => !wanted.includes(key));
   return (
     <WriteDialog
       title={`Staff keys of ${email}`}
-      operation={operation('put', '/operator/people/{userID}/staff-keys', { userID: id })}
+      operation={saving}
       topics={[...installationTopics, 'me']}
       body={gained.length + lost.length > 0 ? { staff_keys: wanted.toSorted() } : undefined}
       label="Save"
@@ -74,29 +79,52 @@ export function StaffKeys({ person: { id, primary_email: email, staff_keys }, cl
   );
 }
 
-export function Lifecycle({
-  person: { id, primary_email: email, lifecycle_state: state },
-  close,
-}: PersonOptions) {
-  const isActive = state === 'active';
-  const verb = isActive ? 'Deactivate' : 'Reactivate';
-  const to = isActive ? 'deactivate' : 'reactivate';
+export function Lifecycle(options: PersonOptions) {
+  return options.person.lifecycle_state === 'active' ? (
+    <Deactivate {...options} />
+  ) : (
+    <Reactivate {...options} />
+  );
+}
+
+function Deactivate({ person: { id, primary_email: email }, close }: PersonOptions) {
+  // No plan is read while the account is deactivated: it would be of one that is deactivated already.
+  const isSending = useIsMutating() > 0;
+  const { data, error, isPending } = useQuery({ ...readDeactivation(id), enabled: !isSending });
+  const isRefused = data?.changes.some(({ result }) => result === 'refused') ?? false;
   return (
     <WriteDialog
-      title={`${verb} ${email}?`}
-      operation={operation('post', `/operator/people/{userID}/${to}`, { userID: id })}
+      title={`Deactivate ${email}?`}
+      operation={operation('post', '/operator/people/{userID}/deactivate', { userID: id })}
       topics={installationTopics}
       body={{}}
-      label={verb}
-      danger={isActive}
-      cli={`andromeda admin person ${to} ${email} --reason '…'`}
+      label="Deactivate"
+      danger
+      isWaiting={isRefused || (isPending && error === null)}
+      cli={`andromeda admin person deactivate ${email} --reason '…'`}
       close={close}
     >
       <p>
-        {isActive
-          ? 'They can no longer sign in. Memberships, grants, staff keys and SSH keys are removed, active sessions end, and their jobs on clusters may be cancelled. Homes and files are kept.'
-          : 'They can sign in again. Memberships, grants, staff keys and SSH keys are not restored.'}
+        They can no longer sign in. Memberships, grants, staff keys and SSH keys are removed, active sessions
+        end, and their jobs on clusters may be cancelled. Homes and files are kept.
       </p>
+      <Consequences of={{ plan: data, error, isWaiting: isPending }} />
+    </WriteDialog>
+  );
+}
+
+function Reactivate({ person: { id, primary_email: email }, close }: PersonOptions) {
+  return (
+    <WriteDialog
+      title={`Reactivate ${email}?`}
+      operation={operation('post', '/operator/people/{userID}/reactivate', { userID: id })}
+      topics={installationTopics}
+      body={{}}
+      label="Reactivate"
+      cli={`andromeda admin person reactivate ${email} --reason '…'`}
+      close={close}
+    >
+      <p>They can sign in again. Memberships, grants, staff keys and SSH keys are not restored.</p>
     </WriteDialog>
   );
 }

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../../api/generated/business.ts';
 import { operation } from '../../api.ts';
+import { useDraft } from '../../drafts.ts';
 import { installationTopics, type Person, readIdentities } from '../../reads.ts';
 import { Button, Field } from '../controls.tsx';
 import { AsCommand } from '../copy.tsx';
@@ -102,12 +103,13 @@ function Unbind({ person, identity, back }: { person: Person; identity: Identity
 }
 
 function Bind({ person, known, back }: { person: Person; known: Identity | undefined; back: () => void }) {
-  const [issuer, setIssuer] = useState(known?.issuer ?? '');
-  const [subject, setSubject] = useState('');
+  const binding = operation('put', '/operator/people/{userID}/identities', { userID: person.id });
+  const [issuer, setIssuer] = useDraft(binding.name, 'issuer', known?.issuer ?? '');
+  const [subject, setSubject] = useDraft(binding.name, 'subject', '');
   const body = { issuer: issuer.trim(), ...(subject.trim() && { subject: subject.trim() }) };
   return (
     <WriteForm
-      operation={operation('put', '/operator/people/{userID}/identities', { userID: person.id })}
+      operation={binding}
       topics={installationTopics}
       onDone={back}
       body={issuer.trim() === '' ? undefined : body}
