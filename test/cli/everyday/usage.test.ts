@@ -43,7 +43,7 @@ test('every everyday command explains itself, with an example', async () => {
   assert.deepEqual(seen, [
     'ssh',
     'ssh-config',
-    ...['list', 'clusters', 'add', 'revoke'].map((verb) => `keys ${verb}`),
+    ...['list', 'clusters', 'add', 'rename', 'revoke'].map((verb) => `keys ${verb}`),
     ...['key', 'permission', 'cluster'].map((verb) => `wait ${verb}`),
     ...['list', 'show'].map((verb) => `clusters ${verb}`),
     'machines',
