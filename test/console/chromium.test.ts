@@ -64,7 +64,11 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
     const field = page.getByLabel('Public key', { exact: true });
     await field.fill('-----BEGIN OPENSSH PRIVATE KEY-----');
     await page.getByText('This is a private key').waitFor();
+    const kept = async () =>
+      String(await page.evaluate('JSON.stringify({ ...sessionStorage, ...localStorage })'));
+    assert.doesNotMatch(await kept(), /PRIVATE/);
     await field.fill(bobKey);
+    assert.match(await kept(), /ssh-ed25519/);
     // Twice at once is once.
     await page.getByRole('button', { name: 'Register the key' }).dblclick();
     await page.getByText('You can log in to alpha').waitFor();

@@ -8,6 +8,11 @@ function isPrivate(text: string): boolean {
   return /PRIVATE KEY|BEGIN/.test(text);
 }
 
+/** Whether a text can be anything else, a part of a private key too. */
+function isNoPublicKey(text: string): boolean {
+  return !text.startsWith('ssh-') || isPrivate(text);
+}
+
 /** What is wrong with a text that should be a public key; undefined where nothing is. */
 function faultOf(text: string): string | undefined {
   if (text.trim() === '') return undefined;
@@ -24,7 +29,7 @@ function faultOf(text: string): string | undefined {
 
 export function KeyForm({ onDone }: { onDone?: () => void }) {
   const registering = operation('post', '/me/ssh-keys', {});
-  const [text, setText] = useDraft<string>(registering.name, 'key', '', isPrivate);
+  const [text, setText] = useDraft<string>(registering.name, 'key', '', isNoPublicKey);
   const fault = faultOf(text);
   const isWhole = text.trim() !== '' && fault === undefined;
   const done = () => {
