@@ -8,6 +8,7 @@ import {
 import {
   type AccessRequest,
   approvedEnd,
+  isTakenAway,
   requestLapsesAt,
   requestState,
   requestText,
@@ -20,7 +21,7 @@ import { type DomainError, forbidden, invalidRequest, invalidState, notFound } f
 import { present, snakeCased } from '../../domain/present.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { runCommand } from '../../store/audit/commands.ts';
-import type { Tx } from '../../store/engine/index.ts';
+import type { Reader, Tx } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
 import {
   createAccessRequest,
@@ -40,7 +41,7 @@ import { ownMembership } from './organizations.ts';
 /** What the caller asked for, newest first. */
 export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ store }, { caller, now }) => {
   const own = await listRequests(store.read, { userId: caller.userId });
-  return { requests: own.map((request) => requestBody(request, now)) };
+  return { requests: await requestBodies(store.read, own, now) };
 };
 
 /** What waits for a decision in an organization, for those who may set permissions there. */
@@ -53,7 +54,7 @@ export const listAccessRequests: Operation<'listAccessRequests'> = async (
     query.state === 'all'
       ? await listRequests(store.read, { organizationId: path.orgID })
       : await listOpenRequests(store.read, { organizationId: path.orgID }, now);
-  return { requests: requests.map((request) => requestBody(request, now)) };
+  return { requests: await requestBodies(store.read, requests, now) };
 };
 
 /** Asks for permissions, or for more time with them. */
@@ -207,6 +208,26 @@ function requestNotFound(): DomainError {
 
 async function requestReply(tx: Tx, id: string) {
   return requestBody(await requireRequest(tx, id), tx.now);
+}
+
+/** With what was taken away again since. */
+async function requestBodies(db: Reader, requests: readonly AccessRequest[], now: number) {
+  const holdings = new Map<string, Promise<Holdings>>();
+  const heldBy = ({ organizationId, userId }: AccessRequest) => {
+    const key = `${organizationId} ${userId}`;
+    const known =
+      holdings.get(key) ??
+      listGrantedPermissions(db, organizationId, userId, now).then((granted) => heldUntil('member', granted));
+    holdings.set(key, known);
+    return known;
+  };
+  return Promise.all(
+    requests.map(async (request) => ({
+      ...requestBody(request, now),
+      ...(request.state === 'approved' &&
+        isTakenAway(request, await heldBy(request), now) && { removed: true }),
+    })),
+  );
 }
 
 function requestBody(request: AccessRequest, now: number) {

@@ -19,6 +19,7 @@ export {
 } from './member-permissions.ts';
 export { planMemberChanges } from './member-plan.ts';
 export { addMember, listMembers, removeMember, setMemberRole, setMemberUsername } from './memberships.ts';
+export * from './my-access.ts';
 export * from './operator/audit.ts';
 export * from './operator/clusters.ts';
 export { operatorPlanDeactivation } from './operator/deactivation.ts';

@@ -18,6 +18,8 @@ interface GatewayView {
   hostKeys: readonly string[];
   /** What it shows to login nodes, likewise. */
   publicKeys: readonly string[];
+  /** Why it takes no logins; undefined where it does. */
+  readonly fault: string | undefined;
   /** Of all servers. */
   sessions(): Promise<readonly SshSession[]>;
   /** Ends a session of this server with a word to the person; whether there was one. */
@@ -38,6 +40,8 @@ export interface InstallationView {
 export interface BusinessDeps {
   store: Store;
   gateway: GatewayView;
+  /** Whether kubectl can sign people in. */
+  offersKubernetesLogin: boolean;
   installation: InstallationView;
   /** Signs the audit trail, and takes erased people out of it. */
   audit: {

@@ -415,6 +415,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What you can do on each cluster, and where not, what is missing and who has to act next
+         * @description Clusters in service: those of your organizations, all of them with `clusters.read` or `members.manage`, otherwise those that
+         *     you may use; and those that are shared with you by a grant.
+         */
+        get: operations["getMyAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/access-requests": {
         parameters: {
             query?: never;
@@ -1810,6 +1831,31 @@ export interface components {
                 message?: string;
             };
         };
+        ClusterUse: {
+            cluster_id: string;
+            cluster_name: string;
+            organization_id: string;
+            ssh: components["schemas"]["Use"];
+            kubernetes: components["schemas"]["Use"];
+        };
+        Use: {
+            /**
+             * @description `missing`: somebody has to do something first; `pending`: it comes by itself; `failed`: it does not; `none`: the cluster has no such way
+             * @enum {string}
+             */
+            state: "ready" | "missing" | "pending" | "failed" | "none";
+            /** @enum {string} */
+            reason: "ready" | "not_offered" | "no_permission" | "permission_requested" | "permission_removed" | "permission_ended" | "no_keys" | "key_lapsed" | "sign_in_lapsed" | "named_user_required" | "cluster_inactive" | "no_kubernetes_login" | "applying" | "restarting" | "late" | "fault" | "not_answering" | "not_reporting";
+            /**
+             * @description Who has to act next; `manager`: an owner or admin of the organization. Absent where nothing is to be done
+             * @enum {string}
+             */
+            next?: "you" | "manager" | "operator" | "service";
+            /** @description In a sentence or two. What operators read of a fault is in it for those who see the cluster */
+            message: string;
+            /** @description When your access ends by itself; absent where it does not, or there is none */
+            expires_at?: components["schemas"]["Time"];
+        };
         WayIn: {
             /** @enum {string} */
             opens: "see" | "ssh" | "ssh.admin" | "kubernetes" | "kubernetes.admin";
@@ -1865,6 +1911,8 @@ export interface components {
             created_at: components["schemas"]["Time"];
             /** @description Of an open one */
             lapses_at?: components["schemas"]["Time"];
+            /** @description Approved, and something of it was taken away again before its end */
+            removed?: boolean;
             decided_at?: components["schemas"]["Time"];
             /** @description The address of who decided */
             decided_by?: string;
@@ -3230,6 +3278,29 @@ export interface operations {
         requestBody: components["requestBodies"]["MemberPermissions"];
         responses: {
             200: components["responses"]["MemberPermissions"];
+            default: components["responses"]["Error"];
+        };
+    };
+    getMyAccess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By organization, then by name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        clusters: components["schemas"]["ClusterUse"][];
+                    };
+                };
+            };
             default: components["responses"]["Error"];
         };
     };

@@ -47,6 +47,16 @@ export function requestState(
   return request.state === 'open' && requestLapsesAt(request) <= now ? 'lapsed' : request.state;
 }
 
+/** Whether what was approved, and has not ended, is not held any more: someone took it away. */
+export function isTakenAway(
+  { state, permissions, expiresAt }: Pick<AccessRequest, 'state' | 'permissions' | 'expiresAt'>,
+  held: Pick<Holdings, 'has'>,
+  now: number,
+): boolean {
+  const hasEnded = expiresAt !== null && Date.parse(expiresAt) <= now;
+  return state === 'approved' && !hasEnded && !permissions.every((key) => held.has(key));
+}
+
 /** Throws `invalid_state` for a request that waits for nothing any more. */
 export function requireOpenRequest(request: AccessRequest, now: number): void {
   const state = requestState(request, now);

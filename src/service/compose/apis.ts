@@ -71,9 +71,13 @@ function createBusinessApi(
         port: config.gateway.port,
         hostKeys: heldKeys(hostKey).map(({ publicKey }) => publicKey),
         publicKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
+        get fault() {
+          return gateway.fault;
+        },
         sessions: () => gateways.sessions(),
         close: (id, text) => gateway.close({ id }, closedByOperator, text) > 0,
       },
+      offersKubernetesLogin: config.identity.kubernetes !== undefined,
       installation: createInstallationView(parts),
       audit,
       hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,

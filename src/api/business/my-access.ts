@@ -1,0 +1,195 @@
+/** What the caller can do on each cluster that they may see or use. */
+import {
+  absenceOf,
+  kubernetesUse,
+  sshUse,
+  type Use,
+  type UseContext,
+} from '../../domain/access/cluster-use.ts';
+import { type Grant, longestLasting } from '../../domain/access/grant.ts';
+import { heldUntil, laterEnd } from '../../domain/access/permission-end.ts';
+import type { AccessRequest } from '../../domain/access/request.ts';
+import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
+import { mergeSides, sideFailure } from '../../domain/clusters/merged-report.ts';
+import { type Side, sidesOf } from '../../domain/clusters/side.ts';
+import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
+import { holdsStaffKey } from '../../domain/people/staff.ts';
+import { present } from '../../domain/present.ts';
+import { findPersonOnCluster } from '../../store/access/access-facts.ts';
+import { findAccessList } from '../../store/access/access-lists.ts';
+import { findKubernetesAccessOf } from '../../store/access/kubernetes-access.ts';
+import { findCluster, listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { listSideStates } from '../../store/clusters/observations.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { listRequests } from '../../store/organizations/access-requests.ts';
+import { listLiveGrants } from '../../store/organizations/grants.ts';
+import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
+import { findPerson } from '../../store/people/people.ts';
+import { listActiveKeys } from '../../store/people/ssh-keys.ts';
+import { seesClusters } from './member-permissions.ts';
+import type { BusinessDeps, BusinessReply, Operation } from './operation.ts';
+
+type ClusterUse = BusinessReply<'getMyAccess'>['clusters'][number];
+type Held = NonNullable<Awaited<ReturnType<typeof findMembership>>>;
+
+/** The caller, as far as it is the same on every cluster. */
+interface Own {
+  userId: string;
+  /** By organization. */
+  held: ReadonlyMap<string, Held>;
+  grants: readonly Grant[];
+  requests: readonly AccessRequest[];
+  isStaff: boolean;
+  /** When their memberships, keys or sign-in last changed, in ms since 1970. */
+  changedAt: number;
+  now: number;
+}
+
+export const getMyAccess: Operation<'getMyAccess'> = async (deps, { caller, now }) => {
+  const { store } = deps;
+  const own = await ownOf(deps, caller.userId, now);
+  const organizations = [...own.held.keys()];
+  const lists = await Promise.all(organizations.map((id) => listOrganizationClusters(store.read, id)));
+  const shared = await sharedClusters(store.read, own);
+  const clusters = [...lists.flat(), ...shared].filter(isInService).sort(inOrder);
+  const uses: ClusterUse[] = [];
+  for (const cluster of clusters) {
+    const use = await useOf(deps, cluster, own);
+    if (use && (seesAll(own, cluster) || mayUse(own, cluster))) uses.push(use);
+  }
+  return { clusters: uses };
+};
+
+async function ownOf({ store }: BusinessDeps, userId: string, now: number): Promise<Own> {
+  const db = store.read;
+  const [person, memberships, grants, requests, keys] = await Promise.all([
+    findPerson(db, userId),
+    listMembershipsOf(db, userId),
+    listLiveGrants(db, userId, now),
+    listRequests(db, { userId }),
+    listActiveKeys(db, userId),
+  ]);
+  const held = new Map<string, Held>();
+  for (const { organizationId } of memberships) {
+    const found = await findMembership(db, organizationId, userId, now);
+    if (found) held.set(organizationId, found);
+  }
+  const signedInAt = store.lapses.policy.maxDaysWithoutSignIn === undefined ? null : person?.signedInAt;
+  const times = [
+    ...memberships.map(({ updatedAt }) => updatedAt),
+    ...keys.map(({ createdAt }) => createdAt),
+    ...grants.map(({ grantedAt }) => grantedAt),
+    ...(signedInAt ? [signedInAt] : []),
+  ];
+  return {
+    userId,
+    held,
+    grants,
+    requests,
+    isStaff: holdsStaffKey(person?.staffKeys ?? [], 'staff.read'),
+    changedAt: Math.max(0, ...times.map((time) => Date.parse(time))),
+    now,
+  };
+}
+
+/** Clusters of other organizations. */
+async function sharedClusters(db: Reader, { grants, held }: Own): Promise<Cluster[]> {
+  const ids = [...new Set(grants.map(({ clusterId }) => clusterId))];
+  const found = await Promise.all(ids.map((id) => findCluster(db, id)));
+  return found.filter((one) => one !== undefined && !held.has(one.organizationId)) as Cluster[];
+}
+
+function inOrder(a: Cluster, b: Cluster): number {
+  return a.organizationId.localeCompare(b.organizationId) || a.name.localeCompare(b.name);
+}
+
+function grantsOn({ grants }: Own, { id }: Cluster): Grant[] {
+  return grants.filter(({ clusterId }) => clusterId === id);
+}
+
+function seesAll({ held }: Own, { organizationId }: Cluster): boolean {
+  const own = held.get(organizationId);
+  return own !== undefined && seesClusters(own.permissions);
+}
+
+/** Whether a permission or a grant opens a side of the cluster. */
+function mayUse(own: Own, cluster: Cluster): boolean {
+  const permissions = own.held.get(cluster.organizationId)?.permissions;
+  const isOpen = {
+    slurm: permissions?.has('clusters.ssh') === true,
+    kubernetes: permissions?.has('clusters.kubernetes') === true,
+  };
+  return grantsOn(own, cluster).length > 0 || sidesOf(cluster).some((side) => isOpen[side]);
+}
+
+/** Undefined for a cluster that was deleted meanwhile. */
+async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<ClusterUse | undefined> {
+  const { store, gateway, offersKubernetesLogin } = deps;
+  const [person, list, states] = await Promise.all([
+    findPersonOnCluster(store, cluster.id, own.userId),
+    findAccessList(store.read, cluster.id),
+    listSideStates(store.read, cluster),
+  ]);
+  if (!person) return undefined;
+  const { facts } = person;
+  const grants = grantsOn(own, cluster);
+  const requests = own.requests.filter(({ organizationId }) => organizationId === cluster.organizationId);
+  const onSide = (side: Side, gate: 'clusters.ssh' | 'clusters.kubernetes'): UseContext => {
+    const state = states.find((one) => one.side === side);
+    const rejection = side === 'slurm' ? list?.rejection : null;
+    return {
+      name: cluster.name,
+      lifecycle: cluster.state,
+      seesFaults: seesAll(own, cluster) || grants.length > 0 || own.isStaff,
+      fault: rejection ?? (state && sideFailure(state)) ?? undefined,
+      changedAt: Math.max(
+        own.changedAt,
+        Date.parse(cluster.createdAt),
+        Date.parse(cluster.infrastructureReadyAt ?? cluster.createdAt),
+      ),
+      now: own.now,
+      absence: absenceOf(gate, facts, requests, own.now),
+    };
+  };
+  const listChangedAt = Date.parse(list?.updatedAt ?? cluster.createdAt);
+  const ssh = { access: facts, gatewayFault: gateway.fault, listChangedAt };
+  const kubernetes = sidesOf(cluster).includes('kubernetes')
+    ? {
+        hasGrant: grants.length > 0,
+        access: kubernetesAccessState(await findKubernetesAccessOf(store, cluster, own.userId, own.now)),
+        isReady: mergeSides(states, own.now).kubernetes?.ready,
+        observedMsAgo: observedMsAgo(states, own.now),
+        offersLogin: offersKubernetesLogin,
+      }
+    : undefined;
+  return {
+    cluster_id: cluster.id,
+    cluster_name: cluster.name,
+    organization_id: cluster.organizationId,
+    ssh: bodyOf(sshUse(ssh, onSide('slurm', 'clusters.ssh')), facts.accessEndsAt),
+    kubernetes: bodyOf(
+      kubernetesUse(facts, kubernetes, onSide('kubernetes', 'clusters.kubernetes')),
+      kubernetesEnd(own.held.get(cluster.organizationId), grants),
+    ),
+  };
+}
+
+function observedMsAgo(states: Awaited<ReturnType<typeof listSideStates>>, now: number): number | undefined {
+  const observation = states.find(({ side }) => side === 'kubernetes')?.observation;
+  return observation && now - observation.observedAt;
+}
+
+/** When the last that lets the caller use Kubernetes ends; null: it does not, or nothing does. */
+function kubernetesEnd(held: Held | undefined, grants: readonly Grant[]): string | null {
+  const ends = [];
+  const byKey = held && heldUntil(held.role, held.granted);
+  if (byKey?.has('clusters.kubernetes')) ends.push(byKey.endOf('clusters.kubernetes'));
+  const grant = longestLasting(grants);
+  if (grant) ends.push(grant.expiresAt);
+  const [first = null, ...more] = ends;
+  return more.reduce(laterEnd, first);
+}
+
+function bodyOf(use: Use, end: string | null) {
+  return { ...use, ...present({ expires_at: end }) };
+}

@@ -1,0 +1,268 @@
+/**
+ * What a person can do on a cluster: log in over SSH, use kubectl, both or neither; and where not, what is missing and who
+ * has to act next. The console, `andromeda access` and `andromeda doctor` show it. Who is let in, `decision.ts` decides.
+ */
+import type { Access } from '../kubernetes/access-state.ts';
+import { type AccessFacts, decideAccess, type Obstacle } from './decision.ts';
+import { daysText } from './lapse.ts';
+import { closureOf, effectivePermissions, type PermissionKey } from './permission.ts';
+import { endText } from './permission-end.ts';
+import { type AccessRequest, requestState } from './request.ts';
+
+/** Each reason: the state that it makes, and who has to act next. `ready` may be so with a part on its way. */
+const reasons = {
+  ready: { state: 'ready' },
+  not_offered: { state: 'none' },
+  no_permission: { state: 'missing', next: 'you' },
+  permission_requested: { state: 'missing', next: 'manager' },
+  permission_removed: { state: 'missing', next: 'you' },
+  permission_ended: { state: 'missing', next: 'you' },
+  no_keys: { state: 'missing', next: 'you' },
+  key_lapsed: { state: 'missing', next: 'you' },
+  sign_in_lapsed: { state: 'missing', next: 'you' },
+  named_user_required: { state: 'missing', next: 'manager' },
+  cluster_inactive: { state: 'missing', next: 'operator' },
+  no_kubernetes_login: { state: 'missing', next: 'operator' },
+  applying: { state: 'pending', next: 'service' },
+  restarting: { state: 'pending', next: 'service' },
+  late: { state: 'failed', next: 'operator' },
+  fault: { state: 'failed', next: 'operator' },
+  not_answering: { state: 'failed', next: 'operator' },
+  not_reporting: { state: 'failed', next: 'operator' },
+} as const;
+
+type UseReason = keyof typeof reasons;
+
+/** One way of using a cluster, as it is for a person now. */
+export interface Use {
+  state: (typeof reasons)[UseReason]['state'];
+  reason: UseReason;
+  /** `manager`: an owner or admin of the organization; left out where nothing is to be done. */
+  next?: 'you' | 'manager' | 'operator' | 'service';
+  /** In one or two sentences. */
+  message: string;
+}
+
+/** What is known of the cluster, for both ways of using it. */
+export interface UseContext {
+  name: string;
+  lifecycle: string;
+  /** Whether the person may read what operators read of its faults. */
+  seesFaults: boolean;
+  /** In words, what must be mended on this side of it; undefined where nothing must. */
+  fault: string | undefined;
+  /** When something was last changed that the cluster has to take over, and now: ms since 1970. */
+  changedAt: number;
+  now: number;
+  /** What became of the permission that this takes. */
+  absence: Absence;
+}
+
+/** So long a change may take to reach a cluster; one that takes longer needs a person to look. */
+export const usualMs = 300_000;
+
+function useOf(reason: UseReason, message: string): Use {
+  return { reason, ...reasons[reason], message };
+}
+
+/** A fault in the operator's words, where the person may read them. */
+function failedUse(reason: UseReason, text: string, { seesFaults, fault }: UseContext): Use {
+  return useOf(
+    reason,
+    seesFaults && fault ? `${text}: ${fault}` : `${text}. Your administrator has been told.`,
+  );
+}
+
+/** What is on its way to the cluster, and has been for no longer than usual. */
+function pendingUse(what: string, to: UseContext): Use {
+  const { name, fault, changedAt, now } = to;
+  if (fault !== undefined)
+    return failedUse('fault', `A fault on ${name} keeps ${what} from being applied`, to);
+  if (now - changedAt <= usualMs)
+    return useOf('applying', `Sending ${what} to ${name}, which takes some seconds.`);
+  return useOf(
+    'late',
+    `${name} has not confirmed ${what} since ${textOf(changedAt)}, which takes seconds otherwise. Tell your administrator.`,
+  );
+}
+
+function inactiveUse({ name, lifecycle }: UseContext): Use {
+  return useOf('cluster_inactive', `${name} is ${lifecycle}; it can be used when it is active.`);
+}
+
+function silentUse(on: UseContext, observedMsAgo: number | undefined): Use {
+  const { name, changedAt, now } = on;
+  if (observedMsAgo === undefined && now - changedAt <= usualMs)
+    return useOf('applying', `Waiting for the first report of ${name}.`);
+  const since = observedMsAgo === undefined ? 'yet' : `since ${textOf(now - observedMsAgo)}`;
+  return failedUse('not_reporting', `${name} has not reported ${since}, so your access is not confirmed`, on);
+}
+
+function lapsedUse({ policy }: AccessFacts): Use {
+  const days = daysText(policy.maxDaysWithoutSignIn);
+  return useOf('sign_in_lapsed', `You have not signed in for ${days}, so your access has lapsed.`);
+}
+
+/** What is known of the way to the login nodes. */
+export interface SshUseFacts {
+  access: AccessFacts;
+  /** Why the gateway serves no cluster; undefined where it does. */
+  gatewayFault: string | undefined;
+  /** When the list of accounts was last changed, by anyone's change: login nodes may restart then. Ms since 1970. */
+  listChangedAt: number;
+}
+
+/** Of SSH. */
+export function sshUse({ access: facts, gatewayFault, listChangedAt }: SshUseFacts, on: UseContext): Use {
+  const { name } = on;
+  if (!facts.takesAccessList) return useOf('not_offered', `${name} has no SSH: it runs Kubernetes only.`);
+  const decision = decideAccess(facts, {});
+  if (decision.allowed || worksWithOneKey(facts)) {
+    if (gatewayFault !== undefined)
+      return failedUse('fault', 'The SSH gateway does not serve', { ...on, fault: gatewayFault });
+    if (decision.allowed) return useOf('ready', `You can log in to ${name} over SSH.`);
+    const newest = pendingUse('your newest key', on);
+    return useOf('ready', `You can log in to ${name} with the key that is there. ${newest.message}`);
+  }
+  if (decision.obstacle === 'gateway_unavailable') return unansweredUse(on, listChangedAt);
+  return sshUseBehind(decision.obstacle, facts, on);
+}
+
+function worksWithOneKey(facts: AccessFacts): boolean {
+  return facts.activeKeys.some((fingerprint) => decideAccess(facts, { fingerprint }).allowed);
+}
+
+function sshUseBehind(
+  obstacle: Exclude<Obstacle, 'gateway_unavailable'>,
+  facts: AccessFacts,
+  on: UseContext,
+): Use {
+  switch (obstacle) {
+    case 'access_removed':
+    case 'access_ended':
+      return absentUse('SSH', 'clusters.ssh', on);
+    case 'sign_in_lapsed':
+      return lapsedUse(facts);
+    case 'key_revoked':
+    case 'no_keys':
+      return useOf('no_keys', 'You have no SSH key registered.');
+    case 'key_lapsed':
+      return useOf(
+        'key_lapsed',
+        `Your SSH keys have lapsed: they are good for ${daysText(facts.policy.keyMaxDays)}. Register another one.`,
+      );
+    case 'cluster_inactive':
+      return inactiveUse(on);
+    case 'named_user_required':
+      return useOf('named_user_required', 'You have no user name in this organization.');
+    case 'no_login_nodes':
+      return useOf('not_offered', `${on.name} has no SSH: it runs Kubernetes only.`);
+    case 'observation_stale':
+      return silentUse(on, facts.observedMsAgo);
+    case 'access_not_projected':
+    case 'projection_pending':
+    case 'projection_failed':
+      return pendingUse('your account and keys', on);
+  }
+}
+
+/** Login nodes restart when accounts are added or removed. */
+function unansweredUse(on: UseContext, listChangedAt: number): Use {
+  const { name, fault, changedAt, now } = on;
+  if (fault !== undefined) return failedUse('fault', `No login node of ${name} answers`, on);
+  if (now - Math.max(changedAt, listChangedAt) <= usualMs)
+    return useOf('restarting', `The login nodes of ${name} restart with the new list of accounts.`);
+  return useOf('not_answering', `No login node of ${name} answers. Tell your administrator.`);
+}
+
+/** What is known of a person on the Kubernetes side of a cluster. */
+export interface KubernetesUseFacts {
+  /** Whether a live grant lets them in. */
+  hasGrant: boolean;
+  /** Whether their permissions are in force there. */
+  access: Access;
+  /** Whether the API works, as the cluster said lately; undefined where it did not say. */
+  isReady: boolean | undefined;
+  observedMsAgo: number | undefined;
+  /** Whether the installation offers kubectl a sign-in. */
+  offersLogin: boolean;
+}
+
+/** Of kubectl; undefined facts: the cluster has no Kubernetes that people use. */
+export function kubernetesUse(
+  facts: AccessFacts,
+  kubernetes: KubernetesUseFacts | undefined,
+  on: UseContext,
+): Use {
+  const { name } = on;
+  if (!kubernetes) return useOf('not_offered', `${name} has Slurm only, and no Kubernetes to use.`);
+  const { hasGrant, access, isReady, observedMsAgo, offersLogin } = kubernetes;
+  const isAdmitted = facts.isMember && heldBy(facts).has('clusters.kubernetes');
+  if (!isAdmitted && !hasGrant) return absentUse('Kubernetes', 'clusters.kubernetes', on);
+  if (facts.signInLapsed) return lapsedUse(facts);
+  if (on.lifecycle !== 'active') return inactiveUse(on);
+  if (!offersLogin)
+    return useOf('no_kubernetes_login', 'This installation has no sign-in for kubectl set up yet.');
+  if (isReady === undefined) return silentUse(on, observedMsAgo);
+  if (!isReady) return failedUse('not_answering', `The Kubernetes API of ${name} does not answer`, on);
+  if (access.state === 'applied') return useOf('ready', `You can use kubectl on ${name}.`);
+  return pendingUse('your Kubernetes permissions', on);
+}
+
+function heldBy({ role, permissions }: AccessFacts): ReadonlySet<string> {
+  return effectivePermissions(role, permissions);
+}
+
+/** What became of a permission that a person does not hold: nothing ever did, or something at a time. */
+export interface Absence {
+  reason: Extract<UseReason, 'no_permission' | `permission_${string}`>;
+  /** RFC 3339: when it was asked for, approved or ended. */
+  at?: string;
+}
+
+/** `requests`: the person's own in the organization. */
+export function absenceOf(
+  gate: PermissionKey,
+  { ended }: Pick<AccessFacts, 'ended'>,
+  requests: readonly AccessRequest[],
+  now: number,
+): Absence {
+  const opens = (keys: readonly string[]) => closureOf(keys).has(gate);
+  const own = requests.filter(({ permissions }) => opens(permissions));
+  const open = own.find((one) => requestState(one, now) === 'open');
+  if (open) return { reason: 'permission_requested', at: open.createdAt };
+  const approved = own
+    .filter(({ state }) => state === 'approved')
+    .toSorted((a, b) => ((a.decidedAt ?? '') < (b.decidedAt ?? '') ? 1 : -1))[0];
+  if (approved?.decidedAt && (approved.expiresAt === null || Date.parse(approved.expiresAt) > now))
+    return { reason: 'permission_removed', at: approved.decidedAt };
+  const ends = ended.flatMap(({ key, expiresAt }) => (opens([key]) ? (expiresAt ?? []) : []));
+  const last = [...ends, approved?.expiresAt ?? []].flat().sort().at(-1);
+  return last === undefined ? { reason: 'no_permission' } : { reason: 'permission_ended', at: last };
+}
+
+function absentUse(side: 'SSH' | 'Kubernetes', gate: PermissionKey, { name, absence }: UseContext): Use {
+  const { reason, at = '' } = absence;
+  const texts: Record<Absence['reason'], string> = {
+    no_permission: `You have no ${side} access to ${name}: it takes the permission ${gate}.`,
+    permission_requested: `You asked for ${side} access on ${endText(at)}. An owner or admin decides.`,
+    permission_removed: `Your ${side} access was approved on ${endText(at)} and has been taken away again.`,
+    permission_ended: `Your ${side} access ended on ${endText(at)}.`,
+  };
+  return useOf(reason, texts[reason]);
+}
+
+function textOf(ms: number): string {
+  return endText(new Date(ms).toISOString());
+}
+
+/** Whether the person holds what a way takes, and the cluster offers it. */
+export function isGranted({ reason }: Pick<Use, 'reason'>): boolean {
+  return reason !== 'not_offered' && reason !== 'no_permission' && !reason.startsWith('permission_');
+}
+
+/** `SSH and Kubernetes`, `SSH`, `Kubernetes`, `nothing`: what works now. */
+export function usableText(uses: { ssh: Pick<Use, 'state'>; kubernetes: Pick<Use, 'state'> }): string {
+  const ways = [uses.ssh.state === 'ready' && 'SSH', uses.kubernetes.state === 'ready' && 'kubectl'];
+  return ways.filter((way) => way !== false).join(' and ') || 'nothing yet';
+}

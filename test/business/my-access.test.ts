@@ -1,0 +1,132 @@
+/** What each person can do on each cluster, as the service itself says it: by permission, scheduler, key and fault. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+
+const [first, ...others] = physics.organizations ?? [];
+const member = (name: string, permissions: string[]) => ({
+  email: `${name}@physics.example`,
+  role: 'member',
+  username: name,
+  permissions,
+});
+const lab = {
+  ...physics,
+  organizations: [
+    {
+      ...first,
+      members: [
+        ...(first?.members ?? []),
+        member('kay', ['clusters.kubernetes']),
+        member('sam', ['clusters.ssh']),
+      ],
+    },
+    ...others,
+  ],
+  clusters: [
+    ...(physics.clusters ?? []),
+    {
+      name: 'gamma',
+      organization: 'physics',
+      scheduler: 'sunk',
+      simulated: { computeNodes: 1, gpusPerNode: 1, failure: 'The disk of node-1 is full.' },
+    },
+  ],
+  grants: [{ user: 'carl@chemistry.example', cluster: 'beta', relation: 'kubernetes.viewer' }],
+} as typeof physics;
+
+interface Use {
+  reason: string;
+  next?: string;
+  message: string;
+  expires_at?: string;
+}
+
+/** By name of the cluster. */
+async function usesOf(
+  service: TestApp,
+  as: string,
+  claims?: object,
+): Promise<Record<string, { ssh: Use; kubernetes: Use }>> {
+  const { status, body } = await service.business('/me/access', {
+    token: await service.issuer.token(as, { ...claims }),
+  });
+  assert.equal(status, 200, JSON.stringify(body));
+  return Object.fromEntries(
+    body.clusters.map((one: { cluster_name: string; ssh: Use; kubernetes: Use }) => [one.cluster_name, one]),
+  );
+}
+
+const reasonsOf = (uses: Record<string, { ssh: Use; kubernetes: Use }>) =>
+  Object.fromEntries(
+    Object.entries(uses).map(([name, { ssh, kubernetes }]) => [name, `${ssh.reason} ${kubernetes.reason}`]),
+  );
+
+test('each person is told what they can do on each cluster that they see or may use, and no other', async () => {
+  await using service = await startTestApp({
+    lab,
+    identity: { kubernetes: { clientId: 'andromeda-kubernetes' } },
+  });
+  const expect = (as: string, wanted: Record<string, string>, claims?: object) =>
+    eventually(
+      async () => reasonsOf(await usesOf(service, as, claims)),
+      (found) => JSON.stringify(found) === JSON.stringify(wanted),
+    );
+
+  // Kubernetes only: no cluster that is Slurm's, and no word of a key.
+  await expect('kay', { beta: 'not_offered ready' });
+  await expect('carl', { beta: 'not_offered ready' }, { email: 'carl@chemistry.example' });
+  await expect('eve', {});
+  await expect('sam', { alpha: 'no_keys not_offered', gamma: 'no_keys not_offered' });
+  await expect('bob', {
+    alpha: 'no_keys not_offered',
+    beta: 'not_offered no_permission',
+    gamma: 'no_keys not_offered',
+  });
+
+  for (const as of ['bob', 'sam'])
+    await service.write('/me/ssh-keys', { as, body: { public_key: newPublicKey() } });
+  await expect('bob', {
+    alpha: 'ready not_offered',
+    beta: 'not_offered no_permission',
+    gamma: 'fault not_offered',
+  });
+  // The operator's words for who sees the cluster, and that an operator knows for who does not.
+  const { gamma: seen } = await usesOf(service, 'bob');
+  assert.match(seen?.ssh.message ?? '', /: The disk of node-1 is full\.$/);
+  const { gamma: unseen } = await usesOf(service, 'sam');
+  assert.deepEqual([unseen?.ssh.reason, unseen?.ssh.next], ['fault', 'operator']);
+  assert.match(unseen?.ssh.message ?? '', /\. Your administrator has been told\.$/);
+});
+
+test('what was approved and taken away again is said, with the request as well', async () => {
+  await using service = await startTestApp({ identity: { kubernetes: { clientId: 'k' } } });
+  const { memberships, user } = (await service.business('/me', { as: 'eve' })).body;
+  const base = `/organizations/${memberships[0].org_id}`;
+  const body = { permissions: ['clusters.kubernetes', 'clusters.read'], hours: 24 };
+  const { id } = (await service.write(`${base}/access-requests`, { as: 'eve', body })).body;
+  const beta = async () => (await usesOf(service, 'eve'))['beta']?.kubernetes;
+  await service.write(`${base}/access-requests/${id}/approve`, { as: 'ada', body: {} });
+  const given = await eventually(beta, (one) => one?.reason === 'ready');
+  const own = async () => (await service.business('/me/access-requests', { as: 'eve' })).body.requests[0];
+  const approved = await own();
+  assert.deepEqual([approved.removed, given?.expires_at], [undefined, approved.expires_at]);
+
+  const path = `${base}/members/${user.id}/permissions`;
+  const kept = { permissions: ['clusters.read'], expires_at: { 'clusters.read': null } };
+  await service.write(path, { as: 'ada', method: 'PUT', body: kept });
+  const taken = await beta();
+  assert.deepEqual([taken?.reason, taken?.next], ['permission_removed', 'you']);
+  assert.match(
+    taken?.message ?? '',
+    /^Your Kubernetes access was approved on .* and has been taken away again/,
+  );
+  assert.equal((await own()).removed, true);
+  const [seen] = (await service.business(`${base}/access-requests?state=all`, { as: 'ada' })).body.requests;
+  assert.equal(seen.removed, true);
+  // Its time over, it is not taken away but ended.
+  service.advance(25 * 3_600_000);
+  assert.equal((await own()).removed, undefined);
+  assert.equal((await beta())?.reason, 'permission_ended');
+});
