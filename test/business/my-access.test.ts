@@ -63,7 +63,7 @@ const reasonsOf = (uses: Record<string, { ssh: Use; kubernetes: Use }>) =>
     Object.entries(uses).map(([name, { ssh, kubernetes }]) => [name, `${ssh.reason} ${kubernetes.reason}`]),
   );
 
-test('each person is told what they can do on each cluster that they see or may use, and no other', async () => {
+test('each person reads what they can do on each cluster that they see or may use, and on no other', async () => {
   await using service = await startTestApp({
     lab,
     identity: { kubernetes: { clientId: 'andromeda-kubernetes' } },

@@ -74,7 +74,7 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
     await page.getByText('You can log in to alpha').waitFor();
     await page.getByText(`${alpha}.bob@127.0.0.1`).first().waitFor();
     await show(page, '/access');
-    await page.getByText('All your keys work').waitFor();
+    await page.getByText('You can log in over SSH.').waitFor();
     await show(page, '/keys');
     await page.getByText('You have 1 active key').waitFor();
 
@@ -92,7 +92,7 @@ test('on her first day a member registers a key, sees it arrive, and has the lin
     await page.getByText('You have no active keys').waitFor();
     assert.deepEqual(streams, [], 'one stream serves both tabs');
     await show(page, '/access');
-    await page.getByText('You have no SSH key registered.', { exact: true }).waitFor();
+    await page.getByText('You have no SSH key registered.', { exact: true }).first().waitFor();
   });
 });
 

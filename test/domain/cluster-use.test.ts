@@ -3,13 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   absenceOf,
-  isGranted,
   type KubernetesUseFacts,
   kubernetesUse,
   sshUse,
   type Use,
   type UseContext,
-  usableText,
   usualMs,
 } from '../../src/domain/access/cluster-use.ts';
 import type { AccessFacts } from '../../src/domain/access/decision.ts';
@@ -71,7 +69,7 @@ const kubectl = ({ facts: changes, kubernetes: other, ...context }: Case): Use =
 type Row = [so: Case, outcome: string, sentence: RegExp];
 
 const sshTable: Row[] = [
-  [{}, 'ready - ready', /^You can log in to alpha over SSH\.$/],
+  [{}, 'ready - ready', /^You can log in over SSH\.$/],
   [{ facts: { takesAccessList: false } }, 'none - not_offered', /Kubernetes only/],
   [{ facts: { takesAccessList: false, activeKeys: [] } }, 'none - not_offered', /Kubernetes only/],
   [{ facts: { permissions: ['clusters.kubernetes'] } }, 'missing you no_permission', /clusters\.ssh/],
@@ -127,7 +125,7 @@ const sshTable: Row[] = [
 ];
 
 const kubectlTable: Row[] = [
-  [{}, 'ready - ready', /^You can use kubectl on alpha\.$/],
+  [{}, 'ready - ready', /^You can use kubectl\.$/],
   // A key, and what SSH lacks, is no concern of kubectl.
   [{ facts: { activeKeys: [], permissions: ['clusters.kubernetes'] } }, 'ready - ready', /kubectl/],
   [{ facts: { permissions: ['clusters.kubernetes.admin'] } }, 'ready - ready', /kubectl/],
@@ -157,9 +155,10 @@ for (const [side, useOf, table] of [
 ] as const) {
   test(`${side}: what is so decides what can be done, who acts next and the sentence`, () => {
     for (const [so, outcome, sentence] of table) {
-      const { state, next = '-', reason, message } = useOf(so);
+      const { state, next = '-', reason, granted, message } = useOf(so);
       assert.equal(`${state} ${next} ${reason}`, outcome, JSON.stringify(so));
       assert.match(message, sentence, JSON.stringify(so));
+      assert.equal(granted, !/not_offered|permission/.test(reason), reason);
       // What is sent names where to, and what lasts is never to be waited for.
       if (reason === 'applying') assert.match(message, /alpha/);
       if (state === 'failed') assert.match(message, /administrator|: the disk/);
@@ -169,7 +168,7 @@ for (const [side, useOf, table] of [
 
 test('a cluster without Kubernetes of its own offers no kubectl', () => {
   const use = kubernetesUse(facts, undefined, on);
-  assert.deepEqual([use.state, use.reason, isGranted(use)], ['none', 'not_offered', false]);
+  assert.deepEqual([use.state, use.reason, use.granted], ['none', 'not_offered', false]);
 });
 
 test('what became of a permission that is not held: asked for, taken away again, ended, never given', () => {
@@ -215,13 +214,5 @@ test('what became of a permission that is not held: asked for, taken away again,
     use.message,
     'Your SSH access was approved on 2030-01-02 03:03 UTC and has been taken away again.',
   );
-  assert.deepEqual([use.next, isGranted(use)], ['you', false]);
-});
-
-test('what works now, in words', () => {
-  const ready = { state: 'ready' } as const;
-  const none = { state: 'none' } as const;
-  assert.equal(usableText({ ssh: ready, kubernetes: ready }), 'SSH and kubectl');
-  assert.equal(usableText({ ssh: none, kubernetes: ready }), 'kubectl');
-  assert.equal(usableText({ ssh: none, kubernetes: none }), 'nothing yet');
+  assert.deepEqual([use.next, use.granted], ['you', false]);
 });

@@ -1840,12 +1840,14 @@ export interface components {
         };
         Use: {
             /**
-             * @description `missing`: somebody has to do something first; `pending`: it comes by itself; `failed`: it does not; `none`: the cluster has no such way
+             * @description `missing`: someone has to do something first; `pending`: it comes by itself; `failed`: it does not; `none`: the cluster has no such way
              * @enum {string}
              */
             state: "ready" | "missing" | "pending" | "failed" | "none";
             /** @enum {string} */
             reason: "ready" | "not_offered" | "no_permission" | "permission_requested" | "permission_removed" | "permission_ended" | "no_keys" | "key_lapsed" | "sign_in_lapsed" | "named_user_required" | "cluster_inactive" | "no_kubernetes_login" | "applying" | "restarting" | "late" | "fault" | "not_answering" | "not_reporting";
+            /** @description Whether you hold what this takes, and the cluster offers it */
+            granted: boolean;
             /**
              * @description Who has to act next; `manager`: an owner or admin of the organization. Absent where nothing is to be done
              * @enum {string}

@@ -11,6 +11,8 @@ export type Machine = components['schemas']['Machine'];
 export type Usage = components['schemas']['ClusterUsage'];
 
 type Schemas = BusinessComponents['schemas'];
+export type ClusterUse = Schemas['ClusterUse'];
+export type Use = Schemas['Use'];
 export type OperatorMachine = Schemas['OperatorMachine'];
 export type Person = Schemas['Person'];
 export type Problem = Schemas['Problem'];
@@ -84,17 +86,44 @@ export const readCluster = (clusterId: string, orgID: string) =>
     platform.GET('/clusters/{clusterId}', inside(clusterId, orgID)).then(bodyOf),
   );
 
-/** Null where the person has no `clusters.ssh`. */
-export const readSshAccess = (clusterId: string, { orgID: organizationId, permissions }: Who) =>
+/** The name, where a shell takes it as it is; of any other the ID. */
+export function plainName({ cluster_id: id, cluster_name: name }: ClusterUse): string {
+  return /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name) ? name : id;
+}
+
+/** What the person can do on each cluster of the organization, and on those that others share with them. */
+export const readUses = ({ me: { memberships }, orgID }: Who) => ({
+  ...read(
+    ['uses', orgID],
+    ['me', 'requests', 'cluster/*', `organization/${orgID}`, `members/${orgID}`],
+    async () => {
+      const { clusters } = bodyOf(await business.GET('/me/access'));
+      const isElsewhere = (id: string) => id !== orgID && memberships.some(({ org_id: own }) => own === id);
+      return clusters.filter(({ organization_id: id }) => !isElsewhere(id));
+    },
+  ),
+  // What lasts becomes a failure, of which nothing reports.
+  refetchInterval: ({ state: { data = [] } }: { state: { data?: ClusterUse[] | undefined } }) =>
+    data.some(({ ssh, kubernetes }) => ssh.state === 'pending' || kubernetes.state === 'pending') && 30_000,
+});
+
+/** Only for a person who holds `clusters.ssh`; null where they lost it meanwhile. */
+export const readSshAccess = ({ cluster_id: clusterId, organization_id: organizationId }: ClusterUse) =>
   read(
-    ['ssh-access', clusterId, organizationId, permissions.has('clusters.ssh')],
+    ['ssh-access', clusterId],
     [`cluster/${clusterId}`, 'me', `organization/${organizationId}`],
     async () => {
-      if (!permissions.has('clusters.ssh')) return null;
       const params = { path: { clusterId }, query: { organizationId } };
       return bodyOrNull(await platform.GET('/clusters/{clusterId}/ssh-access', { params }), 403);
     },
   );
+
+/** Only where kubectl is ready. */
+export const readKubeconfig = ({ cluster_id: clusterId, organization_id: organizationId }: ClusterUse) =>
+  read(['kubeconfig', clusterId], ['me', `cluster/${clusterId}`], async () => {
+    const params = { path: { clusterId }, query: { organizationId } };
+    return bodyOf(await platform.GET('/clusters/{clusterId}/kubeconfig', { params })).kubeconfig;
+  });
 
 export const readOptions = (clusterId: string, orgID: string) =>
   read(['options', clusterId, orgID], [`cluster/${clusterId}`], () =>

@@ -37,6 +37,8 @@ type UseReason = keyof typeof reasons;
 export interface Use {
   state: (typeof reasons)[UseReason]['state'];
   reason: UseReason;
+  /** Whether the person holds what this takes, and the cluster offers it. */
+  granted: boolean;
   /** `manager`: an owner or admin of the organization; left out where nothing is to be done. */
   next?: 'you' | 'manager' | 'operator' | 'service';
   /** In one or two sentences. */
@@ -62,7 +64,8 @@ export interface UseContext {
 export const usualMs = 300_000;
 
 function useOf(reason: UseReason, message: string): Use {
-  return { reason, ...reasons[reason], message };
+  const granted = reason !== 'not_offered' && !/permission/.test(reason);
+  return { reason, ...reasons[reason], granted, message };
 }
 
 /** A fault in the operator's words, where the person may read them. */
@@ -120,9 +123,9 @@ export function sshUse({ access: facts, gatewayFault, listChangedAt }: SshUseFac
   if (decision.allowed || worksWithOneKey(facts)) {
     if (gatewayFault !== undefined)
       return failedUse('fault', 'The SSH gateway does not serve', { ...on, fault: gatewayFault });
-    if (decision.allowed) return useOf('ready', `You can log in to ${name} over SSH.`);
+    if (decision.allowed) return useOf('ready', 'You can log in over SSH.');
     const newest = pendingUse('your newest key', on);
-    return useOf('ready', `You can log in to ${name} with the key that is there. ${newest.message}`);
+    return useOf('ready', `You can log in over SSH, with the keys that are there. ${newest.message}`);
   }
   if (decision.obstacle === 'gateway_unavailable') return unansweredUse(on, listChangedAt);
   return sshUseBehind(decision.obstacle, facts, on);
@@ -205,7 +208,7 @@ export function kubernetesUse(
     return useOf('no_kubernetes_login', 'This installation has no sign-in for kubectl set up yet.');
   if (isReady === undefined) return silentUse(on, observedMsAgo);
   if (!isReady) return failedUse('not_answering', `The Kubernetes API of ${name} does not answer`, on);
-  if (access.state === 'applied') return useOf('ready', `You can use kubectl on ${name}.`);
+  if (access.state === 'applied') return useOf('ready', 'You can use kubectl.');
   return pendingUse('your Kubernetes permissions', on);
 }
 
@@ -254,15 +257,4 @@ function absentUse(side: 'SSH' | 'Kubernetes', gate: PermissionKey, { name, abse
 
 function textOf(ms: number): string {
   return endText(new Date(ms).toISOString());
-}
-
-/** Whether the person holds what a way takes, and the cluster offers it. */
-export function isGranted({ reason }: Pick<Use, 'reason'>): boolean {
-  return reason !== 'not_offered' && reason !== 'no_permission' && !reason.startsWith('permission_');
-}
-
-/** `SSH and Kubernetes`, `SSH`, `Kubernetes`, `nothing`: what works now. */
-export function usableText(uses: { ssh: Pick<Use, 'state'>; kubernetes: Pick<Use, 'state'> }): string {
-  const ways = [uses.ssh.state === 'ready' && 'SSH', uses.kubernetes.state === 'ready' && 'kubectl'];
-  return ways.filter((way) => way !== false).join(' and ') || 'nothing yet';
 }

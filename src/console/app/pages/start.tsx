@@ -1,38 +1,78 @@
-/** A member's first day: three steps to a shell. */
-import { useQueries, useQuery } from '@tanstack/react-query';
+/** What a person can do on each cluster, and the steps to a shell or to kubectl. */
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { AsCommand } from '../parts/copy.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
 import { Empty, Loaded, Page } from '../parts/page.tsx';
+import { Kubeconfig } from '../parts/people/kubeconfig.tsx';
 import { type Key, LoginLines, LoginStrip } from '../parts/people/login.tsx';
+import { UseLine, UsesSentence } from '../parts/people/uses.tsx';
 import { State } from '../parts/state.tsx';
 import { Age } from '../parts/time.tsx';
-import { type ClusterItem, readClusters, readKeys, readSshAccess } from '../reads.ts';
+import { type ClusterUse, readKeys, readSshAccess, readUses } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 export function StartPage() {
   const who = useWho();
+  const uses = useQuery(readUses(who));
   const keys = useQuery(readKeys());
-  const clusters = useQuery(readClusters(who));
   const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
-  const slurm = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
-  const answers = useQueries({ queries: slurm.map(({ id }) => readSshAccess(id, who)) });
-  const open = slurm.filter((_, index) => answers[index]?.data?.ready);
-  const isOpen = newest !== undefined && open.length > 0;
+  const isReady = keys.data !== undefined && uses.data !== undefined;
   return (
     <Page
       title={`Hello, ${who.me.user.display_name.split(' ')[0]}`}
-      sentence={
-        <Sentence
-          hasKey={newest !== undefined}
-          clusters={slurm}
-          open={open.map(({ spec }) => spec.name)}
-          isReady={keys.data !== undefined && clusters.data !== undefined}
-        />
-      }
+      sentence={isReady ? <Sentence uses={uses.data} hasKey={newest !== undefined} /> : 'Loading…'}
     >
-      <ol className="steps">
+      <Loaded of={uses}>
+        {(all) => (all.length === 0 ? <NoUses /> : <Steps uses={all} keys={keys} newest={newest} />)}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Sentence({ uses, hasKey }: { uses: readonly ClusterUse[]; hasKey: boolean }) {
+  const { orgID } = useWho();
+  if (orgID === '' && uses.length === 0)
+    return <>You are not in an organization yet. Ask an owner to add you.</>;
+  if (hasKey || !needsKey(uses)) return <UsesSentence uses={uses} />;
+  if (uses.every(({ kubernetes }) => kubernetes.state !== 'ready'))
+    return <>Three steps to a shell. First, register an SSH key.</>;
+  return (
+    <>
+      <UsesSentence uses={uses} /> To log in over SSH, register a key.
+    </>
+  );
+}
+
+/** Whether there is a cluster that the person may log in to over SSH. */
+function needsKey(uses: readonly ClusterUse[]): boolean {
+  return uses.some(({ ssh }) => ssh.granted);
+}
+
+function NoUses() {
+  const { orgID } = useWho();
+  if (orgID === '') return null;
+  return (
+    <Empty action={<Link to="/access">Request access</Link>}>
+      There is no cluster that you can see or use yet. An owner or admin of your organization gives access.
+    </Empty>
+  );
+}
+
+interface StepsOptions {
+  uses: readonly ClusterUse[];
+  keys: UseQueryResult<unknown>;
+  newest: Key | undefined;
+}
+
+function Steps({ uses, keys, newest }: StepsOptions) {
+  const hasSsh = needsKey(uses);
+  const ready = uses.filter(({ ssh, kubernetes }) => ssh.state === 'ready' || kubernetes.state === 'ready');
+  const isOpen = ready.length > 0;
+  return (
+    <ol className="steps">
+      {hasSsh && (
         <StepItem title="Your SSH key" isDone={newest !== undefined}>
           <Loaded of={keys}>{() => (newest ? <Registered newest={newest} /> : <KeyForm />)}</Loaded>
           <AsCommand cli="andromeda keys add ~/.ssh/id_ed25519.pub" operation="POST /me/ssh-keys" />
@@ -40,24 +80,21 @@ export function StartPage() {
             For the <code>andromeda</code> command: <a href="/download">download the client</a>.
           </p>
         </StepItem>
-        <StepItem title="Access on the clusters" isDone={isOpen}>
-          {newest ? (
-            <EachCluster clusters={slurm}>
-              {(cluster) => <ClusterProgress cluster={cluster} newest={newest} />}
-            </EachCluster>
-          ) : (
-            <p className="soft">Starts when you have registered a key and takes a few seconds.</p>
-          )}
-        </StepItem>
-        <StepItem title="Log in" isDone={isOpen}>
-          {newest ? (
-            <EachCluster clusters={slurm}>{(cluster) => <LogIn cluster={cluster} />}</EachCluster>
-          ) : (
-            <p className="soft">The command for your terminal will appear here.</p>
-          )}
-        </StepItem>
-      </ol>
-    </Page>
+      )}
+      <StepItem title="Access on the clusters" isDone={isOpen}>
+        {uses.map((cluster) => (
+          <Progress key={cluster.cluster_id} cluster={cluster} newest={newest} />
+        ))}
+        <AsCommand cli="andromeda access" operation="GET /me/access" />
+      </StepItem>
+      <StepItem title={hasSsh ? 'Log in' : 'Use kubectl'} isDone={isOpen}>
+        {isOpen ? (
+          ready.map((cluster) => <Ready key={cluster.cluster_id} cluster={cluster} />)
+        ) : (
+          <p className="soft">The command for your terminal will appear here.</p>
+        )}
+      </StepItem>
+    </ol>
   );
 }
 
@@ -73,27 +110,6 @@ function Registered({ newest }: { newest: Key }) {
   );
 }
 
-interface SentenceOptions {
-  hasKey: boolean;
-  clusters: readonly ClusterItem[];
-  open: readonly string[];
-  isReady: boolean;
-}
-
-function Sentence({ hasKey, clusters, open, isReady }: SentenceOptions) {
-  const { orgID } = useWho();
-  if (orgID === '') return <>You are not in an organization yet. Ask an owner to add you.</>;
-  if (!isReady) return <>Loading…</>;
-  if (!hasKey) return <>Three steps to a shell. First, register an SSH key.</>;
-  if (clusters.length === 0) return <>You cannot see any clusters yet. Ask an owner of your organization.</>;
-  if (open.length === 0) return <>Your key is registered and is being applied.</>;
-  return (
-    <>
-      You can log in to <b>{new Intl.ListFormat('en').format(open)}</b>.
-    </>
-  );
-}
-
 function StepItem({ title, isDone, children }: { title: string; isDone: boolean; children: ReactNode }) {
   return (
     <li className={isDone ? 'step done' : 'step'}>
@@ -103,56 +119,30 @@ function StepItem({ title, isDone, children }: { title: string; isDone: boolean;
   );
 }
 
-interface EachOptions {
-  clusters: readonly ClusterItem[];
-  children: (cluster: ClusterItem) => ReactNode;
-}
-
-function EachCluster({ clusters, children }: EachOptions) {
-  if (clusters.length === 0) return <Empty>You cannot see any clusters yet.</Empty>;
-  return clusters.map((cluster) => <div key={cluster.id}>{children(cluster)}</div>);
-}
-
-function ClusterProgress({ cluster, newest }: { cluster: ClusterItem; newest: Key }) {
-  const access = useQuery(readSshAccess(cluster.id, useWho()));
-  // A cluster with Kubernetes only has no logins to wait for.
-  if (access.data === null || access.data?.hostname === '') return null;
+/** What a cluster has, and the person may use; what they may not, where there is nothing else. */
+function Progress({ cluster, newest }: { cluster: ClusterUse; newest: Key | undefined }) {
+  const { ssh, kubernetes } = cluster;
+  const isNeither = !ssh.granted && !kubernetes.granted;
+  const isShown = (use: ClusterUse['ssh']) => use.granted || (isNeither && use.state !== 'none');
   return (
     <>
-      <h3>{cluster.spec.name}</h3>
-      <Loaded of={access}>
-        {(known) => known && <LoginStrip cluster={cluster} access={known} newest={newest} />}
-      </Loaded>
+      <h3>{cluster.cluster_name}</h3>
+      {isShown(ssh) && <UseLine way="SSH" use={ssh} />}
+      <LoginStrip cluster={cluster} newest={newest} />
+      {isShown(kubernetes) && <UseLine way="Kubernetes" use={kubernetes} />}
     </>
   );
 }
 
-function LogIn({ cluster }: { cluster: ClusterItem }) {
-  const { data } = useQuery(readSshAccess(cluster.id, useWho()));
-  const { name } = cluster.spec;
-  if (data === undefined) return null;
-  if (data === null) {
-    return (
-      <p>
-        <State kind="none">{name}</State>: you have no SSH access. Ask an owner of your organization for{' '}
-        <code>clusters.ssh</code>.
-      </p>
-    );
-  }
-  if (data.hostname === '') {
-    return (
-      <p>
-        <State kind="none">{name}</State>: Kubernetes only, so there is no SSH.{' '}
-        <code>andromeda kubeconfig {name}</code> writes what kubectl needs.
-      </p>
-    );
-  }
+function Ready({ cluster }: { cluster: ClusterUse }) {
+  const { ssh, kubernetes, cluster_name: name } = cluster;
+  const hasLogin = ssh.state === 'ready';
+  const access = useQuery({ ...readSshAccess(cluster), enabled: hasLogin });
   return (
     <>
-      <h3>
-        {name} {data.ready ? <State kind="good">Ready</State> : <State kind="busy">Not ready</State>}
-      </h3>
-      <LoginLines cluster={cluster} access={data} />
+      <h3>{name}</h3>
+      {hasLogin && access.data && <LoginLines cluster={cluster} access={access.data} />}
+      {kubernetes.state === 'ready' && <Kubeconfig cluster={cluster} />}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { operation } from '../api.ts';
 import { useClusterNames } from '../cluster-names.ts';
 import { useDraft } from '../drafts.ts';
 import { readAccessOf } from '../people.ts';
-import { type ClusterItem, readCatalog, readOwnPermissions, readOwnRequests } from '../reads.ts';
+import { type ClusterUse, readCatalog, readOwnPermissions, readOwnRequests } from '../reads.ts';
 import { useWho } from '../who.tsx';
 import { Button, CheckList, type Labelled, Select } from './controls.tsx';
 import { Loaded, Panel } from './page.tsx';
@@ -33,25 +33,25 @@ export function TermSelect(field: Labelled<number>) {
 /** What is asked for at first: `keys`, on account of `cluster`. */
 export interface Wish {
   keys: readonly string[];
-  cluster?: ClusterItem | undefined;
+  cluster?: ClusterUse | undefined;
 }
 
 export function AskAccess({ wish: { keys, cluster }, close }: { wish: Wish; close: () => void }) {
   const { orgID } = useWho();
   const catalog = useQuery(readCatalog());
   const asking = operation('post', '/organizations/{orgID}/access-requests', { orgID });
-  const of = cluster?.id ?? '';
+  const of = cluster?.cluster_id ?? '';
   const [wanted, setWanted] = useDraft(asking.name, `keys ${of}`, keys);
   const [hours, setHours] = useDraft<number>(asking.name, `hours ${of}`, usualTerm);
   const body = {
     permissions: wanted.toSorted(),
-    ...(cluster && { cluster_id: cluster.id }),
+    ...(cluster && { cluster_id: cluster.cluster_id }),
     ...(hours > 0 && { hours }),
   };
   const term = hours > 0 ? `${hours}h` : 'good';
   return (
     <WriteDialog
-      title={cluster ? `Request access to ${cluster.spec.name}` : 'Request access'}
+      title={cluster ? `Request access to ${cluster.cluster_name}` : 'Request access'}
       operation={asking}
       topics={['requests', `requests/${orgID}`]}
       body={wanted.length > 0 ? body : undefined}
@@ -82,9 +82,10 @@ const states: Record<AccessRequest['state'], [Kind, string]> = {
 
 /** The state of a request in a shape and words, and until when. */
 export function RequestState({ request }: { request: AccessRequest }) {
-  const { state, expires_at: end, lapses_at: lapse } = request;
+  const { state, expires_at: end, lapses_at: lapse, removed = false } = request;
   const hasEnded = state === 'approved' && end !== undefined && Date.parse(end) <= Date.now();
-  const [kind, label] = hasEnded ? (['none', 'Ended'] as const) : states[state];
+  const over = removed ? 'Approved, then taken away again' : hasEnded ? 'Ended' : undefined;
+  const [kind, label] = over === undefined ? states[state] : (['none', over] as const);
   return (
     <>
       <State kind={kind}>{label}</State>{' '}
@@ -93,7 +94,9 @@ export function RequestState({ request }: { request: AccessRequest }) {
           expires <Age at={lapse} />
         </span>
       )}
-      {state === 'approved' && (end === undefined ? 'no end date' : <>until {<Moment at={end} />}</>)}
+      {state === 'approved' &&
+        !removed &&
+        (end === undefined ? 'no end date' : <>until {<Moment at={end} />}</>)}
     </>
   );
 }
@@ -187,7 +190,7 @@ function OwnRequest({ request, isNewest }: { request: AccessRequest; isNewest: b
           {by}: “<Text of={answer} />”
         </p>
       )}
-      {isNewest && state === 'approved' && <ApprovalStrip request={request} />}
+      {isNewest && state === 'approved' && !request.removed && <ApprovalStrip request={request} />}
       {isWithdrawing && (
         <WriteDialog
           title="Withdraw this request?"

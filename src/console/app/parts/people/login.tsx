@@ -1,46 +1,42 @@
-/** A person's way into one cluster: how far it has come, and the lines to log in with. */
-import type { ClusterItem, SshAccess } from '../../reads.ts';
-import { aliasOf, knownHost, obstacleOf, sshBlock, sshLine } from '../../ssh.ts';
+/** A person's way into one cluster over SSH: how far it has come, and the lines to log in with. */
+import { useQuery } from '@tanstack/react-query';
+import { type ClusterUse, plainName, readSshAccess, type SshAccess, type Use } from '../../reads.ts';
 import { CopyLine } from '../copy.tsx';
 import { type Step, Strip, stepsOf } from '../strip.tsx';
 
 export type Key = { fingerprint: string; created_at: string };
 
 /** From the key that was registered to the account that the cluster confirmed. */
-function loginSteps(access: SshAccess, key: Key | undefined): Step[] {
-  const isAsked = key !== undefined;
-  const isAccepted = isAsked && access.reason !== 'access_not_projected' && access.manifest_generation > 0;
+function loginSteps({ state }: Use, access: SshAccess, key: Key): Step[] {
+  const isAccepted = access.reason !== 'access_not_projected' && access.manifest_generation > 0;
   const isApplied = isAccepted && access.key_fingerprints.includes(key.fingerprint);
-  const isFailed = access.reason === 'observation_stale' || access.reason === 'gateway_unavailable';
-  return stepsOf(!isAsked ? 'waiting' : isFailed ? 'failed' : 'busy', [
-    { name: 'Key registered', isDone: isAsked, at: key?.created_at },
+  return stepsOf(state === 'failed' ? 'failed' : 'busy', [
+    { name: 'Key registered', isDone: true, at: key.created_at },
     { name: 'Sent to the cluster', isDone: isAccepted },
     { name: 'Key applied', isDone: isApplied },
     { name: 'Login ready', isDone: isApplied && access.ready },
   ]);
 }
 
-interface LoginStripOptions {
-  cluster: ClusterItem;
-  access: SshAccess;
-  newest: Key | undefined;
-}
-
-export function LoginStrip({ cluster, access, newest }: LoginStripOptions) {
-  const obstacle = obstacleOf(access, cluster.spec.name);
+/** How far the newest key has come; nothing where there is none, or it goes nowhere. */
+export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: Key | undefined }) {
+  const { ssh, cluster_id: id } = cluster;
+  const isOnItsWay = newest !== undefined && ssh.granted && ssh.state !== 'missing';
+  const access = useQuery({ ...readSshAccess(cluster), enabled: isOnItsWay });
+  if (!isOnItsWay || !access.data) return null;
   return (
     <Strip
-      of={`login/${cluster.id}/${newest?.fingerprint}`}
-      steps={loginSteps(access, newest)}
-      missing={obstacle && `${obstacle.sentence} ${obstacle.advice}`}
+      of={`login/${id}/${newest.fingerprint}`}
+      steps={loginSteps(ssh, access.data, newest)}
+      missing={ssh.message}
     />
   );
 }
 
 /** The lines to copy, once there is an address. */
-export function LoginLines({ cluster, access }: { cluster: ClusterItem; access: SshAccess }) {
+export function LoginLines({ cluster, access }: { cluster: ClusterUse; access: SshAccess }) {
   if (access.hostname === '' || access.username === '') return null;
-  const { name } = cluster.spec;
+  const { cluster_name: name } = cluster;
   return (
     <>
       <CopyLine text={sshLine(cluster, access)} label={`log in to ${name}`} />
@@ -60,4 +56,25 @@ export function LoginLines({ cluster, access }: { cluster: ClusterItem; access: 
       </details>
     </>
   );
+}
+
+/** A name that ssh takes as an alias. */
+function aliasOf(cluster: ClusterUse): string {
+  return `andromeda-${plainName(cluster)}`;
+}
+
+/** A line for a terminal. */
+function sshLine({ cluster_id: id }: ClusterUse, { hostname, port, username }: SshAccess): string {
+  return `ssh ${port === 22 ? '' : `-p ${port} `}${id}.${username}@${hostname}`;
+}
+
+/** A block for ~/.ssh/config. */
+function sshBlock(cluster: ClusterUse, { hostname, port, username }: SshAccess): string {
+  const lines = [`HostName ${hostname}`, `Port ${port}`, `User ${cluster.cluster_id}.${username}`];
+  return [`Host ${aliasOf(cluster)}`, ...lines.map((line) => `    ${line}`)].join('\n');
+}
+
+/** A line for ~/.ssh/known_hosts. */
+function knownHost({ hostname, port, host_key: key }: SshAccess): string {
+  return `${port === 22 ? hostname : `[${hostname}]:${port}`} ${key}`;
 }
