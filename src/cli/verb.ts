@@ -18,6 +18,8 @@ interface Described {
    */
   example?: string | string[];
   flags?: Option[];
+  /** It is what its noun does by itself. */
+  isUsual?: true;
 }
 
 /** A command, ready for commander. */
@@ -134,7 +136,7 @@ function addNoun(parent: Command, { name, summary, verbs }: Noun, part: Part): v
 
 /** Adds a verb below `parent`; returns its command. */
 export function addVerb(parent: Command, verb: Verb, part: Part): Command {
-  const command = parent.command(verb.usage).description(verb.summary);
+  const command = parent.command(verb.usage, { isDefault: verb.isUsual ?? false }).description(verb.summary);
   command.addHelpText('after', (verb.note ?? '') + example(...examplesOf(verb, command, part)));
   if (verb.passesOn) command.passThroughOptions();
   for (const argument of verb.args ?? []) command.addArgument(argument);

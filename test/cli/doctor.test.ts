@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { keygen, keygenFingerprint } from '../support/ssh-keys.ts';
-import { access, accessRoute, lookups } from './everyday/apis.ts';
+import { access, accessRoute, uses } from './everyday/apis.ts';
 import { createMachine, json, type Seen } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 import { type Routes, signedIn } from './small-api.ts';
@@ -146,7 +146,7 @@ test('a port that speaks plain HTTP is asked for by its address, not by its cert
 
 test('a proxy for every host in the person’s ssh configuration is said, and one that is off is not', async (t) => {
   const { run, home } = await withKey(t, 'active', {
-    ...lookups,
+    'GET /me/access': uses(),
     [accessRoute]: (_seen: Seen, response: ServerResponse) =>
       json(response, 200, { ...access, hostname: '127.0.0.1', port: 1 }),
   });
@@ -171,12 +171,18 @@ test('a proxy for every host in the person’s ssh configuration is said, and on
     assert.doesNotMatch(await said(text), /Your ssh configuration/);
 });
 
+/** What is so of SSH to alpha. */
+const lacking = (reason: 'no_keys' | 'fault' | 'no_permission', message: string) => {
+  const isFault = reason === 'fault';
+  const [state, next] = isFault ? (['failed', 'operator'] as const) : (['missing', 'you'] as const);
+  return uses({ ssh: { state, reason, granted: reason !== 'no_permission', next, message } });
+};
+
 test('known_hosts that is a directory is said, and a fix never repeats what is so', async (t) => {
-  let reason = 'no_keys';
+  let now = lacking('no_keys', 'You have no SSH key registered.');
   const { about, directory } = await withKey(t, 'active', {
-    ...lookups,
-    [accessRoute]: (_seen: Seen, response: ServerResponse) =>
-      json(response, 200, { ...access, hostname: '127.0.0.1', port: 1, ready: false, reason }),
+    'GET /me/access': (_seen: Seen, response: ServerResponse) => json(response, 200, now),
+    [accessRoute]: { ...access, hostname: '127.0.0.1', port: 1, ready: false, reason: 'no_keys' },
   });
   await mkdir(join(directory, 'known_hosts'));
   const [noted] = await about('host key');
@@ -192,10 +198,24 @@ test('known_hosts that is a directory is said, and a fix never repeats what is s
   const said = async () => (await about('access')).find(({ verdict }) => verdict === 'wrong');
   const keyless = await said();
   assert.deepEqual([keyless?.text, keyless?.fix], ['alpha: You have no SSH key registered.', undefined]);
-  reason = 'cluster_inactive';
-  const inactive = await said();
-  assert.deepEqual(
-    [inactive?.text, inactive?.fix],
-    ['alpha is not in service.', '`andromeda clusters show alpha` says more.'],
-  );
+  now = lacking('fault', 'alpha is broken.');
+  const broken = await said();
+  assert.deepEqual([broken?.text, broken?.fix], ['alpha is broken.', undefined]);
+});
+
+test('who uses kubectl alone is asked for no key, and a cluster without access is wrong only where it was named', async (t) => {
+  const none = 'You have no SSH access to alpha: it takes the permission clusters.ssh.';
+  const { run } = await withKey(t, 'revoked', {
+    'GET /me/access': lacking('no_permission', none),
+  });
+  const all = await run(['doctor']);
+  assert.equal(all.status, 0, all.stdout);
+  assert.doesNotMatch(all.stdout, /^\w+ +(key|ssh) /m);
+  assert.match(all.stdout, /^ok +access +gamma: It works\.$/m);
+  assert.ok(all.stdout.includes(`alpha: ${none}\n`), all.stdout);
+  const one = await run(['doctor', 'alpha']);
+  assert.equal(one.status, 1);
+  assert.match(one.stdout, /Do this first: `andromeda access request clusters\.ssh`/);
+  const other = await run(['doctor', 'delta', '--quiet']);
+  assert.match(other.stdout, /There is no cluster 'delta'; there are: alpha, gamma\./);
 });

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import type { EnvironmentOptions } from '../environment.ts';
-import { type Cluster, findCluster, isInService, listClusters, unless } from '../everyday/caller.ts';
+import { type Cluster, unless } from '../everyday/caller.ts';
 import { asWord, sshDirectory } from '../everyday/local-keys.ts';
 import {
-  describeMissing,
   hostAlias,
   hostKeysOf,
   isReachable,
@@ -15,6 +14,7 @@ import {
   type SshAccess,
   sshOptions,
 } from '../everyday/ssh-host.ts';
+import { type ClusterUse, commandFor, readUses, rowsOf } from '../everyday/uses.ts';
 import { createClient, type PlatformReader } from '../net/api.ts';
 import { stateDirectory } from '../session/session.ts';
 import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.ts';
@@ -35,77 +35,84 @@ async function scanHostKey(host: string, port: number): Promise<string | undefin
 const mostClusters = 20;
 const bannerMs = 15_000;
 
-/** `wanted`: the only cluster to look at. */
-export async function* checkClusters(
+/** What the person can do on clusters, `wanted`: on that one; in words, why it is not known. */
+export async function findUses(
   wanted: string | undefined,
   options: EnvironmentOptions,
-): AsyncGenerator<Finding> {
-  const { api, platform } = createClient(options, 'andromeda doctor');
+): Promise<ClusterUse[] | Finding> {
   try {
-    const clusters =
-      wanted === undefined
-        ? (await listClusters({ api, platform }, {})).clusters.filter(isInService)
-        : [await findCluster({ api, platform }, wanted, {})];
-    if (clusters.length === 0)
-      yield onAccess.warn('You see no cluster.', 'Ask an owner of your organization for access to one.');
-    const addresses = new Map<string, { cluster: Cluster; access: SshAccess }>();
-    for (const cluster of clusters.slice(0, mostClusters)) {
-      const access = yield* checkAccess(platform, cluster, wanted !== undefined);
-      if (access) addresses.set(`${access.hostname} ${access.port} ${access.host_key}`, { cluster, access });
-    }
-    if (clusters.length > mostClusters)
-      yield onAccess.ok(
-        `${clusters.length - mostClusters} more clusters; \`andromeda doctor <cluster>\` looks at one.`,
-      );
-    for (const { cluster, access } of addresses.values()) {
-      yield* checkGateway(access);
-      yield* checkProxy(cluster, access);
-    }
+    return await readUses(createClient(options, 'andromeda doctor').api, wanted);
   } catch (error) {
-    yield onAccess.wrong(
+    return onAccess.wrong(
       sentenceOf(error),
-      'Name a cluster that `andromeda clusters list` prints, or try again.',
+      wanted === undefined
+        ? 'Try again; if it stays, tell the operator of the service.'
+        : 'Name a cluster that `andromeda access` prints, or try again.',
     );
   }
 }
 
-/** Yields what ssh-access says, and whether the host key that was noted is still the one; returns where to log in. */
-async function* checkAccess(
+/** `isWanted`: it is the one that was named. */
+export async function* checkClusters(
+  uses: ClusterUse[] | Finding,
+  isWanted: boolean,
+  options: EnvironmentOptions,
+): AsyncGenerator<Finding> {
+  if (!Array.isArray(uses)) return yield uses;
+  const { platform } = createClient(options, 'andromeda doctor');
+  if (uses.length === 0)
+    yield onAccess.warn(
+      'There is no cluster that you can see or use yet.',
+      '`andromeda access request clusters.read clusters.ssh` asks an owner or admin of your organization.',
+    );
+  const addresses = new Map<string, { cluster: Cluster; access: SshAccess }>();
+  for (const use of uses.slice(0, mostClusters)) {
+    yield* checkUse(use, isWanted);
+    const { cluster_id: id, cluster_name: name, organization_id: organizationId } = use;
+    const cluster = { id, name, organization: { id: organizationId, slug: organizationId } };
+    const access = use.ssh.granted ? yield* checkLogin(platform, cluster) : undefined;
+    if (access) addresses.set(`${access.hostname} ${access.port} ${access.host_key}`, { cluster, access });
+  }
+  if (uses.length > mostClusters)
+    yield onAccess.ok(
+      `${uses.length - mostClusters} more clusters; \`andromeda doctor <cluster>\` looks at one.`,
+    );
+  for (const { cluster, access } of addresses.values()) {
+    yield* checkGateway(access);
+    yield* checkProxy(cluster, access);
+  }
+}
+
+/** What the person can do there. What is not offered, or not given, is wrong only where there is nothing else and it was asked for. */
+function* checkUse(cluster: ClusterUse, isWanted: boolean): Generator<Finding> {
+  const isNeither = !cluster.ssh.granted && !cluster.kubernetes.granted;
+  for (const row of rowsOf(cluster)) {
+    const { name, use } = row;
+    if (use.state === 'none') continue;
+    const message = visibleLine(use.message);
+    const text = message.startsWith(name) ? message : `${name}: ${message}`;
+    const command = commandFor(row);
+    if (use.state === 'ready' || (!use.granted && !(isNeither && isWanted))) yield onAccess.ok(text);
+    // What to do without a key was said when the keys were looked at.
+    else if (command === undefined || use.reason === 'no_keys') yield onAccess.wrong(text);
+    else yield onAccess.wrong(text, `\`${command}\``);
+  }
+}
+
+/** Whether there is an address to log in to, and the host key that was noted is still the one; returns where that is. */
+async function* checkLogin(
   platform: PlatformReader,
   cluster: Cluster,
-  isWanted: boolean,
 ): AsyncGenerator<Finding, SshAccess | undefined> {
-  const access = await unless(readSshAccess(platform, cluster), 'forbidden', 'notFound');
-  const { name } = cluster;
-  if (!access) {
-    const text = `${name}: you may not log in there.`;
-    if (isWanted)
-      yield onAccess.wrong(text, 'Ask an owner of your organization for the permission clusters.ssh.');
-    else yield onAccess.ok(text);
-    return undefined;
-  }
-  if (access.ready) yield onAccess.ok(`${name} lets you in as ${visibleLine(access.username)}.`);
-  else {
-    const { text, fix } = parted(access, name);
-    yield onAccess.wrong(text.startsWith(name) ? text : `${name}: ${text}`, fix);
-  }
   try {
-    if (!isReachable({ cluster, access })) return undefined;
+    const access = await unless(readSshAccess(platform, cluster), 'forbidden', 'notFound');
+    if (!access || !isReachable({ cluster, access })) return undefined;
+    yield await checkNoted(cluster, access);
+    return access;
   } catch (error) {
     yield onAccess.wrong(sentenceOf(error), 'Tell the operator of the service.');
     return undefined;
   }
-  yield await checkNoted(cluster, access);
-  return access;
-}
-
-/** What is missing, apart from what to do about it. What to do without a key was said when the keys were looked at. */
-function parted(access: SshAccess, name: string): { text: string; fix?: string } {
-  const sentence = describeMissing(access, name);
-  const [, what, advice] = /^(.*?); (.*)$/s.exec(sentence) ?? [];
-  if (access.lapsed !== undefined || what === undefined || advice === undefined) return { text: sentence };
-  if (access.reason === 'no_keys') return { text: `${what}.` };
-  return { text: `${what}.`, fix: advice.charAt(0).toUpperCase() + advice.slice(1) };
 }
 
 /** What `andromeda ssh` has noted of the cluster. */

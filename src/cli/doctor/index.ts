@@ -8,7 +8,7 @@ import type { EnvironmentOptions } from '../environment.ts';
 import { exitStatus } from '../exit.ts';
 import { print } from '../output.ts';
 import type { ServerCommands } from '../server-commands.ts';
-import { checkClusters } from './clusters.ts';
+import { checkClusters, findUses } from './clusters.ts';
 import type { Finding } from './finding.ts';
 import { checkService } from './service.ts';
 import { checkSshSetup } from './ssh-setup.ts';
@@ -36,8 +36,10 @@ export async function doctor(
 
 async function* findings(cluster: string | undefined, options: EnvironmentOptions): AsyncGenerator<Finding> {
   const signedIn = yield* checkService(options);
-  yield* checkSshSetup(signedIn && options);
-  if (signedIn) yield* checkClusters(cluster, options);
+  const uses = signedIn ? await findUses(cluster, options) : undefined;
+  // Who uses kubectl alone needs no key.
+  if (!Array.isArray(uses) || uses.some(({ ssh }) => ssh.granted)) yield* checkSshSetup(signedIn && options);
+  if (uses !== undefined) yield* checkClusters(uses, cluster !== undefined, options);
 }
 
 async function report(

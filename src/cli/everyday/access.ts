@@ -1,4 +1,4 @@
-/** `andromeda access`: asking for permissions, and deciding what others ask for. */
+/** `andromeda access`: what the caller can do, asking for permissions, and deciding what others ask for. */
 import { termText } from '../../domain/access/request.ts';
 import { listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
@@ -7,6 +7,7 @@ import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { findCluster, type OrgOptions, orgFlag, orgPath } from './caller.ts';
 import { endOf, expand, expiresFlag } from './members.ts';
+import { showAccess } from './uses.ts';
 
 type AccessRequest = Business['AccessRequest'];
 
@@ -16,7 +17,7 @@ const own = printer<AccessRequest>(
   {
     PERMISSIONS: (row) => listed(row.permissions),
     TERM: (row) => termText(row.hours),
-    STATE: (row) => row.state,
+    STATE: (row) => (row.removed ? 'approved,removed' : row.state),
     UNTIL: (row) => row.expires_at,
     'DECIDED BY': (row) => row.decided_by,
     ANSWER: (row) => row.decision_reason,
@@ -49,8 +50,9 @@ function hoursOf(text: string): number | undefined {
 
 export const access: Noun = {
   name: 'access',
-  summary: 'ask for permissions, and decide what others ask for',
+  summary: 'what you can do; ask for permissions, and decide what others ask for',
   verbs: [
+    showAccess,
     writes<OrgOptions & { cluster?: string; for: string }>({
       usage: 'request <keys...>',
       summary:

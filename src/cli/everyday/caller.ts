@@ -85,14 +85,29 @@ export async function findCluster(apis: Apis, wanted: string, options: OrgOption
     if (hidden.length > 1) throw usage('Say with --org whose cluster this is.');
     return { id: wanted, name: wanted, organization: only };
   }
-  if (clusters.length === 0 && only !== undefined)
+  const usable = isKnown ? [] : await usableIn(apis.api, hidden);
+  if (clusters.length + usable.length === 0 && only !== undefined)
     throw new CliError(
       'forbidden',
       `You may not list the clusters of ${only.slug}, which takes clusters.read; name this one by its whole ID.`,
     );
-  const inService = clusters.filter(isInService);
-  const among = inService.some(({ name }) => name === wanted) ? inService : clusters;
+  const all = [...clusters, ...usable];
+  const inService = all.filter(isInService);
+  const among = inService.some(({ name }) => name === wanted) ? inService : all;
   return pick(['cluster', 'clusters'], among, wanted, ({ name, id }) => [name, id]);
+}
+
+/** The clusters that the caller may use and not list. */
+async function usableIn(api: Reader, hidden: readonly Organization[]): Promise<Cluster[]> {
+  if (hidden.length === 0) return [];
+  // A server of an earlier version has no such path.
+  const found = await unless(api.get('/me/access'), 'notFound');
+  return (found?.clusters ?? []).flatMap(
+    ({ cluster_id: id, cluster_name: name, organization_id: organizationId }) => {
+      const organization = hidden.find((one) => one.id === organizationId);
+      return organization ? { id, name, organization } : [];
+    },
+  );
 }
 
 /** Whether it was not taken out of service. */

@@ -12,15 +12,13 @@ interface UsableCluster {
   id: string;
   name: string;
   organizationId: string;
-  /** Sentences on what keeps grants from being in force. */
+  /** What keeps kubectl from working there. */
   notices: string[];
 }
 
-type Grants = Business['GrantAccess'][];
+const kind = ['cluster that you may use', 'clusters that you may use'] as const;
 
-const kind = ['cluster that is shared with you', 'clusters that are shared with you'] as const;
-
-/** The cluster by its name, its ID or the beginning of that. Grants are asked for only where no organization has it. */
+/** The cluster by its name, its ID or the beginning of that. What the caller may use is asked for only where they cannot list it. */
 async function findUsableCluster(apis: Apis, wanted: string, options: OrgOptions): Promise<UsableCluster> {
   const own = await findCluster(apis, wanted, options).catch((error: unknown) => {
     if (error instanceof CliError && ['notFound', 'forbidden'].includes(error.outcome)) return error;
@@ -28,8 +26,8 @@ async function findUsableCluster(apis: Apis, wanted: string, options: OrgOptions
   });
   if ('platform' in own) return ofOrganization(own);
   // A server of an earlier version has no such path.
-  const answer = await unless(apis.api.get('/me/kubernetes-access'), 'notFound');
-  const shared = clustersOf(answer?.grants ?? []);
+  const answer = await unless(apis.api.get('/me/access'), 'notFound');
+  const shared = (answer?.clusters ?? []).filter(({ kubernetes }) => kubernetes.granted).map(ofUse);
   try {
     if (shared.length > 0) return pick(kind, shared, wanted, ({ name, id }) => [name, id]);
   } catch (error) {
@@ -44,16 +42,9 @@ function ofOrganization({ id, name, organization }: Cluster): UsableCluster {
   return { id, name, organizationId: organization.id, notices: [] };
 }
 
-function clustersOf(grants: Grants): UsableCluster[] {
-  const byCluster = Map.groupBy(grants, (grant) => grant.cluster_id);
-  return [...byCluster].flatMap(([id, [first, ...more]]) => {
-    if (!first) return [];
-    const notices = [first, ...more]
-      .filter(({ state }) => state !== 'applied')
-      .map(({ state, message }) => `A grant of yours there is ${state}${message ? `: ${message}` : '.'}`);
-    const { cluster_name: name, organization_id: organizationId } = first;
-    return [{ id, name, organizationId, notices: [...new Set(notices)] }];
-  });
+function ofUse(use: Business['ClusterUse']): UsableCluster {
+  const { cluster_id: id, cluster_name: name, organization_id: organizationId, kubernetes } = use;
+  return { id, name, organizationId, notices: kubernetes.state === 'ready' ? [] : [kubernetes.message] };
 }
 
 export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: string; use?: true }>({

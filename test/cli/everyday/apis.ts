@@ -1,5 +1,5 @@
 /** What both APIs answer to a member of one organization with a Slurm cluster and a Kubernetes cluster. */
-import type { Platform } from '../../../src/cli/net/operations.ts';
+import type { Business, Platform } from '../../../src/cli/net/operations.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import type { Routes } from '../small-api.ts';
 
@@ -51,6 +51,21 @@ export const access: Platform['SshAccess'] = {
 
 /** `ssh-access` of alpha. */
 export const accessRoute = `GET /clusters/${alphaId}/ssh-access?organizationId=org_1`;
+
+type Use = Business['Use'];
+
+const unoffered: Use = { state: 'none', reason: 'not_offered', granted: false, message: 'There is none.' };
+const works: Use = { state: 'ready', reason: 'ready', granted: true, message: 'It works.' };
+
+/** What the caller can do on alpha over SSH, and on gamma with kubectl; each works unless it is given. */
+export function uses({ ssh = works, kubernetes = works }: { ssh?: Use; kubernetes?: Use } = {}) {
+  const on = (id: string, name: string) => ({ cluster_id: id, cluster_name: name, organization_id: 'org_1' });
+  const clusters: Business['ClusterUse'][] = [
+    { ...on(alphaId, 'alpha'), ssh, kubernetes: unoffered },
+    { ...on(gammaId, 'gamma'), ssh: unoffered, kubernetes },
+  ];
+  return { clusters };
+}
 
 export const options: Platform['ClusterOptions'] = {
   state: 'available',

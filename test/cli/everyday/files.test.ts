@@ -12,7 +12,7 @@ import { alphaId } from '../admin/operator-api.ts';
 import { atTerminal } from '../admin/terminal.ts';
 import { json, type Seen } from '../harness.ts';
 import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
-import { gammaId, inPhysics, lookups, me } from './apis.ts';
+import { gammaId, inPhysics, lookups, me, uses } from './apis.ts';
 
 const facts = {
   clusterId: gammaId,
@@ -45,18 +45,18 @@ test('kubeconfig prints the file, and says when access ends', async (t) => {
   assert.deepEqual(await readdir(refused.directory), ['default.json']);
 });
 
-test('kubeconfig finds a cluster by its name for a person with a grant only, and says what keeps the grant from being in force', async (t) => {
-  const grant = { grant_id: 'grant_1', cluster_id: gammaId, cluster_name: 'gamma', organization_id: 'org_1' };
+test('kubeconfig finds a cluster by its name for a person who may use and not list it, and says what keeps it from working', async (t) => {
+  const failed = { state: 'failed', reason: 'fault', granted: true, message: 'No such role.' } as const;
   const { run, url } = await signedIn(t, {
     'GET /me': { ...me, memberships: [], default_org_id: undefined },
-    'GET /me/kubernetes-access': { grants: [{ ...grant, state: 'failed', message: 'No such role.' }] },
+    'GET /me/access': uses({ kubernetes: failed }),
     [route]: gives((issuer) => config(issuer)),
   });
   const { status, stdout, stderr } = await run(['kubeconfig', 'gamma']);
-  assert.deepEqual([status, stderr], [0, 'A grant of yours there is failed: No such role.\n']);
+  assert.deepEqual([status, stderr], [0, 'No such role.\n']);
   assert.deepEqual(parse(stdout), parse(config(url)));
   const missing = await run(['kubeconfig', 'delta']);
-  const message = "There is no cluster that is shared with you 'delta'; there are: gamma.\n";
+  const message = "There is no cluster that you may use 'delta'; there are: gamma.\n";
   assert.equal(missing.stderr, message);
 });
 

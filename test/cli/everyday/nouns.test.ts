@@ -1,7 +1,7 @@
 /** Every everyday command that asks and prints, as golden text; ssh, wait and files have their own, and ../real.test.ts. */
 import { alphaId } from '../admin/operator-api.ts';
 import { goldenText } from '../golden.ts';
-import { alpha, gammaId, inPhysics, keySet, lookups, me, membership, options } from './apis.ts';
+import { alpha, gammaId, inPhysics, keySet, lookups, me, membership, options, uses } from './apis.ts';
 
 const golden = goldenText([], lookups);
 const in1 = 'organizations/org_1';
@@ -52,6 +52,33 @@ golden(
       args: ['clusters', 'show', alphaId.slice(0, 8)],
       asks: [optionsOfAlpha, usageOfAlpha],
       prints: details,
+    },
+  ],
+);
+
+const pending = {
+  state: 'pending',
+  reason: 'applying',
+  granted: true,
+  next: 'service',
+  message: 'Sending your permissions to gamma.',
+} as const;
+const accessTable = [
+  'CLUSTER  WAY         STATE    NEXT     UNTIL  TYPE                       WHAT',
+  'alpha    ssh         ready    -        -      andromeda ssh alpha        It works.',
+  'alpha    kubernetes  none     -        -      -                          There is none.',
+  'gamma    ssh         none     -        -      -                          There is none.',
+  'gamma    kubernetes  pending  service  -      andromeda wait permission  Sending your permissions to gamma.',
+];
+golden(
+  'what the caller can do is shown for each cluster and way',
+  { 'GET /me/access': uses({ kubernetes: pending }) },
+  [
+    { args: ['access'], asks: ['GET /me/access'], prints: accessTable },
+    {
+      args: ['access', 'show', 'gamma'],
+      asks: ['GET /me/access'],
+      prints: [accessTable[0] ?? '', ...accessTable.slice(3)],
     },
   ],
 );

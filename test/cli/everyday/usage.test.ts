@@ -63,7 +63,9 @@ test('every everyday command explains itself, with an example', async () => {
       'username',
       'remove',
     ].map((verb) => `members ${verb}`),
-    ...['request', 'list', 'withdraw', 'requests', 'approve', 'decline'].map((verb) => `access ${verb}`),
+    ...['show', 'request', 'list', 'withdraw', 'requests', 'approve', 'decline'].map(
+      (verb) => `access ${verb}`,
+    ),
     ...['get', 'set', 'edit', 'restore', 'check', 'status', 'history'].map((verb) => `slurm-config ${verb}`),
   ]);
 });
