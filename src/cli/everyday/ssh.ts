@@ -6,7 +6,7 @@ import type { Api, PlatformReader } from '../net/api.ts';
 import { printMessage } from '../output.ts';
 import { isWatched, waitFor } from '../progress.ts';
 import { writes } from '../verb.ts';
-import { type Cluster, findCluster, type OrgOptions, orgFlag } from './caller.ts';
+import { type Cluster, findCluster, type OrgOptions, orgFlag, unless } from './caller.ts';
 import { listKeys, registerKey } from './keys.ts';
 import { adviseNewKey, findIdentityFile, listLocalKeys } from './local-keys.ts';
 import {
@@ -19,6 +19,7 @@ import {
   type SshAccess,
   sshOptions,
 } from './ssh-host.ts';
+import { readUses } from './uses.ts';
 
 const longestWaitMs = 120_000;
 
@@ -67,6 +68,9 @@ function takeJob(given: readonly string[]): { suffix: string; rest: readonly str
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
   const access = await readSshAccess(platform, cluster);
   if (access.ready) return access;
+  // A server of an earlier version has no such path.
+  const [use] = (await unless(readUses(api, cluster.id), 'notFound')) ?? [];
+  if (use?.ssh.state === 'failed') throw failure(use.ssh.message);
   if (access.reason === 'no_keys' && access.lapsed === undefined && isAttended()) await offerKey(api);
   else if (!isOnItsWay(access) || !isWatched())
     throw failure((await describeSpentKey(api, access)) ?? describeMissing(access, cluster.name));

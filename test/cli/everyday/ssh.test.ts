@@ -9,7 +9,17 @@ import { alphaId } from '../admin/operator-api.ts';
 import { atTerminal } from '../admin/terminal.ts';
 import { json } from '../harness.ts';
 import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
-import { access, accessRoute, alpha, gammaId, keySet, lookups, platformCluster } from './apis.ts';
+import {
+  access,
+  accessRoute,
+  alpha,
+  gammaId,
+  inPhysics,
+  keySet,
+  lookups,
+  platformCluster,
+  uses,
+} from './apis.ts';
 
 /** The program with an ssh that prints its arguments, one a line, and exits as it is told. */
 async function withSsh(t: TestContext, routes: Routes = {}, exits = 'exit 3') {
@@ -85,6 +95,19 @@ test('the private key that goes with what the cluster confirmed is named', async
   assert.doesNotMatch((await run('ssh', 'alpha')).stdout, /IdentityFile/);
   await writeFile(join(home, '.ssh/cluster'), key.privateKey, { mode: 0o600 });
   assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${home}/\\.ssh/cluster"\n`));
+});
+
+test('a fault that lasts is said at once, and a cluster that may be used and not listed is found by its name', async (t) => {
+  const message = 'A fault on alpha keeps your account from being applied. Your administrator has been told.';
+  const ssh = { state: 'failed', reason: 'fault', granted: true, next: 'operator', message } as const;
+  const { run } = await withSsh(t, {
+    'GET /me/access': uses({ ssh }),
+    [`GET /clusters?${inPhysics}&limit=200`]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
+      refuse(response, 403, 'This needs clusters.read.'),
+    [accessRoute]: { ...access, ready: false, reason: 'projection_pending' },
+  });
+  const { status, stderr } = await run('ssh', 'alpha');
+  assert.deepEqual([status, stderr], [1, `${message}\n`]);
 });
 
 test('what lapsed is said in the words of the service, whichever word it has for it', async (t) => {

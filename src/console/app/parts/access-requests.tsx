@@ -84,7 +84,7 @@ const states: Record<AccessRequest['state'], [Kind, string]> = {
 export function RequestState({ request }: { request: AccessRequest }) {
   const { state, expires_at: end, lapses_at: lapse, removed = false } = request;
   const hasEnded = state === 'approved' && end !== undefined && Date.parse(end) <= Date.now();
-  const over = removed ? 'Approved, then taken away again' : hasEnded ? 'Ended' : undefined;
+  const over = removed ? 'Taken away again' : hasEnded ? 'Ended' : undefined;
   const [kind, label] = over === undefined ? states[state] : (['none', over] as const);
   return (
     <>

@@ -21,7 +21,7 @@ export function CopyLine({ text, label }: { text: string; label: string }) {
       <pre ref={line} tabIndex={0}>
         {text}
       </pre>
-      <Button className="second small" onClick={copy} aria-label={`Copy: ${label}`}>
+      <Button className="second small" onClick={copy} aria-label={`Copy: ${label}${said ? `. ${said}` : ''}`}>
         {said ?? 'Copy'}
       </Button>
       <span className="hidden" role="status">
