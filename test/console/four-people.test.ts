@@ -83,6 +83,29 @@ async function idOf(name: string): Promise<string> {
   return (await findPersonByEmail(app.test.app.store.read, `${name}@physics.example`))?.id ?? '';
 }
 
+test('where what one can do is not known, the pages say so and claim nothing', {
+  skip: noBrowser,
+}, async () => {
+  await withPageOf({ app, browser }, 'kay', async (page) => {
+    const away = {
+      status: 503,
+      json: { code: 'service_unavailable', message: 'Too busy.', retryable: true },
+    };
+    await page.route('**/api/business/me/access', (route) => route.fulfill(away));
+    for (const path of ['/', '/access']) {
+      await page.goto(`${app.url}${path}`);
+      await page.getByRole('alert').getByText('Too busy.').waitFor();
+      assert.equal(
+        await page.getByText(/Loading|no cluster|no access to a cluster|SSH key registered/).count(),
+        0,
+      );
+    }
+    await page.unroute('**/api/business/me/access');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('You can use kubectl on beta.').waitFor();
+  });
+});
+
 /** What a panel says of a cluster. */
 const panelOf = (page: Page, name: string) =>
   page.locator('.panel').filter({ has: page.getByRole('heading', { name, exact: true }) });

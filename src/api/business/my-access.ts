@@ -12,7 +12,7 @@ import type { AccessRequest } from '../../domain/access/request.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { mergeSides, sideFailure } from '../../domain/clusters/merged-report.ts';
 import { type Side, sidesOf } from '../../domain/clusters/side.ts';
-import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
+import { type Access, kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
 import { holdsStaffKey } from '../../domain/people/staff.ts';
 import { present } from '../../domain/present.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';
@@ -156,7 +156,7 @@ async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<Cl
   const kubernetes = sidesOf(cluster).includes('kubernetes')
     ? {
         hasGrant: grants.length > 0,
-        access: kubernetesAccessState(await findKubernetesAccessOf(store, cluster, own.userId, own.now)),
+        access: await kubernetesAccessOn(deps, cluster, own),
         isReady: mergeSides(states, own.now).kubernetes?.ready,
         observedMsAgo: observedMsAgo(states, own.now),
         offersLogin: offersKubernetesLogin,
@@ -172,6 +172,12 @@ async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<Cl
       kubernetesEnd(own.held.get(cluster.organizationId), grants),
     ),
   };
+}
+
+/** Whether their permissions are in force there. It takes a look at everyone's, which is spared those who have none. */
+async function kubernetesAccessOn({ store }: BusinessDeps, cluster: Cluster, own: Own): Promise<Access> {
+  if (!mayUse(own, cluster)) return { state: 'none' };
+  return kubernetesAccessState(await findKubernetesAccessOf(store, cluster, own.userId, own.now));
 }
 
 function observedMsAgo(states: Awaited<ReturnType<typeof listSideStates>>, now: number): number | undefined {

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { useClusterNames } from '../cluster-names.ts';
 import { AskAccess, OwnAccess, type Wish } from '../parts/access-requests.tsx';
 import { Button } from '../parts/controls.tsx';
-import { Facts, Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
+import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
 import { Kubeconfig } from '../parts/people/kubeconfig.tsx';
 import { LoginLines, LoginStrip } from '../parts/people/login.tsx';
 import { UseLine, UsesSentence } from '../parts/people/uses.tsx';
@@ -22,7 +22,7 @@ export function AccessPage() {
       <Loaded of={uses}>
         {(list) =>
           list.length === 0 ? (
-            <NoClusters />
+            <Empty>There is no cluster that you can see or use yet. Request access below.</Empty>
           ) : (
             list.map((cluster) => (
               <ClusterAccess

@@ -19,10 +19,13 @@ export function StartPage() {
   const keys = useQuery(readKeys());
   const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
   const isReady = keys.data !== undefined && uses.data !== undefined;
+  const isLoading = !keys.error && !uses.error;
   return (
     <Page
       title={`Hello, ${who.me.user.display_name.split(' ')[0]}`}
-      sentence={isReady ? <Sentence uses={uses.data} hasKey={newest !== undefined} /> : 'Loading…'}
+      sentence={
+        isReady ? <Sentence uses={uses.data} hasKey={newest !== undefined} /> : isLoading && 'Loading…'
+      }
     >
       <Loaded of={uses}>
         {(all) => (all.length === 0 ? <NoUses /> : <Steps uses={all} keys={keys} newest={newest} />)}

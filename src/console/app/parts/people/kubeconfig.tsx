@@ -29,6 +29,7 @@ export function Kubeconfig({ cluster }: { cluster: ClusterUse }) {
         </Button>
       </p>
       {file.error && !isOpen && <Problem error={file.error} />}
+      <p className="soft">Then sign in, from where it was saved:</p>
       <CopyLine
         text={`kubectl --kubeconfig ${plain}.kubeconfig auth whoami`}
         label={`sign in to ${name} with kubectl`}

@@ -24,13 +24,7 @@ export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: K
   const isOnItsWay = newest !== undefined && ssh.granted && ssh.state !== 'missing';
   const access = useQuery({ ...readSshAccess(cluster), enabled: isOnItsWay });
   if (!isOnItsWay || !access.data) return null;
-  return (
-    <Strip
-      of={`login/${id}/${newest.fingerprint}`}
-      steps={loginSteps(ssh, access.data, newest)}
-      missing={ssh.message}
-    />
-  );
+  return <Strip of={`login/${id}/${newest.fingerprint}`} steps={loginSteps(ssh, access.data, newest)} />;
 }
 
 /** The lines to copy, once there is an address. */

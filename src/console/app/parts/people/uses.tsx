@@ -24,8 +24,9 @@ export function UseLine({ way, use, children }: { way: string; use: Use; childre
   const [kind, label] = isLacking ? (['none', 'No access'] as const) : states[use.state];
   const next = use.next && nextTexts[use.next];
   return (
-    <p>
-      <b>{way}</b> <State kind={kind}>{label}</State> <span>{use.message}</span>
+    <p className="verdict">
+      <b>{way}</b> <State kind={kind}>{label}</State>{' '}
+      <span role={use.granted ? 'status' : undefined}>{use.message}</span>
       {next !== undefined && <span className="soft"> {next}</span>} {children}
     </p>
   );
