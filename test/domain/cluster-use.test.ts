@@ -121,7 +121,11 @@ const sshTable: Row[] = [
     /list of accounts/,
   ],
   [{ facts: { loginNodes: [] }, ...fault }, 'failed operator fault', /has been told/],
-  [{ gatewayFault: 'no port' }, 'failed operator fault', /^The SSH gateway does not serve\. Your adm/],
+  [
+    { gatewayFault: 'no port', seesFaults: true },
+    'failed operator fault',
+    /^The SSH gateway does not serve\. Your adm/,
+  ],
 ];
 
 const kubectlTable: Row[] = [

@@ -114,12 +114,10 @@ function seesAll({ held }: Own, { organizationId }: Cluster): boolean {
 
 /** Whether a permission or a grant opens a side of the cluster. */
 function mayUse(own: Own, cluster: Cluster): boolean {
-  const permissions = own.held.get(cluster.organizationId)?.permissions;
-  const isOpen = {
-    slurm: permissions?.has('clusters.ssh') === true,
-    kubernetes: permissions?.has('clusters.kubernetes') === true,
-  };
-  return grantsOn(own, cluster).length > 0 || sidesOf(cluster).some((side) => isOpen[side]);
+  const held = own.held.get(cluster.organizationId)?.permissions;
+  if (grantsOn(own, cluster).length > 0) return true;
+  if (cluster.scheduler === 'sunk' && held?.has('clusters.ssh')) return true;
+  return sidesOf(cluster).includes('kubernetes') && held?.has('clusters.kubernetes') === true;
 }
 
 /** Undefined for a cluster that was deleted meanwhile. */
@@ -142,23 +140,20 @@ async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<Cl
       lifecycle: cluster.state,
       seesFaults: seesAll(own, cluster) || grants.length > 0 || own.isStaff,
       fault: rejection ?? (state && sideFailure(state)) ?? undefined,
-      changedAt: Math.max(
-        own.changedAt,
-        Date.parse(cluster.createdAt),
-        Date.parse(cluster.infrastructureReadyAt ?? cluster.createdAt),
-      ),
+      changedAt: Math.max(own.changedAt, Date.parse(cluster.infrastructureReadyAt ?? cluster.createdAt)),
       now: own.now,
       absence: absenceOf(gate, facts, requests, own.now),
     };
   };
   const listChangedAt = Date.parse(list?.updatedAt ?? cluster.createdAt);
   const ssh = { access: facts, gatewayFault: gateway.fault, listChangedAt };
+  const observedAt = states.find(({ side }) => side === 'kubernetes')?.observation?.observedAt;
   const kubernetes = sidesOf(cluster).includes('kubernetes')
     ? {
         hasGrant: grants.length > 0,
         access: await kubernetesAccessOn(deps, cluster, own),
         isReady: mergeSides(states, own.now).kubernetes?.ready,
-        observedMsAgo: observedMsAgo(states, own.now),
+        observedMsAgo: observedAt === undefined ? undefined : own.now - observedAt,
         offersLogin: offersKubernetesLogin,
       }
     : undefined;
@@ -178,11 +173,6 @@ async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<Cl
 async function kubernetesAccessOn({ store }: BusinessDeps, cluster: Cluster, own: Own): Promise<Access> {
   if (!mayUse(own, cluster)) return { state: 'none' };
   return kubernetesAccessState(await findKubernetesAccessOf(store, cluster, own.userId, own.now));
-}
-
-function observedMsAgo(states: Awaited<ReturnType<typeof listSideStates>>, now: number): number | undefined {
-  const observation = states.find(({ side }) => side === 'kubernetes')?.observation;
-  return observation && now - observation.observedAt;
 }
 
 /** When the last that lets the caller use Kubernetes ends; null: it does not, or nothing does. */

@@ -121,8 +121,9 @@ export function sshUse({ access: facts, gatewayFault, listChangedAt }: SshUseFac
   if (!facts.takesAccessList) return useOf('not_offered', `${name} has no SSH: it runs Kubernetes only.`);
   const decision = decideAccess(facts, {});
   if (decision.allowed || worksWithOneKey(facts)) {
+    // It is the installation's: who sees the cluster need not see its fault.
     if (gatewayFault !== undefined)
-      return failedUse('fault', 'The SSH gateway does not serve', { ...on, fault: gatewayFault });
+      return failedUse('fault', 'The SSH gateway does not serve', { ...on, seesFaults: false });
     if (decision.allowed) return useOf('ready', 'You can log in over SSH.');
     const newest = pendingUse('your newest key', on);
     return useOf('ready', `You can log in over SSH, with the keys that are there. ${newest.message}`);
