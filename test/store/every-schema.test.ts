@@ -22,6 +22,12 @@ function schemaOf(dataDir: string): unknown[] {
   return objects;
 }
 
+function pageBytesOf(dataDir: string): unknown {
+  using file = files.openFile(join(dataDir, 'andromeda.db'), { readonly: true });
+  const [row] = file.rows<{ page_size: number }>('pragma page_size');
+  return row?.page_size;
+}
+
 /** Has a revoked key that a cluster may still have, where the schema knows of such. */
 function addDrop(dataDir: string): object[] {
   const drop = { cluster_id: 'slurm', key_id: 'k2', user_id: 'user_2', version: 2, dropped_at: null };
@@ -80,6 +86,8 @@ for (const schema of schemas.filter(hasFixture))
     const back = join(directory.path, 'back');
     restoreBackup(join(backups, `${schema}.backup`), back, now);
     await (await openStore(back, { schema: stepsUpTo(schema) })).close();
+    // Small ones, as a new database has them.
+    assert.deepEqual([pageBytesOf(dataDir), pageBytesOf(back), pageBytesOf(fresh.path)], [4096, 1024, 1024]);
   });
 
 test('of a database from before keys had labels, each key has its last login as far as sessions are kept', async () => {

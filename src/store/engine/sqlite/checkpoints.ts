@@ -25,11 +25,16 @@ export interface CheckpointResult {
   message: string;
 }
 
-/** Pages: 4 MiB, as SQLite has it. */
-const longLog = 1000;
+const longLogBytes = 4 * 2 ** 20;
 
 /** Checkpoints of a database. `onFailure` is called when the disk fails. */
-export function createCheckpoints(file: string, onFailure: (error: Error) => void): Checkpoints {
+export function createCheckpoints(
+  file: string,
+  pageBytes: number,
+  onFailure: (error: Error) => void,
+): Checkpoints {
+  /** In pages. */
+  const longLog = longLogBytes / pageBytes;
   let worker: Worker | undefined;
   let settle: (result: CheckpointResult) => void = () => {};
   let running: Promise<void> | undefined;

@@ -18,6 +18,7 @@ import { type Queries, removeQueries, setQueries } from '../queries.ts';
 import type { Schema } from '../schema.ts';
 import { type Checkpoints, createCheckpoints, createLog, type Log, watchFiles } from './checkpoints.ts';
 import { asDamage } from './fault.ts';
+import { pageBytesOf, usePages } from './files.ts';
 import {
   kyselyOver,
   type Moments,
@@ -73,7 +74,7 @@ export function openSqlite(file: string): SqliteConnections {
       database.pragma('synchronous = NORMAL');
       threads = {
         log: createLog(file, onFailure),
-        checkpoints: createCheckpoints(file, onFailure),
+        checkpoints: createCheckpoints(file, pageBytesOf(database), onFailure),
         requireUnmoved: watchFiles([file, `${file}-wal`]),
       };
     },
@@ -120,6 +121,7 @@ async function unflushed<T>(database: Database.Database, commit: () => Promise<T
 
 function openForWriting(file: string): Database.Database {
   const database = new Database(file);
+  usePages(database);
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
