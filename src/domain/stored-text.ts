@@ -15,15 +15,18 @@ export function storedText(text: string): string {
   return (hasNul(text) ? text.replaceAll(nul, '\ufffd') : text).toWellFormed();
 }
 
+const isOther = (value: unknown) => typeof value === 'string' && (hasNul(value) || !value.isWellFormed());
+
 /** The same of each text among them; the list itself where that changes none. */
 export function storedTexts(values: readonly unknown[]): readonly unknown[] {
-  const isOther = (value: unknown) => typeof value === 'string' && (hasNul(value) || !value.isWellFormed());
   if (!values.some(isOther)) return values;
   return values.map((value) => (typeof value === 'string' ? storedText(value) : value));
 }
 
-/** The same of an object's own texts, and of lists of texts in it. */
+/** The same of an object's own texts, and of lists of texts in it; the object itself where that changes none. */
 export function storedTextsIn<T extends object>(given: T): T {
+  const values = Object.values(given);
+  if (!values.some((value) => isOther(value) || (Array.isArray(value) && value.some(isOther)))) return given;
   const entries = Object.entries(given).map(([name, value]) => [
     name,
     typeof value === 'string' ? storedText(value) : Array.isArray(value) ? storedTexts(value) : value,

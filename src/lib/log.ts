@@ -355,6 +355,7 @@ export function createLogger(level: LogLevel, write: (line: string) => void = cr
     { write: (line) => write(`${escapeControls(line.slice(0, -1))}\n`) },
   );
   const at = (name: EventLevel) => (event: EventName, fields: object) => {
+    if (!lines.isLevelEnabled(name)) return;
     const span = activeSpan();
     lines[name](span ? { event, ...fields, traceId: span.traceId } : { event, ...fields });
   };

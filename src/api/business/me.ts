@@ -71,12 +71,12 @@ async function lapseNoticesOf({ read, lapses }: Store, person: Person): Promise<
 /** Which permissions of a person end within days. */
 async function endNoticesOf(
   { read }: Store,
-  memberships: readonly Membership[],
+  memberships: Awaited<ReturnType<typeof listMembershipsOf>>,
   now: number,
 ): Promise<string[]> {
   const notices: string[] = [];
-  for (const { organizationId, userId, role, updatedAt: since } of memberships) {
-    if (role !== 'member') continue;
+  for (const { organizationId, userId, role, updatedAt: since, hasEnds } of memberships) {
+    if (role !== 'member' || !hasEnds) continue;
     const granted = (await findMembership(read, organizationId, userId, now))?.granted ?? [];
     if (granted.every(({ expiresAt }) => expiresAt === null)) continue;
     const name = (await findOrganization(read, organizationId))?.displayName ?? organizationId;

@@ -71,27 +71,27 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     return this;
   };
 
-  app.use(logWhenDone(options));
-  const docs = createDocs(options);
-  const documentText = JSON.stringify(document, null, 2);
-  app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
-  app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
-  const { beside } = options;
-  app.use((request, response, next) => {
-    if (beside?.owns(request.path)) beside.handle(request, response);
-    else next();
-  });
-  app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
-  app.get('/readyz', readiness(options));
-
   const authenticate: RequestHandler = async (request, response, next) => {
     response.locals.userId = await options.authenticate(request.headers.authorization);
     next();
   };
-  // The router refuses an address that it cannot decode, and would do so before anyone is asked who they are.
-  app.use((request, response, next) =>
-    isDecodable(request.path) ? next() : authenticate(request, response, next),
-  );
+  const { beside } = options;
+  const logWhenDone = createRequestLog(options);
+  app.use((request, response, next) => {
+    logWhenDone(request, response);
+    const { path } = request;
+    if (beside?.owns(path)) beside.handle(request, response);
+    // The router refuses an address that it cannot decode, and would do so before anyone is asked who they are.
+    else if (isDecodable(path)) next();
+    else return authenticate(request, response, next);
+  });
+  const docs = createDocs(options);
+  const documentText = JSON.stringify(document, null, 2);
+  app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
+  app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
+  app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
+  app.get('/readyz', readiness(options));
+
   mountOperations(app, options, authenticate);
   // Without a token, no caller learns which addresses there are.
   app.use(authenticate);
@@ -164,8 +164,8 @@ function createUnreadyLog(log: Logger): (level: 'error' | 'warn', cause: unknown
 }
 
 /** Gives every request an ID, the caller's own where it is well-formed, and logs one line when the reply is sent. */
-function logWhenDone<Deps>({ name, proxies, log }: ApiOptions<Deps>): RequestHandler {
-  return (request, response, next) => {
+function createRequestLog<Deps>({ name, proxies, log }: ApiOptions<Deps>) {
+  return (request: Request, response: Response): void => {
     const started = performance.now();
     const given = request.headers['x-request-id'];
     const requestId = typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
@@ -184,7 +184,6 @@ function logWhenDone<Deps>({ name, proxies, log }: ApiOptions<Deps>): RequestHan
       within(span, () => log[level]('http.request', { ...line, userId, commandId, refusal }));
       if (span) endRequestSpan(span, response, status);
     });
-    next();
   };
 }
 

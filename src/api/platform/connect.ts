@@ -32,16 +32,16 @@ export const getProtectedResource: Operation<'getProtectedResource'> = async ({ 
 export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }, request) => {
   const { organizationId, keyFingerprint: fingerprint } = request.query;
   const clusterId = requireClusterId(request.path.clusterId);
-  await requirePermission(store.read, request, organizationId, 'clusters.ssh');
   const person = await findPersonOnCluster(store, clusterId, request.caller.userId);
   if (person?.organizationId !== organizationId) {
+    await requirePermission(store.read, request, organizationId, 'clusters.ssh');
     throw notFound('The organization has no such cluster.');
   }
   const { facts, generation, acceptedGeneration, observed, loginMode, waiting } = person;
   const decision = decideAccess(facts, { fingerprint });
   const ready = decision.allowed && gateway.fault === undefined;
   const reason = ready ? 'ready' : decision.allowed ? 'gateway_unavailable' : decision.readiness;
-  // The permission was taken away since it was checked.
+  // Only the permission's absence has no word of its own.
   if (reason === undefined) throw forbidden('This needs the permission clusters.ssh in the organization.');
   const isFresh = facts.observedMsAgo !== undefined && facts.observedMsAgo <= observationFreshnessMs;
   // Without Slurm there is nothing to reach through the gateway.

@@ -42,12 +42,27 @@ function endedBetween(db: Reader, from: string, to: string) {
   return db.selectFrom('member_permissions').where('expires_at', '>', from).where('expires_at', '<=', to);
 }
 
-/** The active memberships of a person, oldest first. */
-export async function listMembershipsOf(db: Reader, userId: string): Promise<Membership[]> {
-  return (await membershipsOf(db, userId)).map(membershipOf);
+/** The active memberships of a person, oldest first; and whether any permission there has an end, past or to come. */
+export async function listMembershipsOf(
+  db: Reader,
+  userId: string,
+): Promise<(Membership & { hasEnds: boolean })[]> {
+  const rows = await membershipsOf(db, userId);
+  return rows.map((row) => ({ ...membershipOf(row), hasEnds: row.ends !== null }));
 }
 
-const membershipsOf = prepared((db, userId: string) => memberships(db).where('m.user_id', '=', userId));
+const membershipsOf = prepared((db, userId: string) =>
+  memberships(db)
+    .select((eb) =>
+      eb
+        .selectFrom('member_permissions as p')
+        .select((of) => of.fn.min('p.expires_at').as('first'))
+        .whereRef('p.org_id', '=', 'm.org_id')
+        .whereRef('p.user_id', '=', 'm.user_id')
+        .as('ends'),
+    )
+    .where('m.user_id', '=', userId),
+);
 
 /** Rows of a query that others wait for. */
 const pageSize = 500;
