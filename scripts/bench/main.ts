@@ -3,12 +3,12 @@
  *
  * Machines differ and are busy with other things, so no number stands alone: each row runs by turns with a reference
  * that does the same work with the least that can do it (a bare process, a bare server, OpenSSH), and what counts is
- * the ratio, the median over the rounds. Nothing here asserts a time: a row falls short in words only, and the exit
+ * the ratio, the median over the rounds. What is worse than in the last release (docs/performance.md) is said. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
  *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · store.ts · engines.ts · slow-disk.ts
  *                        · organization.ts · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
- *                        → rounds.ts (by turns) → table.ts
+ *                        → rounds.ts (by turns) → table.ts · last-release.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
  * write-load.ts, probe.ts, gateway.ts, hold.ts, logins.ts, kubernetes-api.ts, kubernetes-load.ts. A few aims are absolute, where people feel the time and not the ratio.
@@ -26,6 +26,7 @@ import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
 import { benchKubernetes } from './kubernetes.ts';
 import { benchLab } from './lab.ts';
+import { findWorse, readLastRelease } from './last-release.ts';
 import { benchMembers } from './members.ts';
 import { benchOrganization } from './organization.ts';
 import { createScratch, type Scratch } from './scratch.ts';
@@ -84,4 +85,5 @@ for (const name of chosen) {
   }
   await scratch.endProcesses();
 }
+notes.push(...findWorse(rows, readLastRelease()));
 process.stdout.write(values.json ? `${JSON.stringify({ rows, notes }, null, 2)}\n` : table({ rows, notes }));

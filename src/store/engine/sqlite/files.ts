@@ -17,8 +17,9 @@ export type DatabaseView = ReturnType<typeof viewOf>;
 const bytesPerStep = 4 * 2 ** 20;
 
 /**
- * Has a file that is new, or that a database is compacted into, consist of pages of 1 KiB: a change of some rows is a page or two a
- * table and index, so that it writes less than half of what it does with SQLite's own 4 KiB. What there is stays as it is.
+ * Has a file that is new, or that a database is compacted into, consist of pages of 1 KiB. With SQLite's own 4 KiB the registration of a
+ * key writes 74 kB in place of 31, and reads take the same (within 5 %). What there is stays as it is: VACUUM in place would leave the
+ * write-ahead log, need its size again, and delay the start.
  */
 export function usePages(database: Database.Database): void {
   database.pragma('page_size = 1024');
