@@ -25,16 +25,13 @@ export interface CheckpointResult {
   message: string;
 }
 
-const longLogBytes = 4 * 2 ** 20;
+type OnFailure = (error: Error) => void;
 
-/** Checkpoints of a database. `onFailure` is called when the disk fails. */
-export function createCheckpoints(
-  file: string,
-  pageBytes: number,
-  onFailure: (error: Error) => void,
-): Checkpoints {
-  /** In pages. */
-  const longLog = longLogBytes / pageBytes;
+/** As SQLite has it with pages of 4 KiB. */
+export const longLogBytes = 4 * 2 ** 20;
+
+/** Checkpoints of a database, whose log is long from so many pages on. `onFailure` is called when the disk fails. */
+export function createCheckpoints(file: string, longLog: number, onFailure: OnFailure): Checkpoints {
   let worker: Worker | undefined;
   let settle: (result: CheckpointResult) => void = () => {};
   let running: Promise<void> | undefined;
@@ -103,7 +100,7 @@ export interface Log {
  * it would drop the locks that SQLite holds on them in this process (fcntl(2)). On the -wal file it has none
  * (https://sqlite.org/walformat.html#locks). While a connection is open, the file is not replaced.
  */
-export function createLog(file: string, onFailure: (error: Error) => void): Log {
+export function createLog(file: string, onFailure: OnFailure): Log {
   let descriptor: number | undefined = openSync(`${file}-wal`, 'r');
   let flushing: Promise<void> | undefined;
   return {

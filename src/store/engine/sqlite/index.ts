@@ -16,7 +16,14 @@ import type { Kysely, Transaction } from 'kysely';
 import type { Connections } from '../dialect.ts';
 import { type Queries, removeQueries, setQueries } from '../queries.ts';
 import type { Schema } from '../schema.ts';
-import { type Checkpoints, createCheckpoints, createLog, type Log, watchFiles } from './checkpoints.ts';
+import {
+  type Checkpoints,
+  createCheckpoints,
+  createLog,
+  type Log,
+  longLogBytes,
+  watchFiles,
+} from './checkpoints.ts';
 import { asDamage } from './fault.ts';
 import { pageBytesOf, usePages } from './files.ts';
 import {
@@ -72,9 +79,10 @@ export function openSqlite(file: string): SqliteConnections {
     flushBeside(onFailure) {
       database.pragma('wal_autocheckpoint = 0');
       database.pragma('synchronous = NORMAL');
+      const longLog = longLogBytes / pageBytesOf(database);
       threads = {
         log: createLog(file, onFailure),
-        checkpoints: createCheckpoints(file, pageBytesOf(database), onFailure),
+        checkpoints: createCheckpoints(file, longLog, onFailure),
         requireUnmoved: watchFiles([file, `${file}-wal`]),
       };
     },
