@@ -6,7 +6,7 @@
  * the ratio, the median over the rounds. What is worse than in the last release (docs/performance.md) is said. Nothing here asserts a time: a row falls short in words only, and the exit
  * status says whether everything ran.
  *
- *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · store.ts · engines.ts · slow-disk.ts
+ *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · issuer.ts · store.ts · engines.ts · slow-disk.ts
  *                        · organization.ts · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts · last-release.ts
  *
@@ -24,6 +24,7 @@ import { benchEngines } from './engines.ts';
 import { benchExecutable } from './executable.ts';
 import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
+import { benchIssuer } from './issuer.ts';
 import { benchKubernetes } from './kubernetes.ts';
 import { benchLab } from './lab.ts';
 import { findWorse, readLastRelease } from './last-release.ts';
@@ -44,6 +45,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   http: benchHttp,
   members: benchMembers,
   writes: benchWrites,
+  issuer: benchIssuer,
   store: benchStore,
   engines: benchEngines,
   'slow-disk': benchSlowDisk,
