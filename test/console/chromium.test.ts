@@ -223,7 +223,7 @@ test('the theme that a person chose is kept, in every tab, and there before anyt
     await page.getByRole('button', { name: 'Light' }).click();
     await page.emulateMedia({ colorScheme: 'dark' });
     assert.equal(await background(page), light);
-    await page.getByRole('button', { name: 'As the system' }).click();
+    await page.getByRole('button', { name: 'System' }).click();
     assert.equal(await background(page), dark);
     await page.emulateMedia({ colorScheme: 'light' });
     assert.equal(await background(page), light);

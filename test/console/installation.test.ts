@@ -116,7 +116,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByText('Nothing changes on the clusters').waitFor();
     await confirm(page, 'Deactivate');
     await row.getByText('Deactivated').waitFor();
-    await page.getByLabel('Whole address').fill('bob@physics.example');
+    await page.getByLabel('Find by address').fill('bob@physics.example');
     await page.getByRole('button', { name: 'Find' }).click();
     await page.getByText('1 person: 0 staff, 0 deactivated.').waitFor();
     assert.match(page.url(), /email=bob/);

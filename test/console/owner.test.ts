@@ -116,7 +116,7 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     await page.getByRole('button', { name: 'Add', exact: true }).and(page.locator(ready)).waitFor();
     await tabTo(page, /^Add$/);
     await press('Enter');
-    await page.getByRole('heading', { name: 'Change progress' }).waitFor();
+    await page.getByRole('heading', { name: 'Progress' }).waitFor();
     await page.getByText(there).waitFor();
     // Its address is all that it needs.
     await page.reload();
@@ -140,7 +140,7 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     await page.getByRole('button', { name: 'Remove', exact: true }).and(page.locator(ready)).waitFor();
     await tabTo(page, /^Remove$/);
     await press('Enter');
-    await page.getByRole('heading', { name: 'Change progress' }).waitFor();
+    await page.getByRole('heading', { name: 'Progress' }).waitFor();
     await page.getByText(there).waitFor();
     await page.getByText('not a member').waitFor();
     assert.equal(await timesDone('removeMember', /./), 1);
@@ -190,7 +190,7 @@ test('a double click and a lost connection end in one change; a batch that goes 
     await page.getByLabel('Addresses').fill('dee@physics.example, fay@physics.example, hal@physics.example');
     await page.getByText('dee@physics.example is a member already.').waitFor();
     await page.getByRole('button', { name: 'Add', exact: true }).click();
-    await page.getByRole('heading', { name: 'Change progress' }).waitFor();
+    await page.getByRole('heading', { name: 'Progress' }).waitFor();
     await page.getByText('3 people').waitFor();
     await page.unroute('**/organizations/*/members');
     const known = await members();

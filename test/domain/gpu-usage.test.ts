@@ -39,8 +39,8 @@ test('every GPU is free, held, away or unknown, and only what is known is free',
 test('a sentence counts nothing as free that may not be', () => {
   const words = (total: number, free: number, unknown: number) => describeGpuUsage({ total, free, unknown });
   assert.equal(words(16, 11, 0), '11 of 16 GPUs free');
-  assert.equal(words(16, 3, 8), '3 of 16 GPUs free, and of 8 it is not known');
-  assert.equal(words(16, 0, 16), '16 GPUs; how many are free is not known');
+  assert.equal(words(16, 3, 8), '3 of 16 GPUs free, 8 unknown');
+  assert.equal(words(16, 0, 16), '16 GPUs, their use unknown');
   assert.equal(words(0, 0, 0), 'No GPUs are known');
 });
 

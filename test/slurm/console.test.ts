@@ -189,7 +189,7 @@ test('the web console with a real Slurm cluster behind it', {
         await page.getByText('1 of 1 cluster needs attention.').waitFor();
         // The reason that its log has, and the list of people that is in force all the same.
         await row.getByText('slurmctld does not answer. Terminate signal').waitFor();
-        await row.locator('.strip li.failed', { hasText: 'in order' }).waitFor();
+        await row.locator('.strip li.failed', { hasText: 'working' }).waitFor();
         await row.locator('.strip li.done', { hasText: 'applied' }).waitFor();
         await page.getByText('Start the daemon that it names').waitFor();
       } finally {

@@ -149,7 +149,7 @@ const memberPages: MemberPage[] = [
   { path: /^\/clusters(\/|$)/, name: 'Clusters' },
   { path: /^\/gpus$/, name: 'GPUs' },
   { path: /^\/members$/, name: 'Members' },
-  { path: /^\/members\/change$/, name: 'Change progress', key: 'members.manage', isOfPeople: true },
+  { path: /^\/members\/change$/, name: 'Progress', key: 'members.manage', isOfPeople: true },
   { path: /^\/members\/([^/]+)$/, name: 'Person', key: 'members.manage', isOfPeople: true },
 ];
 

@@ -46,6 +46,6 @@ export function describeGpuUsage({
 }: Pick<GpuUsage, 'total' | 'free' | 'unknown'>): string {
   if (total === 0) return 'No GPUs are known';
   if (unknown === 0) return `${free} of ${total} GPUs free`;
-  if (unknown === total) return `${total} GPUs; how many are free is not known`;
-  return `${free} of ${total} GPUs free, and of ${unknown} it is not known`;
+  if (unknown === total) return `${total} GPUs, their use unknown`;
+  return `${free} of ${total} GPUs free, ${unknown} unknown`;
 }

@@ -213,7 +213,7 @@ golden(
         `node-2  admitted  -      stale  8     -       H100   96     1024        -        ${node2}`,
         `node-3  admitted  -      -      -     -       -      -      -           bad fan  ${node3}`,
       ],
-      says: '3 of 16 GPUs free, and of 8 it is not known.',
+      says: '3 of 16 GPUs free, 8 unknown.',
     },
   ],
 );

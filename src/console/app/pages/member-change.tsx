@@ -16,12 +16,12 @@ export default function MemberChangePage() {
   const access = useQuery({ ...readAccessOf(orgID, ids), enabled: ids.length > 0 });
   return (
     <Page
-      title="Change progress"
+      title="Progress"
       sentence={access.data && <Sentence people={access.data.people} clusters={access.data.clusters} />}
       actions={<Link to="/members">Members</Link>}
     >
       {ids.length === 0 ? (
-        <Empty action={<Link to="/members">Members</Link>}>This address names no one.</Empty>
+        <Empty action={<Link to="/members">Members</Link>}>No one is named in this address.</Empty>
       ) : (
         <Loaded of={access}>
           {(known) => (

@@ -73,7 +73,7 @@ function stateOf({ lifecycle_state: state, ready, phase, stale }: OperatorMachin
   kind: Kind;
   word: string;
 } {
-  if (state === 'quarantined') return { kind: 'warn', word: 'Quarantined' };
+  if (state === 'quarantined') return { kind: 'none', word: 'Quarantined' };
   if (stale) return { kind: 'none', word: 'Not reporting' };
   if (ready === undefined) return { kind: 'none', word: 'Not reported' };
   return { kind: ready ? 'good' : 'bad', word: phase || (ready ? 'Ready' : 'Not ready') };

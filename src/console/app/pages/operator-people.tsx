@@ -38,7 +38,7 @@ export default function OperatorPeoplePage() {
               <PeopleTable people={items} act={setDoing} email={email} />
               {next !== undefined && (
                 <Button className="second small more" onClick={() => setPages(pages * 2)}>
-                  Read more people
+                  Show more people
                 </Button>
               )}
             </>
@@ -76,7 +76,7 @@ function Find({ email }: { email: string }) {
   return (
     <form className="audit-filters" onSubmit={submit} key={email}>
       <label>
-        Whole address
+        Find by address
         <input name="email" type="text" defaultValue={email} maxLength={200} />
       </label>
       <div className="buttons">
@@ -98,7 +98,7 @@ const columns: Column<Person>[] = [
   { name: 'State', cell: (one) => <AccountState person={one} /> },
   { name: 'Staff keys', cell: (one) => one.staff_keys.join(', ') || '–' },
   {
-    name: 'Signed in',
+    name: 'Last sign-in',
     cell: ({ last_sign_in_at: at }) => (at === undefined ? 'never' : <Age at={at} />),
   },
   {

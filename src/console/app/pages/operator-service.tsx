@@ -81,11 +81,7 @@ function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { bac
           ) : (
             <State kind="warn">None known</State>
           ),
-          'Last verified backup': kept ? (
-            <Moment at={kept.at} />
-          ) : (
-            <State kind="none">None on schedule</State>
-          ),
+          'Last verified backup': kept ? <Moment at={kept.at} /> : <State kind="none">None scheduled</State>,
           'Last restore drill': <Drill of={drill} />,
           'Next due': schedule ? (
             <>

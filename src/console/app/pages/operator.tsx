@@ -121,7 +121,7 @@ function stepsOf({ side, list }: Row): Step[] {
     },
     isApplied || observed.state !== 'done' ? observed : { ...observed, state: 'waiting', at: undefined },
     // The list is in force, and something else there is not as it should be.
-    ...(isBroken ? [{ name: 'in order', state: 'failed' } as const] : []),
+    ...(isBroken ? [{ name: 'working', state: 'failed' } as const] : []),
   ];
 }
 
@@ -160,7 +160,7 @@ const columns: Column<Row>[] = [
     ),
   },
   {
-    name: 'Audit trail',
+    name: 'Audit',
     cell: ({ cluster }) => (
       <Link to="/audit" search={{ cluster: cluster.cluster.id }}>
         Show entries

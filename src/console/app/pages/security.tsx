@@ -55,8 +55,8 @@ export function SecurityPage() {
 
 const columns: Column<BrowserSession>[] = [
   { name: 'Browser', cell: (one) => <b>{browserOf(one.program)}</b> },
-  { name: 'Address', cell: (one) => one.address },
-  { name: 'Since', cell: (one) => <Age at={one.signedInAt} /> },
+  { name: 'IP address', cell: (one) => one.address },
+  { name: 'Signed in', cell: (one) => <Age at={one.signedInAt} /> },
   { name: 'Last used', cell: (one) => <Age at={one.usedAt} /> },
 ];
 

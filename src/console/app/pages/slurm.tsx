@@ -99,7 +99,7 @@ function Sentence({ status, newest }: { status: Status; newest: Version | undefi
   const before = inForceGeneration
     ? `version ${inForceGeneration} stays active`
     : 'the previous one stays active';
-  if (state === 'never_written') return <>No configuration set yet: the cluster uses that of its site.</>;
+  if (state === 'never_written') return <>No configuration yet: the cluster uses the one of its site.</>;
   if (state === 'not_in_service') return <>The cluster is not in service, and takes no configuration.</>;
   if (state === 'no_slurm') return <>{number} is saved, but the cluster does not run Slurm.</>;
   if (state === 'refused')

@@ -11,7 +11,7 @@ const kinds: Record<NonNullable<OnCluster['kubernetes']>['state'], Kind> = {
   applied: 'good',
   pending: 'busy',
   failed: 'bad',
-  unknown: 'warn',
+  unknown: 'none',
   none: 'none',
 };
 const accounts = { ready: 'account ready', waiting_for_key: 'needs a key', none: 'no account' } as const;

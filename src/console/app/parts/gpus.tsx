@@ -12,7 +12,7 @@ type MachineUse = Usage['machines'][number];
 
 /** What a machine is good for, in a word. */
 export function machineState({ lifecycle_state: state, observed }: Machine): { kind: Kind; word: string } {
-  if (state === 'quarantined') return { kind: 'warn', word: 'Quarantined' };
+  if (state === 'quarantined') return { kind: 'none', word: 'Quarantined' };
   if (!observed || observed.freshness === 'unknown') return { kind: 'none', word: 'Not reported' };
   if (observed.freshness === 'stale') return { kind: 'none', word: 'Not reporting' };
   if (!observed.ready) return { kind: 'bad', word: observed.phase || 'Not ready' };

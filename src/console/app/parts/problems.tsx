@@ -55,7 +55,7 @@ function Item({ problem }: { problem: Problem }) {
         </b>{' '}
         <span className="soft">
           {since === undefined ? (
-            'start unknown'
+            'began at an unknown time'
           ) : (
             <>
               began <Age at={since} />

@@ -6,7 +6,7 @@ import { Button } from './controls.tsx';
 type Theme = 'system' | 'light' | 'dark';
 
 const themes: readonly [Theme, name: string, LucideIcon][] = [
-  ['system', 'As the system', Monitor],
+  ['system', 'System', Monitor],
   ['light', 'Light', Sun],
   ['dark', 'Dark', Moon],
 ];

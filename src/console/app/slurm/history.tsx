@@ -49,7 +49,7 @@ export function History({ clusterId, versions, restore }: HistoryOptions) {
 
 const columns: Column<Version>[] = [
   { name: 'Version', isNumber: true, cell: ({ generation }) => generation },
-  { name: 'Set', cell: ({ createdAt }) => <Age at={createdAt} /> },
+  { name: 'Saved', cell: ({ createdAt }) => <Age at={createdAt} /> },
   { name: 'By', cell: ({ author }) => author.email },
   { name: 'Reason', cell: ({ reason }) => <span className="long">{reason || <i>no reason given</i>}</span> },
   { name: 'Changed', cell: (one) => <span className="long">{changesOf(one)}</span> },
