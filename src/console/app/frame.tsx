@@ -88,18 +88,20 @@ function Framed({ who }: { who: Who }) {
         <main id="page" tabIndex={-1}>
           <Notice />
           <Announcements />
-          {refusal ? (
-            <Page title={refusal.title} sentence="You do not have access to this page.">
-              <Empty>{refusal.why}</Empty>
-            </Page>
-          ) : (
-            <Outlet />
-          )}
+          {refusal ? <Refused {...refusal} /> : <Outlet />}
         </main>
         <BottomBar groups={groups} />
       </div>
       <Keys pages={usePages(who, groups)} open={open} setOpen={setOpen} />
     </WhoContext>
+  );
+}
+
+function Refused({ title, why }: { title: string; why: string }) {
+  return (
+    <Page title={title} sentence="You do not have access to this page.">
+      <Empty>{why}</Empty>
+    </Page>
   );
 }
 
