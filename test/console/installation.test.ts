@@ -121,7 +121,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByText('1 person: 0 staff, 0 deactivated.').waitFor();
     assert.match(page.url(), /email=bob/);
     // What cannot be done is said before it is tried.
-    await page.getByLabel('Whole address').fill('ada@physics.example');
+    await page.getByLabel('Find by address').fill('ada@physics.example');
     await page.getByRole('button', { name: 'Find' }).click();
     await page.waitForURL(/email=ada/);
     await page

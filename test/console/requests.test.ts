@@ -77,7 +77,7 @@ async function keepsDraft(page: Page): Promise<void> {
     await page.getByLabel('Password').fill(password);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('Live', { exact: true }).waitFor();
-    await goTo(page, 'My access');
+    await goTo(page, 'Access');
   };
   await open('Request access…');
   assert.equal(await isBack.count(), 0);

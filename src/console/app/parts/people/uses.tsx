@@ -38,7 +38,7 @@ export function UsesSentence({ uses }: { uses: readonly ClusterUse[] }) {
   const [ssh, kubectl] = [on('ssh'), on('kubernetes')];
   const [lacking] = uses.flatMap((use) => [use.ssh, use.kubernetes]).filter(({ granted }) => granted);
   if (ssh.length + kubectl.length === 0)
-    return <>{lacking?.message ?? 'You have no access to a cluster yet. Request it on “My access”.'}</>;
+    return <>{lacking?.message ?? 'You have no access to a cluster yet. Request it on “Access”.'}</>;
   return (
     <>
       You can {ssh.length > 0 && <>log in to {<Names of={ssh} />}</>}
