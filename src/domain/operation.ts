@@ -82,4 +82,6 @@ type AnswerOf<T extends OperationType> = T['responses'] extends { 200: { headers
     ? ReplyOf<T>
     : CommandReply<ReplyOf<T>>;
 
-type JsonOf<T> = T extends { content: { 'application/json': infer Body } } ? Body : undefined;
+type JsonOf<T> = T extends { content: { 'application/json': infer Body } | { 'text/csv': infer Body } }
+  ? Body
+  : undefined;

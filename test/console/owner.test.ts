@@ -298,11 +298,14 @@ test('who reaches what, by which way and until when: people, one person, one clu
   );
   await withAda(async (page) => {
     await show(page, '/members');
-    await page.getByText('Kubernetes access without membership').waitFor();
+    await page.getByText('2 more hold a Kubernetes grant.').waitFor();
     const row = page.getByRole('row').filter({ hasText: 'guest@elsewhere.example' });
+    await row.getByText('not a member').waitFor();
     await row.getByText('beta/ml: developer').waitFor();
     await row.getByText(/^in \d+ d$/).waitFor();
-    assert.match(await saved(page), /"address","user name","role".*"grants","until"/);
+    const file = await saved(page);
+    assert.match(file, /"name","address","user name","role".*"grants","until"/);
+    assert.match(file, /"guest@elsewhere.example","","not a member".*beta\/ml: developer 2999/);
 
     await row.getByRole('link').click();
     await page.getByText('Not a member, with access to 1 of 2 clusters.').waitFor();
@@ -315,7 +318,10 @@ test('who reaches what, by which way and until when: people, one person, one clu
     await page.getByRole('link', { name: 'beta' }).first().click();
     await page.getByRole('heading', { name: 'Access to beta' }).waitFor();
     await page.getByRole('row').filter({ hasText: 'guest@' }).getByText('grant: developer in ml').waitFor();
-    assert.match(await saved(page), /"beta","ada@physics.example","ada","kubernetes.admin","role"/);
+    assert.match(
+      await saved(page),
+      /"beta",[^\n]*"ada@physics.example","ada","owner",[^\n]*"kubernetes.admin","role"/,
+    );
 
     for (const path of [
       `/members/${bob}`,
@@ -342,6 +348,96 @@ test('who reaches what, by which way and until when: people, one person, one clu
     await page.getByText('This page needs the permission members.manage').waitFor();
     await show(page, `/clusters/${alpha}/people`);
     await page.getByText('This page needs the permission members.manage').waitFor();
+  });
+});
+
+test('the table stays usable: its button in sight, in the order asked for, with the columns chosen, from row to row by keys', {
+  skip: noBrowser,
+}, async () => {
+  await withAda(async (page) => {
+    await show(page, '/members');
+    const table = page.getByRole('table');
+    const first = () => table.locator('tbody tr').first().innerText();
+    await table.getByRole('button', { name: 'Role' }).click();
+    await table.locator('th[aria-sort=ascending]').filter({ hasText: 'Role' }).waitFor();
+    await eventually(first, (text) => text.includes('ada@physics.example'));
+    await table.getByRole('button', { name: 'Person' }).click();
+    await table.getByRole('button', { name: 'Person' }).click();
+    await table.locator('th[aria-sort=descending]').filter({ hasText: 'Person' }).waitFor();
+    await eventually(first, (text) => !text.includes('ada@physics.example'));
+
+    const change = page.getByRole('button', { name: /^Change ada@/ });
+    const { x = 0, width = 0 } = (await change.boundingBox()) ?? {};
+    assert.ok(x > 0 && x + width <= 1280, 'the button of a row is in sight');
+    const title = await table.getByRole('button', { name: 'SSH', exact: true }).getAttribute('title');
+    assert.match(title ?? '', /^clusters\.ssh: /);
+
+    await page.getByText('Columns', { exact: true }).click();
+    await page.getByRole('checkbox', { name: 'Reservations' }).uncheck();
+    await table.getByRole('button', { name: 'Reservations' }).waitFor({ state: 'detached' });
+    await page.getByText('Columns', { exact: true }).click();
+
+    await page.getByRole('region', { name: 'members' }).focus();
+    await page.keyboard.press('ArrowDown');
+    const { length } = await table.locator('tbody tr').all();
+    for (let left = length - 1; left > 0; left -= 1) await page.keyboard.press('ArrowDown');
+    assert.equal(await table.locator('tbody tr:focus').count(), 1);
+    await checkPage(page, '/members');
+    await table.locator('tbody tr').last().focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: /@/ }).waitFor();
+  });
+});
+
+test('where a read behind a list fails, the list says so, counts nothing and saves nothing', {
+  skip: noBrowser,
+}, async () => {
+  const refused = {
+    status: 503,
+    json: { code: 'service_unavailable', message: 'Injected.', retryable: true },
+  };
+  // Each with what counts on the page.
+  const lists = [
+    { path: '/members', read: '**/access-review*', counted: /owner or admin/ },
+    {
+      path: `/clusters/${beta}/people`,
+      read: '**/access-review?cluster*',
+      counted: /(person|people) (has|have) access/,
+    },
+    {
+      path: `/clusters/${beta}/people`,
+      read: '**/access?user_ids*',
+      counted: /(person|people) (has|have) access/,
+    },
+    { path: `/clusters/${alpha}/people`, read: `**/clusters/${alpha}/access`, counted: undefined },
+  ];
+  for (const { path, read: failing, counted } of lists) {
+    await withAda(async (page) => {
+      await page.route(failing, (route) => route.fulfill(refused));
+      await show(page, path);
+      await page.getByRole('alert').filter({ hasText: 'Injected.' }).first().waitFor();
+      if (!counted) return;
+      assert.equal(await page.getByText(counted).count(), 0, path);
+      assert.equal(await page.getByRole('table').count(), 0, path);
+      const csv = page.getByRole('button', { name: 'Save as CSV' });
+      for (const one of await csv.all()) assert.ok(await one.isDisabled(), path);
+      // And comes back.
+      await page.unroute(failing);
+      await page.getByRole('button', { name: 'Try again' }).first().click();
+      await page.getByText(counted).waitFor();
+    });
+  }
+  await withAda(async (page) => {
+    await show(page, '/members');
+    await page.getByText(/owner or admin/).waitFor();
+    await page.route('**/access-review/csv*', (route) => route.fulfill(refused));
+    await page.getByRole('button', { name: 'Save as CSV' }).click();
+    await page.getByText('Nothing was saved. Injected.').waitFor();
+    await page.route('**/access-review?*', (route) => route.fulfill(refused));
+    await page.getByRole('button', { name: 'Role' }).click();
+    await page.getByRole('alert').filter({ hasText: 'Injected.' }).last().waitFor();
+    await page.getByText(/owner or admin/).waitFor({ state: 'detached' });
+    assert.ok(await page.getByRole('button', { name: 'Save as CSV' }).isDisabled());
   });
 });
 

@@ -55,7 +55,10 @@ export async function show(page: Page, path: string): Promise<void> {
 /** What of a page is out of sight: it is wider than the screen, or a button stands beside it. */
 const outOfSight = `(() => {
   const wide = document.documentElement.scrollWidth;
-  const buttons = [...document.querySelectorAll('main :is(button, .button, summary)')];
+  // What sorts a column moves with it, in a table that is wider than the screen; the buttons of its rows stay.
+  const buttons = [...document.querySelectorAll('main :is(button, .button, summary)')].filter(
+    (one) => !one.closest('thead'),
+  );
   const beside = buttons.filter((one) => {
     const { left, right, width } = one.getBoundingClientRect();
     return one.checkVisibility() && width > 0 && (left < 0 || right > innerWidth + 0.5);

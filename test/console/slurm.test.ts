@@ -94,7 +94,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
     await page.keyboard.type('slurm alpha');
     await page.getByRole('option', { name: 'Slurm configuration of alpha' }).waitFor();
     await page.keyboard.press('Enter');
-    await page.getByText('No configuration set yet').waitFor();
+    await page.getByText('No configuration yet').waitFor();
     const isIn = () =>
       page.evaluate('document.activeElement?.shadowRoot?.activeElement?.className.includes("cm-content")');
     while (!(await isIn())) await page.keyboard.press('Tab');

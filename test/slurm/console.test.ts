@@ -161,7 +161,7 @@ test('the web console with a real Slurm cluster behind it', {
       };
       const stands = (words: string) => page.locator('.sentence', { hasText: words }).waitFor();
       await show(page, address);
-      await page.getByText('No configuration set yet').waitFor();
+      await page.getByText('No configuration yet').waitFor();
       await write('PartitionName=gpu Nodes=a[1-2],zz9', 'A node too many');
       await stands('Version 1 was tested and rejected; the previous one stays active');
       await page.locator('.strip [role=status]', { hasText: 'zz9' }).waitFor();
@@ -210,13 +210,15 @@ test('the web console with a real Slurm cluster behind it', {
           ({ out }) => out === 'in\n',
           patienceMs,
         );
-        await show(page, '/keys');
+        await show(page, '/security');
         await page.getByRole('button', { name: 'Close…' }).waitFor();
+        await show(page, '/keys');
         await page.getByRole('button', { name: 'Revoke…' }).click();
         await page.getByRole('button', { name: 'Revoke', exact: true }).click();
         assert.equal((await session.ended).status, 255);
         await page.getByText('Refused by the gateway', { exact: true }).waitFor();
         await page.getByText('alpha removed it').waitFor();
+        await show(page, '/security');
         await page.getByText('You have no active sessions.').waitFor();
         const refused = await bob.run('true');
         assert.equal(refused.status, 255, refused.out);

@@ -6,10 +6,11 @@
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */
 export * from './access-requests.ts';
+export * from './access-review.ts';
 export { getCluster, getClusterAccess, listClusters, listReservations } from './clusters.ts';
 export { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
 export { getMe, setLoginPreferences } from './me.ts';
-export * from './member-access.ts';
+export { listMemberAccess, listOrganizationGrants } from './member-access.ts';
 export {
   getMemberKubernetesAccess,
   getMemberPermissions,

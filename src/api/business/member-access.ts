@@ -1,7 +1,7 @@
 /** What people reach on an organization's clusters, by which way, and how far what was last changed of them has come. */
 import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessList, isRecent, isSameEntry } from '../../domain/access/list.ts';
-import { waysIn } from '../../domain/access/ways-in.ts';
+import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { type SideState, sideFailure } from '../../domain/clusters/merged-report.ts';
 import { type Observation, waitingFor, waitingText } from '../../domain/clusters/observation.ts';
@@ -137,16 +137,18 @@ async function accessOf(
         const ways = waysIn(sidesWithWays(cluster), member && { ...member, granted }, there);
         return {
           cluster_id: cluster.id,
-          ways: ways.map(({ roleId, grantId, ...way }) => ({
-            ...way,
-            ...present({ role_id: roleId, grant_id: grantId }),
-          })),
+          ways: ways.map(wayBody),
           ...(cluster.scheduler === 'sunk' && { slurm: await onSlurm(store, known, userId, listing, now) }),
           ...(kubernetes && { kubernetes: kubernetesAccessState(await kubernetes.of(userId)) }),
         };
       }),
     ),
   };
+}
+
+/** A way in as the API shows it. */
+export function wayBody({ roleId, grantId, ...way }: WayIn) {
+  return { ...way, ...present({ role_id: roleId, grant_id: grantId }) };
 }
 
 function memberBody(member: Membership) {
@@ -159,7 +161,8 @@ function memberBody(member: Membership) {
   };
 }
 
-function sidesWithWays(cluster: Cluster): Side[] {
+/** The sides of a cluster that a person can have a way in to. */
+export function sidesWithWays(cluster: Cluster): Side[] {
   const sides = sidesOf(cluster);
   return cluster.scheduler === 'sunk' ? [...new Set([...sides, 'slurm' as const])] : sides;
 }

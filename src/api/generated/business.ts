@@ -369,6 +369,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/organizations/{orgID}/access-review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Everyone with access in the organization, what they hold and until when
+         * @description Members, and people who only hold a Kubernetes grant on a cluster of the organization. All of it is read at one
+         *     moment. Needs `members.manage` or `staff.read`; other members get the members without what they hold, and no `cluster`.
+         */
+        get: operations["reviewAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/access-review/csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The same as a table for spreadsheets (RFC 4180), all pages
+         * @description As `reviewAccess`; with `cluster`, one line for each way in.
+         */
+        get: operations["saveAccessReview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/organizations/{orgID}/grants": {
         parameters: {
             query?: never;
@@ -1685,6 +1726,57 @@ export interface components {
             role: "owner" | "admin" | "member";
             permissions: string[];
             expires_at?: components["schemas"]["Ends"];
+        };
+        AccessReview: {
+            people: components["schemas"]["ReviewedPerson"][];
+            /** @description How many there are on all pages */
+            total: number;
+            /** @description Whether the reader may see what people hold */
+            shows_access: boolean;
+            /** @description Of the whole organization, or of the cluster, whatever the filter */
+            counts: {
+                people: number;
+                members: number;
+                /** @description Owners and admins */
+                managers: number;
+                /** @description Who may log in over SSH */
+                ssh?: number;
+            };
+            read_at: components["schemas"]["Time"];
+            next_page_token?: string;
+        };
+        ReviewedPerson: {
+            user_id: string;
+            name: string;
+            email: string;
+            is_member: boolean;
+            /** @enum {string} */
+            role?: "owner" | "admin" | "member";
+            username?: string;
+            member_since?: components["schemas"]["Time"];
+            /** @description To the hour; absent before the first */
+            last_sign_in_at?: components["schemas"]["Time"];
+            /** @description What was granted directly. Owners and admins hold everything by their role */
+            permissions?: string[];
+            expires_at?: components["schemas"]["Ends"];
+            /** @description Live Kubernetes grants, the first to end first */
+            grants?: {
+                id: string;
+                cluster_id: string;
+                cluster_name: string;
+                relation: string;
+                /** @description A namespace; absent for the whole cluster */
+                scope?: string;
+                granted_at: components["schemas"]["Time"];
+                expires_at?: components["schemas"]["Time"];
+            }[];
+            /** @description To the cluster that was asked for */
+            ways?: components["schemas"]["WayIn"][];
+            /**
+             * @description On the access list of the Slurm cluster that was asked for
+             * @enum {string}
+             */
+            account?: "ready" | "waiting_for_key" | "none";
         };
         MemberChange: {
             /** @enum {string} */
@@ -3216,6 +3308,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MemberAccessList"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    reviewAccess: {
+        parameters: {
+            query?: {
+                /** @description A cluster ID: only people with access to this cluster, with their ways in */
+                cluster?: string;
+                /** @description Only people with this text in their name, address, user name, role, permissions or grants */
+                filter?: string;
+                /** @description By a fact of the person, or by who holds a permission. Equal ones are in order of their addresses */
+                sort?: "name" | "email" | "username" | "role" | "member_since" | "last_sign_in" | "grants" | "ends" | "account" | "opens" | "ways" | "clusters.read" | "clusters.ssh" | "clusters.ssh.admin" | "clusters.kubernetes" | "clusters.kubernetes.admin" | "clusters.configure" | "members.manage" | "reservations.read";
+                order?: "ascending" | "descending";
+                limit?: number;
+                /** @description The `next_page_token` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessReview"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    saveAccessReview: {
+        parameters: {
+            query?: {
+                /** @description A cluster ID: only people with access to this cluster, with their ways in */
+                cluster?: string;
+                /** @description Only people with this text in their name, address, user name, role, permissions or grants */
+                filter?: string;
+                /** @description By a fact of the person, or by who holds a permission. Equal ones are in order of their addresses */
+                sort?: "name" | "email" | "username" | "role" | "member_since" | "last_sign_in" | "grants" | "ends" | "account" | "opens" | "ways" | "clusters.read" | "clusters.ssh" | "clusters.ssh.admin" | "clusters.kubernetes" | "clusters.kubernetes.admin" | "clusters.configure" | "members.manage" | "reservations.read";
+                order?: "ascending" | "descending";
+            };
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The table */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
                 };
             };
             default: components["responses"]["Error"];

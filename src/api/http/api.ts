@@ -27,7 +27,7 @@ import { createDocs } from './docs/index.ts';
 import type { DocsSignIn } from './docs/session.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, inErrorField, refusalReason } from './errors.ts';
-import { sendJson } from './reply.ts';
+import { sendCsv, sendJson } from './reply.ts';
 import { beginRequestSpan, endRequestSpan } from './trace.ts';
 
 export interface ApiOptions<Deps> {
@@ -238,7 +238,9 @@ async function answer<Deps>(
     return;
   }
   if (!operation.isCommand) {
-    response.json(await within(span, () => run(options.deps, input)));
+    const body = await within(span, () => run(options.deps, input));
+    if (typeof body === 'string') sendCsv(response, body);
+    else response.json(body);
     return;
   }
   const command = commandHeaders(valuesOf);

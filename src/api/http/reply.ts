@@ -3,6 +3,8 @@
  * that waits for it, and waking it once for every reply costs more time than the replies (docs/decisions/0020).
  */
 import type { ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { runInParts } from '../../lib/event-loop.ts';
 
 interface Reply {
@@ -31,7 +33,49 @@ export function sendJson(response: ServerResponse, body: unknown): void {
     );
 }
 
+/** Answers with a table for spreadsheets, which no cache may store either. */
+export function sendCsv(response: ServerResponse, text: string): void {
+  response.setHeader('Cache-Control', 'no-store');
+  response.setHeader('Content-Type', 'text/csv; charset=utf-8');
+  send(response, text);
+}
+
 function send(response: ServerResponse, text: string | Buffer): void {
+  const making = compressedFor(response, text);
+  if (!making) sendLater(response, text);
+  else
+    making.then(
+      (bytes) => sendLater(response, bytes),
+      () => response.destroy(),
+    );
+}
+
+/** Smaller ones fit into one packet as they are. */
+const compressedFrom = 1_400;
+const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/;
+
+const compress = promisify(gzip);
+/** Of bodies that are cached, compressed once. */
+const known = new WeakMap<Buffer, Promise<Buffer>>();
+
+/**
+ * Long answers to reads are compressed for clients that take it. No body of a read has a secret in it whose length could be
+ * found out by what else the caller has put there (BREACH): sessions are in cookies, which are no part of a body.
+ * The body of a reply, compressed, with the headers that say so set; undefined where it is sent as it is.
+ */
+function compressedFor(response: ServerResponse, text: string | Buffer): Promise<Buffer> | undefined {
+  const { method, headers } = response.req;
+  const accepted = String(headers['accept-encoding'] ?? '');
+  if (method !== 'GET' || text.length < compressedFrom || !takesGzip.test(accepted)) return undefined;
+  response.setHeader('Content-Encoding', 'gzip');
+  response.setHeader('Vary', 'Accept-Encoding');
+  if (typeof text === 'string') return compress(text);
+  const bytes = known.get(text) ?? compress(text);
+  known.set(text, bytes);
+  return bytes;
+}
+
+function sendLater(response: ServerResponse, text: string | Buffer): void {
   if (waiting.length === 0) setImmediate(sendAll);
   waiting.push({ response, text });
 }

@@ -38,7 +38,7 @@ async function* findings(cluster: string | undefined, options: EnvironmentOption
   const signedIn = yield* checkService(options);
   const uses = signedIn ? await findUses(cluster, options) : undefined;
   // Who uses kubectl alone needs no key.
-  if (!Array.isArray(uses) || uses.some(({ ssh }) => ssh.granted)) yield* checkSshSetup(signedIn && options);
+  if (!Array.isArray(uses) || uses.some((use) => use.ssh.granted)) yield* checkSshSetup(signedIn && options);
   if (uses !== undefined) yield* checkClusters(uses, cluster !== undefined, options);
 }
 

@@ -1,6 +1,5 @@
 /** What owners read of people: their access, their grants, and what a change of them would do. */
 import type { components } from '../../api/generated/business.ts';
-import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import { bodyOf, bodyOrNull, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
 import { installationTopics, of, read } from './reads.ts';
@@ -12,7 +11,6 @@ export type Way = components['schemas']['WayIn'];
 export type Delivery = components['schemas']['ClusterDelivery'];
 export type MemberChange = components['schemas']['MemberChange'];
 export type MemberPlan = components['schemas']['MemberPlan'];
-export type Grant = components['schemas']['OperatorGrant'];
 export type AccessList = components['schemas']['AccessList'];
 
 /** What people have access to, and how far each cluster has it. */
@@ -21,18 +19,6 @@ export const readAccessOf = (orgID: string, userIds: readonly string[]) =>
     const params = { path: { orgID }, query: { user_ids: userIds.join(',') } };
     return business.GET('/organizations/{orgID}/access', { params }).then(bodyOf);
   });
-
-/** Null for a person who may not grant. */
-export const readGrants = ({ orgID, isDecider }: Who) =>
-  read(
-    ['grants', orgID, isDecider],
-    [`members/${orgID}`, `organization/${orgID}`, 'me', 'installation'],
-    async () => {
-      if (!isDecider) return null;
-      const answer = await business.GET('/organizations/{orgID}/grants', of({ orgID }));
-      return bodyOrNull(answer, 403)?.grants ?? null;
-    },
-  );
 
 /** The access list of a Slurm cluster; null where there is none, and for a person who may not see clusters. */
 export const readAccessList = ({ orgID, permissions }: Who, clusterID: string) =>
@@ -61,21 +47,6 @@ export const readDeactivation = (userID: string) => ({
   ),
   gcTime: 0,
 });
-
-/** How a way is said, such as `clusters.configure` or `developer in ml`. */
-export function wayText({ by, name, scope }: Way): string {
-  if (by === 'role') return `as ${name}`;
-  if (by === 'permission') return name;
-  return `grant: ${name.replace('kubernetes.', '')}${scope === undefined ? '' : ` in ${scope}`}`;
-}
-
-export const opensText: Record<Way['opens'], string> = {
-  see: 'see it',
-  ssh: 'SSH',
-  'ssh.admin': 'SSH, as administrator',
-  kubernetes: 'Kubernetes',
-  'kubernetes.admin': 'Kubernetes, as cluster-admin',
-};
 
 interface Reached {
   /** What is wanted: its name, and since when. */
@@ -131,48 +102,5 @@ export function progressOf(people: readonly Person[], { cluster_id: clusterId, f
     steps: deliverySteps({ desired: { name: 'desired', at }, isAccepted, state }),
     missing: missing && `${missing}${done}`,
     isThere,
-  };
-}
-
-type Membership = Pick<components['schemas']['Membership'], 'user_id'> &
-  Partial<Pick<components['schemas']['Membership'], 'role' | 'updated_at'>>;
-
-type Granted = components['schemas']['MemberPermissions'];
-
-/** Of a member, or (without a role) of a person who only holds grants. */
-export function waysOf(
-  sides: { slurm: boolean; kubernetes: boolean },
-  { user_id: userId, role, updated_at: updatedAt = '' }: Membership,
-  { permissions, expires_at: ends = {} }: Partial<Pick<Granted, 'permissions' | 'expires_at'>>,
-  grants: readonly Grant[],
-): Way[] {
-  const own = grants.filter(({ grant }) => grant.user_id === userId);
-  const there = (['slurm', 'kubernetes'] as const).filter((side) => sides[side]);
-  const granted = (permissions ?? []).map((key) => ({ key, expiresAt: ends[key] ?? null }));
-  const ways = waysIn(there, role && { role, granted, updatedAt }, own.map(grantOf));
-  return ways.map(wayOf);
-}
-
-function wayOf({ roleId, grantId, ...way }: WayIn): Way {
-  return {
-    ...way,
-    ...(roleId !== undefined && { role_id: roleId }),
-    ...(grantId !== undefined && { grant_id: grantId }),
-  };
-}
-
-function grantOf({ grant, cluster_name: clusterName }: Grant) {
-  return {
-    id: grant.id,
-    clusterId: grant.resource_id,
-    clusterName,
-    userId: grant.user_id,
-    email: grant.username,
-    relation: grant.relation,
-    scope: grant.scope ?? null,
-    roleId: grant.role_id ?? null,
-    expiresAt: grant.expires_at ?? null,
-    grantedBy: grant.granted_by,
-    grantedAt: grant.granted_at,
   };
 }

@@ -176,11 +176,6 @@ export interface BrowserSession {
 export const readSessions = () =>
   read(['sessions'], ['me', 'sign-ins'], () => own<{ sessions: BrowserSession[] }>('GET', '/sessions'));
 
-export const readMembers = (orgID: string) =>
-  read(['members', orgID], [`members/${orgID}`, 'me'], () =>
-    business.GET('/organizations/{orgID}/members', of({ orgID })).then(bodyOf),
-  );
-
 /** What the person was granted in an organization, and until when. */
 export const readOwnPermissions = (orgID: string, userID: string) =>
   read(['own-permissions', orgID, userID], ['me', `members/${orgID}`], () =>

@@ -9,7 +9,6 @@ import {
   retainSearchParams,
 } from '@tanstack/react-router';
 import { Frame } from './frame.tsx';
-import { AccessPage } from './pages/access.tsx';
 import { NotFoundPage, SignedOutPage } from './pages/alone.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { StartPage } from './pages/start.tsx';
@@ -52,6 +51,7 @@ function page<const Path extends string, Search extends object>(
 const filter = texts('filter');
 const none = texts();
 
+const AccessPage = lazy(() => import('./pages/access.tsx'), 'AccessPage');
 const ClustersPage = lazy(() => import('./pages/clusters.tsx'), 'ClustersPage');
 const ClusterPage = lazy(() => import('./pages/cluster.tsx'), 'ClusterPage');
 const SecurityPage = lazy(() => import('./pages/security.tsx'), 'SecurityPage');

@@ -34,6 +34,18 @@ export const permissionCatalog = [
 
 export type PermissionKey = (typeof permissionCatalog)[number]['key'];
 
+/** What each permission opens, in short, for tables. */
+export const permissionLabels = {
+  'clusters.read': 'See clusters',
+  'clusters.ssh': 'SSH',
+  'clusters.ssh.admin': 'SSH admin',
+  'clusters.kubernetes': 'Kubernetes',
+  'clusters.kubernetes.admin': 'Kubernetes admin',
+  'clusters.configure': 'Configure',
+  'members.manage': 'Manage members',
+  'reservations.read': 'Reservations',
+} as const satisfies Record<PermissionKey, string>;
+
 const byKey = new Map<string, Permission>(
   permissionCatalog.map((permission) => [permission.key, permission]),
 );
@@ -47,6 +59,16 @@ export function isPermissionKey(key: string): key is PermissionKey {
 /** The keys that include `key`, itself among them: holding any of them is holding it. */
 export function keysIncluding(key: PermissionKey): PermissionKey[] {
   return permissionCatalog.map((permission) => permission.key).filter((held) => closureOf([held]).has(key));
+}
+
+/** By which way someone holds a permission: their role, itself, or one that includes it. */
+export function wayTo(
+  key: PermissionKey,
+  { role, permissions = [] }: { role?: Role; permissions?: readonly string[] },
+): 'role' | 'granted' | 'included' | undefined {
+  if (role !== undefined && role !== 'member') return 'role';
+  if (permissions.includes(key)) return 'granted';
+  return closureOf(permissions).has(key) ? 'included' : undefined;
 }
 
 /** Every key a member holds, by role or by grant, inclusions followed. An owner and an admin hold all. */

@@ -76,3 +76,18 @@ function byGrant({ id, relation, scope, roleId, grantedAt, expiresAt }: Grant): 
     ...present({ scope, roleId, until: expiresAt }),
   };
 }
+
+/** How a way is said, such as `clusters.configure` or `grant: developer in ml`. */
+export function wayText({ by, name, scope }: Pick<WayIn, 'by' | 'name' | 'scope'>): string {
+  if (by === 'role') return `as ${name}`;
+  if (by === 'permission') return name;
+  return `grant: ${name.replace('kubernetes.', '')}${scope === undefined ? '' : ` in ${scope}`}`;
+}
+
+export const opensText: Record<WayIn['opens'], string> = {
+  see: 'see it',
+  ssh: 'SSH',
+  'ssh.admin': 'SSH, as administrator',
+  kubernetes: 'Kubernetes',
+  'kubernetes.admin': 'Kubernetes, as cluster-admin',
+};

@@ -27,7 +27,7 @@ export async function findAccessList(db: Reader, clusterId: string): Promise<Acc
 }
 
 /** The users of a cluster's newest list, by ID. */
-async function listAccessListUsers(db: Reader, clusterId: string): Promise<StoredListUser[]> {
+export async function listAccessListUsers(db: Reader, clusterId: string): Promise<StoredListUser[]> {
   const rows = await usersOf(db, clusterId);
   return rows.map(({ key_fingerprints, ...row }) => ({
     ...row,

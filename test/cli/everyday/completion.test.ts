@@ -21,7 +21,7 @@ async function script(t: TestContext, shell: string): Promise<{ text: string; fi
 /** What is offered for a line whose last word is being typed. */
 const rows: [string, string[]][] = [
   ['slurm-config ', ['get', 'set', 'edit', 'restore', 'check', 'status', 'history']],
-  ['keys re', ['revoke']],
+  ['keys re', ['rename', 'revoke']],
   ['admin cluster ', ['list', 'add', 'check', 'release']],
   ['admin cluster add --scheduler ', ['sunk', 'kubernetes']],
   ['storage -o ', ['table', 'json', 'yaml']],

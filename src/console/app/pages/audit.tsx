@@ -161,7 +161,8 @@ function EntryCell({ entry }: { entry: AuditEntry }) {
 function Named({ of, entry, children }: { of: NameKind; entry: AuditEntry; children: string }) {
   const who = useWho();
   const { actor_email, subject_email = '', cluster_id: cluster = '' } = entry;
-  if (of === undefined || !holdsStaff(who, 'staff.read')) return of ? <b>{children}</b> : children;
+  if (of === undefined || !holdsStaff(who, 'staff.read'))
+    return of ? <b>{children}</b> : <bdi>{children}</bdi>;
   if (of === 'cluster')
     return (
       <Link to="/operator/machines" search={{ cluster }}>

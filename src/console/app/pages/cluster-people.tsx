@@ -1,52 +1,32 @@
 /** Who has access to a cluster, by which way, and whether the cluster has the access list. */
-
-import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
+import { opensText, wayText } from '../../../domain/access/ways-in.ts';
 import { count } from '../count.ts';
-import { PersonLink, Until, WayIn } from '../parts/access-state.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, isWhole, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Until, WayIn } from '../parts/people/access-state.tsx';
 import { SaveCsv } from '../parts/save.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
-import { Table } from '../parts/table.tsx';
+import { type Column, PersonCell, RemoteTable } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
 import { LastReport } from '../parts/time.tsx';
 import {
   type AccessList,
   type Delivery,
   deliverySteps,
-  opensText,
   readAccessList,
   readAccessOf,
-  readGrants,
   type Way,
-  waysOf,
-  wayText,
 } from '../people.ts';
-import { readMemberPermissions, readMembers } from '../reads.ts';
+import { type Reviewed, useReview } from '../review.ts';
 import { useWho } from '../who.tsx';
 
-interface Sides {
-  slurm: boolean;
-  kubernetes: boolean;
-}
-
-interface Row {
-  userId: string;
-  email: string;
-  username: string;
-  isMember: boolean;
-  ways: Way[];
-  account: string;
-}
-
 export default function ClusterPeoplePage() {
-  const who = useWho();
-  const { orgID, me } = who;
+  const { orgID, me, isDecider } = useWho();
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/people' });
   // What this page needs to know of the cluster, it reads of its own reader.
   const own = useQuery(readAccessOf(orgID, [me.user.id]));
-  const permissions = useQuery(readMemberPermissions(who));
   const delivery = own.data?.clusters.find((one) => one.cluster_id === clusterId);
   return (
     <Page
@@ -57,52 +37,49 @@ export default function ClusterPeoplePage() {
         </Link>
       }
     >
-      <Loaded of={permissions}>
-        {(known) =>
-          known === null ? (
-            <Empty>
-              Only people with the permission <code>members.manage</code> can see this.
-            </Empty>
-          ) : (
-            <Loaded of={own}>
-              {({ people }) => {
-                const on = people[0]?.clusters.find((one) => one.cluster_id === clusterId);
-                return delivery && on ? (
-                  <People
-                    delivery={delivery}
-                    sides={{ slurm: on.slurm !== undefined, kubernetes: on.kubernetes !== undefined }}
-                  />
-                ) : (
-                  <Empty action={<Link to="/clusters">Clusters</Link>}>
-                    Your organization has no such cluster in service.
-                  </Empty>
-                );
-              }}
-            </Loaded>
-          )
-        }
-      </Loaded>
+      {isDecider ? (
+        <Loaded of={own}>
+          {({ people }) => {
+            const on = people[0]?.clusters.find((one) => one.cluster_id === clusterId);
+            return delivery && on ? (
+              <People delivery={delivery} isSlurm={on.slurm !== undefined} />
+            ) : (
+              <Empty action={<Link to="/clusters">Clusters</Link>}>
+                Your organization has no such cluster in service.
+              </Empty>
+            );
+          }}
+        </Loaded>
+      ) : (
+        <Empty>
+          Only people with the permission <code>members.manage</code> can see this.
+        </Empty>
+      )}
     </Page>
   );
 }
 
-function People({ delivery, sides }: { delivery: Delivery; sides: Sides }) {
+function People({ delivery, isSlurm }: { delivery: Delivery; isSlurm: boolean }) {
   const who = useWho();
   const { cluster_id: clusterId, failure } = delivery;
-  const list = useQuery({ ...readAccessList(who, clusterId), enabled: sides.slurm });
-  const { members, rows } = useRows(clusterId, sides, list.data ?? undefined);
+  const list = useQuery({ ...readAccessList(who, clusterId), enabled: isSlurm });
+  const { review, remote, csv } = useReview(columns, clusterId);
   return (
     <>
-      <p className="sentence">
-        {count(rows.length, 'person has', 'people have')} access
-        {sides.slurm && `, ${list.data?.users.length ?? 0} of them over SSH`}.
-      </p>
+      {isWhole(review) && review.data && (
+        <p className="sentence">
+          {count(review.data.counts.people, 'person has', 'people have')} access
+          {isSlurm && `, ${review.data.counts.ssh} of them over SSH`}.
+        </p>
+      )}
       <Panel
         title="Access list"
         cli="andromeda members grants"
         operation={`GET /organizations/${who.orgID}/clusters/${clusterId}/access`}
       >
-        {sides.slurm && list.data && <ListStrip list={list.data} delivery={delivery} />}
+        {isSlurm && (
+          <Loaded of={list}>{(known) => known && <ListStrip list={known} delivery={delivery} />}</Loaded>
+        )}
         <LastReport clusterId={clusterId} at={delivery.observed_at} />
         {failure !== undefined && (
           <p>
@@ -112,47 +89,29 @@ function People({ delivery, sides }: { delivery: Delivery; sides: Sides }) {
       </Panel>
       <Panel
         title="People"
-        tools={<SaveCsv name="people-of-cluster.csv" rows={() => rowsOfFile(delivery.cluster_name, rows)} />}
+        tools={<SaveCsv name="people-of-cluster.csv" of={review} text={csv} />}
+        operation={`GET /organizations/${who.orgID}/access-review?cluster=${clusterId}`}
       >
-        <Loaded of={members}>{() => <PeopleTable rows={rows} isSlurm={sides.slurm} />}</Loaded>
+        <Loaded of={review}>
+          {({ people, counts }) => (
+            <RemoteTable
+              name="people"
+              rows={people}
+              id={({ user_id: id }) => id}
+              columns={columns.filter(({ name }) => isSlurm || name !== 'Slurm account')}
+              remote={remote}
+              all={counts.people}
+              isFiltered={counts.people > 5}
+            />
+          )}
+        </Loaded>
       </Panel>
     </>
   );
 }
 
-/** Everyone who has access: members, and others by a grant. */
-function useRows(
-  clusterId: string,
-  sides: Sides,
-  list: AccessList | undefined,
-): { members: UseQueryResult; rows: Row[] } {
-  const who = useWho();
-  const members = useQuery(readMembers(who.orgID));
-  const permissions = useQuery(readMemberPermissions(who));
-  const grants = useQuery(readGrants(who));
-  const granted = new Map(permissions.data?.members.map((one) => [one.user_id, one]));
-  const here = (grants.data ?? []).filter(({ grant }) => grant.resource_id === clusterId);
-  const accounts = new Map(list?.users.map((one) => [one.user_id, one.desired_login_state]));
-  const ofMembers = (members.data?.members ?? []).map((member) => ({
-    userId: member.user_id,
-    email: member.email,
-    username: member.organization_username.username,
-    isMember: true,
-    ways: waysOf(sides, member, granted.get(member.user_id) ?? {}, here),
-    account: accountText(accounts.get(member.user_id)),
-  }));
-  const memberIds = new Set(ofMembers.map(({ userId }) => userId));
-  const others = new Map(here.map(({ grant }) => [grant.user_id, grant.username]));
-  const ofOthers = [...others].map(([userId, email]) => ({
-    ...{ userId, email, username: '', isMember: false, account: '' },
-    ways: waysOf(sides, { user_id: userId }, {}, here),
-  }));
-  const rows = [...ofMembers, ...ofOthers.filter(({ userId }) => !memberIds.has(userId))];
-  return { members, rows: rows.filter(({ ways }) => ways.length > 0) };
-}
-
-function accountText(state: 'ready' | 'waiting_for_key' | undefined): string {
-  if (state === undefined) return '–';
+function accountText(state: Reviewed['account']): string {
+  if (state === undefined || state === 'none') return '–';
   return state === 'ready' ? 'ready' : 'needs a key';
 }
 
@@ -178,34 +137,22 @@ function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery })
   return <Strip of={`list/${delivery.cluster_id}/${generation}`} steps={steps} missing={missing} />;
 }
 
-function PeopleTable({ rows, isSlurm }: { rows: readonly Row[]; isSlurm: boolean }) {
-  return (
-    <Table
-      name="people"
-      rows={rows}
-      id={({ userId }) => userId}
-      text={({ email, username, ways, account }) =>
-        `${email} ${username} ${account} ${ways.map((way) => `${opensText[way.opens]} ${wayText(way)}`).join(' ')}`
-      }
-      isInAddress
-      columns={[
-        { name: 'Address', cell: ({ userId, email }) => <PersonLink id={userId} email={email} /> },
-        {
-          name: 'User name',
-          cell: ({ username, isMember }) =>
-            isMember ? username : <span className="soft">not a member</span>,
-        },
-        ...(isSlurm ? [{ name: 'Slurm account', cell: ({ account }: Row) => account }] : []),
-        {
-          name: 'Access',
-          cell: ({ ways }) => [...new Set(ways.map(({ opens }) => opensText[opens]))].join(', '),
-        },
-        { name: 'Through', cell: ({ ways }) => [...new Set(ways.map(wayText))].join(', ') },
-        { name: 'Until', cell: ({ ways }) => <Ends ways={ways} /> },
-      ]}
-    />
-  );
-}
+const columns: Column<Reviewed>[] = [
+  { name: 'Person', sort: 'name', cell: (row) => <PersonCell of={row} /> },
+  {
+    name: 'User name',
+    sort: 'username',
+    cell: ({ username }) => username ?? <span className="soft">not a member</span>,
+  },
+  { name: 'Slurm account', sort: 'account', cell: ({ account }) => accountText(account) },
+  {
+    name: 'Access',
+    sort: 'opens',
+    cell: ({ ways = [] }) => [...new Set(ways.map(({ opens }) => opensText[opens]))].join(', '),
+  },
+  { name: 'Through', sort: 'ways', cell: ({ ways = [] }) => [...new Set(ways.map(wayText))].join(', ') },
+  { name: 'Until', sort: 'ends', cell: ({ ways = [] }) => <Ends ways={ways} /> },
+];
 
 /** When they end by themselves: each way where they differ, since what is left opens less. */
 function Ends({ ways }: { ways: readonly Way[] }) {
@@ -220,15 +167,4 @@ function Ends({ ways }: { ways: readonly Way[] }) {
       ))}
     </ul>
   );
-}
-
-function rowsOfFile(cluster: string, rows: readonly Row[]): string[][] {
-  const head = ['cluster', 'address', 'user name', 'opens', 'by', 'way', 'since', 'until'];
-  const body = rows.flatMap(({ email, username, ways }) =>
-    ways.map((way) => {
-      const { opens, by, since, until = '' } = way;
-      return [cluster, email, username, opens, by, wayText(way), since, until];
-    }),
-  );
-  return [head, ...body];
 }

@@ -5,7 +5,17 @@ import type { components } from '../../../api/generated/platform.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { count } from '../count.ts';
 import { Gpus, gpusOf, MachineState, machineState, Ready } from '../parts/gpus.tsx';
-import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
+import {
+  Empty,
+  Facts,
+  isWhole,
+  Loaded,
+  Page,
+  Panel,
+  Problem,
+  type Reading,
+  together,
+} from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, Reported } from '../parts/time.tsx';
@@ -48,11 +58,12 @@ function Cluster({ clusterId }: { clusterId: string }) {
   const cluster = useQuery(readCluster(clusterId, orgID));
   const usage = useQuery(readUsage(clusterId, orgID));
   const options = useQuery(readOptions(clusterId, orgID));
+  const both = together({ usage, options });
   const name = cluster.data?.spec.name ?? 'Cluster';
   return (
     <Page
       title={name}
-      sentence={usage.data && options.data && `${gpusOf(usage.data)}. ${reportOf(options.data)}`}
+      sentence={isWhole(both) && both.data && `${gpusOf(both.data.usage)}. ${reportOf(both.data.options)}`}
       actions={
         <>
           {options.data?.scheduler.configured.value !== 'kubernetes' && (
@@ -81,7 +92,7 @@ function Cluster({ clusterId }: { clusterId: string }) {
         )}
       </Loaded>
       <Reservations clusterId={clusterId} />
-      <Machines clusterId={clusterId} name={name} usage={usage.data} />
+      <Machines clusterId={clusterId} name={name} usage={usage} />
     </Page>
   );
 }
@@ -101,7 +112,13 @@ function ClusterFacts({ cluster }: { cluster: ClusterItem }) {
   );
 }
 
-function Machines({ clusterId, name, usage }: { clusterId: string; name: string; usage: Usage | undefined }) {
+interface MachinesOptions {
+  clusterId: string;
+  name: string;
+  usage: Reading<Usage>;
+}
+
+function Machines({ clusterId, name, usage }: MachinesOptions) {
   const { orgID } = useWho();
   const machines = useQuery(readMachines(clusterId, orgID));
   return (
@@ -110,11 +127,11 @@ function Machines({ clusterId, name, usage }: { clusterId: string; name: string;
       cli={`andromeda machines --cluster ${name}`}
       operation={`GET /clusters/${clusterId}/machines?businessOrgId=${orgID}`}
     >
-      <Loaded of={machines}>
-        {(list) => (
+      <Loaded of={together({ machines, usage })}>
+        {(known) => (
           <>
-            {usage && list.length > 0 && <Gpus usage={usage} />}
-            <MachineTable machines={list} usage={usage} />
+            {known.machines.length > 0 && <Gpus usage={known.usage} />}
+            <MachineTable machines={known.machines} usage={known.usage} />
           </>
         )}
       </Loaded>
@@ -126,6 +143,7 @@ function Machines({ clusterId, name, usage }: { clusterId: string; name: string;
 function Reservations({ clusterId }: { clusterId: string }) {
   const who = useWho();
   const all = useQuery(readReservations(who, clusterId));
+  if (all.error) return <Problem error={all.error} again={() => void all.refetch()} />;
   const reserved = all.data?.find((one) => one.cluster_id === clusterId);
   if (!reserved) return null;
   return (

@@ -1,8 +1,8 @@
 /** A change of people, followed until every cluster has it. Its address names them, so that it can be looked at again. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
-import { PeopleLink, PersonLink } from '../parts/access-state.tsx';
 import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { PeopleLink, PersonLink } from '../parts/people/access-state.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { Age, LastReport } from '../parts/time.tsx';

@@ -2,16 +2,18 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
+import { wayText } from '../../../domain/access/ways-in.ts';
+import { csv } from '../../../domain/csv.ts';
 import { count } from '../count.ts';
-import { AccessStates, obstacleText, PeopleLink, Until, WayIn } from '../parts/access-state.tsx';
-import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Facts, isWhole, Loaded, Page, Panel, type Reading } from '../parts/page.tsx';
+import { AccessStates, obstacleText, PeopleLink, Until, WayIn } from '../parts/people/access-state.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/member-forms.tsx';
 import { SaveCsv } from '../parts/save.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, LastReport, Moment } from '../parts/time.tsx';
-import { type Delivery, type Person, progressOf, readAccessOf, type Way, wayText } from '../people.ts';
+import { type Delivery, type Person, progressOf, readAccessOf, type Way } from '../people.ts';
 import { readMemberPermissions } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
@@ -21,7 +23,10 @@ export default function PersonPage() {
   const access = useQuery(readAccessOf(orgID, [userId]));
   const person = access.data?.people[0];
   return (
-    <Page title={person?.email ?? 'Person'} sentence={person && <Sentence person={person} />}>
+    <Page
+      title={person?.email ?? 'Person'}
+      sentence={isWhole(access) && person && <Sentence person={person} />}
+    >
       <Loaded of={access}>
         {({ clusters }) =>
           person === undefined ? (
@@ -31,7 +36,7 @@ export default function PersonPage() {
           ) : (
             <>
               <About person={person} />
-              <Access person={person} clusters={clusters} />
+              <Access of={access} person={person} clusters={clusters} />
               {clusters.map((cluster) => (
                 <OnCluster key={cluster.cluster_id} person={person} cluster={cluster} />
               ))}
@@ -129,7 +134,13 @@ const wayColumns: Column<Row>[] = [
   { name: 'Until', cell: ({ way }) => <Until at={way.until} /> },
 ];
 
-function Access({ person, clusters }: { person: Person; clusters: readonly Delivery[] }) {
+interface AccessOptions {
+  of: Reading<unknown>;
+  person: Person;
+  clusters: readonly Delivery[];
+}
+
+function Access({ of, person, clusters }: AccessOptions) {
   const rows = clusters.flatMap((cluster): Row[] => {
     const on = person.clusters.find((one) => one.cluster_id === cluster.cluster_id);
     return (on?.ways ?? []).map((way) => ({ cluster, way }));
@@ -137,7 +148,7 @@ function Access({ person, clusters }: { person: Person; clusters: readonly Deliv
   return (
     <Panel
       title="Access"
-      tools={<SaveCsv name="access-of-person.csv" rows={() => rowsOfFile(person, rows)} />}
+      tools={<SaveCsv name="access-of-person.csv" of={of} text={() => csv(rowsOfFile(person, rows))} />}
     >
       <Table
         name="ways"

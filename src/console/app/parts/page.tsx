@@ -80,11 +80,37 @@ export function Empty({ children, action }: { children: ReactNode; action?: Reac
   );
 }
 
-/** What a read gave, once it gave something; until then that it is under way, or what went wrong. */
-export function Loaded<T>({ of, children }: { of: UseQueryResult<T>; children: (data: T) => ReactNode }) {
-  if (of.data !== undefined) return <>{children(of.data)}</>;
-  if (of.error) return <Problem error={of.error} again={() => void of.refetch()} />;
-  return <Loading />;
+/** A read, or several as one. */
+export type Reading<T> = Pick<UseQueryResult<T>, 'data' | 'error'> & { refetch: () => unknown };
+
+/** Reads that belong to one list: there is nothing of it before all of them are there, and it has failed where one has. */
+export function together<Reads extends Record<string, Reading<unknown>>>(
+  reads: Reads,
+): Reading<{ [Name in keyof Reads]: Reads[Name] extends Reading<infer T> ? T : never }> {
+  const all = Object.entries(reads);
+  const isThere = all.every(([, { data }]) => data !== undefined);
+  const data = Object.fromEntries(all.map(([name, one]) => [name, one.data]));
+  return {
+    data: (isThere ? data : undefined) as never,
+    error: all.find(([, { error }]) => error)?.[1].error ?? null,
+    refetch: () => Promise.all(all.flatMap(([, one]) => (one.error ? one.refetch() : []))),
+  } as never;
+}
+
+/** Whether all of it is there, as it is now: only then may something be counted, or saved. */
+export function isWhole({ data, error }: Reading<unknown>): boolean {
+  return data !== undefined && !error;
+}
+
+/** What a read gave, once it gave something; until then that it is under way. What went wrong is said, also where something older is there. */
+export function Loaded<T>({ of, children }: { of: Reading<T>; children: (data: T) => ReactNode }) {
+  if (of.data === undefined && !of.error) return <Loading />;
+  return (
+    <>
+      {of.error && <Problem error={of.error} isOld={of.data !== undefined} again={() => void of.refetch()} />}
+      {of.data !== undefined && children(of.data)}
+    </>
+  );
 }
 
 export function Loading() {
@@ -95,12 +121,22 @@ export function Loading() {
   );
 }
 
-export function Problem({ error, again }: { error: unknown; again?: () => void }) {
+interface ProblemOptions {
+  error: unknown;
+  /** What is shown is older: it could not be read again. */
+  isOld?: boolean;
+  again?: () => void;
+}
+
+export function Problem({ error, isOld = false, again }: ProblemOptions) {
   const text = error instanceof Error ? error.message : 'Something went wrong.';
   const isTheirs = error instanceof ApiError && error.status < 500;
   return (
     <div className="problem" role="alert">
-      <p>{text}</p>
+      <p>
+        {isOld && 'What is below may have changed: it could not be read again. '}
+        {text}
+      </p>
       {again && !isTheirs && (
         <Button className="second" onClick={again}>
           Try again

@@ -2,6 +2,7 @@
 import { useRef, useState } from 'react';
 import { csv } from '../../../domain/csv.ts';
 import { Button } from './controls.tsx';
+import { isWhole, type Reading } from './page.tsx';
 
 export function save(name: string, type: string, ...parts: BlobPart[]): void {
   const url = URL.createObjectURL(new Blob(parts, { type }));
@@ -12,11 +13,34 @@ export function save(name: string, type: string, ...parts: BlobPart[]): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-export function SaveCsv({ name, rows }: { name: string; rows: () => readonly (readonly Cell[])[] }) {
+interface SaveCsvOptions {
+  name: string;
+  /** What the file is made of: there is none where that failed, or is not there yet. */
+  of: Reading<unknown>;
+  text: () => string | Promise<string>;
+}
+
+export function SaveCsv({ name, of, text }: SaveCsvOptions) {
+  const [problem, setProblem] = useState<string>();
+  const run = async () => {
+    try {
+      save(name, 'text/csv', await text());
+      setProblem(undefined);
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : 'It failed.');
+    }
+  };
   return (
-    <Button className="link small" onClick={() => save(name, 'text/csv', csv(rows()))}>
-      Save as CSV
-    </Button>
+    <>
+      {problem && (
+        <span className="bad small" role="alert">
+          Nothing was saved. {problem}
+        </span>
+      )}
+      <Button className="link small" disabled={!isWhole(of)} onClick={() => void run()}>
+        Save as CSV
+      </Button>
+    </>
   );
 }
 

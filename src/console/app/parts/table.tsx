@@ -1,15 +1,25 @@
-/** A native table with a filter (`/`), and rows that are put on the screen as they come near it. */
-import type { UseQueryResult } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
-import { Fragment, type ReactNode, useDeferredValue, useState } from 'react';
+/**
+ * A native table. The first column and the one with the rows' buttons stay in sight, as the header does. People filter (`/`), sort
+ * by any column, choose columns, and go from row to row with the arrow keys; Enter opens a row.
+ */
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { type KeyboardEvent, type ReactNode, useDeferredValue, useState } from 'react';
 import { Button } from './controls.tsx';
-import { Loaded } from './page.tsx';
+import { Loaded, type Reading } from './page.tsx';
+import { ColumnChoice, useShown } from './table-columns.tsx';
+import { type Column, type Order, sorted } from './table-order.ts';
 
-export interface Column<Row> {
-  name: string;
-  cell: (row: Row) => ReactNode;
-  /** Numbers stand to the right, in figures of one width. */
-  isNumber?: boolean;
+export type { Column } from './table-order.ts';
+
+/** How the server's part of a list is shown: it filters, sorts and cuts. */
+export interface Remote {
+  filter: string;
+  setFilter: (text: string) => void;
+  order: Order | undefined;
+  setOrder: (order: Order) => void;
+  /** How many there are with this filter; undefined while that is not known. */
+  total: number | undefined;
+  more: () => void;
 }
 
 interface TableOptions<Row> {
@@ -18,7 +28,7 @@ interface TableOptions<Row> {
   /** Left out while they are read. */
   rows: readonly Row[] | undefined;
   /** What they are read by. */
-  of?: UseQueryResult;
+  of?: Reading<unknown>;
   columns: readonly Column<Row>[];
   id: (row: Row) => string;
   /** What the filter looks in; left out: there is no filter. */
@@ -40,46 +50,30 @@ interface ShownOptions<Row> extends Omit<TableOptions<Row>, 'rows' | 'of'> {
   rows: readonly Row[];
 }
 
-function Shown<Row>({ name, rows, columns, id, text, isInAddress = false, none }: ShownOptions<Row>) {
+function Shown<Row>({ rows, text, isInAddress = false, none, ...table }: ShownOptions<Row>) {
   const [own, setOwn] = useState('');
   const [inAddress, setInAddress] = useFilterInAddress();
-  const [typed, setTyped] = isInAddress ? [inAddress, setInAddress] : [own, setOwn];
+  const [filter, setFilter] = isInAddress ? [inAddress, setInAddress] : [own, setOwn];
+  const [order, setOrder] = useState<Order>();
   const [most, setMost] = useState(atFirst);
-  const wanted = useDeferredValue(typed).toLowerCase();
+  const wanted = useDeferredValue(filter).toLowerCase();
   const found = text ? rows.filter((row) => text(row).toLowerCase().includes(wanted)) : rows;
-  const left = found.length - most;
+  const inOrder = sorted(found, table.columns, order);
   if (rows.length === 0 && none !== undefined) return none;
+  const remote = { filter, setFilter, order, setOrder, total: found.length, more: () => setMost(most * 5) };
   return (
-    <div className="table">
-      {text && rows.length > 5 && (
-        <div className="filter">
-          <input
-            type="search"
-            data-filter
-            aria-label={`Filter ${name}`}
-            placeholder="Filter  /"
-            value={typed}
-            onChange={(event) => setTyped(event.target.value)}
-          />
-          <span className="soft" role="status">
-            {wanted === '' ? `${rows.length}` : `${found.length} of ${rows.length}`}
-          </span>
-        </div>
-      )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <section className="scroll" tabIndex={0} aria-label={name}>
-        <Rows rows={found.slice(0, most)} columns={columns} id={id} />
-      </section>
-      {left > 0 && (
-        <Button className="second small more" onClick={() => setMost(most * 5)}>
-          Show more ({left} left)
-        </Button>
-      )}
-    </div>
+    <RemoteTable
+      {...table}
+      rows={inOrder.slice(0, most)}
+      remote={remote}
+      all={rows.length}
+      isFiltered={text !== undefined && rows.length > 5}
+    />
   );
 }
 
-function useFilterInAddress() {
+/** The filter that is in the address of the page. */
+export function useFilterInAddress() {
   const { filter = '' } = useSearch({ strict: false }) as { filter?: string };
   const navigate = useNavigate();
   const setFilter = (text: string) => {
@@ -89,22 +83,96 @@ function useFilterInAddress() {
   return [filter, setFilter] as const;
 }
 
-function Rows<Row>({ rows, columns, id }: Pick<ShownOptions<Row>, 'rows' | 'columns' | 'id'>) {
-  const classOf = ({ isNumber }: Column<Row>) => (isNumber ? 'number' : undefined);
+interface RemoteOptions<Row> extends Pick<ShownOptions<Row>, 'name' | 'rows' | 'columns' | 'id'> {
+  remote: Remote;
+  /** How many there are without a filter. */
+  all: number;
+  isFiltered?: boolean;
+}
+
+/** One that is filtered, sorted and cut by what gives the rows. */
+export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: RemoteOptions<Row>) {
+  const { name, columns, rows } = table;
+  const { filter, setFilter, total, more } = remote;
+  const [shown, choice] = useShown(name, columns);
+  const left = (total ?? 0) - rows.length;
+  const known = filter === '' ? `${all}` : total === undefined ? '…' : `${total} of ${all}`;
+  return (
+    <div className="table">
+      {(isFiltered || choice) && (
+        <div className="filter">
+          {isFiltered && (
+            <>
+              <input
+                type="search"
+                data-filter
+                aria-label={`Filter ${name}`}
+                placeholder="Filter  /"
+                value={filter}
+                onChange={(event) => setFilter(event.target.value)}
+              />
+              <span className="soft" role="status">
+                {known}
+              </span>
+            </>
+          )}
+          {choice && <ColumnChoice {...choice} />}
+        </div>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <section className="scroll" tabIndex={0} aria-label={name} onKeyDown={moveAmongRows}>
+        <Rows {...table} columns={shown} order={remote.order} setOrder={remote.setOrder} />
+      </section>
+      {left > 0 && (
+        <Button className="second small more" onClick={more}>
+          Show more ({left} left)
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function moveAmongRows(event: KeyboardEvent<HTMLElement>): void {
+  const { key, target, currentTarget } = event;
+  if (!(target instanceof HTMLElement) || target.matches('input, select, textarea')) return;
+  const row = target.closest<HTMLElement>('tbody tr');
+  if (key === 'Enter' && row === target) row.querySelector<HTMLElement>('a, button')?.click();
+  if (key !== 'ArrowDown' && key !== 'ArrowUp') return;
+  const rows = [...currentTarget.querySelectorAll<HTMLElement>('tbody tr')];
+  const at = row ? rows.indexOf(row) : -1;
+  const next = rows[key === 'ArrowDown' ? at + 1 : at - 1];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+interface RowsOptions<Row> extends Pick<ShownOptions<Row>, 'rows' | 'columns' | 'id'> {
+  order: Order | undefined;
+  setOrder: (order: Order) => void;
+}
+
+function Rows<Row>({ rows, columns, id, order, setOrder }: RowsOptions<Row>) {
+  const classOf = ({ isNumber, name }: Column<Row>) =>
+    isNumber ? 'number' : name === actions ? 'act' : undefined;
   return (
     <table>
       <thead>
         <tr>
           {columns.map((column) => (
-            <th key={column.name} scope="col" className={classOf(column)}>
-              <Broken name={column.name} />
+            <th
+              key={column.name}
+              scope="col"
+              className={classOf(column)}
+              aria-sort={order?.name === column.name ? direction(order) : undefined}
+            >
+              <Head column={column} order={order} setOrder={setOrder} />
             </th>
           ))}
         </tr>
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={id(row)}>
+          <tr key={id(row)} tabIndex={-1}>
             {columns.map((column) => (
               <td key={column.name} data-name={column.name} className={classOf(column)}>
                 {column.cell(row)}
@@ -117,6 +185,33 @@ function Rows<Row>({ rows, columns, id }: Pick<ShownOptions<Row>, 'rows' | 'colu
   );
 }
 
+export const actions = 'Actions';
+
+function direction({ isDescending }: Order) {
+  return isDescending ? 'descending' : 'ascending';
+}
+
+interface HeadOptions<Row> extends Pick<RowsOptions<Row>, 'order' | 'setOrder'> {
+  column: Column<Row>;
+}
+
+function Head<Row>({ column: { name, title }, order, setOrder }: HeadOptions<Row>) {
+  if (name === actions) return name;
+  const isOrder = order?.name === name;
+  const mark = isOrder && (order.isDescending ? ' ↓' : ' ↑');
+  return (
+    <button
+      type="button"
+      className="link sort"
+      title={title}
+      onClick={() => setOrder({ name, isDescending: isOrder && !order.isDescending })}
+    >
+      {name}
+      {mark && <span aria-hidden="true">{mark}</span>}
+    </button>
+  );
+}
+
 /** A column with a button in each row, `name` is what it is called where the label does not say enough. */
 export function actionOf<Row>(
   label: string,
@@ -124,27 +219,13 @@ export function actionOf<Row>(
   name?: (row: Row) => string,
 ): Column<Row> {
   return {
-    name: 'Actions',
+    name: actions,
     cell: (row) => (
       <Button className="second small" aria-label={name?.(row)} onClick={() => act(row)}>
         {label}
       </Button>
     ),
   };
-}
-
-/** A long name that may go on in another line after a dot. */
-function Broken({ name }: { name: string }) {
-  return name.split('.').map((part, index) => (
-    <Fragment key={part}>
-      {index > 0 && (
-        <>
-          .<wbr />
-        </>
-      )}
-      {part}
-    </Fragment>
-  ));
 }
 
 /** A cell of two lines; the second is left out where there is nothing to say in it. */
@@ -160,3 +241,15 @@ export function Two({
     </div>
   );
 }
+
+/** The name first, then the address, in a row of a table. */
+export function PersonCell({ of: { user_id: id, name, email } }: { of: PersonNamed }) {
+  const hasName = name !== '' && name !== email;
+  return (
+    <Link to="/members/$userId" params={{ userId: id }} className="two named" title={`${name} ${email}`}>
+      {hasName && <b>{name}</b>} <span>{email}</span>
+    </Link>
+  );
+}
+
+type PersonNamed = Record<'user_id' | 'name' | 'email', string>;

@@ -2,10 +2,11 @@
 
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { type Delivery, type OnCluster, opensText, type Way, wayText } from '../people.ts';
-import { type Kind, State } from './state.tsx';
-import { Text } from './text.tsx';
-import { Age } from './time.tsx';
+import { opensText, wayText } from '../../../../domain/access/ways-in.ts';
+import type { Delivery, OnCluster, Way } from '../../people.ts';
+import { type Kind, State } from '../state.tsx';
+import { Text } from '../text.tsx';
+import { Age } from '../time.tsx';
 
 const kinds: Record<NonNullable<OnCluster['kubernetes']>['state'], Kind> = {
   applied: 'good',

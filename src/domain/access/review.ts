@@ -1,0 +1,117 @@
+/** An access review: everyone with access in an organization, in an order; `review-file.ts` makes a table for spreadsheets of it. */
+import type { Grant } from './grant.ts';
+import { type PermissionKey, permissionLabels, type Role, wayTo } from './permission.ts';
+import { opensText, type WayIn, wayText } from './ways-in.ts';
+
+/** A person: what is not known, or not for the reader, is absent. */
+export interface Reviewed {
+  userId: string;
+  name: string;
+  email: string;
+  isMember: boolean;
+  role?: Role;
+  username?: string;
+  memberSince?: string;
+  signedInAt?: string;
+  permissions?: readonly string[];
+  /** Of the permissions that end by themselves, when. */
+  ends?: Readonly<Record<string, string>>;
+  /** The first to end first. */
+  grants?: readonly Grant[];
+  ways?: readonly WayIn[];
+  account?: 'ready' | 'waiting_for_key' | 'none';
+}
+
+export type ReviewSort =
+  | PermissionKey
+  | 'name'
+  | 'email'
+  | 'username'
+  | 'role'
+  | 'member_since'
+  | 'last_sign_in'
+  | 'grants'
+  | 'ends'
+  | 'account'
+  | 'opens'
+  | 'ways';
+
+type NamedGrant = Pick<Grant, 'clusterName' | 'scope'> & { relation: string };
+
+/** What a grant opens, such as `beta/ml: developer`. */
+export function grantText({ clusterName, scope, relation }: NamedGrant): string {
+  const where = scope === null ? clusterName : `${clusterName}/${scope}`;
+  return `${where}: ${relation.replace('kubernetes.', '')}`;
+}
+
+/** Those with a text in what is said of them. */
+export function filterReview(people: readonly Reviewed[], text: string): Reviewed[] {
+  const wanted = text.trim().toLowerCase();
+  return people.filter((one) => wanted === '' || textOf(one).toLowerCase().includes(wanted));
+}
+
+function textOf({
+  name,
+  email,
+  username,
+  role,
+  permissions = [],
+  grants = [],
+  ways = [],
+  account,
+}: Reviewed) {
+  const held = permissions.map((key) => `${key} ${permissionLabels[key as PermissionKey] ?? ''}`);
+  const said = ways.map((way) => `${opensText[way.opens]} ${wayText(way)}`);
+  return [name, email, username, role, account, ...held, ...grants.map(grantText), ...said].join('\n');
+}
+
+/** In order; people who lack a fact come last, whichever way the order goes. Equal ones are in order of their addresses. */
+export function sortReview(people: readonly Reviewed[], sort: ReviewSort, isDescending: boolean): Reviewed[] {
+  const keyed = people.map((person) => ({ person, key: keyOf(person, sort) }));
+  keyed.sort((one, other) => {
+    if (one.key === '' || other.key === '') {
+      if (one.key !== other.key) return one.key === '' ? 1 : -1;
+    } else if (one.key !== other.key) return one.key < other.key === isDescending ? 1 : -1;
+    return one.person.email < other.person.email ? -1 : 1;
+  });
+  return keyed.map(({ person }) => person);
+}
+
+const roles = { owner: '1', admin: '2', member: '3' } as const;
+const order = { role: '1', granted: '2', included: '3' } as const;
+
+/** Empty where there is nothing to order by. */
+function keyOf(person: Reviewed, sort: ReviewSort): string {
+  switch (sort) {
+    case 'name':
+    case 'email':
+    case 'username':
+      return (person[sort] ?? '').toLowerCase();
+    case 'role':
+      return person.role === undefined ? '' : roles[person.role];
+    case 'member_since':
+      return person.memberSince ?? '';
+    case 'last_sign_in':
+      return person.signedInAt ?? '';
+    case 'account':
+      return person.account === 'none' ? '' : (person.account ?? '');
+    case 'opens':
+      return (person.ways ?? []).map(({ opens }) => opens).join('\n');
+    case 'ways':
+      return (person.ways ?? []).map(wayText).join('\n');
+    case 'grants':
+      return (person.grants ?? []).map(grantText).join('\n');
+    case 'ends':
+      return endsOf(person)[0] ?? '';
+    default: {
+      const way = wayTo(sort, person);
+      return way === undefined ? '' : order[way];
+    }
+  }
+}
+
+/** Of the ways in to a cluster, where one was asked for. */
+function endsOf({ ends = {}, grants = [], ways }: Reviewed): string[] {
+  if (ways) return ways.flatMap(({ until }) => until ?? []).sort();
+  return [...Object.values(ends), ...grants.flatMap((grant) => grant.expiresAt ?? [])].sort();
+}
