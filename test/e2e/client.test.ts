@@ -71,7 +71,7 @@ test('from no key to a session, and back', { skip: withoutSsh, timeout: 60_000 }
     assert.match(right, new RegExp(`^${alpha} ssh-ed25519 \\S+\n$`));
     const config = join(bob.home, '.ssh/andromeda.conf');
     const written = await bob.run('ssh-config', '--write');
-    assert.match(written.stderr, /andromeda\.conf has andromeda-alpha\.\n/);
+    assert.match(written.stderr, /andromeda\.conf has andromeda-alpha, andromeda-alpha-job\.\n/);
     const plain = (program: string, ...args: string[]) =>
       new Promise<number>((done) =>
         execFile(program, ['-F', config, '-o', 'BatchMode=yes', ...args], { timeout: 15_000 }, (error) =>

@@ -86,8 +86,10 @@ for (const schema of schemas.filter(hasFixture))
     const back = join(directory.path, 'back');
     restoreBackup(join(backups, `${schema}.backup`), back, now);
     await (await openStore(back, { schema: stepsUpTo(schema) })).close();
-    // Small ones, as a new database has them.
-    assert.deepEqual([pageBytesOf(dataDir), pageBytesOf(back), pageBytesOf(fresh.path)], [4096, 1024, 1024]);
+    // Small ones, as a new database has them since the step 28.
+    const pageBytes = schema < '0028' ? 4096 : 1024;
+    const found = [pageBytesOf(dataDir), pageBytesOf(back), pageBytesOf(fresh.path)];
+    assert.deepEqual(found, [pageBytes, 1024, 1024]);
   });
 
 test('of a database from before keys had labels, each key has its last login as far as sessions are kept', async () => {

@@ -155,9 +155,10 @@ function damageTable(file: string, table: string): void {
   const database = new Database(file);
   database.pragma('wal_checkpoint(truncate)');
   const page = database.prepare('select rootpage from sqlite_master where name = ?').pluck().get(table);
+  const bytes = Number(database.pragma('page_size', { simple: true }));
   database.close();
   const handle = openSync(file, 'r+');
-  writeSync(handle, Buffer.alloc(4096, 0x5a), 0, 4096, 4096 * (Number(page) - 1));
+  writeSync(handle, Buffer.alloc(bytes, 0x5a), 0, bytes, bytes * (Number(page) - 1));
   closeSync(handle);
 }
 

@@ -28,7 +28,13 @@ export function StartPage() {
       }
     >
       <Loaded of={uses}>
-        {(all) => (all.length === 0 ? <NoUses /> : <Steps uses={all} keys={keys} newest={newest} />)}
+        {(all) =>
+          all.length === 0 ? (
+            <NoUses keys={keys} newest={newest} />
+          ) : (
+            <Steps uses={all} keys={keys} newest={newest} />
+          )
+        }
       </Loaded>
     </Page>
   );
@@ -53,20 +59,43 @@ function needsKey(uses: readonly ClusterUse[]): boolean {
   return uses.some(({ ssh }) => ssh.granted);
 }
 
-function NoUses() {
+/** The key can be registered before there is a cluster for it. */
+function NoUses(key: KeyOptions) {
   const { orgID } = useWho();
-  if (orgID === '') return null;
   return (
-    <Empty action={<Link to="/access">Request access</Link>}>
-      There is no cluster that you can see or use yet. An owner or admin of your organization gives access.
-    </Empty>
+    <>
+      {orgID !== '' && (
+        <Empty action={<Link to="/access">Request access</Link>}>
+          There is no cluster that you can see or use yet. An owner or admin of your organization gives
+          access.
+        </Empty>
+      )}
+      <ol className="steps">
+        <KeyStep {...key} />
+      </ol>
+    </>
   );
 }
 
-interface StepsOptions {
-  uses: readonly ClusterUse[];
+interface KeyOptions {
   keys: UseQueryResult<unknown>;
   newest: Key | undefined;
+}
+
+function KeyStep({ keys, newest }: KeyOptions) {
+  return (
+    <StepItem title="Your SSH key" isDone={newest !== undefined}>
+      <Loaded of={keys}>{() => (newest ? <Registered newest={newest} /> : <KeyForm />)}</Loaded>
+      <AsCommand cli="andromeda keys add ~/.ssh/id_ed25519.pub" operation="POST /me/ssh-keys" />
+      <p className="soft small">
+        For the <code>andromeda</code> command: <a href="/download">download the client</a>.
+      </p>
+    </StepItem>
+  );
+}
+
+interface StepsOptions extends KeyOptions {
+  uses: readonly ClusterUse[];
 }
 
 function Steps({ uses, keys, newest }: StepsOptions) {
@@ -75,15 +104,7 @@ function Steps({ uses, keys, newest }: StepsOptions) {
   const isOpen = ready.length > 0;
   return (
     <ol className="steps">
-      {hasSsh && (
-        <StepItem title="Your SSH key" isDone={newest !== undefined}>
-          <Loaded of={keys}>{() => (newest ? <Registered newest={newest} /> : <KeyForm />)}</Loaded>
-          <AsCommand cli="andromeda keys add ~/.ssh/id_ed25519.pub" operation="POST /me/ssh-keys" />
-          <p className="soft small">
-            For the <code>andromeda</code> command: <a href="/download">download the client</a>.
-          </p>
-        </StepItem>
-      )}
+      {hasSsh && <KeyStep keys={keys} newest={newest} />}
       <StepItem title="Access on the clusters" isDone={isOpen}>
         {uses.map((cluster) => (
           <Progress key={cluster.cluster_id} cluster={cluster} newest={newest} />
