@@ -40,16 +40,19 @@ function kept(key: string): Set<string> {
 }
 
 export function ColumnChoice({ columns, hidden, toggle }: Choice) {
+  const [isOpen, setOpen] = useState(false);
   return (
-    <details className="columns">
+    <details className="columns" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>Columns</summary>
-      <div>
-        {columns.map((name) => (
-          <label key={name}>
-            <input type="checkbox" checked={!hidden.has(name)} onChange={() => toggle(name)} /> {name}
-          </label>
-        ))}
-      </div>
+      {isOpen && (
+        <div>
+          {columns.map((name) => (
+            <label key={name}>
+              <input type="checkbox" checked={!hidden.has(name)} onChange={() => toggle(name)} /> {name}
+            </label>
+          ))}
+        </div>
+      )}
     </details>
   );
 }
