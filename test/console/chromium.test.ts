@@ -212,6 +212,7 @@ test('the theme that a person chose is kept, in every tab, and there before anyt
     const other = await page.context().newPage();
     await other.emulateMedia({ colorScheme: 'light' });
     await other.goto(app.url);
+    await other.getByText('Live', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Dark' }).click();
     assert.equal(await background(page), dark);
     await other.locator('[data-theme=dark]').waitFor();
