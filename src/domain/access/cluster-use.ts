@@ -63,9 +63,14 @@ export interface UseContext {
 /** So long a change may take to reach a cluster; one that takes longer needs a person to look. */
 export const usualMs = 300_000;
 
+/** The reasons with which a person does not hold what it takes, or the cluster does not offer it. */
+const ungranted: ReadonlySet<UseReason> = new Set([
+  ...(['not_offered', 'no_permission', 'permission_requested'] as const),
+  ...(['permission_removed', 'permission_ended'] as const),
+]);
+
 function useOf(reason: UseReason, message: string): Use {
-  const granted = reason !== 'not_offered' && !/permission/.test(reason);
-  return { reason, ...reasons[reason], granted, message };
+  return { reason, ...reasons[reason], granted: !ungranted.has(reason), message };
 }
 
 /** A fault in the operator's words, where the person may read them. */

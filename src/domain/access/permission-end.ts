@@ -1,7 +1,7 @@
 /** Permissions that end by themselves: which are held until when, and who may grant them for how long. */
 import { forbidden, invalidState } from '../error.ts';
 import { dayMs, warningMs } from './lapse.ts';
-import { closureOf, type PermissionKey, type Role } from './permission.ts';
+import { closureOf, type Role } from './permission.ts';
 
 /** A key that was granted to a member. */
 export interface GrantedPermission {
@@ -109,18 +109,6 @@ export function endsOf(granted: readonly GrantedPermission[]): Record<string, st
   );
   return ends.length === 0 ? undefined : Object.fromEntries(ends);
 }
-
-/** What people call a permission. */
-export const permissionLabels: Readonly<Record<PermissionKey, string>> = {
-  'clusters.read': 'View clusters',
-  'clusters.ssh': 'SSH',
-  'clusters.ssh.admin': 'SSH admin',
-  'clusters.kubernetes': 'Kubernetes',
-  'clusters.kubernetes.admin': 'Kubernetes admin',
-  'clusters.configure': 'Configure',
-  'members.manage': 'Manage members',
-  'reservations.read': 'View reservations',
-};
 
 /** `clusters.read, clusters.ssh until 2030-01-01 09:00 UTC`; `none`. */
 export function grantedText(granted: readonly GrantedPermission[]): string {

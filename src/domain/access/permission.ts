@@ -34,9 +34,9 @@ export const permissionCatalog = [
 
 export type PermissionKey = (typeof permissionCatalog)[number]['key'];
 
-/** What each permission opens, in short, for tables. */
+/** What people call each permission, in tables and in sentences. */
 export const permissionLabels = {
-  'clusters.read': 'See clusters',
+  'clusters.read': 'View clusters',
   'clusters.ssh': 'SSH',
   'clusters.ssh.admin': 'SSH admin',
   'clusters.kubernetes': 'Kubernetes',

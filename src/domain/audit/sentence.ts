@@ -2,7 +2,7 @@
  * An entry of the audit trail as a sentence: who did what to whom on which cluster, and why. The console and the command line
  * show the same one.
  */
-import { permissionLabels } from '../access/permission-end.ts';
+import { permissionLabels } from '../access/permission.ts';
 import { phrases } from './phrases.ts';
 
 /** An entry as the API shows it, as far as a sentence needs it. */
