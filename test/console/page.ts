@@ -52,7 +52,7 @@ export async function show(page: Page, path: string): Promise<void> {
   await (old === undefined ? heading : heading.filter({ hasNotText: old })).waitFor();
 }
 
-/** What of a page is out of sight: it is wider than the screen, or a button stands beside it. */
+/** Faults of a page's layout: it is wider than the screen, or a button lies outside of it. */
 const outOfSight = `(() => {
   const wide = document.documentElement.scrollWidth;
   // What sorts a column moves with it, in a table that is wider than the screen; the buttons of its rows stay.

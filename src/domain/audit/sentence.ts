@@ -31,7 +31,7 @@ interface SentencePart {
   of?: 'actor' | 'subject' | 'cluster';
 }
 
-/** Whether what an entry tells of was not done. */
+/** Whether the operation of an entry was refused. */
 function isRefused({ result }: Pick<NamedEntry, 'result'>): boolean {
   return result !== 'done';
 }

@@ -48,7 +48,7 @@ export const fewerIndexes: Migration = {
   },
 };
 
-/** What people tell their SSH keys apart by: a label, where each was added from, and when and from where it was last used. */
+/** A label of each SSH key, the address that added it, and its last use: when, and from which address. */
 export const keyLabels: Migration = {
   async up(db: Kysely<unknown>) {
     for (const column of ['label', 'created_from', 'last_used_at', 'last_used_from'])
