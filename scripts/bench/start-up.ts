@@ -1,16 +1,19 @@
 /**
  * From the start of the program until it serves: both APIs ready, the gateway greeting, the embedded issuer up. The
- * reference is a Node that does nothing. The first start finds neither data nor a compile cache, the second both.
+ * reference is a Node that does nothing. The first start finds neither data nor a compile cache, the second both. The
+ * program is the executable, as people run it, where it was built.
  */
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { alternate, median, medianRatio } from './rounds.ts';
 import type { Scratch } from './scratch.ts';
-import { configureService, type Service, serving } from './service.ts';
+import { configureService, root, type Service, serving } from './service.ts';
 import type { Report, Row } from './table.ts';
 
 const rounds = 5;
-const aimSeconds = 1;
+const aimSeconds = { first: 0.7, second: 0.4 };
+const executable = join(root, 'dist/andromeda');
 
 const lab = {
   organizations: [
@@ -31,12 +34,14 @@ const lab = {
 };
 
 export async function benchStartUp(scratch: Scratch): Promise<Report> {
+  const isBuilt = existsSync(executable);
   let dir = '';
   let service: Service;
   const startAndStop = async () => {
     const began = performance.now();
     const env = { ...process.env, XDG_CACHE_HOME: join(dir, 'cache') };
-    const child = scratch.start(service.command, { env });
+    const [source = '', ...args] = service.command;
+    const child = scratch.start([isBuilt ? executable : source, ...args], { env });
     const early = once(child, 'exit').then(() => Promise.reject(new Error('the service did not start')));
     await Promise.race([serving(service), early]);
     const seconds = (performance.now() - began) / 1000;
@@ -62,8 +67,9 @@ export async function benchStartUp(scratch: Scratch): Promise<Report> {
     ours: `${median(seen[name]).toFixed(2)} s`,
     reference: `${median(seen.node).toFixed(3)} s  node -e 0`,
     ratio: medianRatio(seen[name], seen.node),
-    aim: `≤ ${aimSeconds} s`,
-    met: median(seen[name]) <= aimSeconds,
+    aim: `≤ ${aimSeconds[name]} s`,
+    met: median(seen[name]) <= aimSeconds[name],
   });
-  return { rows: [row('first'), row('second')], notes: [] };
+  const notes = isBuilt ? [] : ['start: the sources, as there is no dist/andromeda; npm run build makes it.'];
+  return { rows: [row('first'), row('second')], notes };
 }

@@ -110,6 +110,17 @@ test('what was made while something was committed is not kept', async () => {
   });
 });
 
+test('of each kind so many are kept, and none of them in the place of another kind', async () => {
+  await using opened = await openTestStore();
+  const ask = (key: string) => cached(opened.store, key, async () => ({}));
+  const list = await ask('members/one');
+  for (let n = 0; n < 1_000; n += 1) await ask(`me/${n}`);
+  assert.equal(await ask('members/one'), list);
+  const first = await ask('me/0');
+  await ask('me/1000');
+  assert.notEqual(await ask('me/0'), first);
+});
+
 test('what could not be made is tried again', async () => {
   await using opened = await openTestStore();
   const { store } = opened;

@@ -7,6 +7,7 @@ import type { Person } from '../../domain/people/person.ts';
 import { parseLoginShell } from '../../domain/people/username.ts';
 import { present } from '../../domain/present.ts';
 import { runCommand } from '../../store/audit/commands.ts';
+import { cached } from '../../store/engine/cache.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
@@ -16,30 +17,40 @@ import type { Operation } from './operation.ts';
 
 /** The caller, their memberships, and the organization to assume when there is only one to choose. */
 export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
-  const [user, memberships] = await Promise.all([
-    findPerson(store.read, caller.userId),
-    listMembershipsOf(store.read, caller.userId),
+  const known = await cached(store, `me/${caller.userId}`, () => accountOf(store, caller.userId));
+  const { person, memberships, reply } = known;
+  const notices = [
+    ...(await lapseNoticesOf(store, person)),
+    ...(await endNoticesOf(store, memberships, now)),
+  ];
+  return notices.length === 0 ? reply : { ...reply, notices };
+};
+
+/** What is the same until something is written: which notices there are also depends on the time. */
+async function accountOf({ read }: Store, userId: string) {
+  const [person, memberships] = await Promise.all([
+    findPerson(read, userId),
+    listMembershipsOf(read, userId),
   ]);
-  if (!user) throw unauthorized('There is no account for this sign-in.');
+  if (!person) throw unauthorized('There is no account for this sign-in.');
   const [only, another] = memberships;
-  const notices = [...(await lapseNoticesOf(store, user)), ...(await endNoticesOf(store, memberships, now))];
-  return {
+  const reply = Object.freeze({
     user: {
-      id: user.id,
-      primary_email: user.email,
-      display_name: user.displayName,
-      ...present({ preferred_username: user.preferredUsername }),
-      login_shell: user.loginShell,
-      lifecycle_state: 'active',
-      created_at: user.createdAt,
-      updated_at: user.updatedAt,
+      id: person.id,
+      primary_email: person.email,
+      display_name: person.displayName,
+      ...present({ preferred_username: person.preferredUsername }),
+      login_shell: person.loginShell,
+      lifecycle_state: 'active' as const,
+      created_at: person.createdAt,
+      updated_at: person.updatedAt,
     },
     memberships: memberships.map(membershipBody),
     ...(only && !another ? { default_org_id: only.organizationId } : {}),
-    staff_keys: user.staffKeys,
-    ...(notices.length === 0 ? {} : { notices }),
-  };
-};
+    staff_keys: person.staffKeys,
+  });
+  return { person, memberships, reply };
+}
 
 /** Sets the login shell on every cluster. Sending the one that is set already starts nothing there. */
 export const setLoginPreferences: Operation<'setLoginPreferences'> = async ({ store }, request) => {

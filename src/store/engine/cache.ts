@@ -11,12 +11,14 @@ interface Entry {
 }
 
 /** By what all stores of one opening of the database share. */
-const caches = new WeakMap<Store['server'], Map<string, Entry>>();
-/** Some lists are long. */
+const caches = new WeakMap<Store['server'], Map<string, Map<string, Entry>>>();
+/** How many are kept of each kind, which is what a key begins with, up to its first slash: most are lists, and some are long. */
 const most = 32;
+const mostOf: Record<string, number> = { me: 1_000 };
 
 /**
- * The result of `make` for a key, frozen; the same object is returned until the next commit, by this process or another one.
+ * The result of `make` for a key such as `clusters/…`, frozen; the same object is returned until the next commit, by this process or
+ * another one.
  */
 export async function cached<T extends object>(
   store: Store,
@@ -34,12 +36,13 @@ export async function cachedAs<T extends object>(
   { key, version }: { key: string; version: string },
   make: () => Promise<T>,
 ): Promise<Readonly<T>> {
-  const entries = entriesOf(store);
+  const [kind = ''] = key.split('/', 1);
+  const entries = entriesOf(store, kind);
   const known = entries.get(key);
   if (known?.version === version) return known.making as Promise<Readonly<T>>;
   entries.delete(key);
   const [oldest] = entries.keys();
-  if (oldest !== undefined && entries.size >= most) entries.delete(oldest);
+  if (oldest !== undefined && entries.size >= (mostOf[kind] ?? most)) entries.delete(oldest);
   const entry = { version, making: make().then((made) => Object.freeze(made)) };
   entries.set(key, entry);
   entry.making.catch(() => {
@@ -49,11 +52,15 @@ export async function cachedAs<T extends object>(
 }
 
 /** The cache of a store. Where commits were lost, a version comes again with another meaning, so a change of everything empties it. */
-function entriesOf({ server, onChange }: Store): Map<string, Entry> {
-  const known = caches.get(server);
-  if (known) return known;
-  const entries = new Map<string, Entry>();
-  caches.set(server, entries);
-  onChange(hears.caches, () => entries.clear());
+function entriesOf({ server, onChange }: Store, kind: string): Map<string, Entry> {
+  let kinds = caches.get(server);
+  if (!kinds) {
+    const made = new Map<string, Map<string, Entry>>();
+    caches.set(server, made);
+    onChange(hears.caches, () => made.clear());
+    kinds = made;
+  }
+  const entries = kinds.get(kind) ?? new Map<string, Entry>();
+  kinds.set(kind, entries);
   return entries;
 }
