@@ -98,6 +98,18 @@ test('each person reads what they can do on each cluster that they see or may us
   const { gamma: unseen } = await usesOf(service, 'sam');
   assert.deepEqual([unseen?.ssh.reason, unseen?.ssh.next], ['fault', 'operator']);
   assert.match(unseen?.ssh.message ?? '', /\. Your administrator has been told\.$/);
+  for (const [as, word] of [
+    ['bob', /The disk of node-1 is full/],
+    ['sam', /^Your administrator has been told\.$/],
+  ] as const) {
+    const { body: me } = await service.business('/me', { as });
+    const access = `/organizations/${me.default_org_id}/access?user_ids=${me.user.id}`;
+    const { body } = await service.business(access, { as });
+    const messages = JSON.stringify(body).includes('node-1');
+    assert.equal(messages, as === 'bob', as);
+    const on = body.people[0].clusters.find((one: { slurm?: { message?: string } }) => one.slurm?.message);
+    assert.match(on.slurm.message, word);
+  }
 });
 
 test('what was approved and taken away again is said, with the request as well', async () => {

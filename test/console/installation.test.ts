@@ -79,7 +79,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await checkPage(page, '/operator/people');
     await page.getByRole('button', { name: 'Add person…' }).focus();
     await page.keyboard.press('Enter');
-    await page.getByLabel('Address', { exact: true }).focus();
+    await page.getByLabel('Email', { exact: true }).focus();
     await page.keyboard.type('new@physics.example');
     await page.getByLabel('Reason').focus();
     await page.keyboard.type('Joins');
@@ -108,7 +108,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByRole('button', { name: 'Unbind…' }).click();
     await page.getByLabel('Reason').fill('A mistake');
     await page.getByRole('button', { name: 'Unbind' }).click();
-    await page.getByText('an address does not bind these to an account again').waitFor();
+    await page.getByText('an email address does not bind these to an account again').waitFor();
     await page.keyboard.press('Escape');
 
     await row.getByRole('button', { name: 'Deactivate…' }).click();
@@ -116,12 +116,12 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByText('Nothing changes on the clusters').waitFor();
     await confirm(page, 'Deactivate');
     await row.getByText('Deactivated').waitFor();
-    await page.getByLabel('Find by address').fill('bob@physics.example');
+    await page.getByLabel('Find by email').fill('bob@physics.example');
     await page.getByRole('button', { name: 'Find' }).click();
     await page.getByText('1 person: 0 staff, 0 deactivated.').waitFor();
     assert.match(page.url(), /email=bob/);
     // What cannot be done is said before it is tried.
-    await page.getByLabel('Find by address').fill('ada@physics.example');
+    await page.getByLabel('Find by email').fill('ada@physics.example');
     await page.getByRole('button', { name: 'Find' }).click();
     await page.waitForURL(/email=ada/);
     await page

@@ -1,6 +1,7 @@
 /** What people reach on an organization's clusters, by which way, and how far what was last changed of them has come. */
 import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessList, isRecent, isSameEntry } from '../../domain/access/list.ts';
+import { seesClusters, withFaultTold } from '../../domain/access/permission.ts';
 import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { type SideState, sideFailure } from '../../domain/clusters/merged-report.ts';
@@ -26,7 +27,7 @@ import {
 import { findPerson } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
 import { observedGrantBodies } from './grants.ts';
-import { requireHoldings, requireManager, seesClusters } from './member-permissions.ts';
+import { requireHoldings, requireManager } from './member-permissions.ts';
 import type { BusinessReply, Operation } from './operation.ts';
 import { ownMembership } from './organizations.ts';
 
@@ -64,12 +65,23 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
   }
   if (seesAll) return { people, clusters: known.map(deliveryBody) };
   // Only themselves: the others would have been refused. A person's clusters are in the order of all.
-  const reached = known.filter((_, index) => people.some((one) => isReached(one.clusters[index])));
+  const reached = known
+    .filter((_, index) => people.some((one) => isReached(one.clusters[index])))
+    .map(deliveryBody);
   return {
-    people: people.map((one) => ({ ...one, clusters: one.clusters.filter(isReached) })),
-    clusters: reached.map(deliveryBody),
+    people: people.map((one) => ({ ...one, clusters: one.clusters.filter(isReached).map(forMember) })),
+    clusters: reached.map(({ failure: _, ...delivery }) => delivery),
   };
 };
+
+/** As somebody may read it who does not see the clusters. */
+function forMember({ slurm, kubernetes, ...on }: OnCluster): OnCluster {
+  return {
+    ...on,
+    ...(slurm && { slurm: withFaultTold(slurm) }),
+    ...(kubernetes && { kubernetes: withFaultTold(kubernetes) }),
+  };
+}
 
 function isReached(on: OnCluster | undefined): boolean {
   return on !== undefined && on.ways.length > 0;

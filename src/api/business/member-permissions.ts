@@ -5,6 +5,8 @@ import {
   type PermissionKey,
   permissionProfiles,
   roleKeys,
+  seesClusters,
+  withFaultTold,
 } from '../../domain/access/permission.ts';
 import {
   endStaysMs,
@@ -226,20 +228,14 @@ export const getMemberKubernetesAccess: Operation<'getMemberKubernetesAccess'> =
   const found = await Promise.all(
     inService.map(async (cluster) => {
       const facts = await findKubernetesAccessOf(store, cluster, path.userID, now);
-      const body = { cluster_id: cluster.id, cluster_name: cluster.name, ...kubernetesAccessState(facts) };
+      const state = kubernetesAccessState(facts);
+      const access = seesAll ? state : withFaultTold(state);
+      const body = { cluster_id: cluster.id, cluster_name: cluster.name, ...access };
       return seesAll || permissionIds(facts.access).length > 0 ? [body] : [];
     }),
   );
   return { clusters: found.flat() };
 };
-
-/**
- * Whether a person sees all clusters of the organization: who may list them, and who manages members, to see what their
- * changes do. Others see only the clusters that they have access to.
- */
-export function seesClusters(held: ReadonlySet<string>): boolean {
-  return held.has('clusters.read') || held.has('members.manage');
-}
 
 /** Throws unless the caller may read what a member holds, or all of them: their own, with `members.manage`, or as staff. */
 async function requireReader(

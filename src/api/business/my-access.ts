@@ -7,6 +7,7 @@ import {
   type UseContext,
 } from '../../domain/access/cluster-use.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
+import { seesClusters } from '../../domain/access/permission.ts';
 import { heldUntil, laterEnd } from '../../domain/access/permission-end.ts';
 import type { AccessRequest } from '../../domain/access/request.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
@@ -26,7 +27,6 @@ import { listLiveGrants } from '../../store/organizations/grants.ts';
 import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
 import { findPerson } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
-import { seesClusters } from './member-permissions.ts';
 import type { BusinessDeps, BusinessReply, Operation } from './operation.ts';
 
 type ClusterUse = BusinessReply<'getMyAccess'>['clusters'][number];

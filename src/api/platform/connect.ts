@@ -4,6 +4,7 @@ import { decideAccess, isLapse } from '../../domain/access/decision.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
 import { observationFreshnessMs } from '../../domain/access/list.ts';
 import type { KubernetesReport } from '../../domain/access/manifest.ts';
+import { effectivePermissions, faultTold, seesClusters } from '../../domain/access/permission.ts';
 import { heldUntil } from '../../domain/access/permission-end.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
@@ -63,7 +64,10 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
     key_fingerprints: observed.keyFingerprints.filter((key) => facts.activeKeys.includes(key)),
     shell: observed.shell,
     ...(waiting.length > 0 && {
-      waiting_hosts: waiting.map(({ host, since = '', message }) => ({ host, since, message })),
+      waiting_hosts: waiting.map(({ host, since = '', message }) => {
+        const seesFaults = seesClusters(effectivePermissions(facts.role, facts.permissions));
+        return { host, since, message: seesFaults ? message : faultTold };
+      }),
     }),
     ...present({ access_expires_at: facts.accessEndsAt, observed_at: observed.at }),
     observation_current: isFresh && observed.manifestGeneration >= generation,

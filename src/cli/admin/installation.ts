@@ -143,7 +143,7 @@ const table = printer<Business['Problem']>(
   {
     SINCE: (row) => row.since,
     ABOUT: (row) => [row.about, row.side].filter(Boolean).join(' '),
-    WHEN: (row) => row.urgency,
+    URGENCY: (row) => (row.urgency === 'now' ? 'urgent' : row.urgency),
     'NEXT-TRY': (row) => row.next_try_at,
     PROBLEM: (row) => row.message,
     'TO-DO': (row) => row.action,

@@ -270,9 +270,12 @@ export const members: Noun = {
         const path = { orgID: organization.id };
         const held = await api.get('/organizations/{orgID}/permissions', { path });
         const byId = new Map(held.members.map((one) => [one.user_id, one]));
-        const rows = members.map((member) => {
-          const { permissions = [], expires_at: ends } = byId.get(member.user_id) ?? {};
-          return { ...member, permissions, ...(ends && { expires_at: ends }) };
+        const rows = members.flatMap((member) => {
+          const known = byId.get(member.user_id);
+          // Who joined or left between the two reads is not shown as someone without permissions.
+          if (!known) return [];
+          const { permissions, expires_at: ends } = known;
+          return [{ ...member, permissions, ...(ends && { expires_at: ends }) }];
         });
         return memberTable.many({ members: rows }, rows);
       },

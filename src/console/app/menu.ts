@@ -101,7 +101,7 @@ export function menuOf(who: Who): MenuGroup[] {
   const reads = holdsStaff(who, 'staff.read');
   const audits = holdsStaff(who, 'staff.audit');
   const groups = [
-    { name: 'Me', items: who.membership ? [start, access, keys, ownSessions] : [start, keys, ownSessions] },
+    { name: 'Me', items: [start, access, keys, ownSessions] },
     {
       name: 'Lab',
       items: [
@@ -142,7 +142,6 @@ interface MemberPage {
 
 /** The first that fits. */
 const memberPages: MemberPage[] = [
-  { path: /^\/access$/, name: 'Access' },
   { path: /^\/requests$/, name: 'Requests', key: 'members.manage' },
   { path: /^\/clusters\/[^/]+\/slurm$/, name: 'Slurm configuration', key: 'clusters.configure' },
   { path: /^\/clusters\/[^/]+\/people$/, name: 'Access to the cluster', key: 'members.manage' },

@@ -5,7 +5,7 @@
 import type { Access } from '../kubernetes/access-state.ts';
 import { type AccessFacts, decideAccess, type Obstacle } from './decision.ts';
 import { daysText } from './lapse.ts';
-import { closureOf, effectivePermissions, type PermissionKey } from './permission.ts';
+import { closureOf, effectivePermissions, faultTold, type PermissionKey } from './permission.ts';
 import { endText } from './permission-end.ts';
 import { type AccessRequest, requestState } from './request.ts';
 
@@ -75,10 +75,7 @@ function useOf(reason: UseReason, message: string): Use {
 
 /** A fault in the operator's words, where the person may read them. */
 function failedUse(reason: UseReason, text: string, { seesFaults, fault }: UseContext): Use {
-  return useOf(
-    reason,
-    seesFaults && fault ? `${text}: ${fault}` : `${text}. Your administrator has been told.`,
-  );
+  return useOf(reason, seesFaults && fault ? `${text}: ${fault}` : `${text}. ${faultTold}`);
 }
 
 /** What is on its way to the cluster, and has been for no longer than usual. */

@@ -76,6 +76,22 @@ export function effectivePermissions(role: Role, granted: readonly string[]): Re
   return role === 'member' ? closureOf(granted) : everyKey;
 }
 
+/**
+ * Whether a person sees all clusters of the organization: who may list them, and who manages members, to see what their
+ * changes do. Others see only the clusters that they have access to.
+ */
+export function seesClusters(held: ReadonlySet<string>): boolean {
+  return held.has('clusters.read') || held.has('members.manage');
+}
+
+/** What is said in place of a fault to those who do not see the cluster, and can do nothing about it. */
+export const faultTold = 'Your administrator has been told.';
+
+/** The same without what a fault says. */
+export function withFaultTold<T extends { message?: string }>(state: T): T {
+  return state.message === undefined ? state : { ...state, message: faultTold };
+}
+
 /** These keys and all that they include. */
 export function closureOf(keys: readonly string[]): Set<string> {
   const held = new Set<string>();

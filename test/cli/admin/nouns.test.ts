@@ -137,9 +137,9 @@ golden(
       args: ['problems'],
       asks: ['GET /operator/problems'],
       prints: [
-        'SINCE                     ABOUT                    WHEN  NEXT-TRY                  PROBLEM            TO-DO',
-        '2026-01-02T03:04:05.000Z  alpha slurm              now   2026-01-02T03:05:05.000Z  The disk is full.  Make room.',
-        '-                         copy to tls://logs:6514  now   -                         It is away.        See that it is up.',
+        'SINCE                     ABOUT                    URGENCY  NEXT-TRY                  PROBLEM            TO-DO',
+        '2026-01-02T03:04:05.000Z  alpha slurm              urgent   2026-01-02T03:05:05.000Z  The disk is full.  Make room.',
+        '-                         copy to tls://logs:6514  urgent   -                         It is away.        See that it is up.',
       ],
     },
     {

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { useClusterNames } from '../cluster-names.ts';
 import { AskAccess, OwnAccess, type Wish } from '../parts/access-requests.tsx';
 import { Button } from '../parts/controls.tsx';
-import { Empty, Facts, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Facts, Loaded, Page, Panel, said, together } from '../parts/page.tsx';
 import { Kubeconfig } from '../parts/people/kubeconfig.tsx';
 import { LoginLines, LoginStrip } from '../parts/people/login.tsx';
 import { UseLine, UsesSentence } from '../parts/people/uses.tsx';
@@ -18,11 +18,11 @@ export function AccessPage() {
   const uses = useQuery(readUses(useWho()));
   const [wish, setWish] = useState<Wish>();
   return (
-    <Page title="Access" sentence={uses.data && <UsesSentence uses={uses.data} />}>
+    <Page title="Access" sentence={said(uses, (list) => <UsesSentence uses={list} />)}>
       <Loaded of={uses}>
         {(list) =>
           list.length === 0 ? (
-            <Empty>There is no cluster that you can see or use yet. Request access below.</Empty>
+            <Empty>There is no cluster that you can see or use yet.</Empty>
           ) : (
             list.map((cluster) => (
               <ClusterAccess
@@ -85,24 +85,30 @@ function Remedy({ use, way, ask }: { use: Use; way: string; ask: false | (() => 
 }
 
 function Logins({ cluster }: { cluster: ClusterUse }) {
-  const { data: access } = useQuery(readSshAccess(cluster));
+  const access = useQuery(readSshAccess(cluster));
   const keys = useQuery(readKeys());
-  const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
   return (
-    <>
-      <LoginStrip cluster={cluster} newest={newest} />
-      {access && cluster.ssh.state === 'ready' && <LoginLines cluster={cluster} access={access} />}
-      {access && (
-        <Facts
-          of={{
-            'User name': access.username || '–',
-            Shell: access.shell || '–',
-            'Last report': <Reported clusterId={cluster.cluster_id} at={access.observed_at} />,
-            'Access list': `${access.observed_manifest_generation} of ${access.manifest_generation} applied`,
-          }}
-        />
+    <Loaded of={together({ access, keys })}>
+      {({ access: known, keys: { keys: all } }) => (
+        <>
+          <LoginStrip
+            cluster={cluster}
+            newest={all.filter((key) => key.lifecycle_state === 'active').at(-1)}
+          />
+          {known && cluster.ssh.state === 'ready' && <LoginLines cluster={cluster} access={known} />}
+          {known && (
+            <Facts
+              of={{
+                'User name': known.username || '–',
+                Shell: known.shell || '–',
+                'Last report': <Reported clusterId={cluster.cluster_id} at={known.observed_at} />,
+                'Access list': `${known.observed_manifest_generation} of ${known.manifest_generation} applied`,
+              }}
+            />
+          )}
+        </>
       )}
-    </>
+    </Loaded>
   );
 }
 
@@ -118,7 +124,7 @@ function Refusals() {
         id={(one) => `${one.at} ${one.key_id}`}
         columns={[
           { name: 'When', cell: (one) => <Age at={one.at} /> },
-          { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? '–' },
+          { name: 'Cluster', cell: (one) => names.get(one.cluster_id ?? '') ?? one.cluster_id ?? '–' },
           { name: 'From', cell: (one) => one.source_address },
           { name: 'Reason', cell: (one) => one.message },
         ]}

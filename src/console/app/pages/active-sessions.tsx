@@ -8,7 +8,7 @@ import { operation } from '../api.ts';
 import { useClusterNames } from '../cluster-names.ts';
 import { count } from '../count.ts';
 import { Button } from '../parts/controls.tsx';
-import { Empty, Page, Panel } from '../parts/page.tsx';
+import { Empty, Page, Panel, said } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
@@ -35,7 +35,7 @@ export default function ActiveSessionsPage() {
   return (
     <Page
       title="Active sessions"
-      sentence={sessions.data && <Sentence sessions={sessions.data.sessions} />}
+      sentence={said(sessions, (data) => <Sentence sessions={data.sessions} />)}
       actions={<Actions of={sessions} />}
     >
       <Panel

@@ -59,7 +59,7 @@ function Sentence({ entries, isNarrowed }: { entries: readonly AuditEntry[]; isN
 const actions = auditOperations().map((name) => [name, actionLabel(name)] as const);
 
 const fields = [
-  { name: 'person', label: 'Person', hint: 'Address or ID' },
+  { name: 'person', label: 'Person', hint: 'Email or ID' },
   { name: 'cluster', label: 'Cluster', hint: 'Name or ID' },
   {
     name: 'operation',

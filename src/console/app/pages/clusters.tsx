@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { count } from '../count.ts';
 import { Gpus, gpusOf } from '../parts/gpus.tsx';
-import { Loaded, NoClusters, Page, Panel } from '../parts/page.tsx';
+import { Loaded, NoClusters, Page, Panel, said } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { LastReport } from '../parts/time.tsx';
 import { type ClusterItem, readClusters, readOptions, readUsage } from '../reads.ts';
@@ -12,7 +12,7 @@ import { useWho } from '../who.tsx';
 export function ClustersPage() {
   const clusters = useQuery(readClusters(useWho()));
   return (
-    <Page title="Clusters" sentence={clusters.data && <Sentence clusters={clusters.data} />}>
+    <Page title="Clusters" sentence={said(clusters, (list) => <Sentence clusters={list} />)}>
       <Loaded of={clusters}>
         {(list) =>
           list.length === 0 ? (
@@ -78,7 +78,7 @@ function ClusterCard({ cluster }: { cluster: ClusterItem }) {
           </>
         )}
       </Loaded>
-      {options.data && <LastReport clusterId={id} at={options.data.observedAt} />}
+      <Loaded of={options}>{({ observedAt }) => <LastReport clusterId={id} at={observedAt} />}</Loaded>
     </Panel>
   );
 }

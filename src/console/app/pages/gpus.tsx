@@ -26,12 +26,15 @@ export default function GpusPage() {
   const rows = inService.map((cluster, index): Row => {
     return { cluster, machines: usages[index]?.data?.machines ?? [] };
   });
-  const failed = usages.find(({ error, data }) => error && !data);
+  const failed = usages.find(({ error }) => error);
   // A sum of some clusters is not said.
   const isWhole = clusters.data !== undefined && usages.every(({ data }) => data);
+  const isCurrent = isWhole && !clusters.error && !failed;
   return (
-    <Page title="GPUs" isWide sentence={isWhole && sentenceOf(rows)}>
-      {failed && <Problem error={failed.error} again={() => void failed.refetch()} />}
+    <Page title="GPUs" isWide sentence={isCurrent && sentenceOf(rows)}>
+      {failed && (
+        <Problem error={failed.error} isOld={failed.data !== undefined} again={() => void failed.refetch()} />
+      )}
       <Loaded of={clusters}>
         {() => (inService.length === 0 ? <NoClusters /> : isWhole && <Tables rows={rows} />)}
       </Loaded>

@@ -10,7 +10,7 @@ import { Button, Field } from '../parts/controls.tsx';
 import { CopyLine, quoted } from '../parts/copy.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
@@ -31,7 +31,11 @@ export function KeysPage() {
   const register = <Button onClick={() => setIsAdding(true)}>Register a key</Button>;
   const none = <Empty action={register}>Without a key you cannot log in over SSH.</Empty>;
   return (
-    <Page title="SSH keys" sentence={keys.data && <Sentence active={active.length} />} actions={register}>
+    <Page
+      title="SSH keys"
+      sentence={said(keys, () => <Sentence active={active.length} />)}
+      actions={register}
+    >
       <Loaded of={keys}>
         {() => (
           <>

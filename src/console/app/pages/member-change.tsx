@@ -1,7 +1,7 @@
 /** A change of people, followed until every cluster has it. Its address names them, so that it can be looked at again. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { PeopleLink, PersonLink } from '../parts/people/access-state.tsx';
 import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
@@ -17,7 +17,7 @@ export default function MemberChangePage() {
   return (
     <Page
       title="Progress"
-      sentence={access.data && <Sentence people={access.data.people} clusters={access.data.clusters} />}
+      sentence={said(access, (known) => <Sentence {...known} />)}
       actions={<Link to="/members">Members</Link>}
     >
       {ids.length === 0 ? (

@@ -102,14 +102,14 @@ function Sentence({ counts: { people, members, managers, ssh } }: { counts: Coun
   );
 }
 
-const marks = { role: 'warn', granted: 'good', included: 'busy' } as const;
+const marks = { role: 'busy', granted: 'good', included: 'busy' } as const;
 const ways = { role: 'by role', granted: 'granted', included: 'included in another' } as const;
 
 function Legend() {
   return (
     <p className="soft small">
-      <Shape kind="good" /> granted, <Shape kind="busy" /> included in another permission,{' '}
-      <Shape kind="warn" /> by role: owners and admins have everything.
+      <Shape kind="good" /> granted, <Shape kind="busy" /> included in another permission, or by role: owners
+      and admins have everything.
     </p>
   );
 }

@@ -6,7 +6,7 @@ import { operation } from '../api.ts';
 import { count } from '../count.ts';
 import { Button, Select } from '../parts/controls.tsx';
 import { MachineState } from '../parts/gpus.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import type { Kind } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
@@ -38,14 +38,14 @@ export default function OperatorMachinesPage() {
     <Page
       title="Machines"
       isWide
-      sentence={machines.data && <Sentence name={name} machines={machines.data.machines} />}
+      sentence={said(machines, (data) => <Sentence name={name} machines={data.machines} />)}
     >
       <Panel
         title={`Machines of ${name || 'no cluster'}`}
         cli={`andromeda admin machine list --cluster ${name}`}
         operation={`GET /operator/clusters/${id}/machines`}
       >
-        {clusters.data && !chosen && <Empty>There is no cluster in service.</Empty>}
+        <Loaded of={clusters}>{() => !chosen && <Empty>There is no cluster in service.</Empty>}</Loaded>
         {known.length > 1 && (
           <p>
             <Select

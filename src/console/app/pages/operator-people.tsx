@@ -4,7 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { count } from '../count.ts';
 import { Button } from '../parts/controls.tsx';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { AddPerson, Lifecycle, StaffKeys } from '../parts/people/person-forms.tsx';
 import { Identities } from '../parts/people/person-identities.tsx';
 import { State } from '../parts/state.tsx';
@@ -25,9 +25,7 @@ export default function OperatorPeoplePage() {
     <Page
       title="People"
       isWide
-      sentence={
-        people.data && <Sentence people={people.data.items} hasMore={people.data.next !== undefined} />
-      }
+      sentence={said(people, ({ items, next }) => <Sentence people={items} hasMore={next !== undefined} />)}
       actions={mayAct && <Button onClick={() => setDoing({ kind: 'add' })}>Add person…</Button>}
     >
       <Find email={email} />
@@ -76,7 +74,7 @@ function Find({ email }: { email: string }) {
   return (
     <form className="audit-filters" onSubmit={submit} key={email}>
       <label>
-        Find by address
+        Find by email
         <input name="email" type="text" defaultValue={email} maxLength={200} />
       </label>
       <div className="buttons">
@@ -124,7 +122,7 @@ function PeopleTable({ people, act, email }: TableOptions) {
         `${one.primary_email} ${one.display_name} ${one.lifecycle_state} ${one.staff_keys.join(' ')}`
       }
       columns={[...columns, { name: 'Actions', cell: (person) => <Actions person={person} act={act} /> }]}
-      none={<Empty>No one has the address {email}.</Empty>}
+      none={<Empty>No one has the email address {email}.</Empty>}
     />
   );
 }

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { formatBytes } from '../../../domain/units.ts';
 import { CopyLine } from '../parts/copy.tsx';
-import { Facts, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Facts, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { Age, Moment } from '../parts/time.tsx';
 import { type Installation, readInstallation } from '../reads.ts';
@@ -16,7 +16,7 @@ const command = { cli: 'andromeda admin installation', operation: 'GET /operator
 export default function OperatorServicePage() {
   const installation = useQuery(readInstallation());
   return (
-    <Page title="Keys and backups" sentence={installation.data && <Sentence of={installation.data} />}>
+    <Page title="Keys and backups" sentence={said(installation, (known) => <Sentence of={known} />)}>
       <Loaded of={installation}>
         {({ keys, backup }) => (
           <>

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { count } from '../count.ts';
-import { Empty, Page, Panel } from '../parts/page.tsx';
+import { Empty, Page, Panel, said } from '../parts/page.tsx';
 import { NextTry, Problems } from '../parts/problems.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
@@ -28,7 +28,7 @@ export default function OperatorPage() {
   const rows = (clusters.data?.clusters ?? []).flatMap(rowsOf);
   useReadAfterNextTry(rows);
   return (
-    <Page title="Overview" isWide sentence={clusters.data && <Sentence rows={rows} />}>
+    <Page title="Overview" isWide sentence={said(clusters, () => <Sentence rows={rows} />)}>
       <Problems />
       <Panel title="Clusters" cli="andromeda admin cluster list" operation="GET /operator/clusters">
         <SideTable of={clusters} rows={clusters.data && rows} />

@@ -17,7 +17,7 @@ const days = [
   { name: 'to', label: 'Open before' },
 ] as const;
 const about = [
-  { name: 'person', label: 'Person', hint: 'Address or ID' },
+  { name: 'person', label: 'Person', hint: 'Email or ID' },
   { name: 'cluster', label: 'Cluster', hint: 'Name or ID' },
   { name: 'address', label: 'Source address', hint: 'IP address' },
   { name: 'key', label: 'Key', hint: 'Fingerprint or ID' },

@@ -59,16 +59,22 @@ function Actions({ person }: { person: Person }) {
   const { user_id: userId, email, role, is_member: isMember, clusters } = person;
   const [kind, setKind] = useState<ChangeKind>();
   const permissions = useQuery(readMemberPermissions(useWho()));
-  if (!isMember || role === undefined || !permissions.data) return null;
-  const own = permissions.data.members.find(({ user_id: id }) => id === userId);
+  if (!isMember || role === undefined) return null;
+  const own = permissions.data?.members.find(({ user_id: id }) => id === userId);
   const granted = role === 'member' ? (own?.permissions ?? []) : [];
   const grants = clusters.flatMap(({ ways }) => ways).filter(({ by }) => by === 'grant').length;
   const subject = { userId, email, role, granted, ends: own?.expires_at ?? {}, grants };
   return (
-    <>
-      <ChangeButtons role={role} choose={setKind} />
-      {kind && <ChangeForm kind={kind} subject={subject} close={() => setKind(undefined)} />}
-    </>
+    <Loaded of={permissions}>
+      {(known) =>
+        known && (
+          <>
+            <ChangeButtons role={role} choose={setKind} />
+            {kind && <ChangeForm kind={kind} subject={subject} close={() => setKind(undefined)} />}
+          </>
+        )
+      }
+    </Loaded>
   );
 }
 
@@ -93,7 +99,7 @@ function About({ person }: { person: Person }) {
     >
       <Facts
         of={{
-          Address: person.email,
+          Email: person.email,
           Name: person.name,
           Role: person.role ?? 'not a member',
           'User name': username === undefined ? '–' : `${username}, ${use}`,
@@ -178,7 +184,7 @@ function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
 }
 
 function rowsOfFile({ email }: Person, rows: readonly Row[]): string[][] {
-  const head = ['address', 'cluster', 'opens', 'by', 'way', 'since', 'until'];
+  const head = ['email', 'cluster', 'opens', 'by', 'way', 'since', 'until'];
   const body = rows.map(({ cluster, way }) => {
     const { opens, by, since, until = '' } = way;
     return [email, cluster.cluster_name, opens, by, wayText(way), since, until];

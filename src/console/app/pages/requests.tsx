@@ -10,7 +10,7 @@ import { useDraft } from '../drafts.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
 import { Consequences, usePlan } from '../parts/consequences.tsx';
 import { Button, Field } from '../parts/controls.tsx';
-import { Empty, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel, Problem, said } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
 import { Age } from '../parts/time.tsx';
@@ -25,14 +25,13 @@ export default function RequestsPage() {
   const { orgID } = useWho();
   const open = useQuery(readRequests(orgID, 'open'));
   const [doing, setDoing] = useState<Doing>();
-  const waiting = open.data?.requests.length ?? 0;
   const close = () => setDoing(undefined);
   return (
     <Page
       title="Requests"
-      sentence={
-        open.data && (waiting === 0 ? 'No pending requests.' : `${count(waiting, 'pending request')}.`)
-      }
+      sentence={said(open, ({ requests: { length } }) =>
+        length === 0 ? 'No pending requests.' : `${count(length, 'pending request')}.`,
+      )}
     >
       <Panel
         title="Pending"
@@ -99,7 +98,7 @@ function Decided() {
 function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'term' | 'decline') => void }) {
   const { email, permissions, hours, reason, created_at: since } = request;
   const approval = useWrite(approving(request));
-  const cluster = useClusterNames().get(request.cluster_id ?? '');
+  const cluster = useClusterNames().get(request.cluster_id ?? '') ?? request.cluster_id;
   const isOwn = request.user_id === useWho().me.user.id;
   const [shownAt, setShownAt] = useState<number>();
   return (
@@ -239,5 +238,6 @@ function ApprovalPlan({ request: { user_id: userId, permissions, hours }, term, 
       expires_at: Object.fromEntries(after.map(({ key, expiresAt }) => [key, expiresAt])),
     });
   }
-  return <Consequences of={usePlan(changes)} />;
+  const plan = usePlan(changes);
+  return <Loaded of={members}>{() => <Consequences of={plan} />}</Loaded>;
 }

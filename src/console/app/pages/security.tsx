@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { own, queryClient } from '../api.ts';
 import { Button } from '../parts/controls.tsx';
 import { OwnSessions } from '../parts/own-sessions.tsx';
-import { Page, Panel, Problem } from '../parts/page.tsx';
+import { Page, Panel, Problem, said } from '../parts/page.tsx';
 import { State } from '../parts/state.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
@@ -20,12 +20,11 @@ export function SecurityPage() {
   return (
     <Page
       title="Sessions"
-      sentence={
-        sessions.data &&
-        (count === 1
+      sentence={said(sessions, () =>
+        count === 1
           ? 'You are signed in with this browser only.'
-          : `You are signed in with ${count} browsers. Sign out any that you do not recognize.`)
-      }
+          : `You are signed in with ${count} browsers. Sign out any that you do not recognize.`,
+      )}
       actions={
         count > 1 && (
           <Button className="danger" onClick={() => ending.mutate('')}>

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { ApiError } from '../api.ts';
-import { Empty, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel, said, together } from '../parts/page.tsx';
 import { Strip, stepsOf } from '../parts/strip.tsx';
 import { Age, LastReport } from '../parts/time.tsx';
 import { readClusters } from '../reads.ts';
@@ -33,7 +33,9 @@ export default function SlurmPage() {
       sentence={
         refusal
           ? 'You do not have access.'
-          : status.data && <Sentence status={status.data} newest={versions.data?.[0]} />
+          : said(together({ status, versions }), (known) => (
+              <Sentence status={known.status} newest={known.versions[0]} />
+            ))
       }
     >
       {refusal ? (

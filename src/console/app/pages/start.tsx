@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { AsCommand } from '../parts/copy.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
-import { Empty, Loaded, Page } from '../parts/page.tsx';
+import { Empty, Loaded, Page, said, together } from '../parts/page.tsx';
 import { Kubeconfig } from '../parts/people/kubeconfig.tsx';
 import { type Key, LoginLines, LoginStrip } from '../parts/people/login.tsx';
 import { UseLine, UsesSentence } from '../parts/people/uses.tsx';
@@ -18,13 +18,14 @@ export function StartPage() {
   const uses = useQuery(readUses(who));
   const keys = useQuery(readKeys());
   const newest = keys.data?.keys.filter((key) => key.lifecycle_state === 'active').at(-1);
-  const isReady = keys.data !== undefined && uses.data !== undefined;
-  const isLoading = !keys.error && !uses.error;
+  const both = together({ uses, keys });
   return (
     <Page
       title={`Hello, ${who.me.user.display_name.split(' ')[0]}`}
       sentence={
-        isReady ? <Sentence uses={uses.data} hasKey={newest !== undefined} /> : isLoading && 'Loading…'
+        both.data || both.error
+          ? said(both, () => <Sentence uses={uses.data ?? []} hasKey={newest !== undefined} />)
+          : 'Loading…'
       }
     >
       <Loaded of={uses}>

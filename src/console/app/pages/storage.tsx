@@ -22,8 +22,9 @@ export default function StoragePage() {
   const clusters = useQuery(readOperatorClusters());
   const owners = new Set(clusters.data?.clusters.map(({ cluster }) => cluster.organization_id));
   const stores = useQueries({ queries: [...owners].map(readStorage) });
-  const failed = stores.find(({ error, data }) => error && !data);
+  const failed = stores.find(({ error }) => error);
   const isWhole = clusters.data !== undefined && stores.every(({ data }) => data);
+  const isCurrent = isWhole && !clusters.error && !failed;
   const entries = stores
     .flatMap(({ data }) => data?.items ?? [])
     .filter(({ lifecycleState: state }) => state !== 'released');
@@ -32,8 +33,10 @@ export default function StoragePage() {
     ({ volume }) => volume.configured !== 'not_configured' || volume.purchasedRawBytes,
   );
   return (
-    <Page title="Storage" isWide sentence={isWhole && sentenceOf(entries, shown)}>
-      {failed && <Problem error={failed.error} again={() => void failed.refetch()} />}
+    <Page title="Storage" isWide sentence={isCurrent && sentenceOf(entries, shown)}>
+      {failed && (
+        <Problem error={failed.error} isOld={failed.data !== undefined} again={() => void failed.refetch()} />
+      )}
       <Panel title="Volumes">
         <Loaded of={clusters}>
           {() =>

@@ -60,12 +60,16 @@ export function AskAccess({ wish: { keys, cluster }, close }: { wish: Wish; clos
       cli={`andromeda access request ${wanted.join(' ') || 'clusters.ssh'} --for ${term} --reason '…'`}
       close={close}
     >
-      <CheckList
-        legend={<legend>Permissions</legend>}
-        items={(catalog.data ?? []).map(({ key, description }) => ({ key, hint: description }))}
-        chosen={wanted}
-        onChange={setWanted}
-      />
+      <Loaded of={catalog}>
+        {(all) => (
+          <CheckList
+            legend={<legend>Permissions</legend>}
+            items={all.map(({ key, description }) => ({ key, hint: description }))}
+            chosen={wanted}
+            onChange={setWanted}
+          />
+        )}
+      </Loaded>
       <TermSelect id="term" label="Duration" hint="from approval" value={hours} onChange={setHours} />
       <p className="soft small">Permissions apply to every cluster of the organization.</p>
     </WriteDialog>
@@ -105,9 +109,17 @@ export function RequestState({ request }: { request: AccessRequest }) {
 export function ApprovalStrip({ request }: { request: AccessRequest }) {
   const { organization_id: orgID, user_id: userID } = request;
   const access = useQuery(readAccessOf(orgID, [userID]));
-  if (!access.data) return null;
-  const sides = access.data.people.flatMap(({ clusters }) => clusters);
-  const names = new Map(access.data.clusters.map((one) => [one.cluster_id, one.cluster_name]));
+  return <Loaded of={access}>{(known) => <Approval request={request} access={known} />}</Loaded>;
+}
+
+interface ApprovalOptions {
+  request: AccessRequest;
+  access: components['schemas']['MemberAccessList'];
+}
+
+function Approval({ request, access: { people, clusters } }: ApprovalOptions) {
+  const sides = people.flatMap((one) => one.clusters);
+  const names = new Map(clusters.map((one) => [one.cluster_id, one.cluster_name]));
   const late = sides.filter(
     ({ slurm, kubernetes }) =>
       (slurm && slurm.state !== 'applied') || (kubernetes && !['applied', 'none'].includes(kubernetes.state)),
@@ -120,19 +132,23 @@ export function ApprovalStrip({ request }: { request: AccessRequest }) {
     { name: 'Sent to clusters', isDone: isAccepted },
     { name: 'Applied', isDone: isAccepted && late.length === 0 },
   ]);
-  const missing = late.map(({ cluster_id: id }) => names.get(id) ?? id).join(', ');
+  const missing = `Not applied yet on ${late.map(({ cluster_id: id }) => names.get(id) ?? id).join(', ')}.`;
   return (
-    <Strip of={`request/${request.id}`} steps={steps} missing={message ?? `Not applied yet on ${missing}.`} />
+    <Strip
+      of={`request/${request.id}`}
+      steps={steps}
+      missing={message === undefined ? missing : `${missing} ${message}`}
+    />
   );
 }
 
 /** What the person holds until when, what they asked for, and asking for more. */
 export function OwnAccess({ ask }: { ask: (wish: Wish) => void }) {
   const { orgID, me, membership } = useWho();
-  const held = useQuery(readOwnPermissions(orgID, me.user.id));
-  const requests = useQuery(readOwnRequests());
-  const own = (requests.data?.requests ?? []).filter(({ organization_id: id }) => id === orgID);
-  if (membership?.role !== 'member') return null;
+  const isMember = membership?.role === 'member';
+  const held = useQuery({ ...readOwnPermissions(orgID, me.user.id), enabled: isMember });
+  const requests = useQuery({ ...readOwnRequests(), enabled: isMember });
+  if (!isMember) return null;
   return (
     <Panel title="My permissions" cli="andromeda access list" operation="GET /me/access-requests">
       <Loaded of={held}>
@@ -160,9 +176,14 @@ export function OwnAccess({ ask }: { ask: (wish: Wish) => void }) {
           </>
         )}
       </Loaded>
-      {own.slice(0, 5).map((request, index) => (
-        <OwnRequest key={request.id} request={request} isNewest={index === 0} />
-      ))}
+      <Loaded of={requests}>
+        {({ requests: all }) =>
+          all
+            .filter(({ organization_id: id }) => id === orgID)
+            .slice(0, 5)
+            .map((request, index) => <OwnRequest key={request.id} request={request} isNewest={index === 0} />)
+        }
+      </Loaded>
     </Panel>
   );
 }
@@ -170,7 +191,7 @@ export function OwnAccess({ ask }: { ask: (wish: Wish) => void }) {
 function OwnRequest({ request, isNewest }: { request: AccessRequest; isNewest: boolean }) {
   const [isWithdrawing, setWithdrawing] = useState(false);
   const { id, permissions, hours, state, reason, decision_reason: answer, decided_by: by } = request;
-  const name = useClusterNames().get(request.cluster_id ?? '');
+  const name = useClusterNames().get(request.cluster_id ?? '') ?? request.cluster_id;
   return (
     <section className="request" aria-label={`Request for ${permissions.join(', ')}`}>
       <p>

@@ -102,6 +102,11 @@ export function isWhole({ data, error }: Reading<unknown>): boolean {
   return data !== undefined && !error;
 }
 
+/** A sentence about what a read gave; nothing is said while not all of it is there, as it is now. */
+export function said<T>(of: Reading<T>, sentence: (data: T) => ReactNode): ReactNode {
+  return isWhole(of) && sentence(of.data as T);
+}
+
 /** What a read gave, once it gave something; until then that it is under way. What went wrong is said, also where something older is there. */
 export function Loaded<T>({ of, children }: { of: Reading<T>; children: (data: T) => ReactNode }) {
   if (of.data === undefined && !of.error) return <Loading />;

@@ -42,8 +42,8 @@ interface TableOptions<Row> {
 const atFirst = 200;
 
 export function Table<Row>({ rows, of, ...table }: TableOptions<Row>) {
-  if (rows) return <Shown {...table} rows={rows} />;
-  return of && <Loaded of={of}>{() => null}</Loaded>;
+  const shown = rows && <Shown {...table} rows={rows} />;
+  return of ? <Loaded of={of}>{() => shown}</Loaded> : shown;
 }
 
 interface ShownOptions<Row> extends Omit<TableOptions<Row>, 'rows' | 'of'> {

@@ -5,7 +5,7 @@ import type { FormEvent, ReactNode } from 'react';
 import { read } from '../reads.ts';
 import { type TrailQuery, type TrailSearch, trailQuery } from '../trail.ts';
 import { type CommandOf, quoted } from './copy.tsx';
-import { Empty, Page, Panel } from './page.tsx';
+import { Empty, Page, Panel, said } from './page.tsx';
 import { SaveAll } from './save.tsx';
 import { type Column, Table } from './table.tsx';
 
@@ -48,7 +48,7 @@ export function TrailPage<Row extends { seq: number }>(trail: Trail<Row>) {
   const rows = useQuery(read(['trail', path, query], trail.topics, () => ask(query)));
   const wanted = (search.filter ?? '').toLowerCase();
   return (
-    <Page title={trail.title} isWide sentence={rows.data && trail.sentence(rows.data, isNarrowed)}>
+    <Page title={trail.title} isWide sentence={said(rows, (list) => trail.sentence(list, isNarrowed))}>
       <Filters key={JSON.stringify(search)} {...trail} search={search} />
       <Panel
         title={panel.title}

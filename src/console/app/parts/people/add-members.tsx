@@ -134,7 +134,7 @@ function idsOf(outcomes: readonly Outcome[]): string {
 function statusOf(found: number, unread: readonly string[]): string {
   if (found === 0 && unread.length === 0) return 'Commas, lines, or “Name <address>”.';
   const many = found > mostAtOnce ? ` At most ${mostAtOnce} at once.` : '';
-  const rest = unread.length > 0 ? ` Not read as addresses: ${unread.slice(0, 8).join(' ')}` : '';
+  const rest = unread.length > 0 ? ` Not email addresses: ${unread.slice(0, 8).join(' ')}` : '';
   return `${count(found, 'address', 'addresses')}.${many}${rest}`;
 }
 

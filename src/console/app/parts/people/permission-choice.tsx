@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { termText } from '../../../../domain/access/request.ts';
 import { readCatalog } from '../../reads.ts';
 import { Check, type Edited } from '../controls.tsx';
+import { Loaded } from '../page.tsx';
 import { Moment } from '../time.tsx';
 
 /** Keys with when they end; null: not by themselves. */
@@ -53,19 +54,27 @@ export function PermissionChoice({ value: chosen, onChange }: Edited<Chosen>) {
   return (
     <fieldset>
       <legend className="hidden">Permissions</legend>
-      {catalog.data?.map(({ key, description }) => {
-        const end = chosen[key];
-        return (
-          <div key={key}>
-            <Check isOn={end !== undefined} onChange={() => toggle(key)} hint={description}>
-              <code>{key}</code>
-            </Check>
-            {end !== undefined && (
-              <EndChoice of={key} value={end} onChange={(other) => onChange({ ...chosen, [key]: other })} />
-            )}
-          </div>
-        );
-      })}
+      <Loaded of={catalog}>
+        {(all) =>
+          all.map(({ key, description }) => {
+            const end = chosen[key];
+            return (
+              <div key={key}>
+                <Check isOn={end !== undefined} onChange={() => toggle(key)} hint={description}>
+                  <code>{key}</code>
+                </Check>
+                {end !== undefined && (
+                  <EndChoice
+                    of={key}
+                    value={end}
+                    onChange={(other) => onChange({ ...chosen, [key]: other })}
+                  />
+                )}
+              </div>
+            );
+          })
+        }
+      </Loaded>
     </fieldset>
   );
 }

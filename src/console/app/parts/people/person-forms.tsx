@@ -31,11 +31,17 @@ export function AddPerson({ close }: { close: () => void }) {
       cli={`andromeda admin person add ${email || 'cy@physics.example'}`}
       close={close}
     >
-      <Field id="person-email" label="Address" type="email" required value={email} onChange={setEmail} />
-      <Field id="person-name" label="Name" hint="left empty: the address" value={name} onChange={setName} />
+      <Field id="person-email" label="Email" type="email" required value={email} onChange={setEmail} />
+      <Field
+        id="person-name"
+        label="Name"
+        hint="left empty: the email address"
+        value={name}
+        onChange={setName}
+      />
       <p className="soft small">
-        The account belongs to the person who signs in with this verified address. It has no organization and
-        no permissions yet.
+        The account belongs to the person who signs in with this verified email address. It has no
+        organization and no permissions yet.
       </p>
     </WriteDialog>
   );

@@ -37,10 +37,14 @@ export function Identities({ person, mayAct, close }: PersonOptions & { mayAct: 
             {({ identities: bound, unbound = [] }) => (
               <>
                 {bound.length === 0 && (
-                  <p>No identity is bound: the next sign-in with the verified address {email} binds one.</p>
+                  <p>
+                    No identity is bound: the next sign-in with the verified email address {email} binds one.
+                  </p>
                 )}
                 <List list={bound} act={mayAct ? setUnbinding : undefined} />
-                {unbound.length > 0 && <h3>Unbound: an address does not bind these to an account again</h3>}
+                {unbound.length > 0 && (
+                  <h3>Unbound: an email address does not bind these to an account again</h3>
+                )}
                 <List list={unbound} act={undefined} />
               </>
             )}
@@ -96,7 +100,7 @@ function Unbind({ person, identity, back }: { person: Person; identity: Identity
     >
       <p>
         <code>{subject}</code> at <code>{issuer}</code> can no longer sign in as {person.primary_email}, and
-        an address does not bind it to an account again.
+        an email address does not bind it to an account again.
       </p>
     </WriteForm>
   );
@@ -121,13 +125,13 @@ function Bind({ person, known, back }: { person: Person; known: Identity | undef
       <Field
         id="subject"
         label="Subject"
-        hint="empty: the next sign-in with the address"
+        hint="empty: the next sign-in with the email address"
         value={subject}
         onChange={setSubject}
       />
       <p role="status">
         {subject.trim() === ''
-          ? `The next sign-in there with the verified address ${person.primary_email} is bound to this account.`
+          ? `The next sign-in there with the verified email address ${person.primary_email} is bound to this account.`
           : `${subject.trim()} is bound to this account and replaces the previous identity.`}
       </p>
     </WriteForm>
