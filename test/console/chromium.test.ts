@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { setSimulated } from '../platform/support.ts';
-import { alpha, physics } from '../support/app.ts';
+import { alpha, eventually, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
 import { checkRefused, type Walk, walkAudit, walkInstallation, walkWhoIsOn } from './operator-pages.ts';
@@ -248,6 +248,32 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
     await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
     await page.getByRole('link', { name: 'Sign in' }).click();
     await page.getByLabel('Password').waitFor();
+  });
+});
+
+test('a stream of changes that is never answered is given up after the time of one and a half heartbeats', {
+  skip: noBrowser,
+}, async () => {
+  await withPerson('ada', async (page) => {
+    let asked = 0;
+    await page.route('**/events', () => {
+      asked += 1;
+    });
+    await page.clock.install();
+    await page.reload();
+    await eventually(
+      async () => asked,
+      (times) => times === 1,
+    );
+    await page.clock.fastForward(14_000);
+    assert.equal(asked, 1);
+    await page.clock.fastForward(2_000);
+    // And asked for again within seconds.
+    await page.clock.fastForward(3_000);
+    await eventually(
+      async () => asked,
+      (times) => times === 2,
+    );
   });
 });
 

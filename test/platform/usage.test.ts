@@ -48,3 +48,26 @@ test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away 
   await setCluster(service, alpha, { state: 'released' });
   assert.deepEqual((await usage()).machines, []);
 });
+
+test('GET /usage: of several clusters as of each, without those that one does not see', async () => {
+  await using service = await startTestApp();
+  const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
+  const ask = (ids: string, as = 'bob') =>
+    service.platform(`/usage?businessOrgId=${org}&cluster_ids=${ids}`, { as });
+  const one = await eventually(
+    async () => (await service.platform(`/clusters/${alpha}/usage?businessOrgId=${org}`, { as: 'bob' })).body,
+    (body) => body.observed_at !== undefined,
+  );
+  assert.equal(one.scheduler, 'sunk');
+  const unknown = '11111111-2222-4333-8444-555555555555';
+  const { body } = await ask(`${alpha},${unknown},${alpha}`);
+  const withoutTimes = (text: object) => JSON.stringify(text).replaceAll(/"observed_at":"[^"]*"/g, '');
+  assert.equal(withoutTimes(body.items), withoutTimes([one]));
+  assert.deepEqual((await ask(alpha, 'eve')).body, { items: [] });
+  assert.equal((await ask('alpha-is-no-identifier-of-any-cluster')).status, 400);
+  const many = Array.from({ length: 101 }, (_, n) =>
+    unknown.replace('555555555555', String(n).padStart(12, '0')),
+  );
+  assert.equal((await ask(many.join(','))).status, 422);
+  assert.equal((await ask(many.slice(0, 100).join(','))).status, 200);
+});

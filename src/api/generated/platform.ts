@@ -138,6 +138,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many GPUs of several clusters are free
+         * @description Each as `getClusterUsage` answers. A cluster that you do not see is left out.
+         */
+        get: operations["listClusterUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/clusters/{clusterId}/kubeconfig": {
         parameters: {
             query?: never;
@@ -510,6 +530,16 @@ export interface components {
             organization_id: string;
             /** Format: uuid */
             cluster_id: string;
+            /**
+             * @description Left out where the cluster has none
+             * @enum {string}
+             */
+            scheduler?: "sunk" | "kubernetes";
+            /**
+             * Format: date-time
+             * @description When the cluster last reported; left out before it did
+             */
+            observed_at?: string;
             gpus: {
                 total: number;
                 free: number;
@@ -871,6 +901,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ClusterUsage"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listClusterUsage: {
+        parameters: {
+            query: {
+                /** @description Left out, it is 400 invalid_organization */
+                businessOrgId: components["parameters"]["BusinessOrgId"];
+                /** @description Up to 100, with commas between them */
+                cluster_ids: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description In the order that was asked for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: components["schemas"]["ClusterUsage"][];
+                    };
                 };
             };
             default: components["responses"]["Error"];

@@ -2,12 +2,14 @@
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { gpuUsage, type MachineUse } from '../../domain/clusters/gpu-usage.ts';
 import { freshness, type Machine } from '../../domain/clusters/machine.ts';
+import { DomainError, invalidRequest } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { listMachines as listClusterMachines } from '../../store/clusters/machines.ts';
+import { findClusterReport } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
-import { fromTime } from '../../store/engine/time.ts';
+import { fromTime, toTime } from '../../store/engine/time.ts';
 import { requireClusterId, visibleCluster } from './access.ts';
-import type { Operation } from './operation.ts';
+import type { Operation, PlatformReply } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the machines of a cluster that the caller may see, by ID. */
@@ -28,19 +30,46 @@ export const listMachines: Operation<'listMachines'> = async ({ store }, request
 };
 
 /** How many GPUs of a cluster are free, and what each of its machines holds. */
-export const getClusterUsage: Operation<'getClusterUsage'> = async ({ store }, request) => {
-  const { now } = request;
-  const cluster = await visibleCluster(store.read, request);
-  const machines = await machinesOf(store.read, cluster);
+export const getClusterUsage: Operation<'getClusterUsage'> = async ({ store }, request) =>
+  usageOf(store.read, await visibleCluster(store.read, request), request.now);
+
+const mostClusters = 100;
+
+/** The same of several, for a page that shows them all. */
+export const listClusterUsage: Operation<'listClusterUsage'> = async ({ store }, request) => {
+  const ids = new Set(request.query.cluster_ids.split(',').map(requireClusterId));
+  if (ids.size > mostClusters)
+    throw invalidRequest(`At most ${mostClusters} clusters can be asked for at once.`);
+  const items: PlatformReply<'getClusterUsage'>[] = [];
+  for (const clusterId of ids) {
+    const cluster = await visibleCluster(store.read, { ...request, path: { clusterId } }).catch(ifUnseen);
+    if (cluster) items.push(await usageOf(store.read, cluster, request.now));
+  }
+  return { items };
+};
+
+function ifUnseen(error: unknown): undefined {
+  if (!(error instanceof DomainError && ['forbidden', 'not_found'].includes(error.code))) throw error;
+}
+
+async function usageOf(db: Reader, cluster: Cluster, now: number): Promise<PlatformReply<'getClusterUsage'>> {
+  const [machines, { observedAt }] = await Promise.all([
+    machinesOf(db, cluster),
+    findClusterReport(db, cluster, now),
+  ]);
   machines.sort((a, b) => byName.compare(a.name, b.name));
   const { inUse, ...gpus } = gpuUsage(machines.map((machine) => useOf(machine, cluster, now)));
   return {
     organization_id: cluster.organizationId,
     cluster_id: cluster.id,
+    ...present({
+      scheduler: cluster.scheduler,
+      observed_at: observedAt === undefined ? undefined : toTime(observedAt),
+    }),
     gpus: { ...gpus, in_use: inUse },
     machines: machines.map((machine) => usageBody(machine, cluster, now)),
   };
-};
+}
 
 /** A released cluster's machines are released from it. */
 async function machinesOf(

@@ -18,7 +18,7 @@ const name = 'andromeda-live';
 const firstWaitMs = 1_000;
 const mostWaitMs = 30_000;
 /** The server sends a line every ten seconds. */
-const silenceMs = 25_000;
+const silenceMs = 15_000;
 
 interface Live {
   state: LiveState;
@@ -98,6 +98,7 @@ async function readStream(publish: (message: Message) => void): Promise<void> {
   const stopping = new AbortController();
   const { signal } = stopping;
   window.addEventListener('offline', () => stopping.abort(), { signal });
+  let silent = setTimeout(() => stopping.abort(), silenceMs);
   const response = await fetch('/events', {
     headers: { ...ownHeaders(), Accept: 'text/event-stream' },
     signal,
@@ -105,7 +106,6 @@ async function readStream(publish: (message: Message) => void): Promise<void> {
   });
   if (response.status === 401) return publish({ signedOut: true });
   if (!response.ok || !response.body) return;
-  let silent = setTimeout(() => stopping.abort(), silenceMs);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   for (;;) {

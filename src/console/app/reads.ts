@@ -2,7 +2,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { components as BusinessComponents } from '../../api/generated/business.ts';
 import type { components } from '../../api/generated/platform.ts';
-import { bodyOf, bodyOrNull, business, notePerson, own, platform } from './api.ts';
+import { ApiError, bodyOf, bodyOrNull, business, notePerson, own, platform } from './api.ts';
 import type { Who } from './who.tsx';
 
 export type ClusterItem = components['schemas']['Cluster'];
@@ -142,9 +142,31 @@ export const readMachines = (clusterId: string, businessOrgId: string) =>
 
 /** What of a cluster's GPUs is in use. */
 export const readUsage = (clusterId: string, orgID: string) =>
-  read(['usage', clusterId, orgID], [`cluster/${clusterId}`], () =>
-    platform.GET('/clusters/{clusterId}/usage', inside(clusterId, orgID)).then(bodyOf),
-  );
+  read(['usage', clusterId, orgID], [`cluster/${clusterId}`], () => usageOf(clusterId, orgID));
+
+/** As many as one request takes. */
+const mostAtOnce = 100;
+const asked = new Map<string, { ids: string[]; reading: Promise<Usage[]> }>();
+
+/** Of one cluster: all that a page asks for at one moment is read by one request. */
+async function usageOf(clusterId: string, businessOrgId: string): Promise<Usage> {
+  let batch = asked.get(businessOrgId);
+  if (!batch || batch.ids.length === mostAtOnce) {
+    const ids: string[] = [];
+    batch = { ids, reading: Promise.resolve().then(() => readUsages(ids, businessOrgId)) };
+    asked.set(businessOrgId, batch);
+  }
+  batch.ids.push(clusterId);
+  const found = (await batch.reading).find((one) => one.cluster_id === clusterId);
+  if (!found) throw new ApiError(404, 'not_found', 'You do not see this cluster any more.');
+  return found;
+}
+
+async function readUsages(ids: string[], businessOrgId: string): Promise<Usage[]> {
+  asked.delete(businessOrgId);
+  const query = { businessOrgId, cluster_ids: ids.join(',') };
+  return bodyOf(await platform.GET('/usage', { params: { query } })).items;
+}
 
 /** Of every cluster of an organization. */
 export const readStorage = (orgId: string) =>

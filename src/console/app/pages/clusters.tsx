@@ -6,7 +6,7 @@ import { Gpus, gpusOf } from '../parts/gpus.tsx';
 import { Loaded, NoClusters, Page, Panel, said } from '../parts/page.tsx';
 import { type Kind, State } from '../parts/state.tsx';
 import { LastReport } from '../parts/time.tsx';
-import { type ClusterItem, readClusters, readOptions, readUsage } from '../reads.ts';
+import { type ClusterItem, readClusters, readUsage } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 export function ClustersPage() {
@@ -52,8 +52,7 @@ function ClusterCard({ cluster }: { cluster: ClusterItem }) {
   const { orgID } = useWho();
   const { id, spec } = cluster;
   const usage = useQuery(readUsage(id, orgID));
-  const options = useQuery(readOptions(id, orgID));
-  const value = options.data?.scheduler.configured.value;
+  const value = usage.data?.scheduler;
   return (
     <Panel
       title={
@@ -75,10 +74,10 @@ function ClusterCard({ cluster }: { cluster: ClusterItem }) {
           <>
             <p className="figure">{gpusOf(known)}</p>
             <Gpus usage={known} />
+            <LastReport clusterId={id} at={known.observed_at} />
           </>
         )}
       </Loaded>
-      <Loaded of={options}>{({ observedAt }) => <LastReport clusterId={id} at={observedAt} />}</Loaded>
     </Panel>
   );
 }
