@@ -7,7 +7,7 @@
  * status says whether everything ran.
  *
  *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · issuer.ts · store.ts · engines.ts · slow-disk.ts
- *                        · organization.ts · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
+ *                        · organization.ts · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · pages.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts · last-release.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
@@ -30,6 +30,7 @@ import { benchLab } from './lab.ts';
 import { findWorse, readLastRelease } from './last-release.ts';
 import { benchMembers } from './members.ts';
 import { benchOrganization } from './organization.ts';
+import { benchPages } from './pages.ts';
 import { createScratch, type Scratch } from './scratch.ts';
 import { benchSlowDisk } from './slow-disk.ts';
 import { benchSlurm } from './slurm.ts';
@@ -55,6 +56,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   connect: benchConnect,
   echo: benchEcho,
   tabs: benchTabs,
+  pages: benchPages,
   idle: benchIdle,
   busy: benchBusy,
   slurm: benchSlurm,
