@@ -18,11 +18,8 @@ const beyondTheMenu = [
   `/clusters/${alpha}/slurm`,
   '/members/{bob}',
   '/members/change?people={bob}',
-  '/operator/machines',
-  '/operator/people',
-  '/operator/lab',
-  '/operator/service',
   '/download',
+  '/past',
   '/past/mine',
   '/signed-out?why=issuer_away',
 ];
@@ -92,7 +89,7 @@ async function photograph(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('Live', { exact: true }).waitFor();
   const links = await page
-    .locator('.bar nav a')
+    .locator('.sheet nav a')
     .evaluateAll((all) => all.map((one) => one.getAttribute('href')));
   for (const link of [...links, ...beyondTheMenu]) {
     if (link === null) continue;
