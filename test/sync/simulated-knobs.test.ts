@@ -41,6 +41,7 @@ async function start(dataDir: string, more: Partial<SimulatedSettings> = {}) {
         hostKey: 'ssh-ed25519 AAAA',
         running: true,
         async setAccounts() {},
+        setJobs() {},
         async stop() {},
       };
     },
@@ -209,6 +210,7 @@ test('the lab file takes every one of these settings, and no other', () => {
     applyMs: 0,
     provisionMs: 100,
     runningJobs: [job],
+    requeue: true,
     machine: { gpuModel: 'H200', cpuCores: 192, memoryGib: 2048, ibSpeed: '400 Gb/sec' },
     nodesDown: 1,
     nodesDrained: 1,

@@ -56,6 +56,7 @@ async function start(dataDir: string, more: Partial<SimulatedSlurmOptions> = {})
         async setAccounts(next: readonly { username: string }[]) {
           events.push(`set ${names(next)}`);
         },
+        setJobs() {},
         async stop() {
           events.push('stop');
           node.running = false;

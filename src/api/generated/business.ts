@@ -2519,6 +2519,8 @@ export interface components {
             provisionMs?: number;
             /** @description Jobs that run there */
             runningJobs?: components["schemas"]["RunningJob"][];
+            /** @description Its jobs run again after the compute nodes restarted */
+            requeue?: boolean;
             /** @description What every compute node has */
             machine?: {
                 gpuModel?: string;

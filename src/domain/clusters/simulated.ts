@@ -19,6 +19,8 @@ export interface SimulatedSettings {
   provisionMs?: number;
   /** Jobs that run there until compute nodes restart. */
   runningJobs?: RunningJob[];
+  /** They run again after a restart. */
+  requeue?: boolean;
   /** What every compute node has. */
   machine?: Pick<MachineReport, 'gpuModel' | 'cpuCores' | 'memoryGib' | 'ibSpeed'>;
   /** How many of the compute nodes, the last ones, take no work. */

@@ -185,6 +185,7 @@ async function simulatedSlurm(
           return node.running;
         },
         setAccounts: (next) => node.setAccounts(next),
+        setJobs: (jobs, gpus) => node.setJobs(jobs, gpus),
         stop() {
           endSessions(`${node.host}:${node.port}`);
           return node.stop();

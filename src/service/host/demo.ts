@@ -53,7 +53,11 @@ const lab = {
       organization: 'demo-lab',
       site: { id: 'room-1', name: 'Machine room 1' },
       scheduler: 'sunk',
-      simulated,
+      simulated: {
+        ...simulated,
+        runningJobs: [{ id: '4711', user: 'bob', name: 'train', machines: ['alpha-2'] }],
+        requeue: true,
+      },
     },
     {
       name: 'beta',
@@ -67,7 +71,7 @@ const lab = {
 
 const mayDo: Record<string, string> = {
   'ada@demo.example': `may do everything, and operates the installation (${commandName} admin --help)`,
-  'bob@demo.example': 'may log in to the Slurm cluster',
+  'bob@demo.example': 'may log in to the Slurm cluster, and with root into job 4711',
   'eve@demo.example': 'may use Kubernetes only',
 };
 

@@ -34,7 +34,10 @@ import {
 import { type Rejection, rejectionCondition, tryConfiguration } from './trial.ts';
 
 /** The login node, as far as the driver handles it. */
-type SimulatedLoginNode = Pick<LoginNode, 'host' | 'port' | 'hostKey' | 'running' | 'setAccounts' | 'stop'>;
+type SimulatedLoginNode = Pick<
+  LoginNode,
+  'host' | 'port' | 'hostKey' | 'running' | 'setAccounts' | 'setJobs' | 'stop'
+>;
 
 export interface SimulatedSlurmOptions extends SimulatedOptions {
   /** A sentence: why no login node may be started here. No login is possible then, and nothing is applied. */
@@ -88,6 +91,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     const { foreign = noForeign } = this.#state;
     const { words } = await findForeign(foreign.accounts, this.#options.findOwners);
     const report = this.#report(settings);
+    this.#loginNode?.setJobs(report.runningJobs, settings.gpusPerNode);
     return {
       ...report,
       accounts: [...report.accounts, ...foreign.accounts.map(withoutAccount)],
@@ -190,7 +194,8 @@ class SimulatedSlurmDriver implements SlurmDriver {
   #report(settings: SimulatedSettings): SlurmReport {
     const { manifestGeneration, desiredGeneration, listVersion, accounts = [], startedAt } = this.#state;
     const { name, loginNodeRefusal } = this.#options;
-    const runningJobs = this.#state.jobsEnded ? [] : (settings.runningJobs ?? []);
+    const isOver = this.#state.jobsEnded && settings.requeue !== true;
+    const runningJobs = isOver ? [] : (settings.runningJobs ?? []);
     const refused = this.#refused ?? (loginNodeRefusal === undefined ? undefined : desiredGeneration);
     const provisioned = isProvisioned(settings, startedAt, Date.now());
     const scheduler = schedulerReport('sunk', settings, { provisioned, refused });

@@ -1,8 +1,10 @@
 /** From what a client asks for to the program that runs: environment, wrapper script, sandbox. */
 import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Account } from './messages.ts';
 import type { Program } from './running.ts';
 import { asAccount, type Sandbox, systemPath } from './sandbox.ts';
+import { slurmDirectory } from './slurm-programs.ts';
 
 export interface SessionContext {
   sandbox: Sandbox;
@@ -80,7 +82,7 @@ function environment(context: SessionContext, terminal: TerminalContext | undefi
     USER: account.username,
     LOGNAME: account.username,
     SHELL: account.shell,
-    PATH: systemPath,
+    PATH: `${slurmDirectory(dirname(home))}:${systemPath}`,
     LANG: 'C.UTF-8',
     SSH_CONNECTION: `127.0.0.1 ${ports.client} 127.0.0.1 ${ports.server}`,
     SSH_CLIENT: `127.0.0.1 ${ports.client} ${ports.server}`,

@@ -16,12 +16,18 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Account } from './messages.ts';
 import { ownDirectory, type Sandbox } from './sandbox.ts';
+import { writeSlurmPrograms } from './slurm-programs.ts';
 
 const homesAtOnce = 50;
 
+/** Where a login node's homes are. */
+export function homesBelow(dataDir: string): string {
+  return join(dataDir, 'home');
+}
+
 /** Makes the directories that a sandbox is made of. Homes of earlier runs stay as they are. Returns where they are. */
 export function prepareDirectories(dataDir: string): string {
-  const homes = join(dataDir, 'home');
+  const homes = homesBelow(dataDir);
   // 0711: without namespaces the accounts must pass through to their homes, but may not list the others.
   for (const [dir, mode] of [
     [dataDir, 0o711],
@@ -31,6 +37,7 @@ export function prepareDirectories(dataDir: string): string {
     mkdirSync(dir, { recursive: true, mode });
     chmodSync(dir, mode);
   }
+  writeSlurmPrograms(homes);
   for (const name of ['etc', 'code', 'exec']) mkdirSync(join(homes, ownDirectory, name), { recursive: true });
   return homes;
 }

@@ -14,13 +14,15 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import type { RunningJob } from '../../../domain/access/manifest.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { inheritedEnvironment } from '../../../lib/packaging.ts';
 import { loadSshKey } from '../../../lib/ssh/key-file.ts';
-import { prepareDirectories } from './homes.ts';
+import { homesBelow, prepareDirectories } from './homes.ts';
 import type { Account, FromLoginNode, ToLoginNode } from './messages.ts';
 import { endProcesses } from './processes.ts';
 import { findObstacle, loginNodeProgram, type Sandbox, systemPath } from './sandbox.ts';
+import { writeJobs } from './slurm-programs.ts';
 
 export interface LoginNodeOptions {
   dataDir: string;
@@ -82,6 +84,11 @@ export class LoginNode {
     send(child, { type: 'accounts', accounts });
     const error = await promise;
     if (error !== undefined) throw new Error(error);
+  }
+
+  /** Says which jobs run, each with all GPUs of its node. */
+  setJobs(jobs: readonly RunningJob[], gpusPerNode: number): void {
+    writeJobs(homesBelow(this.#options.dataDir), jobs, gpusPerNode);
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,78 @@
+/** A login into a running job of a simulated cluster, as the demonstration has one: real ssh, scp and forwards. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import { setSimulated } from '../platform/support.ts';
+import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
+import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
+
+const notRoot = process.getuid?.() === 0 ? false : 'a simulated job takes a service that runs as root';
+const jobs = [{ id: '4711', user: 'bob', name: 'train', machines: ['alpha-2'] }];
+
+test('into a job of a simulated cluster', { skip: notRoot, timeout: 120_000 }, async (t) => {
+  const [cluster, ...others] = physics.clusters ?? [];
+  if (!cluster?.simulated) throw new Error('unreachable');
+  const simulated = { ...cluster.simulated, runningJobs: jobs, requeue: true };
+  const lab = { ...physics, clusters: [{ ...cluster, simulated }, ...others] };
+  await using service = await startTestApp({ lab });
+  using bob = await sshPerson(service, 'bob', 30_000);
+  using ada = await sshPerson(service, 'ada', 30_000);
+  /** The first name that a client is given counts, and is read when it starts. */
+  const named = <T>(person: SshPerson, suffix: string, act: () => T): T => {
+    const at = person.options.indexOf('-l') + 1;
+    const name = person.options[at] ?? '';
+    person.options[at] = `${name}${suffix}`;
+    const result = act();
+    person.options[at] = name;
+    return result;
+  };
+  const into = (person: SshPerson, suffix: string, command: string, input?: string) =>
+    named(person, suffix, () => person.ssh([person.target, command], input));
+
+  await t.test('the queue shows who runs what', async () => {
+    const { out } = await bob.ssh([bob.target, 'squeue; squeue --me -h']);
+    assert.match(
+      out,
+      /JOBID NAME +USER +NODELIST\n +4711 train +bob +alpha-2\n +4711 train +bob +alpha-2\n$/,
+    );
+    assert.equal((await ada.ssh([ada.target, 'squeue --me -h'])).out, '');
+    const { status, err } = await bob.ssh([bob.target, 'srun hostname']);
+    assert.deepEqual([status, err], [1, 'This cluster is simulated, and starts no jobs.\n']);
+  });
+
+  await t.test('a command runs in it, with its environment; by its number as well', async () => {
+    for (const suffix of ['+job', '+4711']) {
+      const command = 'echo $SLURM_JOB_ID $SLURM_JOB_NAME $CUDA_VISIBLE_DEVICES; id -un; exit 7';
+      const { status, out, err } = await into(bob, suffix, command);
+      assert.deepEqual([status, out, err], [7, '4711 train 0,1,2,3,4,5,6,7\nbob\n', '']);
+    }
+  });
+
+  await t.test('a megabyte goes there and back', async () => {
+    const text = randomBytes(2 ** 19).toString('hex');
+    assert.equal((await into(bob, '+job', 'cat', text)).out, text);
+  });
+
+  await t.test('nobody gets into a job of somebody else, or into none', async () => {
+    for (const [suffix, words] of [
+      ['+job', /You have no job that runs now\./],
+      ['+4711', /You have no job 4711 that runs now\./],
+    ] as const) {
+      const { status, err } = await into(ada, suffix, 'true');
+      assert.equal(status, 255);
+      assert.match(err, words);
+    }
+  });
+
+  await t.test('a session ends with its job, and says how', async () => {
+    const open = named(bob, '+job', () => bob.start([bob.target, 'echo up; exec sleep 60']));
+    assert.equal(await open.said, 'up\n');
+    await setSimulated(service, alpha, { runningJobs: [] });
+    const { err } = await open.ended;
+    assert.match(err, /Job 4711 ended \(CANCELLED\)\./);
+    await eventually(
+      async () => (await bob.ssh([bob.target, 'squeue -h'])).out,
+      (out) => out === '',
+    );
+  });
+});
