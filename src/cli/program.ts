@@ -94,6 +94,8 @@ export const everyday: Record<string, () => Promise<Noun | Verb>> = {
   wait: async () => (await import('./everyday/wait.ts')).wait,
   clusters: async () => (await import('./everyday/clusters.ts')).clusters,
   machines: async () => (await import('./everyday/clusters.ts')).machines,
+  jobs: async () => (await import('./everyday/jobs.ts')).jobs,
+  gpus: async () => (await import('./everyday/jobs.ts')).gpus,
   storage: async () => (await import('./everyday/clusters.ts')).storage,
   kubeconfig: async () => (await import('./everyday/kubeconfig.ts')).kubeconfig,
   shell: async () => (await import('./everyday/keys.ts')).shell,

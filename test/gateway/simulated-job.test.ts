@@ -53,7 +53,7 @@ test('into a job of a simulated cluster', { skip: notRoot, timeout: 120_000 }, a
     assert.equal((await into(bob, '+job', 'cat', text)).out, text);
   });
 
-  await t.test('nobody gets into a job of somebody else, or into none', async () => {
+  await t.test('a login without a running job, or into another person’s job, is refused', async () => {
     for (const [suffix, words] of [
       ['+job', /You have no job that runs now\./],
       ['+4711', /You have no job 4711 that runs now\./],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alpha, eventually, startTestApp } from '../support/app.ts';
+import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
 import { setCluster, setSimulated, silence } from './support.ts';
 
 test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away and why, and what is not known', async () => {
@@ -70,4 +70,65 @@ test('GET /usage: of several clusters as of each, without those that one does no
   );
   assert.equal((await ask(many.join(','))).status, 422);
   assert.equal((await ask(many.slice(0, 100).join(','))).status, 200);
+});
+
+test('jobs: everyone sees those of the cluster where Slurm shows them, else their own, and owners and staff all', async () => {
+  const [cluster, ...others] = physics.clusters ?? [];
+  if (!cluster?.simulated) throw new Error('unreachable');
+  const runningJobs = [
+    { id: '12', user: 'site', name: 'other', machines: ['alpha-2'] },
+    { id: '4711_3', user: 'bob', name: 'train', machines: ['alpha-1'] },
+  ];
+  const lab = {
+    ...physics,
+    clusters: [{ ...cluster, simulated: { ...cluster.simulated, runningJobs } }, ...others],
+  };
+  await using service = await startTestApp({ lab });
+  const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
+  const ask = async (as: string) =>
+    (await service.platform(`/usage?businessOrgId=${org}&cluster_ids=${alpha}`, { as })).body.items[0];
+  const seen = await eventually(
+    () => ask('bob'),
+    (one) => one?.jobs?.length === 2,
+  );
+  const [mine, other] = seen.jobs;
+  const { started_at: startedAt, person, ...rest } = mine;
+  assert.deepEqual(rest, {
+    ...{ id: '4711_3', name: 'train', user: 'bob', mine: true, machines: ['alpha-1'], gpus: 8 },
+  });
+  assert.ok(Date.parse(startedAt) <= Date.now());
+  assert.equal(typeof person, 'string');
+  assert.deepEqual([other.user, other.mine, 'person' in other], ['site', false, false]);
+
+  // As a cluster reports whose slurm.conf has PrivateData=jobs, and as one that does not say.
+  await silence(service, alpha);
+  for (const jobsArePrivate of [true, undefined]) {
+    await service.app.store.write(async ({ db }) => {
+      const rows = db.selectFrom('observations').select('report').where('cluster_id', '=', alpha);
+      const { report } = await rows.where('side', '=', 'slurm').executeTakeFirstOrThrow();
+      const changed = JSON.stringify({ ...JSON.parse(report), jobsArePrivate });
+      await db
+        .updateTable('observations')
+        .set({ report: changed })
+        .where('cluster_id', '=', alpha)
+        .where('side', '=', 'slurm')
+        .execute();
+    });
+    const bob = await ask('bob');
+    assert.deepEqual(
+      bob.jobs.map(({ id }: { id: string }) => id),
+      ['4711_3'],
+    );
+    assert.deepEqual(bob.other_jobs, { jobs: 1, gpus: 8 });
+    for (const as of ['ada', 'root']) {
+      const all = await ask(as);
+      assert.deepEqual([all.jobs.length, 'other_jobs' in all], [2, false], as);
+    }
+  }
+  // What ran minutes ago is not what runs.
+  await service.app.store.write(async ({ db }) => {
+    const old = { observed_at: '2026-01-01T00:00:00.000Z' };
+    await db.updateTable('observations').set(old).where('cluster_id', '=', alpha).execute();
+  });
+  assert.equal('jobs' in (await ask('ada')), false);
 });

@@ -60,7 +60,11 @@ test('a Slurm configuration restarts the login node when it differs, and not whe
   assert.equal(starts(), 2);
   const report = await driver.observe(signal);
   assert.equal(report.desiredGeneration, 3);
-  assert.deepEqual(report.runningJobs, [job], 'compute nodes did not restart');
+  assert.deepEqual(
+    report.runningJobs.map(({ id, machines, gpus }) => ({ id, machines, gpus })),
+    [{ id: job.id, machines: job.machines, gpus: 8 * job.machines.length }],
+    'compute nodes did not restart',
+  );
 
   const again = await start(directory.path, { runningJobs: [job] });
   await again.driver.apply(manifest(3, { slurmExtraConfig: 'a' }), signal);

@@ -106,11 +106,13 @@ test('nodes are machines, ready when they take work', () => {
     assert.equal(machineOf(line(state, '(null)'))?.ready, false, state);
   }
   assert.equal(machineOf('nonsense'), undefined);
-  assert.deepEqual(jobOf('12|ada|a[1-2]|a name|with bars'), {
-    id: '12',
-    user: 'ada',
-    name: 'a name|with bars',
-    machines: ['a1', 'a2'],
+  const job = { id: '9_3', user: 'ada', name: 'a name|with bars', machines: ['a1', 'a2'] };
+  assert.deepEqual(jobOf('12|9_3|ada|N/A|NONE|a[1-2]|a name|with bars', new Map()), job);
+  const times = { startedAt: '2026-11-26T12:00:00.000Z', endsAt: '2026-11-26T12:10:00.000Z' };
+  assert.deepEqual(jobOf('12|9_3|ada|1795694400|1795695000|a[1-2]|a name|with bars', new Map([['12', 4]])), {
+    ...job,
+    gpus: 4,
+    ...times,
   });
 });
 
@@ -239,6 +241,7 @@ const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
     accounting: { up: true, message: '' },
     machines: [],
     jobs: [],
+    jobsArePrivate: false,
     site: {},
   },
   ...changes,

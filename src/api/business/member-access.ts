@@ -1,7 +1,7 @@
 /** What people reach on an organization's clusters, by which way, and how far what was last changed of them has come. */
 import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessList, isRecent, isSameEntry } from '../../domain/access/list.ts';
-import { seesClusters, withFaultTold } from '../../domain/access/permission.ts';
+import { seesClusters, withoutFaultDetails } from '../../domain/access/permission.ts';
 import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { type SideState, sideFailure } from '../../domain/clusters/merged-report.ts';
@@ -74,12 +74,12 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
   };
 };
 
-/** As somebody may read it who does not see the clusters. */
+/** As a member may read it who does not see the clusters. */
 function forMember({ slurm, kubernetes, ...on }: OnCluster): OnCluster {
   return {
     ...on,
-    ...(slurm && { slurm: withFaultTold(slurm) }),
-    ...(kubernetes && { kubernetes: withFaultTold(kubernetes) }),
+    ...(slurm && { slurm: withoutFaultDetails(slurm) }),
+    ...(kubernetes && { kubernetes: withoutFaultDetails(kubernetes) }),
   };
 }
 

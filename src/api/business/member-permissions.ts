@@ -6,7 +6,7 @@ import {
   permissionProfiles,
   roleKeys,
   seesClusters,
-  withFaultTold,
+  withoutFaultDetails,
 } from '../../domain/access/permission.ts';
 import {
   endStaysMs,
@@ -229,7 +229,7 @@ export const getMemberKubernetesAccess: Operation<'getMemberKubernetesAccess'> =
     inService.map(async (cluster) => {
       const facts = await findKubernetesAccessOf(store, cluster, path.userID, now);
       const state = kubernetesAccessState(facts);
-      const access = seesAll ? state : withFaultTold(state);
+      const access = seesAll ? state : withoutFaultDetails(state);
       const body = { cluster_id: cluster.id, cluster_name: cluster.name, ...access };
       return seesAll || permissionIds(facts.access).length > 0 ? [body] : [];
     }),

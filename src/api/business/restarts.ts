@@ -41,7 +41,7 @@ export async function restartOf(
     removed: plan.removed,
     ...(isLive ? { rollout: 'live' as const } : {}),
     restarts: stays && !isLive ? [...plan.restarts] : [],
-    ended_jobs: jobs.map((job) => ({ ...job, machines: [...job.machines] })),
+    ended_jobs: jobs.map(({ id, user, name, machines }) => ({ id, user, name, machines: [...machines] })),
   };
 }
 

@@ -562,6 +562,33 @@ export interface components {
                 /** Format: date-time */
                 observed_at?: string;
             }[];
+            /** @description Slurm jobs that run, yours first; those of others where Slurm shows them to everyone (PrivateData), or to owners, admins and staff. Left out where it is not known which run */
+            jobs?: components["schemas"]["Job"][];
+            /** @description Those that you may not see */
+            other_jobs?: {
+                jobs: number;
+                gpus: number;
+            };
+        };
+        Job: {
+            /** @description As squeue prints it: of an array 4711_3, of a heterogeneous job 4711+1 */
+            id: string;
+            name: string;
+            /** @description Login name */
+            user: string;
+            /** @description What a member of the organization is called */
+            person?: string;
+            mine: boolean;
+            machines: string[];
+            /** @description All that it holds */
+            gpus: number;
+            /** Format: date-time */
+            started_at?: string;
+            /**
+             * Format: date-time
+             * @description When its time is up; left out where it is not limited
+             */
+            ends_at?: string;
         };
         /** @description File name to text */
         SlurmFiles: {

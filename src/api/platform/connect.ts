@@ -4,7 +4,7 @@ import { decideAccess, isLapse } from '../../domain/access/decision.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
 import { observationFreshnessMs } from '../../domain/access/list.ts';
 import type { KubernetesReport } from '../../domain/access/manifest.ts';
-import { effectivePermissions, faultTold, seesClusters } from '../../domain/access/permission.ts';
+import { effectivePermissions, hiddenFault, seesClusters } from '../../domain/access/permission.ts';
 import { heldUntil } from '../../domain/access/permission-end.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
@@ -66,7 +66,7 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
     ...(waiting.length > 0 && {
       waiting_hosts: waiting.map(({ host, since = '', message }) => {
         const seesFaults = seesClusters(effectivePermissions(facts.role, facts.permissions));
-        return { host, since, message: seesFaults ? message : faultTold };
+        return { host, since, message: seesFaults ? message : hiddenFault };
       }),
     }),
     ...present({ access_expires_at: facts.accessEndsAt, observed_at: observed.at }),

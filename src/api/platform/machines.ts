@@ -8,7 +8,8 @@ import { listMachines as listClusterMachines } from '../../store/clusters/machin
 import { findClusterReport } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import { requireClusterId, visibleCluster } from './access.ts';
+import { type Asked, requireClusterId, visibleCluster } from './access.ts';
+import { jobsOn } from './jobs.ts';
 import type { Operation, PlatformReply } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
@@ -31,7 +32,7 @@ export const listMachines: Operation<'listMachines'> = async ({ store }, request
 
 /** How many GPUs of a cluster are free, and what each of its machines holds. */
 export const getClusterUsage: Operation<'getClusterUsage'> = async ({ store }, request) =>
-  usageOf(store.read, await visibleCluster(store.read, request), request.now);
+  usageOf(store.read, await visibleCluster(store.read, request), request);
 
 const mostClusters = 100;
 
@@ -43,7 +44,7 @@ export const listClusterUsage: Operation<'listClusterUsage'> = async ({ store },
   const items: PlatformReply<'getClusterUsage'>[] = [];
   for (const clusterId of ids) {
     const cluster = await visibleCluster(store.read, { ...request, path: { clusterId } }).catch(ifUnseen);
-    if (cluster) items.push(await usageOf(store.read, cluster, request.now));
+    if (cluster) items.push(await usageOf(store.read, cluster, request));
   }
   return { items };
 };
@@ -52,10 +53,16 @@ function ifUnseen(error: unknown): undefined {
   if (!(error instanceof DomainError && ['forbidden', 'not_found'].includes(error.code))) throw error;
 }
 
-async function usageOf(db: Reader, cluster: Cluster, now: number): Promise<PlatformReply<'getClusterUsage'>> {
-  const [machines, { observedAt }] = await Promise.all([
+async function usageOf(
+  db: Reader,
+  cluster: Cluster,
+  asked: Asked,
+): Promise<PlatformReply<'getClusterUsage'>> {
+  const { now } = asked;
+  const [machines, { observedAt }, jobs] = await Promise.all([
     machinesOf(db, cluster),
     findClusterReport(db, cluster, now),
+    jobsOn(db, cluster, asked),
   ]);
   machines.sort((a, b) => byName.compare(a.name, b.name));
   const { inUse, ...gpus } = gpuUsage(machines.map((machine) => useOf(machine, cluster, now)));
@@ -68,6 +75,7 @@ async function usageOf(db: Reader, cluster: Cluster, now: number): Promise<Platf
     }),
     gpus: { ...gpus, in_use: inUse },
     machines: machines.map((machine) => usageBody(machine, cluster, now)),
+    ...jobs,
   };
 }
 

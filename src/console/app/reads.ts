@@ -9,6 +9,7 @@ export type ClusterItem = components['schemas']['Cluster'];
 export type SshAccess = components['schemas']['SshAccess'];
 export type Machine = components['schemas']['Machine'];
 export type Usage = components['schemas']['ClusterUsage'];
+export type Job = components['schemas']['Job'];
 
 type Schemas = BusinessComponents['schemas'];
 export type ClusterUse = Schemas['ClusterUse'];

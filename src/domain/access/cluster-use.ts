@@ -5,7 +5,7 @@
 import type { Access } from '../kubernetes/access-state.ts';
 import { type AccessFacts, decideAccess, type Obstacle } from './decision.ts';
 import { daysText } from './lapse.ts';
-import { closureOf, effectivePermissions, faultTold, type PermissionKey } from './permission.ts';
+import { closureOf, effectivePermissions, hiddenFault, type PermissionKey } from './permission.ts';
 import { endText } from './permission-end.ts';
 import { type AccessRequest, requestState } from './request.ts';
 
@@ -75,7 +75,7 @@ function useOf(reason: UseReason, message: string): Use {
 
 /** A fault in the operator's words, where the person may read them. */
 function failedUse(reason: UseReason, text: string, { seesFaults, fault }: UseContext): Use {
-  return useOf(reason, seesFaults && fault ? `${text}: ${fault}` : `${text}. ${faultTold}`);
+  return useOf(reason, seesFaults && fault ? `${text}: ${fault}` : `${text}. ${hiddenFault}`);
 }
 
 /** What is on its way to the cluster, and has been for no longer than usual. */

@@ -84,12 +84,19 @@ export interface MachineReport {
   ibSpeed?: string;
 }
 
+/** A job of Slurm's that runs, or is suspended. */
 export interface RunningJob {
+  /** As `squeue` prints it: of an array `4711_3`, of a heterogeneous job `4711+1`. */
   id: string;
   /** The login name of who runs it. */
   user: string;
   name: string;
   machines: string[];
+  /** All that it holds; left out for none. */
+  gpus?: number;
+  /** RFC 3339: since when it runs, and when its time is up; left out where that is not known, or not limited. */
+  startedAt?: string;
+  endsAt?: string;
 }
 
 /** Whether something works, as the cluster says. */
@@ -174,6 +181,8 @@ export interface SlurmReport extends SideReport {
   manifestGeneration: number;
   /** Slurm jobs that run at the moment. */
   runningJobs: readonly RunningJob[];
+  /** Whether Slurm shows people only their own (`PrivateData`); left out where it is not known. */
+  jobsArePrivate?: boolean;
   /** Left out: as the login nodes show. */
   loginMode?: LoginMode;
   loginNodes: readonly LoginNodeReport[];

@@ -85,11 +85,11 @@ export function seesClusters(held: ReadonlySet<string>): boolean {
 }
 
 /** What is said in place of a fault to those who do not see the cluster, and can do nothing about it. */
-export const faultTold = 'Your administrator has been told.';
+export const hiddenFault = 'Your administrator has been told.';
 
 /** The same without what a fault says. */
-export function withFaultTold<T extends { message?: string }>(state: T): T {
-  return state.message === undefined ? state : { ...state, message: faultTold };
+export function withoutFaultDetails<T extends { message?: string }>(state: T): T {
+  return state.message === undefined ? state : { ...state, message: hiddenFault };
 }
 
 /** These keys and all that they include. */

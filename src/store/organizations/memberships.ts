@@ -98,6 +98,30 @@ function byAge(a: Membership, b: Membership): number {
   return a.userId < b.userId ? -1 : 1;
 }
 
+/** What active members with these login names are called, by login name. */
+export async function listNamesOfMembers(
+  db: Reader,
+  organizationId: string,
+  usernames: readonly string[],
+): Promise<Map<string, string>> {
+  if (usernames.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('organization_usernames as n')
+    .innerJoin('memberships as m', (join) =>
+      join.onRef('m.org_id', '=', 'n.org_id').onRef('m.user_id', '=', 'n.user_id'),
+    )
+    .innerJoin('users as u', 'u.id', 'n.user_id')
+    .select(['n.username', 'u.display_name as name'])
+    .where('n.org_id', '=', organizationId)
+    .where('n.username', 'in', usernames.slice(0, mostNames))
+    .where('m.lifecycle_state', '=', 'active')
+    .execute();
+  return new Map(rows.map(({ username, name }) => [username, name]));
+}
+
+/** As many as one query takes. */
+const mostNames = 500;
+
 /** Another one whenever something in an organization's lists of members and of what they were granted is other than before. */
 export async function findMembersVersion(db: Reader, organizationId: string): Promise<string> {
   const row = await findRow(db, 'member_versions', { org_id: organizationId });

@@ -207,7 +207,12 @@ class SimulatedSlurmDriver implements SlurmDriver {
       storage: storageReport('sunk', settings),
       kubernetes: kubernetesReport(name, settings, provisioned),
       machines: machineReports(name, settings, runningJobs),
-      runningJobs,
+      runningJobs: runningJobs.map((job) => ({
+        ...job,
+        gpus: job.machines.length * settings.gpusPerNode,
+        startedAt: new Date(startedAt).toISOString(),
+      })),
+      jobsArePrivate: false,
       loginMode: settings.loginMode ?? 'Shared',
       loginNodes: this.#loginNodeReports(settings),
       accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => {

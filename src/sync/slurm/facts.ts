@@ -1,5 +1,6 @@
 /** What a host reported of itself last, in terms of the driver: its script's lines and, in them, Slurm's own on nodes and jobs. */
 import type { MachineReport, RunningJob } from '../../domain/access/manifest.ts';
+import { present } from '../../domain/present.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { readReport } from './script.ts';
 
@@ -63,11 +64,22 @@ function takesWork(state: string): boolean {
   return isUp && !flags.some((flag) => /DRAIN|DOWN|FAIL|NOT_RESPONDING|MAINT|REBOOT|POWER|RES/.test(flag));
 }
 
-/** A line `id|user|nodes|name`. */
-export function jobOf(line: string): RunningJob | undefined {
-  const [id, user, nodes, ...name] = line.split('|');
+/** A line `number|id|user|start|end|nodes|name`, with the times in seconds since 1970; `gpus` by number. */
+export function jobOf(line: string, gpus: ReadonlyMap<string, number>): RunningJob | undefined {
+  const [number = '', id, user, start, end, nodes, ...name] = line.split('|');
   if (!id || !user || nodes === undefined) return undefined;
-  return { id, user, name: name.join('|'), machines: expandHosts(nodes) };
+  return {
+    id,
+    user,
+    name: name.join('|'),
+    machines: expandHosts(nodes),
+    ...present({ gpus: gpus.get(number), startedAt: timeIn(start), endsAt: timeIn(end) }),
+  };
+}
+
+/** `N/A`, `NONE` and `Unknown` are no times. */
+function timeIn(seconds: string | undefined): string | undefined {
+  return /^\d{1,10}$/.test(seconds ?? '') ? new Date(Number(seconds) * 1_000).toISOString() : undefined;
 }
 
 /** The names in a host list such as `a1,n[01-03,7]`. */
@@ -148,6 +160,7 @@ interface ControllerFacts {
   accounting: { up: boolean; message: string } | undefined;
   machines: readonly MachineReport[];
   jobs: readonly RunningJob[];
+  jobsArePrivate: boolean | undefined;
   /** The site's own prolog and epilog, as slurm.conf names them. */
   site: Readonly<Record<string, string>>;
 }
@@ -167,6 +180,8 @@ export function readFacts(text: string, known: KnownLogins): Facts {
   const [settled] = rows('settled');
   const [controller] = rows('controller');
   const [accounting] = rows('accounting');
+  const gpus = new Map(rows('gpus').map(([number = '', count]) => [number, Number(count)] as const));
+  const privateData = column('private')[0];
   return {
     settled: settled && versionOf(settled),
     logins,
@@ -194,7 +209,8 @@ export function readFacts(text: string, known: KnownLogins): Facts {
       message: controller[1] ?? '',
       accounting: accounting && { up: accounting[0] === 'up', message: accounting[1] ?? '' },
       machines: column('node').flatMap((line) => machineOf(line) ?? []),
-      jobs: column('job').flatMap((line) => jobOf(line) ?? []),
+      jobs: column('job').flatMap((line) => jobOf(line, gpus) ?? []),
+      jobsArePrivate: privateData === undefined ? undefined : /\b(jobs|all)\b/i.test(privateData),
       site: Object.fromEntries(rows('site').map(([kind = '', value = '']) => [kind, value])),
     },
   };

@@ -1,4 +1,5 @@
 /** The report of a Slurm cluster, put together from what its hosts reported. */
+
 import type {
   AccountReport,
   ConditionReport,
@@ -8,6 +9,7 @@ import type {
   StorageReport,
   WaitingHost,
 } from '../../domain/access/manifest.ts';
+import { present } from '../../domain/present.ts';
 import type { SlurmSettings } from '../../domain/slurm/settings.ts';
 import type { Facts, Version } from './facts.ts';
 import { type Host, type LoginNode, nameOf } from './hosts.ts';
@@ -69,6 +71,7 @@ export function reportOf(findings: Findings): SlurmReport {
     // What is said of them while the controller is away is old.
     machines: isAway ? undefined : machines(findings),
     runningJobs: controller?.jobs ?? [],
+    ...present({ jobsArePrivate: controller?.jobsArePrivate }),
     loginMode: settings.loginMode ?? 'Shared',
     loginNodes: loginNodes.map((node) => loginNode(node, findings, version)),
     accounts: blockedAccounts(findings),

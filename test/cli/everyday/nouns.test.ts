@@ -218,6 +218,55 @@ golden(
   ],
 );
 
+const usageOf1 = {
+  organization_id: 'org_1',
+  cluster_id: alphaId,
+  observed_at: '2026-01-02T03:04:05.000Z',
+  gpus: { total: 16, free: 5, in_use: 11, away: 0, unknown: 0 },
+  machines: [
+    { id: 'a', name: 'node-1', takes_work: true, gpu_count: 8, gpus_in_use: 8 },
+    { id: 'b', name: 'node-2', takes_work: true, gpu_count: 8, gpus_in_use: 3 },
+  ],
+  jobs: [
+    {
+      ...{ id: '4711_3', name: 'train', user: 'bob', mine: true, machines: ['node-1', 'node-2'], gpus: 11 },
+      started_at: '2026-01-02T03:00:00.000Z',
+    },
+    { id: '12', name: 'prepare', user: 'site', mine: false, machines: ['node-2'], gpus: 0 },
+  ],
+  other_jobs: { jobs: 2, gpus: 0 },
+};
+const usageOfAll = `GET /usage?${inPhysics}&cluster_ids=${alphaId}`;
+const jobLines = [
+  'CLUSTER  JOB     NAME   USER  NODES          GPUS  SINCE                     UNTIL',
+  'alpha    4711_3  train  bob   node-1,node-2  11    2026-01-02T03:00:00.000Z  -',
+];
+const unseen = 'Of others, 2 jobs with 0 GPUs run that you may not see.';
+golden('who runs what, and which GPUs are free', { [usageOfAll]: { items: [usageOf1] } }, [
+  { args: ['jobs', 'alpha'], asks: [usageOfAll], prints: jobLines },
+  {
+    args: ['jobs', 'alpha', '--all'],
+    asks: [usageOfAll],
+    prints: [
+      'CLUSTER  JOB     NAME     USER  NODES          GPUS  SINCE                     UNTIL',
+      'alpha    4711_3  train    bob   node-1,node-2  11    2026-01-02T03:00:00.000Z  -',
+      'alpha    12      prepare  site  node-2         0     -                         -',
+    ],
+    says: unseen,
+  },
+  {
+    args: ['gpus', 'alpha'],
+    asks: [usageOfAll],
+    prints: [
+      'CLUSTER  GPUS  FREE  BIGGEST-BLOCK  IN-USE  UNAVAILABLE  UNKNOWN  OBSERVED',
+      'alpha    16    5     5              11      0            0        2026-01-02T03:04:05.000Z',
+      '',
+      ...jobLines,
+    ],
+    says: `5 of 16 GPUs free. ${unseen}`,
+  },
+]);
+
 const storageOf1 = `GET /${in1}/storage`;
 golden(
   'storage is listed by what each cluster has',

@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import { describeGpuUsage, gpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import { count } from '../count.ts';
 import { Empty, Loaded, NoClusters, Page, Panel, Problem } from '../parts/page.tsx';
+import { HoldingJobs } from '../parts/people/jobs.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
 import { type ClusterItem, readClusters, readUsage, type Usage } from '../reads.ts';
@@ -26,6 +27,10 @@ export default function GpusPage() {
   const rows = inService.map((cluster, index): Row => {
     return { cluster, machines: usages[index]?.data?.machines ?? [] };
   });
+  const used = inService.flatMap(({ spec }, index) => {
+    const usage = usages[index]?.data;
+    return usage ? [{ cluster: spec.name, usage }] : [];
+  });
   const failed = usages.find(({ error }) => error);
   // A sum of some clusters is not said.
   const isWhole = clusters.data !== undefined && usages.every(({ data }) => data);
@@ -36,7 +41,7 @@ export default function GpusPage() {
         <Problem error={failed.error} isOld={failed.data !== undefined} again={() => void failed.refetch()} />
       )}
       <Loaded of={clusters}>
-        {() => (inService.length === 0 ? <NoClusters /> : isWhole && <Tables rows={rows} />)}
+        {() => (inService.length === 0 ? <NoClusters /> : isWhole && <Tables rows={rows} used={used} />)}
       </Loaded>
     </Page>
   );
@@ -55,7 +60,12 @@ function sentenceOf(rows: readonly Row[]): string {
   return `${describeGpuUsage(usageOf(machines))} on ${count(machines.length, 'node')} of ${count(rows.length, 'cluster')}.`;
 }
 
-function Tables({ rows }: { rows: readonly Row[] }) {
+interface TablesOptions {
+  rows: readonly Row[];
+  used: readonly { cluster: string; usage: Usage }[];
+}
+
+function Tables({ rows, used }: TablesOptions) {
   const nodes = rows.flatMap(({ cluster, machines }) =>
     machines.map((one) => ({ cluster, machines: [one] })),
   );
@@ -68,6 +78,9 @@ function Tables({ rows }: { rows: readonly Row[] }) {
           id={({ cluster }) => cluster.id}
           columns={[ofCluster, ...counts]}
         />
+      </Panel>
+      <Panel title="Jobs with GPUs">
+        <HoldingJobs of={used} />
       </Panel>
       <Panel title="Nodes">
         <Table

@@ -5,6 +5,7 @@ import type { ReactNode } from 'react';
 import { AsCommand } from '../parts/copy.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
 import { Empty, Loaded, Page, said, together } from '../parts/page.tsx';
+import { OwnJobs } from '../parts/people/jobs.tsx';
 import { Kubeconfig } from '../parts/people/kubeconfig.tsx';
 import { type Key, LoginLines, LoginStrip } from '../parts/people/login.tsx';
 import { UseLine, UsesSentence } from '../parts/people/uses.tsx';
@@ -167,6 +168,7 @@ function Ready({ cluster }: { cluster: ClusterUse }) {
     <>
       <h3>{name}</h3>
       {hasLogin && access.data && <LoginLines cluster={cluster} access={access.data} />}
+      {hasLogin && access.data && <OwnJobs cluster={cluster} access={access.data} />}
       {kubernetes.state === 'ready' && <Kubeconfig cluster={cluster} />}
     </>
   );

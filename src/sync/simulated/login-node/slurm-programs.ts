@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { RunningJob } from '../../../domain/access/manifest.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 
-/** Beside the homes, where every account can read it. */
+/** Next to the homes, where every account can read it. */
 const directory = '.slurm';
 
 /** Each reads `jobs`, a line a job: ID, user, node, GPUs, name. Where an account has no name, it is $USER. */

@@ -90,7 +90,11 @@ observe_controller() {
     return 0
   fi
   timeout 20 scontrol -d -o show nodes 2> /dev/null | sed "s/^/node$tab/"
-  timeout 20 squeue -h -t running,suspended -o '%A|%u|%N|%j' 2> /dev/null | head -n 2000 | sed "s/^/job$tab/"
+  SLURM_TIME_FORMAT=%s timeout 20 squeue -h -t running,suspended -o '%A|%i|%u|%S|%e|%N|%j' 2> /dev/null |
+    head -n 2000 | sed "s/^/job$tab/"
+  timeout 20 squeue -h -t running,suspended -O 'JobID:20,tres-alloc:1000' 2> /dev/null |
+    sed -n "s#^\([0-9]*\) .*gres/gpu=\([0-9]*\).*#gpus$tab\1$tab\2#p" | head -n 2000
+  emit private "$(conf_value PrivateData)"
   [ -z "$(locked_jobs "$T/ours")" ] || emit drift 'someone who is locked has a job'
   has_accounting || return 0
   cluster=$(conf_value ClusterName) organization=$(rows organization)

@@ -53,13 +53,17 @@ export function LoginLines({ cluster, access }: { cluster: ClusterUse; access: S
 }
 
 /** A name that ssh takes as an alias. */
-function aliasOf(cluster: ClusterUse): string {
+export function aliasOf(cluster: ClusterUse): string {
   return `andromeda-${plainName(cluster)}`;
 }
 
-/** A line for a terminal. */
-function sshLine({ cluster_id: id }: ClusterUse, { hostname, port, username }: SshAccess): string {
-  return `ssh ${port === 22 ? '' : `-p ${port} `}${id}.${username}@${hostname}`;
+/** A line for a terminal; with `+4711` behind the login name, into that job. */
+export function sshLine(
+  { cluster_id: id }: ClusterUse,
+  { hostname, port, username }: SshAccess,
+  suffix = '',
+): string {
+  return `ssh ${port === 22 ? '' : `-p ${port} `}${id}.${username}${suffix}@${hostname}`;
 }
 
 /** A block for ~/.ssh/config. */

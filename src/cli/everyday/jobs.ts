@@ -1,0 +1,139 @@
+/** `andromeda jobs` and `andromeda gpus`: who runs what on the clusters, as they reported last. */
+import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
+import { type Answer, printer } from '../answer.ts';
+import type { Platform } from '../net/operations.ts';
+import { optional, reads } from '../verb.ts';
+import {
+  type Apis,
+  type Cluster,
+  findCluster,
+  isInService,
+  listClusters,
+  type OrgOptions,
+  orgFlag,
+} from './caller.ts';
+
+type Usage = Platform['ClusterUsage'];
+
+interface Used {
+  cluster: Cluster;
+  usage: Usage;
+}
+
+interface Row {
+  cluster: string;
+  job: Platform['Job'];
+}
+
+/** As many as one request takes. */
+const mostAtOnce = 100;
+
+/** What is used of one cluster, or of all in service that the caller sees. */
+async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOptions): Promise<Used[]> {
+  const clusters =
+    wanted === undefined
+      ? (await listClusters(apis, options)).clusters.filter(isInService)
+      : [await findCluster(apis, wanted, options)];
+  const used: Used[] = [];
+  const byOrganization = Map.groupBy(clusters, ({ organization }) => organization.id);
+  for (const [businessOrgId, own] of byOrganization) {
+    for (let from = 0; from < own.length; from += mostAtOnce) {
+      const ids = own.slice(from, from + mostAtOnce).map(({ id }) => id);
+      const query = { businessOrgId, cluster_ids: ids.join(',') };
+      const { items } = await apis.platform.get('/usage', { query });
+      for (const usage of items) {
+        const cluster = own.find(({ id }) => id === usage.cluster_id);
+        if (cluster) used.push({ cluster, usage });
+      }
+    }
+  }
+  return used;
+}
+
+function rowsOf({ cluster, usage: { jobs = [] } }: Used): Row[] {
+  return jobs.map((job) => ({ cluster: cluster.name, job }));
+}
+
+/** Of which clusters it is not known what runs, in a sentence. */
+function unknownText(used: readonly Used[]): string | undefined {
+  const names = used.flatMap(({ cluster, usage }) =>
+    usage.scheduler === 'sunk' && !usage.jobs ? [cluster.name] : [],
+  );
+  return names.length === 0 ? undefined : `Which jobs run on ${names.join(', ')} is not known at the moment.`;
+}
+
+/** What is not shown, in a sentence; undefined where all is. */
+function hiddenText(used: readonly Used[]): string | undefined {
+  const others = used.flatMap(({ usage }) => usage.other_jobs ?? []);
+  if (others.length === 0) return undefined;
+  const sum = (key: 'jobs' | 'gpus') => others.reduce((total, one) => total + one[key], 0);
+  return `Of others, ${sum('jobs')} jobs with ${sum('gpus')} GPUs run that you may not see.`;
+}
+
+const jobTable = printer<Row>(
+  {
+    CLUSTER: ({ cluster }) => cluster,
+    JOB: ({ job }) => job.id,
+    NAME: ({ job }) => job.name,
+    USER: ({ job }) => job.user,
+    NODES: ({ job }) => job.machines.join(','),
+    GPUS: ({ job }) => job.gpus,
+    SINCE: ({ job }) => job.started_at,
+    UNTIL: ({ job }) => job.ends_at,
+  },
+  'No jobs run.',
+);
+
+export const jobs = reads<OrgOptions & { all?: true }>({
+  usage: 'jobs [cluster]',
+  summary: 'your running Slurm jobs; log in to one with `andromeda ssh <cluster> --job <ID>`',
+  example: 'jobs alpha --all',
+  flags: [orgFlag, optional('--all', 'those of others too, as far as you may see them')],
+  async run({ api, platform, options }, wanted): Promise<Answer> {
+    const used = await readUsed({ api, platform }, wanted, options);
+    const rows = used.flatMap(rowsOf).filter(({ job }) => options.all === true || job.mine);
+    const json = { jobs: rows.map(({ cluster, job }) => ({ cluster, ...job })) };
+    const answer = jobTable.many(json, rows);
+    const said = [unknownText(used), options.all && hiddenText(used)].filter(Boolean).join(' ');
+    return said === '' ? answer : { ...answer, message: said };
+  },
+});
+
+const gpuTable = printer<Used>(
+  {
+    CLUSTER: ({ cluster }) => cluster.name,
+    GPUS: ({ usage }) => usage.gpus.total,
+    FREE: ({ usage }) => usage.gpus.free,
+    'BIGGEST-BLOCK': ({ usage }) => biggestBlock(usage),
+    'IN-USE': ({ usage }) => usage.gpus.in_use,
+    UNAVAILABLE: ({ usage }) => usage.gpus.away,
+    UNKNOWN: ({ usage }) => usage.gpus.unknown,
+    OBSERVED: ({ usage }) => usage.observed_at,
+  },
+  'There are no clusters.',
+);
+
+/** The most GPUs that are free on one node. */
+function biggestBlock({ machines }: Usage): number {
+  const free = machines.flatMap(({ takes_work: takesWork, gpu_count: count = 0, gpus_in_use: inUse }) =>
+    takesWork === true && inUse !== undefined ? [count - inUse] : [],
+  );
+  return Math.max(0, ...free);
+}
+
+export const gpus = reads<OrgOptions>({
+  usage: 'gpus [cluster]',
+  summary: 'free GPUs on every cluster, and the jobs that hold the others',
+  example: 'gpus alpha',
+  flags: [orgFlag],
+  async run({ api, platform, options }, wanted): Promise<Answer> {
+    const used = await readUsed({ api, platform }, wanted, options);
+    const holding = used.flatMap(rowsOf).filter(({ job }) => job.gpus > 0);
+    const json = { clusters: used.map(({ usage }) => usage) };
+    const tables = [gpuTable.many(json, used), ...(holding.length > 0 ? [jobTable.many(json, holding)] : [])];
+    const [only] = used;
+    const sentence = only && used.length === 1 ? `${describeGpuUsage(only.usage.gpus)}.` : undefined;
+    const message = [sentence, unknownText(used), hiddenText(used)].filter(Boolean).join(' ');
+    return { json, text: tables.map(({ text }) => text).join('\n\n'), ...(message !== '' && { message }) };
+  },
+});

@@ -1,0 +1,97 @@
+/** Slurm jobs that run: whose they are, and the way into one's own. */
+import { useQuery } from '@tanstack/react-query';
+import { count } from '../../count.ts';
+import { type ClusterUse, type Job, readUsage, type SshAccess, type Usage } from '../../reads.ts';
+import { useWho } from '../../who.tsx';
+import { CopyLine } from '../copy.tsx';
+import { Loaded } from '../page.tsx';
+import { type Column, Table, Two } from '../table.tsx';
+import { Text } from '../text.tsx';
+import { Age } from '../time.tsx';
+import { aliasOf, sshLine } from './login.tsx';
+
+interface Row {
+  cluster: string;
+  job: Job;
+}
+
+const columns: Column<Row>[] = [
+  { name: 'Person', cell: ({ job }) => <Two first={<b>{job.person ?? job.user}</b>} second={job.user} /> },
+  { name: 'Job', cell: ({ job }) => <Two first={<Text of={job.name} />} second={job.id} /> },
+  { name: 'Cluster', cell: ({ cluster }) => cluster },
+  { name: 'Nodes', cell: ({ job }) => job.machines.join(', ') },
+  { name: 'GPUs', isNumber: true, cell: ({ job }) => job.gpus },
+  { name: 'Since', cell: ({ job: { started_at: at } }) => (at === undefined ? '–' : <Age at={at} />) },
+  { name: 'Until', cell: ({ job: { ends_at: at } }) => (at === undefined ? 'no limit' : <Age at={at} />) },
+];
+
+/** The jobs of several clusters that hold GPUs, and how many there are besides that the reader may not see. */
+export function HoldingJobs({ of }: { of: readonly { cluster: string; usage: Usage }[] }) {
+  const rows = of.flatMap(({ cluster, usage: { jobs = [] } }) =>
+    jobs.filter(({ gpus }) => gpus > 0).map((job) => ({ cluster, job })),
+  );
+  const unknown = of.flatMap(({ cluster, usage }) =>
+    usage.scheduler === 'sunk' && !usage.jobs ? [cluster] : [],
+  );
+  const hidden = of.reduce((sum, { usage }) => sum + (usage.other_jobs?.gpus ?? 0), 0);
+  return (
+    <>
+      <Table
+        name="jobs"
+        rows={rows}
+        id={({ cluster, job }) => `${cluster} ${job.id}`}
+        text={({ cluster, job }) => `${cluster} ${job.id} ${job.name} ${job.user} ${job.person ?? ''}`}
+        columns={columns}
+        none={<p className="soft">No job that you may see holds GPUs.</p>}
+      />
+      {unknown.length > 0 && (
+        <p className="soft small">Which jobs run on {unknown.join(', ')} is not known at the moment.</p>
+      )}
+      {hidden > 0 && (
+        <p className="soft small">Jobs that you may not see hold {count(hidden, 'more GPU')}.</p>
+      )}
+    </>
+  );
+}
+
+/** The reader's own jobs on a cluster, and the lines that lead into them; nothing where none runs. */
+export function OwnJobs({ cluster, access }: { cluster: ClusterUse; access: SshAccess }) {
+  const { orgID, seesClusters } = useWho();
+  const { cluster_id: id, organization_id: organizationId } = cluster;
+  const usage = useQuery({
+    ...readUsage(id, organizationId),
+    enabled: seesClusters && organizationId === orgID,
+  });
+  if (usage.isPending) return null;
+  const alias = `${aliasOf(cluster)}-job`;
+  return (
+    <Loaded of={usage}>
+      {({ jobs = [] }) =>
+        jobs
+          .filter(({ mine }) => mine)
+          .map((job) => (
+            <section key={job.id} aria-label={`Job ${job.id}`}>
+              <h4>
+                Job {job.id}: <Text of={job.name} />
+              </h4>
+              <p className="soft">
+                On {job.machines.join(', ')} with {count(job.gpus, 'GPU')}
+                {job.ends_at !== undefined && (
+                  <>
+                    , ends <Age at={job.ends_at} />
+                  </>
+                )}
+                .
+              </p>
+              <CopyLine text={sshLine(cluster, access, `+${job.id}`)} label={`log in to job ${job.id}`} />
+              <p className="soft small">
+                With the file that <code>andromeda ssh-config --write</code> makes:{' '}
+                <a href={`vscode://vscode-remote/ssh-remote+${alias}/`}>VS Code in your newest job</a>, and{' '}
+                <code>ssh -L 8888:localhost:8888 {alias}</code> for Jupyter.
+              </p>
+            </section>
+          ))
+      }
+    </Loaded>
+  );
+}

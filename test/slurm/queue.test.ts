@@ -1,0 +1,93 @@
+/** Who runs what, as the service says it and as a real Slurm's own squeue does, while jobs come and go. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { alpha, eventually } from '../support/app.ts';
+import { sshPerson } from '../support/ssh-person.ts';
+import { noSlurm, startSlurmLab } from './lab.ts';
+import { patienceMs, startService } from './service.ts';
+
+interface Job {
+  id: string;
+  name: string;
+  user: string;
+  mine: boolean;
+  machines: string[];
+  gpus: number;
+  started_at?: string;
+  ends_at?: string;
+}
+
+test('the jobs of a cluster are those of squeue, at most an interval later', {
+  skip: noSlurm,
+  timeout: 240_000,
+}, async () => {
+  using lab = startSlurmLab({ homes: 'shared' });
+  await using service = await startService(lab, { rollout: 'live' });
+  using abe = await sshPerson(service, 'abe', patienceMs);
+  const path = `/clusters/${alpha}/usage?businessOrgId=${abe.orgId}`;
+  const usage = async () => (await service.platform(path, { as: 'ada' })).body;
+
+  /** As squeue says it: one line a job, and the GPUs of each by scontrol, which counts them in its own way. */
+  async function inQueue(): Promise<string[]> {
+    const format = '%A|%i|%u|%S|%e|%N|%j';
+    const { out } = await lab.on('head', `SLURM_TIME_FORMAT=%s squeue -h -t R,S -o '${format}'`);
+    const jobs = out.split('\n').filter(Boolean);
+    return Promise.all(
+      jobs.map(async (line) => {
+        const [number, id, user, start, end, nodes, ...name] = line.split('|');
+        const { out: job } = await lab.on('head', `scontrol -o show job ${number}`);
+        const gpus = /TRES=\S*gres\/gpu=(\d+)/.exec(job)?.[1] ?? '0';
+        const machines = (await lab.on('head', `scontrol show hostnames ${nodes}`)).out
+          .split('\n')
+          .filter(Boolean);
+        return JSON.stringify([
+          ...[id, user, name.join('|'), machines],
+          ...[Number(gpus), timeOf(start), timeOf(end)],
+        ]);
+      }),
+    ).then((lines) => lines.sort());
+  }
+  const timeOf = (seconds = '') =>
+    /^\d+$/.test(seconds) ? new Date(Number(seconds) * 1_000).toISOString() : null;
+  const shown = (jobs: Job[]) =>
+    jobs
+      .map(({ id, user, name, machines, gpus, started_at: start = null, ends_at: end = null }) =>
+        JSON.stringify([id, user, name, machines, gpus, start, end]),
+      )
+      .sort();
+  const agree = async () => {
+    const both = await eventually(
+      async () => ({ queue: await inQueue(), jobs: shown((await usage()).jobs ?? []) }),
+      ({ queue, jobs }) => JSON.stringify(queue) === JSON.stringify(jobs),
+      patienceMs,
+    );
+    return both.jobs;
+  };
+
+  assert.deepEqual(await agree(), []);
+  const submit = async (options: string) => {
+    const { out, err } = await abe.ssh([abe.target, `sbatch --parsable ${options} --wrap 'sleep 900'`]);
+    assert.match(out, /^\d+/, err);
+    return out.trim();
+  };
+  const one = await submit(`-w a1 --gres=gpu:2 -t 60 -J 'a name|with a bar'`);
+  await submit('-w a2 -a 3-4 -J many');
+  const two = await submit('-N2 --gres=gpu:1 -J wide');
+  const jobs = await eventually(agree, (all) => all.length === 4, patienceMs);
+  assert.ok(
+    jobs.some((line) => line.includes('"a name|with a bar",["a1"],2')),
+    jobs.join(),
+  );
+  assert.ok(jobs.some((line) => /_3"/.test(line)) && jobs.some((line) => line.includes('["a1","a2"],2')));
+  await abe.ssh([abe.target, `scancel ${one} ${two}`]);
+  await eventually(agree, (all) => all.length === 2, patienceMs);
+  await submit('-w a1 --gres=gpu:3');
+  await eventually(agree, (all) => all.length === 3, patienceMs);
+
+  // Whom Slurm shows it to: everyone, until slurm.conf says otherwise.
+  const asAbe = async () => (await service.platform(path, { as: 'abe' })).body;
+  assert.equal(
+    (await asAbe()).jobs.every((job: Job) => job.mine),
+    true,
+  );
+});
