@@ -90,6 +90,7 @@ export async function createProgram(
 export const everyday: Record<string, () => Promise<Noun | Verb>> = {
   ssh: async () => (await import('./everyday/ssh.ts')).ssh,
   'ssh-config': async () => (await import('./everyday/ssh-config.ts')).sshConfig,
+  code: async () => (await import('./everyday/code.ts')).code,
   keys: async () => (await import('./everyday/keys.ts')).keys,
   wait: async () => (await import('./everyday/wait.ts')).wait,
   clusters: async () => (await import('./everyday/clusters.ts')).clusters,

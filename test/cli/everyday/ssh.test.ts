@@ -220,6 +220,25 @@ test('nothing that the API says can become a flag of ssh', async (t) => {
     await assert.rejects(readFile(written), { code: 'ENOENT' });
 });
 
+test('code: the address for VS Code on a cluster, in the newest job, and in one by its ID', async (t) => {
+  const { run } = await withSsh(t, { [accessRoute]: access });
+  const urlOf = async (...args: string[]) => {
+    const { status, stdout, stderr } = await run('code', 'alpha', ...args);
+    assert.equal(status, 0, stderr);
+    return stdout.trim();
+  };
+  assert.equal(await urlOf(), 'vscode://vscode-remote/ssh-remote+andromeda-alpha/');
+  assert.equal(await urlOf('--job'), 'vscode://vscode-remote/ssh-remote+andromeda-alpha-job/');
+  const [, hex = ''] = /ssh-remote\+([0-9a-f]+)\/$/.exec(await urlOf('--job', '4711_3')) ?? [];
+  assert.deepEqual(JSON.parse(Buffer.from(hex, 'hex').toString()), {
+    hostName: 'andromeda-alpha',
+    user: `${alphaId}.${access.username}+4711_3`,
+  });
+  const refused = await run('code', 'alpha', '--job', 'x;y');
+  assert.deepEqual([refused.status, refused.stdout], [2, '']);
+  assert.match(refused.stderr, /'x;y' is not the ID of a job/);
+});
+
 test('neither the ID of a cluster nor the name of an organization reaches ssh unchecked', async (t) => {
   const evil = 'x\n    ProxyCommand touch owned';
   const withId = await withSsh(t, {
