@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { alpha, eventually } from '../support/app.ts';
+import { freePorts } from '../support/ports.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
 import { patienceMs, permit, startService } from './service.ts';
@@ -141,6 +142,28 @@ test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
     assert.match((await into('+job', '-W', '192.0.2.1:22', abe.target)).err, /refused: only localhost/);
   });
 
+  await t.test('rsync goes in, and a notebook in the job is reached by a forwarded port', async () => {
+    const from = join(lab.directory, 'tree');
+    mkdirSync(join(from, 'below'), { recursive: true });
+    writeFileSync(join(from, 'below/file'), 'in a tree');
+    const at = abe.options.indexOf('-l');
+    const options = abe.options.toSpliced(at, 2).map((one) => (/[^\w./=-]/.test(one) ? `'${one}'` : one));
+    const shell = ['ssh', ...options].join(' ');
+    const target = `${alpha}.abe+job@127.0.0.1:tree/`;
+    await promisify(execFile)('rsync', ['-a', '-e', shell, `${from}/`, target], { timeout: 60_000 });
+    assert.equal((await into('+job', abe.target, 'cat tree/below/file')).out, 'in a tree');
+    const [local, remote] = await freePorts(2);
+    const serve = `use IO::Socket::INET; $|=1; $s=IO::Socket::INET->new(LocalAddr=>q(127.0.0.1:${remote}),Listen=>5);
+      print qq(up\\n); while($c=$s->accept){ <$c>; print $c qq(HTTP/1.0 200 OK\\r\\n\\r\\nnotebook of $ENV{SLURM_JOB_ID}); close $c }`;
+    const forward = `127.0.0.1:${local}:127.0.0.1:${remote}`;
+    const open = named('+job', () => abe.start(['-L', forward, abe.target, `exec perl -e '${serve}'`]));
+    assert.equal(await open.said, 'up\n');
+    const text = await (await fetch(`http://127.0.0.1:${local}/`)).text();
+    assert.match(text, /^notebook of \d+$/);
+    open.child.kill();
+    await open.ended;
+  });
+
   await t.test('when the job ends, so does its session, with the reason, and nothing is left', async () => {
     const id = await submit('-w a1 -J short');
     const open = named(`+${id}`, () => abe.start([abe.target, 'echo in; sleep 77777']));
@@ -168,12 +191,22 @@ test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
     assert.match(err, new RegExp(`Job ${id} ends in a minute\\.\\s+Job ${id} ended \\(TIMEOUT\\)\\.`));
   });
 
-  await t.test('many at once', async () => {
-    const ran = await Promise.all(Array.from({ length: 20 }, () => into('+job', abe.target, 'hostname')));
+  await t.test('fifty at once', async () => {
+    const ran = await Promise.all(Array.from({ length: 50 }, () => into('+job', abe.target, 'hostname')));
     assert.deepEqual(
       ran.map(({ out, err }) => out || err),
-      Array<string>(20).fill('a2\n'),
+      Array<string>(50).fill('a2\n'),
     );
+  });
+
+  await t.test('when its node is gone, the session ends and says how', async () => {
+    const id = await submit('-w a1 --no-requeue -J lost');
+    const open = named(`+${id}`, () => abe.start([abe.target, 'echo in; sleep 600']));
+    assert.equal(await open.said, 'in\n');
+    await lab.on('head', 'scontrol update NodeName=a1 State=DOWN Reason=gone');
+    assert.match((await open.ended).err, new RegExp(`Job ${id} ended \\(NODE_FAIL\\)\\.`));
+    assert.match((await into(`+${id}`, abe.target, 'true')).err, new RegExp(`no job ${id} that runs now`));
+    await lab.on('head', 'scontrol update NodeName=a1 State=RESUME');
   });
 
   await t.test('a revoked person is out of the job, and what ran there ends', async () => {
