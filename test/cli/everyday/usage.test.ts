@@ -43,10 +43,13 @@ test('every everyday command explains itself, with an example', async () => {
   assert.deepEqual(seen, [
     'ssh',
     'ssh-config',
+    'code',
     ...['list', 'clusters', 'add', 'rename', 'revoke'].map((verb) => `keys ${verb}`),
     ...['key', 'permission', 'cluster'].map((verb) => `wait ${verb}`),
     ...['list', 'show'].map((verb) => `clusters ${verb}`),
     'machines',
+    'jobs',
+    'gpus',
     'storage',
     'kubeconfig',
     'shell set',
