@@ -203,7 +203,7 @@ test('every Platform route', async (t) => {
     ({ body }) => body.status.lifecycleState === 'active',
   );
 
-  await t.test('the table above has every operation of the document but discovery', () => {
+  await t.test('the table above has every operation of the document but two', () => {
     const paths = loadDocument('platform').paths ?? {};
     const documented = Object.entries(paths).flatMap(([path, item]) =>
       ['get', 'put', 'post', 'delete'].flatMap((method) =>
@@ -214,7 +214,9 @@ test('every Platform route', async (t) => {
       ({ method = 'GET', path }) =>
         `${method} ${path.replace('{id}', '{clusterId}').replace('{org}', '{orgId}').replace('versions/1', 'versions/{generation}')}`,
     );
-    assert.deepEqual([...listed, 'GET /.well-known/oauth-protected-resource'].sort(), documented.sort());
+    // Of several clusters, those that one does not see are left out: test/platform/usage.test.ts.
+    const others = ['GET /.well-known/oauth-protected-resource', 'GET /usage'];
+    assert.deepEqual([...listed, ...others].sort(), documented.sort());
   });
 
   // A configuration to ask for by its number.

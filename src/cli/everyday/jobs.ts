@@ -9,6 +9,7 @@ import {
   findCluster,
   isInService,
   listClusters,
+  type Organization,
   type OrgOptions,
   orgFlag,
 } from './caller.ts';
@@ -28,14 +29,20 @@ interface Row {
 /** As many as one request takes. */
 const mostAtOnce = 100;
 
+interface Found {
+  used: Used[];
+  /** Organizations whose clusters the caller may not list. */
+  hidden: readonly Organization[];
+}
+
 /** What is used of one cluster, or of all in service that the caller sees. */
-async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOptions): Promise<Used[]> {
-  const clusters =
+async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOptions): Promise<Found> {
+  const { clusters, hidden } =
     wanted === undefined
-      ? (await listClusters(apis, options)).clusters.filter(isInService)
-      : [await findCluster(apis, wanted, options)];
+      ? await listClusters(apis, options)
+      : { clusters: [await findCluster(apis, wanted, options)], hidden: [] };
   const used: Used[] = [];
-  const byOrganization = Map.groupBy(clusters, ({ organization }) => organization.id);
+  const byOrganization = Map.groupBy(clusters.filter(isInService), ({ organization }) => organization.id);
   for (const [businessOrgId, own] of byOrganization) {
     for (let from = 0; from < own.length; from += mostAtOnce) {
       const ids = own.slice(from, from + mostAtOnce).map(({ id }) => id);
@@ -47,23 +54,28 @@ async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOpti
       }
     }
   }
-  return used;
+  return { used, hidden };
 }
 
 function rowsOf({ cluster, usage: { jobs = [] } }: Used): Row[] {
   return jobs.map((job) => ({ cluster: cluster.name, job }));
 }
 
-/** Of which clusters it is not known what runs, in a sentence. */
-function unknownText(used: readonly Used[]): string | undefined {
+/** Of which clusters it is not known what runs, in sentences; empty where it is known of all. */
+function unknownText({ used, hidden }: Found): string {
   const names = used.flatMap(({ cluster, usage }) =>
     usage.scheduler === 'sunk' && !usage.jobs ? [cluster.name] : [],
   );
-  return names.length === 0 ? undefined : `Which jobs run on ${names.join(', ')} is not known at the moment.`;
+  const slugs = hidden.map(({ slug }) => slug);
+  const sentences = [
+    names.length > 0 && `Which jobs run on ${names.join(', ')} is not known at the moment.`,
+    slugs.length > 0 && `You may not list the clusters of ${slugs.join(', ')}, which takes clusters.read.`,
+  ];
+  return sentences.filter(Boolean).join(' ');
 }
 
 /** What is not shown, in a sentence; undefined where all is. */
-function hiddenText(used: readonly Used[]): string | undefined {
+function hiddenText({ used }: Found): string | undefined {
   const others = used.flatMap(({ usage }) => usage.other_jobs ?? []);
   if (others.length === 0) return undefined;
   const sum = (key: 'jobs' | 'gpus') => others.reduce((total, one) => total + one[key], 0);
@@ -81,7 +93,7 @@ const jobTable = printer<Row>(
     SINCE: ({ job }) => job.started_at,
     UNTIL: ({ job }) => job.ends_at,
   },
-  'No jobs run.',
+  'There is no such job that runs.',
 );
 
 export const jobs = reads<OrgOptions & { all?: true }>({
@@ -90,11 +102,11 @@ export const jobs = reads<OrgOptions & { all?: true }>({
   example: 'jobs alpha --all',
   flags: [orgFlag, optional('--all', 'those of others too, as far as you may see them')],
   async run({ api, platform, options }, wanted): Promise<Answer> {
-    const used = await readUsed({ api, platform }, wanted, options);
-    const rows = used.flatMap(rowsOf).filter(({ job }) => options.all === true || job.mine);
+    const found = await readUsed({ api, platform }, wanted, options);
+    const rows = found.used.flatMap(rowsOf).filter(({ job }) => options.all === true || job.mine);
     const json = { jobs: rows.map(({ cluster, job }) => ({ cluster, ...job })) };
     const answer = jobTable.many(json, rows);
-    const said = [unknownText(used), options.all && hiddenText(used)].filter(Boolean).join(' ');
+    const said = [unknownText(found), options.all && hiddenText(found)].filter(Boolean).join(' ');
     return said === '' ? answer : { ...answer, message: said };
   },
 });
@@ -127,13 +139,14 @@ export const gpus = reads<OrgOptions>({
   example: 'gpus alpha',
   flags: [orgFlag],
   async run({ api, platform, options }, wanted): Promise<Answer> {
-    const used = await readUsed({ api, platform }, wanted, options);
+    const found = await readUsed({ api, platform }, wanted, options);
+    const { used } = found;
     const holding = used.flatMap(rowsOf).filter(({ job }) => job.gpus > 0);
     const json = { clusters: used.map(({ usage }) => usage) };
     const tables = [gpuTable.many(json, used), ...(holding.length > 0 ? [jobTable.many(json, holding)] : [])];
     const [only] = used;
     const sentence = only && used.length === 1 ? `${describeGpuUsage(only.usage.gpus)}.` : undefined;
-    const message = [sentence, unknownText(used), hiddenText(used)].filter(Boolean).join(' ');
+    const message = [sentence, unknownText(found), hiddenText(found)].filter(Boolean).join(' ');
     return { json, text: tables.map(({ text }) => text).join('\n\n'), ...(message !== '' && { message }) };
   },
 });

@@ -266,6 +266,15 @@ golden('who runs what, and which GPUs are free', { [usageOfAll]: { items: [usage
     says: `5 of 16 GPUs free. ${unseen}`,
   },
 ]);
+const silent = { ...usageOf1, jobs: undefined, other_jobs: undefined, scheduler: 'sunk' };
+golden('what is not known to run is not said to be nothing', { [usageOfAll]: { items: [silent] } }, [
+  {
+    args: ['jobs', 'alpha'],
+    asks: [usageOfAll],
+    prints: [],
+    says: 'Which jobs run on alpha is not known at the moment.',
+  },
+]);
 
 const storageOf1 = `GET /${in1}/storage`;
 golden(
