@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { alpha, eventually } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
-import { patienceMs, startService } from './service.ts';
+import { patienceMs, permit, startService } from './service.ts';
 
 interface Job {
   id: string;
@@ -84,10 +84,16 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
   await submit('-w a1 --gres=gpu:3');
   await eventually(agree, (all) => all.length === 3, patienceMs);
 
-  // Whom Slurm shows it to: everyone, until slurm.conf says otherwise.
-  const asAbe = async () => (await service.platform(path, { as: 'abe' })).body;
-  assert.equal(
-    (await asAbe()).jobs.every((job: Job) => job.mine),
-    true,
-  );
+  // Whom Slurm shows it to: everyone, until a file that slurm.conf includes says otherwise.
+  using _other = await sshPerson(service, 'p0', patienceMs);
+  await permit(service, _other, ['clusters.read', 'clusters.ssh']);
+  const asOther = async () => {
+    const { jobs = [], other_jobs: hidden } = (await service.platform(path, { as: 'p0' })).body;
+    return `${jobs.length} and ${hidden?.jobs ?? 0}`;
+  };
+  await eventually(asOther, (seen) => seen === '3 and 0', patienceMs);
+  const conf = `${lab.directory}/etc/slurm.conf`;
+  const hide = `echo PrivateData=jobs > ${conf}.private; echo include ${conf}.private >> ${conf}`;
+  await lab.on('head', `${hide}; scontrol reconfigure`);
+  await eventually(asOther, (seen) => seen === '0 and 3', patienceMs);
 });

@@ -116,6 +116,16 @@ test('nodes are machines, ready when they take work', () => {
   });
 });
 
+test('which jobs run is unknown, and not none, where Slurm did not say', () => {
+  const read = (lines: string) =>
+    readFacts(`host\thead\ncontroller\tup\n${lines}end\n`, new Map()).controller;
+  const job = 'job\t12|12|ada|N/A|NONE|a1|train\n';
+  assert.deepEqual([read('')?.jobsAreUnknown, read('')?.jobsArePrivate], [true, undefined]);
+  const known = read(`${job}gpus\t12\t4\nqueue\tread\nprivate\tjobs,usage\n`);
+  assert.deepEqual([known?.jobsAreUnknown, known?.jobsArePrivate, known?.jobs[0]?.gpus], [false, true, 4]);
+  assert.equal(read('queue\tread\nprivate\tnone\n')?.jobsArePrivate, false);
+});
+
 test('GPUs in use and reasons are what slurmctld says, and unknown where it does not count whole GPUs', () => {
   const machine = (more: string, state = 'MIXED') =>
     machineOf(`NodeName=a1 Gres=gpu:h100:4(S:0-1),gpu:a100:2,shard:8 ${more}State=${state} OS=Linux 6.1`);
@@ -242,6 +252,7 @@ const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
     machines: [],
     jobs: [],
     jobsArePrivate: false,
+    jobsAreUnknown: false,
     site: {},
   },
   ...changes,

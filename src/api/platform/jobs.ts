@@ -27,7 +27,8 @@ export async function jobsOn(db: Reader, cluster: Cluster, { caller, now }: Aske
   ]);
   // What ran before says nothing of now.
   if (!observation || !isRecent(observation.observedAt, now)) return {};
-  const { runningJobs, jobsArePrivate } = observation.report;
+  const { runningJobs, jobsArePrivate, jobsAreUnknown } = observation.report;
+  if (jobsAreUnknown) return {};
   const username = membership?.username.username;
   const seesAll =
     jobsArePrivate === false ||

@@ -183,6 +183,8 @@ export interface SlurmReport extends SideReport {
   runningJobs: readonly RunningJob[];
   /** Whether Slurm shows people only their own (`PrivateData`); left out where it is not known. */
   jobsArePrivate?: boolean;
+  /** Slurm did not say which jobs run. */
+  jobsAreUnknown?: true;
   /** Left out: as the login nodes show. */
   loginMode?: LoginMode;
   loginNodes: readonly LoginNodeReport[];

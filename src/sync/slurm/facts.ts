@@ -161,6 +161,8 @@ interface ControllerFacts {
   machines: readonly MachineReport[];
   jobs: readonly RunningJob[];
   jobsArePrivate: boolean | undefined;
+  /** Slurm did not say which jobs run. */
+  jobsAreUnknown: boolean;
   /** The site's own prolog and epilog, as slurm.conf names them. */
   site: Readonly<Record<string, string>>;
 }
@@ -210,6 +212,7 @@ export function readFacts(text: string, known: KnownLogins): Facts {
       accounting: accounting && { up: accounting[0] === 'up', message: accounting[1] ?? '' },
       machines: column('node').flatMap((line) => machineOf(line) ?? []),
       jobs: column('job').flatMap((line) => jobOf(line, gpus) ?? []),
+      jobsAreUnknown: controller[0] === 'up' && rows('queue').length === 0,
       jobsArePrivate: privateData === undefined ? undefined : /\b(jobs|all)\b/i.test(privateData),
       site: Object.fromEntries(rows('site').map(([kind = '', value = '']) => [kind, value])),
     },

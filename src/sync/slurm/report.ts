@@ -72,6 +72,7 @@ export function reportOf(findings: Findings): SlurmReport {
     machines: isAway ? undefined : machines(findings),
     runningJobs: controller?.jobs ?? [],
     ...present({ jobsArePrivate: controller?.jobsArePrivate }),
+    ...(controller?.jobsAreUnknown && { jobsAreUnknown: true as const }),
     loginMode: settings.loginMode ?? 'Shared',
     loginNodes: loginNodes.map((node) => loginNode(node, findings, version)),
     accounts: blockedAccounts(findings),

@@ -90,11 +90,15 @@ observe_controller() {
     return 0
   fi
   timeout 20 scontrol -d -o show nodes 2> /dev/null | sed "s/^/node$tab/"
-  SLURM_TIME_FORMAT=%s timeout 20 squeue -h -t running,suspended -o '%A|%i|%u|%S|%e|%N|%j' 2> /dev/null |
-    head -n 2000 | sed "s/^/job$tab/"
-  timeout 20 squeue -h -t running,suspended -O 'JobID:20,tres-alloc:1000' 2> /dev/null |
-    sed -n "s#^\([0-9]*\) .*gres/gpu=\([0-9]*\).*#gpus$tab\1$tab\2#p" | head -n 2000
-  emit private "$(conf_value PrivateData)"
+  # Both questions, or it is not known which jobs run: that is not the same as none.
+  if SLURM_TIME_FORMAT=%s timeout 20 squeue -h -t running,suspended -o '%A|%i|%u|%S|%e|%N|%j' > "$T/queue" 2> /dev/null &&
+    timeout 20 squeue -h -t running,suspended -O 'JobID:20,tres-alloc:1000' > "$T/held" 2> /dev/null; then
+    head -n 2000 "$T/queue" | sed "s/^/job$tab/"
+    sed -n "s#^\([0-9]*\) .*gres/gpu=\([0-9]*\).*#gpus$tab\1$tab\2#p" "$T/held"
+    emit queue read
+  fi
+  # From Slurm itself: slurm.conf may include it from elsewhere. Without an answer it is not known, and jobs are shown to no one else.
+  timeout 10 scontrol show config 2> /dev/null | sed -n "s/^PrivateData *= */private$tab/p"
   [ -z "$(locked_jobs "$T/ours")" ] || emit drift 'someone who is locked has a job'
   has_accounting || return 0
   cluster=$(conf_value ClusterName) organization=$(rows organization)
