@@ -23,7 +23,8 @@ import { isOfAnother, openRunDirectory } from './run-directory.ts';
 const helloMs = 2_000;
 /** A process that was started says so within this. A busy machine takes its time. */
 const startMs = 30_000;
-const [checkMs, lastWordsMs] = [200, 20];
+const checkMs = 200;
+const lastWordsMs = 20;
 /** In addition to the time that sessions are given to end (`drainMs`). */
 const stopMs = 1_000;
 const stopped = 'the service stops before the gateway listens';
@@ -329,13 +330,12 @@ export class GatewayProcesses implements Gateways {
     this.#members.add(member);
     this.#started(member, child.stderr);
     // A moment later, when its last words are here too, and what it sent is read: one that ended by itself said why.
-    const judge = (code: number | null, signal: string | null, tries = 20) =>
-      setTimeout(() => {
-        const isUnheard = member.isConnected || (code === 0 && !member.hello);
-        if (isUnheard && tries > 0) judge(code, signal, tries - 1);
-        else this.#onEnded(member, { code, signal });
-      }, lastWordsMs);
-    child.once('exit', (code, signal) => judge(code, signal));
+    const judge = (code: number | null, signal: string | null, tries = 20) => {
+      const isUnheard = member.isConnected || (code === 0 && !member.hello);
+      if (!isUnheard || tries === 0) this.#onEnded(member, { code, signal });
+      else setTimeout(judge, lastWordsMs, code, signal, tries - 1);
+    };
+    child.once('exit', (code, signal) => setTimeout(judge, lastWordsMs, code, signal));
     // The process lives on without us, and we end without waiting for it.
     child.unref();
     (child.stderr as unknown as Socket | null)?.unref();
