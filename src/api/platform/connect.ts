@@ -47,6 +47,7 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
   const isFresh = facts.observedMsAgo !== undefined && facts.observedMsAgo <= observationFreshnessMs;
   // Without Slurm there is nothing to reach through the gateway.
   const reachable = facts.takesAccessList;
+  const seesFaults = seesClusters(effectivePermissions(facts.role, facts.permissions));
   return {
     hostname: reachable ? gateway.hostname : '',
     port: gateway.port,
@@ -65,7 +66,6 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
     shell: observed.shell,
     ...(waiting.length > 0 && {
       waiting_hosts: waiting.map(({ host, since = '', message }) => {
-        const seesFaults = seesClusters(effectivePermissions(facts.role, facts.permissions));
         return { host, since, message: seesFaults ? message : hiddenFault };
       }),
     }),
