@@ -82,7 +82,8 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
   const lab = {
     ...physics,
     clusters: [{ ...cluster, simulated: { ...cluster.simulated, runningJobs } }, ...others],
-  };
+    grants: [{ user: 'guest@elsewhere.example', cluster: 'alpha', relation: 'kubernetes.viewer' }],
+  } as typeof physics;
   await using service = await startTestApp({ lab });
   const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
   const ask = async (as: string) =>
@@ -99,6 +100,15 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
   assert.ok(Date.parse(startedAt) <= Date.now());
   assert.equal(typeof person, 'string');
   assert.deepEqual([other.user, other.mine, 'person' in other], ['site', false, false]);
+
+  // Slurm's "everyone" are those with an account there, and not who was let in to Kubernetes from elsewhere.
+  const guest = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
+  const asGuest = { token: guest };
+  const { body: shared } = await service.platform(
+    `/usage?businessOrgId=${org}&cluster_ids=${alpha}`,
+    asGuest,
+  );
+  assert.deepEqual([shared.items[0].jobs, shared.items[0].other_jobs], [[], { jobs: 2, gpus: 16 }]);
 
   // As a cluster reports whose slurm.conf has PrivateData=jobs, and as one that does not say.
   await silence(service, alpha);

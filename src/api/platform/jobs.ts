@@ -1,10 +1,8 @@
 /** Who runs what on a Slurm cluster, as far as the caller may see it. */
-import { isRecent } from '../../domain/access/list.ts';
 import type { RunningJob } from '../../domain/access/manifest.ts';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
+import type { KeptSlurmReport } from '../../domain/clusters/observation.ts';
 import { holdsStaffKey } from '../../domain/people/staff.ts';
 import { present } from '../../domain/present.ts';
-import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { findMember, listNamesOfMembers } from '../../store/organizations/memberships.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
@@ -13,27 +11,42 @@ import type { PlatformReply } from './operation.ts';
 
 type Jobs = Pick<PlatformReply<'getClusterUsage'>, 'jobs' | 'other_jobs'>;
 
+/** The caller, as far as it matters whose jobs they see in an organization. */
+export interface JobViewer {
+  /** Undefined for who is no member. */
+  username: string | undefined;
+  /** Owners, admins and staff see all jobs. */
+  seesAll: boolean;
+}
+
+export async function jobViewerIn(
+  db: Reader,
+  organizationId: string,
+  { caller: { userId } }: Pick<Asked, 'caller'>,
+): Promise<JobViewer> {
+  const [membership, staffKeys] = await Promise.all([
+    findMember(db, organizationId, userId),
+    listStaffKeys(db, userId),
+  ]);
+  const isManager = membership !== undefined && membership.role !== 'member';
+  return {
+    username: membership?.username.username,
+    seesAll: isManager || holdsStaffKey(staffKeys, 'staff.read'),
+  };
+}
+
 /**
- * The jobs of the last report, the caller's own first, then those that hold the most. Those of others are for everyone where Slurm
+ * The jobs of a report, the caller's own first, then those that hold the most. Those of others are for every member where Slurm
  * shows them to everyone (slurm.conf, PrivateData), else for owners, admins and staff, and a count for the rest.
  */
-export async function jobsOn(db: Reader, cluster: Cluster, { caller, now }: Asked): Promise<Jobs> {
-  if (cluster.scheduler !== 'sunk') return {};
-  const { id, organizationId } = cluster;
-  const [observation, membership, staffKeys] = await Promise.all([
-    findObservation(db, id, 'slurm'),
-    findMember(db, organizationId, caller.userId),
-    listStaffKeys(db, caller.userId),
-  ]);
-  // What ran before says nothing of now.
-  if (!observation || !isRecent(observation.observedAt, now)) return {};
-  const { runningJobs, jobsArePrivate, jobsAreUnknown } = observation.report;
+export async function jobsIn(
+  db: Reader,
+  organizationId: string,
+  { runningJobs, jobsArePrivate, jobsAreUnknown }: KeptSlurmReport,
+  { username, seesAll: isPrivileged }: JobViewer,
+): Promise<Jobs> {
   if (jobsAreUnknown) return {};
-  const username = membership?.username.username;
-  const seesAll =
-    jobsArePrivate === false ||
-    (membership !== undefined && membership.role !== 'member') ||
-    holdsStaffKey(staffKeys, 'staff.read');
+  const seesAll = isPrivileged || (username !== undefined && jobsArePrivate === false);
   const shown = runningJobs.filter(({ user }) => seesAll || user === username);
   const hidden = runningJobs.filter((job) => !shown.includes(job));
   const names = await listNamesOfMembers(db, organizationId, [...new Set(shown.map(({ user }) => user))]);

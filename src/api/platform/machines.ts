@@ -1,15 +1,16 @@
 /** The machines of a cluster, and what of them is in use. */
+import { isRecent } from '../../domain/access/list.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import { gpuUsage, type MachineUse } from '../../domain/clusters/gpu-usage.ts';
+import { gpuUsage, type MachineUse, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { freshness, type Machine } from '../../domain/clusters/machine.ts';
 import { DomainError, invalidRequest } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { listMachines as listClusterMachines } from '../../store/clusters/machines.ts';
-import { findClusterReport } from '../../store/clusters/observations.ts';
+import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import { type Asked, requireClusterId, visibleCluster } from './access.ts';
-import { jobsOn } from './jobs.ts';
+import { requireClusterId, visibleCluster } from './access.ts';
+import { type JobViewer, jobsIn, jobViewerIn } from './jobs.ts';
 import type { Operation, PlatformReply } from './operation.ts';
 import { pageToken, readPageToken } from './paging.ts';
 
@@ -32,19 +33,21 @@ export const listMachines: Operation<'listMachines'> = async ({ store }, request
 
 /** How many GPUs of a cluster are free, and what each of its machines holds. */
 export const getClusterUsage: Operation<'getClusterUsage'> = async ({ store }, request) =>
-  usageOf(store.read, await visibleCluster(store.read, request), request);
-
-const mostClusters = 100;
+  usageOf(store.read, await visibleCluster(store.read, request), {
+    now: request.now,
+    viewer: await jobViewerIn(store.read, request.query.businessOrgId, request),
+  });
 
 /** The same of several, for a page that shows them all. */
 export const listClusterUsage: Operation<'listClusterUsage'> = async ({ store }, request) => {
   const ids = new Set(request.query.cluster_ids.split(',').map(requireClusterId));
-  if (ids.size > mostClusters)
-    throw invalidRequest(`At most ${mostClusters} clusters can be asked for at once.`);
+  if (ids.size > mostUsagesAtOnce)
+    throw invalidRequest(`At most ${mostUsagesAtOnce} clusters can be asked for at once.`);
+  const viewer = await jobViewerIn(store.read, request.query.businessOrgId, request);
   const items: PlatformReply<'getClusterUsage'>[] = [];
   for (const clusterId of ids) {
     const cluster = await visibleCluster(store.read, { ...request, path: { clusterId } }).catch(ifUnseen);
-    if (cluster) items.push(await usageOf(store.read, cluster, request));
+    if (cluster) items.push(await usageOf(store.read, cluster, { now: request.now, viewer }));
   }
   return { items };
 };
@@ -56,14 +59,16 @@ function ifUnseen(error: unknown): undefined {
 async function usageOf(
   db: Reader,
   cluster: Cluster,
-  asked: Asked,
+  { now, viewer }: { now: number; viewer: JobViewer },
 ): Promise<PlatformReply<'getClusterUsage'>> {
-  const { now } = asked;
-  const [machines, { observedAt }, jobs] = await Promise.all([
+  const [machines, slurm, kubernetes] = await Promise.all([
     machinesOf(db, cluster),
-    findClusterReport(db, cluster, now),
-    jobsOn(db, cluster, asked),
+    findObservation(db, cluster.id, 'slurm'),
+    findObservation(db, cluster.id, 'kubernetes'),
   ]);
+  const observed = [slurm, kubernetes].flatMap((one) => one?.observedAt ?? []);
+  // What ran before says nothing of now.
+  const report = cluster.scheduler === 'sunk' && slurm && isRecent(slurm.observedAt, now) && slurm.report;
   machines.sort((a, b) => byName.compare(a.name, b.name));
   const { inUse, ...gpus } = gpuUsage(machines.map((machine) => useOf(machine, cluster, now)));
   return {
@@ -71,11 +76,11 @@ async function usageOf(
     cluster_id: cluster.id,
     ...present({
       scheduler: cluster.scheduler,
-      observed_at: observedAt === undefined ? undefined : toTime(observedAt),
+      observed_at: observed.length === 0 ? undefined : toTime(Math.max(...observed)),
     }),
     gpus: { ...gpus, in_use: inUse },
     machines: machines.map((machine) => usageBody(machine, cluster, now)),
-    ...jobs,
+    ...(report && (await jobsIn(db, cluster.organizationId, report, viewer))),
   };
 }
 

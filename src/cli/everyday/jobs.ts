@@ -1,5 +1,5 @@
 /** `andromeda jobs` and `andromeda gpus`: who runs what on the clusters, as they reported last. */
-import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
+import { describeGpuUsage, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { type Answer, printer } from '../answer.ts';
 import type { Platform } from '../net/operations.ts';
 import { optional, reads } from '../verb.ts';
@@ -26,9 +26,6 @@ interface Row {
   job: Platform['Job'];
 }
 
-/** As many as one request takes. */
-const mostAtOnce = 100;
-
 interface Found {
   used: Used[];
   /** Organizations whose clusters the caller may not list. */
@@ -44,8 +41,8 @@ async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOpti
   const used: Used[] = [];
   const byOrganization = Map.groupBy(clusters.filter(isInService), ({ organization }) => organization.id);
   for (const [businessOrgId, own] of byOrganization) {
-    for (let from = 0; from < own.length; from += mostAtOnce) {
-      const ids = own.slice(from, from + mostAtOnce).map(({ id }) => id);
+    for (let from = 0; from < own.length; from += mostUsagesAtOnce) {
+      const ids = own.slice(from, from + mostUsagesAtOnce).map(({ id }) => id);
       const query = { businessOrgId, cluster_ids: ids.join(',') };
       const { items } = await apis.platform.get('/usage', { query });
       for (const usage of items) {
@@ -79,7 +76,7 @@ function hiddenText({ used }: Found): string | undefined {
   const others = used.flatMap(({ usage }) => usage.other_jobs ?? []);
   if (others.length === 0) return undefined;
   const sum = (key: 'jobs' | 'gpus') => others.reduce((total, one) => total + one[key], 0);
-  return `Of others, ${sum('jobs')} jobs with ${sum('gpus')} GPUs run that you may not see.`;
+  return `Not shown: jobs of others (${sum('jobs')}, with GPUs: ${sum('gpus')}).`;
 }
 
 const jobTable = printer<Row>(
@@ -93,7 +90,7 @@ const jobTable = printer<Row>(
     SINCE: ({ job }) => job.started_at,
     UNTIL: ({ job }) => job.ends_at,
   },
-  'There is no such job that runs.',
+  'No such job is running.',
 );
 
 export const jobs = reads<OrgOptions & { all?: true }>({

@@ -2,6 +2,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { components as BusinessComponents } from '../../api/generated/business.ts';
 import type { components } from '../../api/generated/platform.ts';
+import { mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { ApiError, bodyOf, bodyOrNull, business, notePerson, own, platform } from './api.ts';
 import type { Who } from './who.tsx';
 
@@ -145,14 +146,12 @@ export const readMachines = (clusterId: string, businessOrgId: string) =>
 export const readUsage = (clusterId: string, orgID: string) =>
   read(['usage', clusterId, orgID], [`cluster/${clusterId}`], () => usageOf(clusterId, orgID));
 
-/** As many as one request takes. */
-const mostAtOnce = 100;
 const asked = new Map<string, { ids: string[]; reading: Promise<Usage[]> }>();
 
 /** Of one cluster: all that a page asks for at one moment is read by one request. */
 async function usageOf(clusterId: string, businessOrgId: string): Promise<Usage> {
   let batch = asked.get(businessOrgId);
-  if (!batch || batch.ids.length === mostAtOnce) {
+  if (!batch || batch.ids.length === mostUsagesAtOnce) {
     const ids: string[] = [];
     batch = { ids, reading: Promise.resolve().then(() => readUsages(ids, businessOrgId)) };
     asked.set(businessOrgId, batch);

@@ -1,5 +1,8 @@
 /** How many GPUs of a cluster are free, held, away with their machine, or of unknown use. Every one is one of these. */
 
+/** Of how many clusters one request asks (`GET /usage`). */
+export const mostUsagesAtOnce = 100;
+
 export interface GpuUsage {
   total: number;
   /** No job or pod holds them, and their machine takes work. */

@@ -241,7 +241,7 @@ const jobLines = [
   'CLUSTER  JOB     NAME   USER  NODES          GPUS  SINCE                     UNTIL',
   'alpha    4711_3  train  bob   node-1,node-2  11    2026-01-02T03:00:00.000Z  -',
 ];
-const unseen = 'Of others, 2 jobs with 0 GPUs run that you may not see.';
+const unseen = 'Not shown: jobs of others (2, with GPUs: 0).';
 golden('who runs what, and which GPUs are free', { [usageOfAll]: { items: [usageOf1] } }, [
   { args: ['jobs', 'alpha'], asks: [usageOfAll], prints: jobLines },
   {
