@@ -7,11 +7,11 @@
  * status says whether everything ran.
  *
  *   main.ts (which rows) → start-up.ts · executable.ts · http.ts · members.ts · writes.ts · issuer.ts · store.ts · engines.ts · slow-disk.ts
- *                        · organization.ts · lab.ts · copy.ts · connect.ts · echo.ts · tabs.ts · pages.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
+ *                        · organization.ts · lab.ts · copy.ts · connect.ts · echo.ts · far.ts · tabs.ts · pages.ts · idle.ts · busy.ts · slurm.ts · kubernetes.ts
  *                        → rounds.ts (by turns) → table.ts · last-release.ts
  *
  * The references and what puts load on both sides are processes of their own: bare-server.ts, commits.ts, load.ts,
- * write-load.ts, probe.ts, gateway.ts, hold.ts, logins.ts, kubernetes-api.ts, kubernetes-load.ts. A few aims are absolute, where people feel the time and not the ratio.
+ * write-load.ts, probe.ts, gateway.ts, hold.ts, logins.ts, delay.ts, kubernetes-api.ts, kubernetes-load.ts. A few aims are absolute, where people feel the time and not the ratio.
  *
  * Everything lives below one temporary folder and ends with this process (scratch.ts).
  */
@@ -22,6 +22,7 @@ import { benchCopy } from './copy.ts';
 import { benchEcho } from './echo.ts';
 import { benchEngines } from './engines.ts';
 import { benchExecutable } from './executable.ts';
+import { benchFar } from './far.ts';
 import { benchHttp } from './http.ts';
 import { benchIdle } from './idle.ts';
 import { benchIssuer } from './issuer.ts';
@@ -55,6 +56,7 @@ const benches: Record<string, (scratch: Scratch) => Promise<Report>> = {
   copy: benchCopy,
   connect: benchConnect,
   echo: benchEcho,
+  far: benchFar,
   tabs: benchTabs,
   pages: benchPages,
   idle: benchIdle,

@@ -97,6 +97,7 @@ export const everyday: Record<string, () => Promise<Noun | Verb>> = {
   machines: async () => (await import('./everyday/clusters.ts')).machines,
   jobs: async () => (await import('./everyday/jobs.ts')).jobs,
   gpus: async () => (await import('./everyday/jobs.ts')).gpus,
+  'gpu-hours': async () => (await import('./everyday/gpu-hours.ts')).gpuHours,
   storage: async () => (await import('./everyday/clusters.ts')).storage,
   kubeconfig: async () => (await import('./everyday/kubeconfig.ts')).kubeconfig,
   shell: async () => (await import('./everyday/keys.ts')).shell,

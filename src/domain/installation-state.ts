@@ -42,7 +42,7 @@ export interface BackupState {
 
 /** Something that a person must mend, or soon will have to. */
 export interface Problem {
-  area: 'cluster' | 'gateway' | 'backup' | 'certificate' | 'disk' | 'audit' | 'server';
+  area: 'cluster' | 'gateway' | 'backup' | 'certificate' | 'disk' | 'audit' | 'server' | 'identity';
   /** What it is about, such as the name of a cluster. */
   about: string;
   clusterId?: string;

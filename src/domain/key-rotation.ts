@@ -87,10 +87,7 @@ export function combinedInUse(all: readonly KeysInUse[], current: string): KeysI
   const late = all.find((one) => one.current.id !== current) ?? all[0];
   if (!late) return undefined;
   const next = latest(all.map((one) => one.next));
-  return {
-    current: latest(all.map((one) => one.current)) ?? late.current,
-    ...(next && { next }),
-  };
+  return { current: latest(all.map((one) => one.current)) ?? late.current, ...(next && { next }) };
 }
 
 /** The key that all have, since the last of them has it; undefined where they differ. */

@@ -95,6 +95,15 @@ export interface LogEvents {
   'access.check.failed': { error: Thrown };
   'permissions.ended': { people: number };
   'permissions.end.failed': { error: Thrown };
+  /** Of how many members owners are asked to confirm the access from now on, and how many got an end because none did. */
+  'access.reviewed': { asked: number; ended: number };
+  'access.review.failed': { error: Thrown };
+
+  /** What the issuer says of a person's groups was not taken over. */
+  'groups.refused': { userId: string; message: string };
+  /** What rules for groups changed at the start. */
+  'groups.applied': { people: number };
+  'groups.apply.failed': { error: Thrown };
 
   'http.request': {
     api: string;
@@ -127,8 +136,13 @@ export interface LogEvents {
 
   'issuer.failed': { error: Thrown };
   'issuer.request.failed': { error: Thrown };
+  'scim.failed': { error: Thrown };
+  /** What a person kept who may not sign in any more. */
+  'scim.kept': { userId: string; kept: string };
   'issuer.sweep.failed': { error: Thrown };
-  'issuer.sign_in': { address: string; userId: string };
+  'issuer.sign_in': { address: string; userId: string; hasFactor: boolean };
+  'issuer.second_factor.refused': { address: string; userId: string };
+  'issuer.account': { address: string; userId: string; what: string };
   'issuer.sign_in.refused': { address: string };
   'issuer.password.changed': { address: string; userId: string };
   'issuer.sign_in.throttled': { address: string; seconds: number };

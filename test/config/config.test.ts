@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:f
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { permissionCatalog } from '../../src/domain/access/permission.ts';
 import { readClusters } from '../../src/service/config/clusters.ts';
 import { demoConfig, listConfigFiles, readConfig } from '../../src/service/config/index.ts';
 import { readLab } from '../../src/service/config/lab-file.ts';
@@ -47,6 +48,7 @@ test('the example of the design is accepted as it stands', () => {
     port: 2222,
     processes: 1,
     limits: {},
+    securityKeys: false,
   });
 });
 
@@ -83,14 +85,18 @@ test('settings that are all left out have every default: everything on loopback,
       port: 22,
       processes: 1,
       limits: {},
+      securityKeys: false,
     },
     identity: {
       issuer: undefined,
       audiences: ['andromeda'],
       cliClientId: 'andromeda-cli',
+      scim: false,
       scopes: undefined,
+      secondFactor: 'none',
       kubernetes: undefined,
       serviceAccountClaim: undefined,
+      groups: undefined,
       console: undefined,
       embedded: http(8082),
     },
@@ -119,6 +125,19 @@ test('settings that are all left out have every default: everything on loopback,
     seed: undefined,
   });
   assert.ok(Object.isFrozen(config));
+});
+
+test('security keys are accepted, and required of the staff, where the settings say so', () => {
+  const settings = (text: string) => {
+    const { gateway, access } = read(`gateway: { ${text} }`);
+    return [gateway.securityKeys, access];
+  };
+  assert.deepEqual(settings('requireSecurityKeys: none'), [false, {}]);
+  assert.deepEqual(settings('securityKeys: true'), [true, { securityKeys: true }]);
+  assert.deepEqual(settings('securityKeys: true, requireSecurityKeys: staff'), [
+    true,
+    { securityKeys: true, requireSecurityKeys: 'staff' },
+  ]);
 });
 
 test('trustedProxies are addresses and networks', () => {
@@ -391,6 +410,10 @@ gateway:
   assert.throws(() => read('gateway: { limits: { loginAttempts: 0 } }'), /must be >= 1/);
 });
 
+function withRule(rule: string): string {
+  return `identity: { issuer: "https://login.example.org", groups: { claim: groups, rules: [${rule}] } }`;
+}
+
 test('the demonstration listens on loopback only, and its gateway says the port it has', () => {
   const config = demoConfig('./somewhere');
   for (const { listen } of [config.platform, config.business, config.gateway, config.identity.embedded]) {
@@ -403,6 +426,17 @@ test('the demonstration may have simulated login nodes as root, which a service 
   assert.equal(demoConfig('./somewhere').clusters.allowSimulated, true);
   assert.equal(read('{}').clusters.allowSimulated, false);
   assert.equal(read('clusters: { allowSimulated: true }').clusters.allowSimulated, true);
+});
+
+test('identity.groups says the claim, and what rules give for groups', () => {
+  const { groups } = read(
+    withRule('{ group: a, organization: b, permissions: [clusters.ssh, clusters.read] }'),
+  ).identity;
+  const permissions = ['clusters.read', 'clusters.ssh'];
+  const rules = [{ group: 'a', organization: 'b', role: 'member', permissions }];
+  assert.deepEqual(groups, { claim: 'groups', rules });
+  const noted = read('identity: { issuer: "https://login.example.org", groups: { claim: roles } }').identity;
+  assert.deepEqual(noted.groups, { claim: 'roles', rules: [] });
 });
 
 const tls = 'tls: { cert: cert.pem, key: key.pem }';
@@ -438,7 +472,7 @@ const refused: [string, string, string][] = [
   [
     'an unknown key',
     'gateway: { adress: x }',
-    'gateway.adress is not a setting; known here: listen, hostname, port, processes, account, limits, proxyProtocol.',
+    'gateway.adress is not a setting; known here: listen, hostname, port, processes, account, limits, proxyProtocol, securityKeys, requireSecurityKeys.',
   ],
   ['a misspelt key', 'gateway: { hostnaem: x }', 'gateway.hostnaem is not a setting; did you mean hostname?'],
   ['a wrong type', 'gateway: { port: many }', 'gateway.port must be an integer.'],
@@ -447,6 +481,16 @@ const refused: [string, string, string][] = [
   ['an empty list', 'identity: { audiences: [] }', 'identity.audiences must NOT have fewer than 1 items.'],
   ['a file that is a list', '- a', 'the file must be an object.'],
   ['a missing part', 'platform: { tls: { cert: cert.pem } }', 'platform.tls lacks key.'],
+  [
+    'security keys of the staff that are not accepted',
+    'gateway: { requireSecurityKeys: staff }',
+    'gateway.requireSecurityKeys is staff, and security keys are not accepted: nobody on the staff could log in. Set gateway.securityKeys: true as well.',
+  ],
+  [
+    'security keys required of others',
+    'gateway: { securityKeys: true, requireSecurityKeys: all }',
+    'gateway.requireSecurityKeys must be one of none, staff.',
+  ],
   ['a port that is none', 'gateway: { port: 70000 }', 'gateway.port must be <= 65535.'],
   [
     'an age of nothing',
@@ -527,6 +571,31 @@ const refused: [string, string, string][] = [
     'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
   ],
   [
+    'groups of the embedded issuer',
+    'identity: { groups: { claim: groups } }',
+    'identity.groups: the built-in issuer knows no groups. Give identity.issuer, or leave this out.',
+  ],
+  [
+    'a rule for groups with a permission that there is not',
+    withRule('{ group: a, organization: b, permissions: [clusters.shh] }'),
+    `identity.groups.rules[0].permissions[0] must be one of ${permissionCatalog.map(({ key }) => key).join(', ')}.`,
+  ],
+  [
+    'a rule for groups with a role that there is not',
+    withRule('{ group: a, organization: b, role: boss }'),
+    'identity.groups.rules[0].role must be one of member, admin, owner.',
+  ],
+  [
+    'a rule for groups without an organization',
+    withRule('{ group: a }'),
+    'identity.groups.rules[0] lacks organization.',
+  ],
+  [
+    'a rule for groups that gives an admin permissions',
+    withRule('{ group: a, organization: b, role: admin, permissions: [clusters.ssh] }'),
+    'identity.groups.rules[0]: an admin holds every permission; leave permissions out.',
+  ],
+  [
     'an account for processes that there are not',
     'gateway: { processes: 0, account: nobody }',
     'gateway.account is for the gateway’s own processes, and with gateway.processes: 0 there are none. Leave one of them out.',
@@ -555,7 +624,8 @@ business: &same { tls: { cert: c } }
 metrics: *same
 platfrom: {}
 `;
-  const known = 'listen, hostname, port, processes, account, limits, proxyProtocol';
+  const known =
+    'listen, hostname, port, processes, account, limits, proxyProtocol, securityKeys, requireSecurityKeys';
   const lines = [
     '3: gateway.port must be >= 1.',
     `4: gateway.adress is not a setting; known here: ${known}.`,
@@ -579,14 +649,18 @@ test('a duration is a number of its setting’s unit, or a text with a unit', ()
   const config = read(`
 server: { drainSeconds: 20s }
 sync: { intervalSeconds: 1m }
-access: { maxDaysWithoutSignIn: 2w, keyMaxDays: 730d }
+access: { maxDaysWithoutSignIn: 2w, keyMaxDays: 730d, reviewMonths: 6 }
 retention: { commands: 168h, sessions: 180, audit: 730d }
 audit: { signSeconds: 5m, syslog: { to: "udp://logs.example:514", timeoutSeconds: 1m } }
 gateway: { limits: { idleSeconds: 8h, recheckSeconds: 2s } }
 `);
   assert.equal(config.server.drainMs, 20_000);
   assert.equal(config.sync.intervalMs, 60_000);
-  assert.deepEqual(config.access, { maxDaysWithoutSignIn: 14, keyMaxDays: 730 });
+  assert.deepEqual(config.access, {
+    ...{ maxHoursWithoutSignIn: 336, endOpenSessions: true, keyMaxDays: 730, reviewMonths: 6 },
+  });
+  for (const months of ['0', '37', '1.5', '6M'])
+    assert.throws(() => read(`access: { reviewMonths: ${months} }`), /access\.reviewMonths must be/);
   assert.deepEqual(config.retention, { commands: 7, sessions: 180, audit: 730 });
   assert.equal(config.audit.signMs, 300_000);
   assert.equal(config.audit.syslog?.timeoutMs, 60_000);

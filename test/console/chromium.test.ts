@@ -189,7 +189,9 @@ test('the menu has what is for the person, in groups, and on a phone three pages
     assert.deepEqual(await names(page, 'Lab'), ['Members', 'Clusters', 'GPUs']);
     assert.equal(await page.getByRole('region', { name: 'Operations' }).count(), 0);
     await show(page, '/gpus');
-    await page.getByText('32 of 32 GPUs free on 4 nodes of 2 clusters.').waitFor();
+    await page
+      .getByText('32 of 32 GPUs free on 4 nodes of 2 clusters: 4 whole nodes, at most 8 on one.')
+      .waitFor();
     await show(page, '/storage');
     await page.getByText('operators with the staff key staff.read').waitFor();
     await page.goto(`${app.url}/no/such/page`);

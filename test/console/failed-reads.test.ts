@@ -65,7 +65,7 @@ const pages: Record<string, Looked> = {
   '/clusters/$clusterId/people': { at: `/clusters/${alpha}/people`, said: /have access/, of: /review/ },
   '/gpus': { said: /on \d+ nodes of/, of: /usage/ },
   '/storage': { said: /\d volumes? on/, of: /./ },
-  '/members': { said: /owner or admin/, of: /review/ },
+  '/members': { said: /owner or admin/, of: /review\?(?!due)/ },
   '/members/$userId': { at: '/members/BOB', said: /clusters?\./, of: /access\?/ },
   '/members/change': { at: '/members/change?people=BOB', said: /./, of: /access\?/ },
   '/requests': { said: /pending request/, of: /state=open/ },

@@ -1,7 +1,9 @@
 /** Clusters at a glance: what is free, in use, out of work and why, and what is set aside for the reader. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setSimulated } from '../platform/support.ts';
+import { lastDays } from '../../src/domain/clusters/gpu-hours.ts';
+import { saveGpuDays } from '../../src/store/clusters/gpu-days.ts';
+import { setSimulated, silence } from '../platform/support.ts';
 import { alpha, physics } from '../support/app.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
 import { startConsoleApp } from './harness.ts';
@@ -40,7 +42,10 @@ test('a member with a running job has the lines that lead into it on the start p
 test('a member sees what is free, what is out of work and why, and the nodes that are reserved', {
   skip: noBrowser,
 }, async () => {
-  const clusters = physics.clusters?.map((one) => (one.id === alpha ? { ...one, reservedNodes: 2 } : one));
+  const links = [{ name: 'Utilisation', url: 'https://grafana.example.org/d/alpha' }];
+  const clusters = physics.clusters?.map((one) =>
+    one.id === alpha ? { ...one, reservedNodes: 2, links } : one,
+  );
   await using app = await startConsoleApp({ lab: { ...physics, clusters: clusters ?? [] } });
   await using browser = await openBrowser();
   const service = app.test;
@@ -52,14 +57,42 @@ test('a member sees what is free, what is out of work and why, and the nodes tha
   });
   const { user, ...job } = { id: '4711', user: 'bob', name: `train ${reason}`, machines: ['alpha-2'] };
   await withPageOf({ app, browser }, 'ada', async (page) => {
-    await setSimulated(service, alpha, { runningJobs: [{ ...job, user }] });
+    const pendingJobs = [{ id: '4712', user: 'ada', name: 'later', reason: 'Priority', gpus: 16 }];
+    await setSimulated(service, alpha, { runningJobs: [{ ...job, user }], pendingJobs });
     await show(page, '/gpus');
-    const row = page.getByRole('row').filter({ hasText: '4711' });
+    const link = page.getByRole('region', { name: 'clusters' }).getByRole('link', { name: 'Utilisation' });
+    assert.equal(await link.getAttribute('href'), 'https://grafana.example.org/d/alpha');
+    await page.getByText(/ whole nodes?, at most 8 on one\.$/).waitFor();
+    const waiting = page.getByRole('region', { name: 'waiting' }).getByRole('row');
+    assert.match(
+      await waiting.filter({ hasText: '4712' }).innerText(),
+      /ada[\s\S]*later[\s\S]*16\s+0\s+Priority/,
+    );
+    const node = page.getByRole('region', { name: 'nodes' }).getByRole('row');
+    assert.match(await node.filter({ hasText: 'alpha-2' }).innerText(), /bob[^\n]* \(4711\)/);
+    const row = page.getByRole('region', { name: 'jobs' }).getByRole('row').filter({ hasText: '4711' });
     await row.getByText('alpha-2').waitFor();
     assert.match(await row.innerText(), /bob[\s\S]*train ECC <img[\s\S]*alpha[\s\S]*8/);
     await checkPage(page, '/gpus');
     await setSimulated(service, alpha, { runningJobs: [] });
     await page.getByText('No job that you may see holds GPUs.').waitFor();
+    await silence(service, alpha);
+    const [today = '', old = ''] = [0, 20].map((ago) => lastDays(Date.now(), 90)[ago]);
+    await service.app.store.write((tx) =>
+      saveGpuDays(tx, alpha, [
+        { day: today, seconds: { ada: 9_000 } },
+        { day: old, seconds: { bob: 36_000 } },
+      ]),
+    );
+    await page.reload();
+    const hours = page.getByRole('region', { name: 'gpu-hours' }).getByRole('row');
+    assert.match(await hours.nth(1).innerText(), /bob[\s\S]*alpha\s+10\.00/);
+    await page.getByText(`alpha: 12.50 GPU-hours since ${old}, of members 12.50.`).waitFor();
+    await page.getByLabel('Of the last').selectOption('7 days');
+    await page.getByText(`alpha: 2.50 GPU-hours since ${today}, of members 2.50.`).waitFor();
+    assert.equal(await hours.count(), 2);
+    await checkPage(page, '/gpus');
+    await setSimulated(service, alpha, { silent: false });
     await show(page, '/clusters');
     await page.getByText('11 of 24 GPUs free on 3 nodes').waitFor();
     await page.getByText('8 unavailable').waitFor();

@@ -9,7 +9,13 @@ import { DomainError } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
 
 const issuer = 'http://127.0.0.1:9';
-const tokens = { accessToken: 'a', refreshToken: 'r', idToken: undefined, expiresIn: 60 };
+const tokens = {
+  accessToken: 'a',
+  refreshToken: 'r',
+  idToken: undefined,
+  expiresIn: 60,
+  signedInAt: undefined,
+};
 
 test('an issuer that does not answer a revocation holds up no sign-out', async () => {
   const asked: string[] = [];
@@ -45,6 +51,7 @@ test('while the issuer is away, who navigates is shown a page that says so, and 
       end: async () => ({ userId: 'ada', tokens }),
       removal: () => 'x=; Max-Age=0',
     } as unknown as Sessions,
+    maxAgeMs: async () => undefined,
     log: createLogger('silent'),
     now: Date.now,
     uptime: () => performance.now(),

@@ -44,7 +44,12 @@ export async function useKeyboard(page: Page): Promise<Keyboard> {
   const { keyboard } = page;
   const focused = page.locator(':focus');
 
+  /** What a page shows while it scrolls or is drawn anew passes; what stays is a fault. */
   async function checkFocus(): Promise<void> {
+    for (let left = 20; left > 0; left -= 1) {
+      if ((await page.evaluate(faultOfFocus)) === '') return;
+      await page.waitForTimeout(50);
+    }
     const fault = await page.evaluate(faultOfFocus);
     if (fault !== '') assert.fail(String(fault));
   }

@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
+import { addByHand, permitByHand } from '../../src/store/organizations/by-hand.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -423,7 +426,7 @@ test('where a read behind a list fails, the list says so, counts nothing and sav
       for (const one of await csv.all()) assert.ok(await one.isDisabled(), path);
       // And comes back.
       await page.unroute(failing);
-      await page.getByRole('button', { name: 'Try again' }).first().click();
+      await page.getByRole('button', { name: 'Try again' }).last().click();
       await page.getByText(counted).waitFor();
     });
   }
@@ -441,8 +444,127 @@ test('where a read behind a list fails, the list says so, counts nothing and sav
   });
 });
 
+test('members whose access is to be confirmed are listed with their last login, and one click keeps all', {
+  skip: noBrowser,
+}, async () => {
+  const { store } = app.test.app;
+  const round = () => reviewMembers(store, 6, { now: Date.now(), stopping: new AbortController().signal });
+  const email = 'bob@physics.example';
+  const userId = (await findPersonByEmail(store.read, email))?.id ?? '';
+  const bob = { organizationId: await organizationOf(), userId };
+  const permissions = [{ key: 'clusters.ssh', expiresAt: null }];
+  const isMember = (await members()).has(email);
+  const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+  await store.write(async (tx) => {
+    if (!isMember) await addByHand(tx, { ...bob, email, role: 'member' });
+    await permitByHand(tx, { ...bob, permissions });
+    await tx.db
+      .updateTable('memberships')
+      .set({ created_at: ago(400) })
+      .execute();
+  });
+  const { asked } = await round();
+  assert.ok(asked > 0);
+  await withAda(async (page) => {
+    await show(page, '/members');
+    await page
+      .getByRole('heading', { name: new RegExp(`Access of ${asked} members? is to be confirmed`) })
+      .waitFor();
+    const table = page.getByRole('region', { name: 'to confirm' });
+    const row = table.getByRole('row').filter({ hasText: 'bob@physics.example' });
+    await row.getByText('in 29 d').waitFor();
+    await row.getByText('clusters.ssh').waitFor();
+    assert.match((await row.locator('[data-name="Last sign-in"]').textContent()) ?? '', /ago|just now/);
+    assert.equal(await row.locator('[data-name="Last SSH login"]').textContent(), 'never');
+    await checkPage(page, '/members');
+    await row.getByRole('button', { name: 'Change bob@physics.example under review' }).click();
+    await page.getByRole('dialog', { name: 'Change bob@physics.example' }).getByText('Remove…').waitFor();
+    await page.keyboard.press('Escape');
+  });
+  await store.write(({ db }) =>
+    db
+      .updateTable('memberships')
+      .set({ review_asked_at: ago(31) })
+      .where('review_asked_at', 'is not', null)
+      .execute(),
+  );
+  assert.equal((await round()).ended, asked);
+  await withPageOf({ app, browser }, 'bob', async (page) => {
+    await page
+      .getByText(/^Your clusters\.ssh in Physics ends at .*, for want of confirmation by an owner\./)
+      .waitFor();
+  });
+  await withAda(async (page) => {
+    await show(page, '/members');
+    const before = await timesDone('confirmAccess', /./);
+    await page.getByRole('button', { name: 'Keep all' }).click();
+    await page.getByText('The access is confirmed.').waitFor();
+    await page.getByRole('button', { name: 'Keep all' }).waitFor({ state: 'detached' });
+    assert.equal(await timesDone('confirmAccess', /./), before + 1);
+  });
+  const { permissions: held, expires_at: ends } = await read(
+    `/organizations/${bob.organizationId}/members/${bob.userId}/permissions`,
+  );
+  assert.deepEqual([held, ends], [['clusters.ssh'], undefined]);
+});
+
 async function saved(page: Page): Promise<string> {
   const download = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Save as CSV' }).first().click();
   return readFileSync(await (await download).path(), 'utf8');
 }
+
+test('who had access on a date is chosen on the page, with nothing to change, and saved as it was', {
+  skip: noBrowser,
+}, async () => {
+  const day = (back: number) => new Date(Date.now() - back * 86_400_000).toISOString().slice(0, 10);
+  const orgID = await organizationOf();
+  await app.test.app.store.write(async ({ db }) => {
+    const guest = await db
+      .selectFrom('users')
+      .select('id')
+      .where('primary_email', '=', 'guest@elsewhere.example')
+      .executeTakeFirstOrThrow();
+    await db
+      .updateTable('counters')
+      .set({ value: Date.parse(day(9)) })
+      .where('name', '=', 'member history since')
+      .execute();
+    const since = new Date(Date.parse(day(9))).toISOString();
+    const until = new Date(Date.parse(day(2))).toISOString();
+    const permissions = JSON.stringify([['clusters.ssh', null]]);
+    const state = { role: 'member' as const, username: 'gast', member_since: since, permissions };
+    await db
+      .insertInto('member_history')
+      .values({ org_id: orgID, user_id: guest.id, since, until, ...state })
+      .execute();
+  });
+  await withAda(async (page) => {
+    await show(page, '/members');
+    await page
+      .getByRole('button', { name: /^Change / })
+      .first()
+      .waitFor();
+    const date = page.getByLabel('As it was on');
+    await date.fill(day(3));
+    await page.getByText(`At the beginning of ${day(3)} (UTC): 1 member`).waitFor();
+    const row = page.getByRole('row').filter({ hasText: 'guest@elsewhere.example' });
+    assert.match(await row.innerText(), /gast/);
+    assert.equal(await page.getByRole('button', { name: /^Change / }).count(), 0);
+    assert.equal(await page.getByText('never', { exact: true }).count(), 0);
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save as CSV' }).click();
+    const text = readFileSync(await (await saved).path(), 'utf8');
+    assert.match(text, /"guest@elsewhere\.example","gast"/);
+    assert.doesNotMatch(text, /bob@physics/);
+    await checkPage(page, '/members of a date');
+    await date.fill(day(20));
+    await page.getByText(/Who had access is known from .* on, not before/).waitFor();
+    assert.equal(await page.getByRole('row').filter({ hasText: 'gast' }).count(), 0);
+    await date.fill('');
+    await page
+      .getByRole('button', { name: /^Change / })
+      .first()
+      .waitFor();
+  });
+});

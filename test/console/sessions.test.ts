@@ -22,6 +22,7 @@ async function startSessions() {
     refreshToken: `refresh-${number}`,
     idToken: 'id',
     expiresIn: 600,
+    signedInAt: undefined,
   });
   const issuer = {
     async refresh() {

@@ -34,6 +34,8 @@ const expected: [start: string, found: RegExp, absent?: RegExp][] = [
   ],
   ['andromeda admin audit verify', /^entries \d+\nhead \d+:sha256:/],
   ['andromeda admin person reactivate', /bob@physics\.example .* active/],
+  ['andromeda admin organization sign-in', /^physics /m],
+  ['andromeda admin person exempt', /bob@physics\.example .* active/],
 ];
 
 test('every command for a person who leaves does what docs/people.md says of it', async (t) => {
@@ -75,7 +77,7 @@ test('the settings for access that lapses are ones that the service takes', () =
   const file = join(directory.path, 'andromeda.yaml');
   for (const text of settings) {
     writeFileSync(file, text);
-    assert.deepEqual(readConfig(file).access, { maxDaysWithoutSignIn: 90, keyMaxDays: 365 });
+    assert.deepEqual(readConfig(file).access, { maxHoursWithoutSignIn: 12, keyMaxDays: 365 });
   }
 });
 

@@ -15,6 +15,13 @@ export const claims: Record<string, Record<string, string[]>> = {
       'no SHA-1, no CBC, no compression, strict key exchange, a post-quantum exchange first',
     ],
   },
+  'Security keys are taken only': {
+    'gateway/security-keys': [
+      'by default security keys are not taken and not announced',
+      'a login takes the signature of the key itself, touched, for SSH, as it was made',
+    ],
+    'ssh/security-key': ['no user key: a security key …'],
+  },
   'A login is decided on the key': {
     'gateway/hostile': ['login is decided on the key that was proven, never on one that was only offered'],
   },

@@ -4,6 +4,7 @@ import {
   type AccessFacts,
   type AccessQuestion,
   decideAccess,
+  isFitKey,
   isReadinessObstacle,
   type Obstacle,
   readinessAdvice,
@@ -21,9 +22,10 @@ const facts: AccessFacts = {
   accessEndsAt: null,
   ended: [],
   activeKeys: ['SHA256:a', 'SHA256:b'],
+  unfitKeys: [],
   lapsedKeys: [],
-  signInLapsed: false,
-  policy: { maxDaysWithoutSignIn: 90, keyMaxDays: 365 },
+  signIn: undefined,
+  policy: { maxHoursWithoutSignIn: 90 * 24, endOpenSessions: true, keyMaxDays: 365 },
   isListed: true,
   confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:a', 'SHA256:b', 'SHA256:gone'] },
   loginNodes: [
@@ -51,7 +53,7 @@ test('a person who is confirmed on every count is let in, on the best login node
 /** In the order in which they count; each is true together with all that come behind it. */
 const ladder: [Partial<AccessFacts>, Obstacle, string | undefined][] = [
   [{ permissions: ['clusters.read'] }, 'access_removed', undefined],
-  [{ signInLapsed: true }, 'sign_in_lapsed', 'access_not_projected'],
+  [{ signIn: { ms: 90 * 86_400_000, leftMs: -1 } }, 'sign_in_lapsed', 'access_not_projected'],
   [{ clusterState: 'releasing' }, 'cluster_inactive', 'cluster_inactive'],
   [{ username: undefined }, 'named_user_required', 'named_user_required'],
   [{ isListed: false }, 'access_not_projected', 'access_not_projected'],
@@ -80,6 +82,7 @@ test('a revoked key counts before everything but access itself; without any acti
   assert.equal(obstacle({ activeKeys: [], username: undefined }, allKeys), 'named_user_required');
 });
 
+const staffPolicy = { securityKeys: true, requireSecurityKeys: 'staff' } as const;
 const more: [string, Partial<AccessFacts>, AccessQuestion, Obstacle | undefined][] = [
   [
     'one whose permission ended by itself',
@@ -106,6 +109,31 @@ const more: [string, Partial<AccessFacts>, AccessQuestion, Obstacle | undefined]
   ['a key that lapsed', { activeKeys: ['SHA256:b'], lapsedKeys: ['SHA256:a'] }, thisKey, 'key_lapsed'],
   ['one of whose keys another lapsed', { lapsedKeys: ['SHA256:c'] }, allKeys, undefined],
   ['one whose keys all lapsed', { activeKeys: [], lapsedKeys: ['SHA256:a'] }, allKeys, 'key_lapsed'],
+  [
+    'a security key where they are not accepted',
+    { activeKeys: ['SHA256:b'], unfitKeys: ['SHA256:a'] },
+    thisKey,
+    'security_key_off',
+  ],
+  [
+    'a key of the staff that is no security key',
+    { activeKeys: ['SHA256:b'], unfitKeys: ['SHA256:a'], policy: staffPolicy },
+    thisKey,
+    'security_key_required',
+  ],
+  ['one of whose keys another is of such a type', { unfitKeys: ['SHA256:c'] }, allKeys, undefined],
+  [
+    'one whose keys are all of such a type',
+    { activeKeys: [], unfitKeys: ['SHA256:a'], policy: staffPolicy },
+    allKeys,
+    'security_key_required',
+  ],
+  [
+    'a revoked key of a person whose other key is of such a type',
+    { activeKeys: [], unfitKeys: ['SHA256:b'] },
+    thisKey,
+    'key_revoked',
+  ],
   ['a key that waits beside another', { activeKeys: ['SHA256:a', 'SHA256:c'] }, thisKey, undefined],
   [
     'a key that waits, itself',
@@ -123,6 +151,26 @@ const more: [string, Partial<AccessFacts>, AccessQuestion, Obstacle | undefined]
     'no_login_nodes',
   ],
 ];
+const [plain, sk] = ['ssh-ed25519', 'sk-ssh-ed25519@openssh.com'];
+const fit: [policy: AccessFacts['policy'], type: string, staff: boolean, others: boolean][] = [
+  [{}, plain, true, true],
+  [{}, sk, false, false],
+  [{ securityKeys: true }, plain, true, true],
+  [{ securityKeys: true }, sk, true, true],
+  [staffPolicy, plain, false, true],
+  [staffPolicy, sk, true, true],
+  // Refused by the configuration; where it is so all the same, no one on the staff is let in.
+  [{ requireSecurityKeys: 'staff' }, plain, false, true],
+  [{ requireSecurityKeys: 'staff' }, sk, false, false],
+  [{ securityKeys: true }, 'ecdsa-sha2-nistp256', false, false],
+];
+for (const [policy, type, staff, others] of fit) {
+  test(`keys of type ${type} with ${JSON.stringify(policy)}: staff ${staff}, others ${others}`, () => {
+    assert.equal(isFitKey(type, { isStaff: true, policy }), staff);
+    assert.equal(isFitKey(type, { isStaff: false, policy }), others);
+  });
+}
+
 for (const [what, changes, question, expected] of more) {
   test(`${what}: ${expected ?? 'let in'}`, () => assert.equal(obstacle(changes, question), expected));
 }
@@ -130,8 +178,8 @@ for (const [what, changes, question, expected] of more) {
 const messages: [Partial<AccessFacts>, RegExp][] = [
   [{ activeKeys: [] }, /key was revoked\. Register another/],
   [
-    { signInLapsed: true },
-    /not signed in for 90 days.*`andromeda auth login`, and it comes back within seconds\.$/,
+    { signIn: { ms: 90 * 86_400_000, leftMs: -1 } },
+    /not signed in for 90 days.*`andromeda auth login`, and it comes back at once\.$/,
   ],
   [
     { activeKeys: [], lapsedKeys: ['SHA256:a'] },
@@ -195,6 +243,12 @@ test('the grace of an open session is for a silent cluster only', () => {
     if (expected === 'observation_stale') continue;
     assert.equal(obstacle({ observedMsAgo: 200_000, ...fact }, { ...thisKey, open }), expected);
   }
+});
+
+test('without endOpenSessions an open session goes on without a sign-in; a new login does not', () => {
+  const lapsed = { signIn: { ms: 1, leftMs: 0 }, policy: { maxHoursWithoutSignIn: 12 } };
+  assert.equal(obstacle(lapsed, { ...thisKey, open }), undefined);
+  assert.equal(obstacle(lapsed, thisKey), 'sign_in_lapsed');
 });
 
 test('the client has advice for each word of ssh-access, and for no other', () => {

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeGpuUsage, gpuUsage, type MachineUse } from '../../src/domain/clusters/gpu-usage.ts';
+import {
+  describeFreeBlocks,
+  describeGpuUsage,
+  gpuUsage,
+  type MachineUse,
+} from '../../src/domain/clusters/gpu-usage.ts';
 import { mergeMachines } from '../../src/domain/clusters/merged-report.ts';
 
 const machine = (takesWork: MachineUse['takesWork'], gpusInUse?: number, gpuCount = 8): MachineUse => ({
@@ -17,6 +22,8 @@ test('every GPU is free, held, away or unknown, and only what is known is free',
     inUse: 5,
     away: 0,
     unknown: 0,
+    freeNodes: 1,
+    biggestBlock: 8,
   });
   assert.deepEqual(sum(machine(false, 3), machine(false)), {
     total: 16,
@@ -24,6 +31,8 @@ test('every GPU is free, held, away or unknown, and only what is known is free',
     inUse: 3,
     away: 13,
     unknown: 0,
+    freeNodes: 0,
+    biggestBlock: 0,
   });
   assert.deepEqual(sum(machine(true), machine('unknown', 2), machine(true, 8)), {
     total: 24,
@@ -31,9 +40,22 @@ test('every GPU is free, held, away or unknown, and only what is known is free',
     inUse: 8,
     away: 0,
     unknown: 16,
+    freeNodes: 0,
+    biggestBlock: 0,
   });
   // More than there are, as while a cluster's nodes change.
-  assert.deepEqual(sum(machine(true, 9)), { total: 8, free: 0, inUse: 8, away: 0, unknown: 0 });
+  assert.deepEqual(sum(machine(true, 9)), {
+    ...{ total: 8, free: 0, inUse: 8, away: 0, unknown: 0 },
+    ...{ freeNodes: 0, biggestBlock: 0 },
+  });
+});
+
+test('whole nodes and the biggest block are said where something is free', () => {
+  const words = (freeNodes: number, biggestBlock: number) => describeFreeBlocks({ freeNodes, biggestBlock });
+  assert.equal(words(2, 8), '2 whole nodes, at most 8 on one');
+  assert.equal(words(1, 4), '1 whole node, at most 4 on one');
+  assert.equal(words(0, 3), 'no whole nodes, at most 3 on one');
+  assert.equal(words(0, 0), undefined);
 });
 
 test('a sentence counts nothing as free that may not be', () => {

@@ -287,3 +287,33 @@ test('a Slurm cluster that restarts for people says what that ends and that ther
   const live = { ...current, clusters: [{ ...beta, slurm: { ...slurm, rollout: 'live' as const } }] };
   assert.match(planned({ slurm }, live), warning);
 });
+
+test('a plan names what changes of the Slurm account, value by value', () => {
+  const host = { local: true };
+  const login = [{ name: 'login1', host: '10.0.0.5', hostKey: 'ssh-ed25519 AAAA', local: true }];
+  const slurm = { login, controller: host, rollout: 'live' as const };
+  const beta = { name: 'beta', organization: 'physics', scheduler: 'sunk' as const };
+  const before = { ...slurm, accounting: { parent: 'science', fairshare: 40, grpTres: { gpu: 8, cpu: 4 } } };
+  const after = {
+    ...slurm,
+    accounting: { fairshare: 40, grpTres: { gpu: 16 }, roles: { admin: { maxJobs: 9 } } },
+  };
+  const current2 = { ...current, clusters: [{ ...beta, slurm: before }] };
+  assert.match(
+    lines({ clusters: [{ ...beta, slurm: after }] }, false, current2).join(),
+    /Slurm account: parent science → unset, GrpTRES gres\/gpu=8,cpu=4 → gres\/gpu=16, admins' MaxJobs unset → 9/,
+  );
+  const hostile = { ...slurm, accounting: { grpTres: { 'gpu=1 x': 1 } } };
+  assert.throws(
+    () => lines({ clusters: [{ ...beta, slurm: hostile }] }, false, current2),
+    /no resource of Slurm/,
+  );
+  const { accounting: _, ...none } = before;
+  assert.doesNotMatch(
+    lines({ clusters: [{ ...beta, slurm: { ...none, trialNode: 'a1' } }] }, false, {
+      ...current,
+      clusters: [{ ...beta, slurm: none }],
+    }).join(),
+    /Slurm account/,
+  );
+});

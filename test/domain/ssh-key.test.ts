@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { disuseOf } from '../../src/domain/access/lapse.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import { newSecurityKey } from '../support/security-keys.ts';
 import { keygen, keygenFingerprint, lengthPrefixed, newPublicKey } from '../support/ssh-keys.ts';
 
 const key = newPublicKey();
@@ -84,6 +85,33 @@ for (const [what, text, sentence] of refused) {
   test(`refused: ${what}`, () => {
     assert.throws(() => parseSshPublicKey(text), { code: 'invalid_request', message: sentence });
   });
+}
+
+test('a key in a security key is read where those are accepted', () => {
+  const { publicKey: text } = newSecurityKey('ssh:lab');
+  const parsed = parseSshPublicKey(`${text} ada's key`, { securityKeys: true });
+  assert.deepEqual([parsed.type, parsed.material, parsed.comment], [text.split(' ')[0], text, "ada's key"]);
+  assert.equal(parsed.fingerprint, keygenFingerprint(text));
+  assert.throws(() => parseSshPublicKey(text), /^DomainError: Only Ed25519 keys are accepted, not sk-ssh-/);
+  assert.equal(parseSshPublicKey(key, { securityKeys: true }).type, 'ssh-ed25519');
+});
+
+const sk = 'sk-ssh-ed25519@openssh.com';
+const refusedSecurityKeys: [string, string, RegExp][] = [
+  ['for a web site', newSecurityKey('https://lab.example').publicKey, /does not begin with “ssh:”/],
+  ['whose point proves nothing', line(sk, sk, Buffer.alloc(32), 'ssh:'), /anyone can sign for it/],
+  ['that is ECDSA', line('sk-ecdsa-sha2-nistp256@openssh.com'), /not sk-ecdsa\S+ Make one.* ed25519-sk$/],
+  ['with a certificate', line('sk-ssh-ed25519-cert-v01@openssh.com'), /not sk-ssh-ed25519-cert-v01@op/],
+  ['of a browser', line('webauthn-sk-ecdsa-sha2-nistp256@openssh.com'), /not webauthn-sk-ecdsa/],
+  ['that was cut off', newSecurityKey('ssh:ab').publicKey.slice(0, -4), /not readable/],
+  ['with something behind it', `${newSecurityKey('ssh:').publicKey.replace(/=+$/, '')}A`, /not readable/],
+];
+for (const [what, text, sentence] of refusedSecurityKeys) {
+  test(`refused where security keys are accepted: one ${what}`, () =>
+    assert.throws(() => parseSshPublicKey(text, { securityKeys: true }), {
+      code: 'invalid_request',
+      message: sentence,
+    }));
 }
 
 test('a refusal never repeats what may be a secret', () => {

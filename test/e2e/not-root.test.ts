@@ -1,6 +1,7 @@
 /** Simulated login nodes of a service that is not root: only where somebody says that they may be. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -44,12 +45,15 @@ async function logUntil(
     env: { ...process.env, HOME: directory },
   });
   t.after(() => child.kill('SIGKILL'));
+  const exited = once(child, 'exit');
   let log = '';
   for await (const part of child.stderr.setEncoding('utf8')) {
     log += part;
     if (wanted.test(log)) break;
   }
   child.kill('SIGTERM');
+  // Its directory goes next, and what it still wrote would be left behind.
+  await exited;
   assert.match(log, wanted);
   return log;
 }

@@ -1,6 +1,7 @@
 /** Access that lapses without a sign-in, and keys that lapse by their age: at the gateway, on the clusters, in words. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createLogger } from '../../src/lib/log.ts';
 import { findKubernetesAccess } from '../../src/store/access/kubernetes-access.ts';
 import { alpha, beta, eventually, startTestApp, type TestApp } from '../support/app.ts';
@@ -25,7 +26,10 @@ async function mayUseKubernetes({ app }: TestApp, userId: string, orgId: string)
 }
 
 test('without a sign-in access lapses everywhere, in words, and a sign-in brings all of it back', async () => {
-  await using service = await startTestApp({ config: { access: { maxDaysWithoutSignIn: 30 } } });
+  await using service = await startTestApp({
+    config: { access: { maxHoursWithoutSignIn: 30 * 24, endOpenSessions: true } },
+    gatewayLimits: { signInWaitSeconds: 2 },
+  });
   using ada = await sshPerson(service, 'ada');
   const { userId, orgId } = ada;
   // As of somebody who stays signed in all the time: it is the sign-in that counts, not what is done with it.
@@ -50,17 +54,14 @@ test('without a sign-in access lapses everywhere, in words, and a sign-in brings
   const refused = await ada.ssh([ada.target, 'true']);
   assert.equal(refused.status, 255);
   assert.match(refused.err, words);
+  assert.match(refused.err, /This login waits 2 s for it\.\r\n.*No sign-in came within 2 s/s);
   const { ready, reason, lapsed } = await access();
   assert.deepEqual([ready, reason], [false, 'access_not_projected']);
   assert.match(lapsed, words);
   assert.match((await me()).notices.join(), /SSH and Kubernetes access have lapsed\. Sign in/);
   assert.equal(await mayUseKubernetes(service, userId, orgId), false);
-  // The keys go, and the account stays: without it the cluster would restart, and jobs end.
-  const entry = await eventually(
-    () => entryOf(service, userId),
-    ({ keys }) => keys === '[]',
-  );
-  assert.equal(entry.state, 'ready');
+  // Keys and account stay on the cluster: login nodes accept connections from the gateway only.
+  assert.notEqual((await entryOf(service, userId)).keys, '[]');
 
   const person = async () => {
     const { body } = await service.business('/operator/people?email=ada@physics.example', { as: 'root' });
@@ -70,6 +71,11 @@ test('without a sign-in access lapses everywhere, in words, and a sign-in brings
   const refreshed = await service.issuer.token('ada', { auth_time: Math.floor(Date.now() / 1000) });
   await service.business('/me', { token: refreshed });
   assert.equal((await access()).ready, false, 'a token that was refreshed is no sign-in');
+  const silent = await service.issuer.token('ada', { auth_time: undefined });
+  await service.business('/me', { token: silent });
+  assert.equal((await access()).ready, false, 'nor is one that does not say when it was');
+  const { body: problems } = await service.business('/operator/problems', { as: 'root' });
+  assert.match(JSON.stringify(problems), /do not say when people signed in \(auth_time\)/);
   const back = await service.business('/me', { as: 'ada' });
   assert.equal(back.body.notices, undefined);
   await eventually(access, (now) => now.ready === true);
@@ -79,6 +85,79 @@ test('without a sign-in access lapses everywhere, in words, and a sign-in brings
 
   service.jump(400 * day);
   assert.equal((await ada.ssh([ada.target, 'exit 8'])).status, 8, 'a clock that is set wrong ends nothing');
+});
+
+const hour = 3_600_000;
+
+test('a login waits for the sign-in and goes on with it, and open sessions go on all the while', async () => {
+  await using service = await startTestApp({ config: { access: { maxHoursWithoutSignIn: 12 } } });
+  using ada = await sshPerson(service, 'ada');
+  const session = ada.start([ada.target, 'echo up; read line; echo "$line"']);
+  await session.said;
+
+  service.advance(13 * hour);
+  const login = ada.start([ada.target, 'echo in']);
+  const copy = ada.start(['-T', ada.target, 'cat > /dev/null; echo copied']);
+  copy.child.stdin?.end('data');
+  await sleep(1_500);
+  await service.business('/me', { as: 'ada' });
+  const [one, other] = await Promise.all([login.ended, copy.ended]);
+  assert.deepEqual([one.status, one.out, other.status, other.out], [0, 'in\n', 0, 'copied\n']);
+  for (const { err } of [one, other])
+    assert.match(
+      err,
+      /^You have not signed in for 12 hours, .* Sign in with `andromeda auth login`, and it comes back at once\. This login waits 60 s for it\.\r?\n/,
+    );
+  assert.equal((await ada.ssh([ada.target, 'true'])).err, '', 'silent from then on');
+
+  service.advance(13 * hour);
+  await sleep(1_000);
+  session.child.stdin?.end('still here\n');
+  assert.match((await session.ended).out, /still here/);
+
+  // An exemption has an end and a reason.
+  const now = () => Date.now() + 26 * hour;
+  const exempt = (until: string | null) =>
+    service.write(`/operator/people/${ada.userId}/sign-in-exemption`, {
+      as: 'root',
+      method: 'PUT',
+      body: { until },
+    });
+  assert.equal((await exempt('2001-01-01T00:00:00Z')).status, 400);
+  const until = new Date(now() + 20 * hour).toISOString();
+  assert.equal((await exempt(until)).body.sign_in_exempt_until, until);
+  assert.equal((await ada.ssh([ada.target, 'exit 3'])).status, 3);
+  await exempt(null);
+  const late = ada.start([ada.target, 'true']);
+  await sleep(1_500);
+  assert.equal(late.child.exitCode, null, 'it waits');
+  late.child.kill();
+});
+
+test('an organization asks for a sign-in sooner, and a session that is to end says so before', async () => {
+  await using service = await startTestApp({
+    config: { access: { maxHoursWithoutSignIn: 48, endOpenSessions: true } },
+    gatewayLimits: { signInWaitSeconds: 1, recheckSeconds: 1, confirmGraceSeconds: 86_400 },
+  });
+  using ada = await sshPerson(service, 'ada');
+  const { body: set } = await service.write(`/operator/organizations/${ada.orgId}`, {
+    as: 'root',
+    method: 'PUT',
+    body: { max_hours_without_sign_in: 8 },
+  });
+  assert.equal(set.max_hours_without_sign_in, 8);
+  const session = ada.start([ada.target, 'echo up; exec sleep 60']);
+  await session.said;
+  service.advance(7.8 * hour);
+  await sleep(2_500);
+  service.advance(0.15 * hour);
+  await sleep(2_500);
+  service.advance(0.1 * hour);
+  const { err } = await session.ended;
+  assert.match(err, /This session ends in 1\d min: you last signed in nearly 8 hours ago\. Sign in/);
+  assert.match(err, /This session ends in [1-4] min: /);
+  assert.match(err, /You have not signed in for 8 hours, so your access has lapsed/);
+  assert.match((await ada.ssh([ada.target, 'true'])).err, /No sign-in came within 1 s/);
 });
 
 test('a key lapses by its age, in words, and another one takes its place', async () => {

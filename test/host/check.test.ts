@@ -317,6 +317,31 @@ test('a seed is said to be ignored where the database was filled without it', as
   assert.equal(about().length, 1, 'it was the seed that filled it');
 });
 
+test('rules for groups name organizations that are in the database', async (t) => {
+  const { path, file, write } = await installation(t);
+  const lab: Lab = {
+    organizations: [
+      { slug: 'physics', name: 'Physics', members: [{ email: 'ada@x.example', role: 'owner' }] },
+    ],
+  };
+  const store = await openStore(join(path, 'data'));
+  await createInstallation(store, lab, 'lab.yaml');
+  await store.close();
+  const said = (organization: string) => {
+    const groups = { claim: 'groups', rules: [{ group: 'a', organization }] };
+    write({ identity: { issuer: 'https://login.example.org', groups } });
+    return check(file).lines.filter((line) => / groups /.test(line));
+  };
+  assert.match(
+    said('physics').join(),
+    /^ok +groups +Every rule for groups names an organization that is there\.$/,
+  );
+  assert.match(
+    said('phsyics').join(),
+    /^wrong +groups +\S+andromeda\.yaml:\d+: identity\.groups\.rules\[0\]\.organization: there is no organization phsyics\./,
+  );
+});
+
 test('root looks with the eyes of the account that the service runs as', {
   skip: process.getuid?.() !== 0 && 'needs root',
 }, async (t) => {

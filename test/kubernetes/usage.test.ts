@@ -44,6 +44,11 @@ test('GPUs in use are what pods request that have not ended, as the scheduler co
     ['gpu-1', 7, undefined],
     ['gpu-2', 3, 'Kubelet stopped posting node status.'],
   ]);
+  const { pods = [] } = await lab.pass();
+  assert.deepEqual(
+    pods.map(({ name, machine, gpus }) => `${name} ${machine} ${gpus}`),
+    ['x gpu-2 3', 'x gpu-1 2', 'x gpu-1 2', 'x gpu-1 2', 'x gpu-1 1'],
+  );
 });
 
 test('without the right to list pods it is unknown, and nothing must be mended', async () => {

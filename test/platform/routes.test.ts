@@ -214,8 +214,8 @@ test('every Platform route', async (t) => {
       ({ method = 'GET', path }) =>
         `${method} ${path.replace('{id}', '{clusterId}').replace('{org}', '{orgId}').replace('versions/1', 'versions/{generation}')}`,
     );
-    // Of several clusters, those that one does not see are left out: test/platform/usage.test.ts.
-    const others = ['GET /.well-known/oauth-protected-resource', 'GET /usage'];
+    // Of several clusters: test/platform/usage.test.ts, test/platform/gpu-hours.test.ts.
+    const others = ['GET /.well-known/oauth-protected-resource', 'GET /usage', 'GET /gpu-hours'];
     assert.deepEqual([...listed, ...others].sort(), documented.sort());
   });
 

@@ -22,10 +22,11 @@ export async function setSimulated(
       .select('driver')
       .where('id', '=', clusterId)
       .executeTakeFirstOrThrow();
-    const simulated = { ...JSON.parse(driver).simulated, ...change };
+    const { simulated: before, ...rest } = JSON.parse(driver);
+    const simulated = { ...before, ...change };
     await db
       .updateTable('clusters')
-      .set({ driver: JSON.stringify({ simulated }) })
+      .set({ driver: JSON.stringify({ ...rest, simulated }) })
       .where('id', '=', clusterId)
       .execute();
     changed({ kind: 'cluster', clusterId });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
+import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
 import { setCluster, setSimulated, silence } from './support.ts';
 
 test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away and why, and what is not known', async () => {
@@ -15,7 +15,15 @@ test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away 
     drainReason: 'ECC <b>errors</b>',
   });
   const { gpus, machines } = await eventually(usage, (body) => body.gpus?.in_use === 5);
-  assert.deepEqual(gpus, { total: 88, free: 75, in_use: 5, away: 8, unknown: 0 });
+  assert.deepEqual(gpus, {
+    total: 88,
+    free: 75,
+    in_use: 5,
+    away: 8,
+    unknown: 0,
+    free_nodes: 9,
+    biggest_block: 8,
+  });
   assert.deepEqual(
     machines.map(({ name }: { name: string }) => name),
     Array.from({ length: 11 }, (_, index) => `alpha-${index + 1}`),
@@ -32,7 +40,10 @@ test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away 
   const first = machines[0].id;
   await service.write(`/operator/machines/${first}/quarantine`, { as: 'root', reason: 'ECC errors' });
   const kept = await usage();
-  assert.deepEqual(kept.gpus, { total: 88, free: 72, in_use: 5, away: 11, unknown: 0 });
+  assert.deepEqual(kept.gpus, {
+    ...{ total: 88, free: 72, in_use: 5, away: 11, unknown: 0 },
+    ...{ free_nodes: 9, biggest_block: 8 },
+  });
   assert.equal(kept.machines[0].reason, 'An operator keeps it from work');
   assert.equal(kept.machines.at(-1).id, id);
 
@@ -40,7 +51,10 @@ test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away 
   await silence(service, alpha);
   service.advance(300_000);
   const old = await usage();
-  assert.deepEqual(old.gpus, { total: 88, free: 0, in_use: 0, away: 0, unknown: 88 });
+  assert.deepEqual(old.gpus, {
+    ...{ total: 88, free: 0, in_use: 0, away: 0, unknown: 88 },
+    ...{ free_nodes: 0, biggest_block: 0 },
+  });
   assert.deepEqual(
     [old.machines[1].takes_work, old.machines[1].gpus_in_use, old.machines.at(-1).reason],
     [null, undefined, undefined],
@@ -108,7 +122,10 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
     `/usage?businessOrgId=${org}&cluster_ids=${alpha}`,
     asGuest,
   );
-  assert.deepEqual([shared.items[0].jobs, shared.items[0].other_jobs], [[], { jobs: 2, gpus: 16 }]);
+  assert.deepEqual(
+    [shared.items[0].jobs, shared.items[0].other_jobs],
+    [[], { jobs: 2, gpus: 16, pending: 0 }],
+  );
 
   // As a cluster reports whose slurm.conf has PrivateData=jobs, and as one that does not say.
   await silence(service, alpha);
@@ -116,7 +133,11 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
     await service.app.store.write(async ({ db }) => {
       const rows = db.selectFrom('observations').select('report').where('cluster_id', '=', alpha);
       const { report } = await rows.where('side', '=', 'slurm').executeTakeFirstOrThrow();
-      const changed = JSON.stringify({ ...JSON.parse(report), jobsArePrivate });
+      const waiting = ['site', 'bob'].map((user, at) => {
+        return { id: `5${at}`, user, name: 'later', reason: 'Priority', gpus: 4 };
+      });
+      const pending = { pendingJobs: waiting, moreJobs: { running: 0, pending: 0 } };
+      const changed = JSON.stringify({ ...JSON.parse(report), jobsArePrivate, ...pending });
       await db
         .updateTable('observations')
         .set({ report: changed })
@@ -129,7 +150,11 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
       bob.jobs.map(({ id }: { id: string }) => id),
       ['4711_3'],
     );
-    assert.deepEqual(bob.other_jobs, { jobs: 1, gpus: 8 });
+    assert.deepEqual(bob.other_jobs, { jobs: 1, gpus: 8, pending: 1 });
+    assert.deepEqual(
+      bob.pending_jobs.map(({ person: _, ...one }: { person: string }) => one),
+      [{ id: '51', name: 'later', user: 'bob', mine: true, gpus: 4, reason: 'Priority', ahead: 1 }],
+    );
     for (const as of ['ada', 'root']) {
       const all = await ask(as);
       assert.deepEqual([all.jobs.length, 'other_jobs' in all], [2, false], as);
@@ -141,4 +166,33 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
     await db.updateTable('observations').set(old).where('cluster_id', '=', alpha).execute();
   });
   assert.equal('jobs' in (await ask('ada')), false);
+});
+
+test('pods that hold GPUs: for owners, staff and members who are let in to Kubernetes', async () => {
+  await using service = await startTestApp();
+  const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
+  const ask = async (as: string) =>
+    (await service.platform(`/clusters/${beta}/usage?businessOrgId=${org}`, { as })).body;
+  await eventually(
+    () => ask('ada'),
+    (one) => one.machines?.length === 2,
+  );
+  await silence(service, beta);
+  const pod = { namespace: 'team', name: 'notebook', machine: 'beta-1', gpus: 2 };
+  await service.app.store.write(async ({ db }) => {
+    const { report } = await db
+      .selectFrom('observations')
+      .select('report')
+      .where('cluster_id', '=', beta)
+      .executeTakeFirstOrThrow();
+    const changed = JSON.stringify({ ...JSON.parse(report), pods: [pod] });
+    await db.updateTable('observations').set({ report: changed }).where('cluster_id', '=', beta).execute();
+  });
+  for (const as of ['ada', 'root']) assert.deepEqual((await ask(as)).pods, [pod], as);
+  assert.equal('pods' in (await ask('bob')), false);
+  const { id: bob } = (await service.business('/me', { as: 'bob' })).body.user;
+  const path = `/organizations/${org}/members/${bob}/permissions`;
+  const body = { permissions: ['clusters.read', 'clusters.kubernetes'] };
+  assert.equal((await service.write(path, { as: 'ada', method: 'PUT', body })).status, 200);
+  assert.deepEqual((await ask('bob')).pods, [pod]);
 });

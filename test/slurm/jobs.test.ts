@@ -10,6 +10,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { alpha, eventually } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
+import { throughSocks } from '../support/socks.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
 import { patienceMs, permit, startService } from './service.ts';
@@ -162,6 +163,58 @@ test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
     assert.match(text, /^notebook of \d+$/);
     open.child.kill();
     await open.ended;
+  });
+
+  await t.test(
+    'the way of VS Code: a shell that is fed a large script, and a dynamic forward to the node',
+    async () => {
+      const [socks, remote] = await freePorts(2);
+      const { child } = named('+job', () =>
+        abe.start(['-T', '-D', `127.0.0.1:${socks}`, abe.target, 'bash']),
+      );
+      let out = '';
+      child.stdout?.on('data', (data: Buffer) => {
+        out += data;
+      });
+      const serve = `use IO::Socket::INET; $s=IO::Socket::INET->new(LocalAddr=>q(127.0.0.1:${remote}),Listen=>5);
+      while($c=$s->accept){ <$c>; print $c qq(HTTP/1.0 200 OK\\r\\n\\r\\nserver of $ENV{SLURM_JOB_ID}); close $c }`;
+      child.stdin?.write(`${'# a line of the script that installs the server\n'.repeat(20_000)}perl -e '${serve}' &
+      sleep 1; echo "listeningOn=$((${remote} + 0))="\n`);
+      await eventually(
+        async () => out,
+        (text) => text.includes(`listeningOn=${remote}=`),
+        patienceMs,
+      );
+      const socket = await throughSocks(socks ?? 0, '127.0.0.1', remote ?? 0);
+      assert.ok(socket);
+      socket.write('GET / HTTP/1.0\r\n\r\n');
+      let answer = '';
+      socket.on('data', (data: Buffer) => {
+        answer += data;
+      });
+      await once(socket, 'end');
+      socket.destroy();
+      assert.match(answer, /server of \d+$/);
+      child.stdin?.end('kill $!; exit 4\n');
+      const [status] = await once(child, 'close');
+      assert.equal(status, 4);
+    },
+  );
+
+  await t.test('what a node lacks is said at the login, and to the operator before', async () => {
+    const problems = async (): Promise<string> => {
+      const { body } = await service.business('/operator/problems', { as: 'root' });
+      return JSON.stringify(body.problems);
+    };
+    assert.match(await problems(), /TaskPlugin has no task\/cgroup/);
+    assert.doesNotMatch(await problems(), /not installed/);
+    const id = await submit('-w a1 -J bare');
+    await lab.on('a1', 'mount --bind /dev/null /usr/sbin/sshd');
+    assert.match((await into(`+${id}`, abe.target, 'true')).err, /OpenSSH's server is not installed on a1\./);
+    await eventually(problems, (text) => /a1: OpenSSH's server is not installed/.test(text), patienceMs);
+    await lab.on('a1', 'umount /usr/sbin/sshd');
+    await eventually(problems, (text) => !/not installed/.test(text), patienceMs);
+    await abe.ssh([abe.target, `scancel ${id}`]);
   });
 
   await t.test('when the job ends, so does its session, with the reason, and nothing is left', async () => {

@@ -81,8 +81,32 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
   assert.ok(jobs.some((line) => /_3"/.test(line)) && jobs.some((line) => line.includes('["a1","a2"],2')));
   await abe.ssh([abe.target, `scancel ${one} ${two}`]);
   await eventually(agree, (all) => all.length === 2, patienceMs);
-  await submit('-w a1 --gres=gpu:3');
+  await submit('-w a1 --gres=gpu:3 -t 20');
   await eventually(agree, (all) => all.length === 3, patienceMs);
+
+  // Those that wait: by priority, with what they ask for; one that starts no more of its own accord is expected at no time. A name
+  // that looks like lines of squeue stays a name.
+  await submit('-w a1 --gres=gpu:7 -t 10 -J big');
+  await submit(`--hold -J "$(printf 'x\\n999|999|root|1795694400|1795695000|a1|forged')"`);
+  const waiting = await eventually(
+    async () => (await usage()).pending_jobs,
+    (all) => all.length === 2,
+    patienceMs,
+  );
+  const [big, held] = waiting;
+  assert.deepEqual([big.name, big.gpus, big.ahead, big.reason], ['big', 7, 0, 'Resources']);
+  assert.deepEqual([held.name.slice(0, 1), held.gpus, held.ahead, held.reason], ['x', 0, 1, 'JobHeldUser']);
+  assert.equal('expected_at' in held, false);
+  assert.equal(JSON.stringify(await usage()).includes('forged'), false);
+  const expected = await eventually(
+    async () => {
+      const { out } = await lab.on('head', 'SLURM_TIME_FORMAT=%s squeue -h --start -n big -o %S');
+      return { slurm: timeOf(out.trim()), ours: (await usage()).pending_jobs[0].expected_at ?? null };
+    },
+    ({ slurm, ours }) => slurm !== null && slurm === ours,
+    patienceMs,
+  );
+  assert.ok(expected.ours);
 
   // Whom Slurm shows it to: everyone, until a file that slurm.conf includes says otherwise.
   using _other = await sshPerson(service, 'p0', patienceMs);

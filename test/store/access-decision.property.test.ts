@@ -196,7 +196,10 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
   const seed = Number(process.env['SEED'] ?? (isOnFile ? Math.floor(Math.random() * 2 ** 31) : soonSeed));
   t.diagnostic(`seed ${seed} (SEED=${seed} runs it again)`);
   const clock = { now: Date.now() };
-  await using opened = await openTestStore(lab, () => clock.now, { maxDaysWithoutSignIn: 2, keyMaxDays: 3 });
+  await using opened = await openTestStore(lab, () => clock.now, {
+    maxHoursWithoutSignIn: 48,
+    keyMaxDays: 3,
+  });
   const world = await startWorld(opened.store, seed, clock);
   const { store, organizationId } = world;
   await updateListedUsers(store, organizationId);

@@ -8,6 +8,7 @@ import { inspectDatabase } from '../../src/store/data-dir/inspect.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
 import { files } from '../../src/store/engine/engine.ts';
+import { listMembersAt } from '../../src/store/organizations/member-history.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { hasFixture, placeSchema, schemas, stepsUpTo, writeFixtures } from '../support/schemas.ts';
 
@@ -71,6 +72,15 @@ for (const schema of schemas.filter(hasFixture))
     const listed = await store.read.selectFrom('access_list_users').select('username').execute();
     assert.deepEqual(listed, [{ username: 'ada' }]);
     assert.deepEqual(await store.read.selectFrom('key_drops').selectAll().execute(), drops);
+    const { org_id: organizationId } = await store.read
+      .selectFrom('memberships')
+      .select('org_id')
+      .executeTakeFirstOrThrow();
+    const members = await listMembersAt(store.read, organizationId, new Date().toISOString());
+    assert.deepEqual(
+      members.map(({ email, role }) => `${email} ${role}`),
+      ['ada@x.example owner', 'bob@x.example member'],
+    );
     await store.close();
 
     await (await openStore(fresh.path)).close();

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { sql } from 'kysely';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
-import type { Change } from '../../src/store/engine/index.ts';
+import type { Change, Store } from '../../src/store/engine/index.ts';
 import { systemUserId } from '../../src/store/people/people.ts';
 import { eventually, physics } from '../support/app.ts';
 import { everyKind, openTestStore, testOnFile } from '../support/store.ts';
@@ -20,6 +20,11 @@ const entry = (target: string) => ({
   result: 'done',
 });
 
+const uid = async (db: Store['read']) => {
+  const of = db.selectFrom('counters').select('value').where('name', '=', 'uid');
+  return (await of.executeTakeFirstOrThrow()).value;
+};
+
 test('writes run one after the other: what each read still holds when it writes', async () => {
   await using opened = await openTestStore();
   const { store } = opened;
@@ -29,17 +34,17 @@ test('writes run one after the other: what each read still holds when it writes'
       store.write(async ({ db }) => {
         running++;
         assert.equal(running, 1);
-        const { value } = await db.selectFrom('counters').select('value').executeTakeFirstOrThrow();
+        const value = await uid(db);
         await db
           .updateTable('counters')
           .set('value', value + 1)
+          .where('name', '=', 'uid')
           .execute();
         running--;
       }),
     ),
   );
-  const { value } = await store.read.selectFrom('counters').select('value').executeTakeFirstOrThrow();
-  assert.equal(value, 20_050);
+  assert.equal(await uid(store.read), 20_050);
 });
 
 test('a write that fails changes nothing, announces nothing, and does not hold up the next', async () => {
@@ -179,10 +184,10 @@ testOnFile(
       settled.map(({ status }) => status),
       ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
     );
-    const names = await store.read.selectFrom('counters').select('name').orderBy('name').execute();
+    const made = store.read.selectFrom('counters').select('name').where('value', '=', 1).orderBy('name');
     assert.deepEqual(
-      names.map(({ name }) => name),
-      ['a', 'b', 'c', 'uid'],
+      (await made.execute()).map(({ name }) => name),
+      ['a', 'b', 'c'],
     );
   },
 );

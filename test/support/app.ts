@@ -11,7 +11,7 @@ import { type App, startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../src/store/engine/index.ts';
-import { startTestIssuer, type TestIssuer } from './issuer.ts';
+import { type Discovery, startTestIssuer, type TestIssuer } from './issuer.ts';
 import { watchApis } from './judge.ts';
 import { freePorts } from './ports.ts';
 import { commitElsewhere, createTestDatabase } from './postgres.ts';
@@ -108,7 +108,10 @@ export async function startTestApp(
     lab?: Lab;
     config?: object;
     identity?: object;
+    /** Where the issuer has what; at the usual paths when left out. */
+    discovery?: Discovery;
     sync?: object;
+    gateway?: object;
     gatewayLimits?: object;
     log?: Logger;
   } = {},
@@ -118,7 +121,7 @@ export async function startTestApp(
   let offset = 0;
   const now = () => Date.now() + passed + offset;
   const uptime = () => performance.now() + passed;
-  const issuer = await startTestIssuer(now);
+  const issuer = await startTestIssuer(now, options.discovery);
   const [platformPort = 0, businessPort = 0, gatewayPort = 0] = await freePorts(3);
   const file = join(dataDir, 'andromeda.yaml');
   const database = await createTestDatabase();
@@ -133,6 +136,7 @@ export async function startTestApp(
       // Quicker to start; test/gateway/process has the others.
       processes: 0,
       limits: options.gatewayLimits ?? {},
+      ...options.gateway,
     },
     identity: { issuer: issuer.url, ...options.identity },
     sync: { intervalSeconds: 1, ...options.sync },

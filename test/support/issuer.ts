@@ -15,7 +15,16 @@ export interface TestIssuer extends AsyncDisposable {
   requests: Map<string, number>;
 }
 
-export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
+/** The paths of an issuer's metadata (OpenID Connect Discovery 1.0), and of itself. */
+export interface Discovery extends Record<string, string> {
+  issuer: string;
+  jwks_uri: string;
+  userinfo_endpoint: string;
+}
+
+const plain: Discovery = { issuer: '', jwks_uri: '/jwks', userinfo_endpoint: '/userinfo' };
+
+export async function startTestIssuer(now: () => number, discovery = plain): Promise<TestIssuer> {
   const keys: { kid: string; key: CryptoKey; jwk: object }[] = [];
   let made = 0;
   const requests = new Map<string, number>();
@@ -23,13 +32,11 @@ export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
     const path = request.url ?? '';
     requests.set(path, (requests.get(path) ?? 0) + 1);
     const bodies: Record<string, unknown> = {
-      '/.well-known/openid-configuration': {
-        issuer: url,
-        jwks_uri: `${url}/jwks`,
-        userinfo_endpoint: `${url}/userinfo`,
-      },
-      '/jwks': { keys: keys.map(({ jwk }) => jwk) },
-      '/userinfo': issuer.userinfo,
+      [`${discovery.issuer}/.well-known/openid-configuration`]: Object.fromEntries(
+        Object.entries(discovery).map(([name, path]) => [name, `${origin}${path}`]),
+      ),
+      [discovery.jwks_uri]: { keys: keys.map(({ jwk }) => jwk) },
+      [discovery.userinfo_endpoint]: issuer.userinfo,
     };
     const body = bodies[path];
     response.statusCode = typeof body === 'number' ? body : body === undefined ? 500 : 200;
@@ -37,7 +44,8 @@ export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
     response.end(JSON.stringify(typeof body === 'object' ? body : {}));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `${origin}${discovery.issuer}`;
   const issuer: TestIssuer = {
     url,
     requests,
@@ -59,6 +67,7 @@ export async function startTestIssuer(now: () => number): Promise<TestIssuer> {
         email_verified: true,
         aud: ['andromeda'],
         client_id: 'andromeda-cli',
+        auth_time: at,
         ...claims,
       })
         .setProtectedHeader({ alg: 'ES256', kid: signer.kid })

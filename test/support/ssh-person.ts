@@ -21,14 +21,24 @@ export interface SshPerson extends Disposable {
   target: string;
   ssh(args: string[], input?: string): Promise<Ended>;
   /** A session that is open until it is ended; `said` resolves with its first output. */
-  start(args: string[]): { child: ChildProcess; said: Promise<string>; ended: Promise<Ended> };
+  start(args: string[]): {
+    child: ChildProcess;
+    said: Promise<string>;
+    /** What is on its standard error so far. */
+    err(): string;
+    ended: Promise<Ended>;
+  };
   access(): Promise<Record<string, unknown>>;
 }
 
 /** Registers a key for `name` and waits until the cluster `alpha` lets it in, at most `limitMs`. */
-export async function sshPerson(service: TestApp, name: string, limitMs = 10_000): Promise<SshPerson> {
+export async function sshPerson(
+  service: TestApp,
+  name: string,
+  limitMs = 10_000,
+  key = keygen('-t', 'ed25519'),
+): Promise<SshPerson> {
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-person-'));
-  const key = keygen('-t', 'ed25519');
   const file = join(directory, 'key');
   writeFileSync(file, key.privateKey);
   chmodSync(file, 0o600);
@@ -75,7 +85,7 @@ export async function sshPerson(service: TestApp, name: string, limitMs = 10_000
         resolve({ status, ...parts });
       });
     });
-    return { child, said, ended };
+    return { child, said, err: () => parts.err, ended };
   }
 
   return {

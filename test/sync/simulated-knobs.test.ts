@@ -214,6 +214,7 @@ test('the lab file takes every one of these settings, and no other', () => {
     applyMs: 0,
     provisionMs: 100,
     runningJobs: [job],
+    pendingJobs: [{ id: '9', user: 'ada', name: 'later', reason: 'Priority', gpus: 8 }],
     requeue: true,
     machine: { gpuModel: 'H200', cpuCores: 192, memoryGib: 2048, ibSpeed: '400 Gb/sec' },
     nodesDown: 1,

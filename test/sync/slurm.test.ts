@@ -10,7 +10,14 @@ import { promisify } from 'node:util';
 import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { SlurmCluster } from '../../src/sync/slurm/cluster.ts';
-import { expandHosts, type Facts, jobOf, machineOf, readFacts } from '../../src/sync/slurm/facts.ts';
+import {
+  expandHosts,
+  type Facts,
+  jobOf,
+  machineOf,
+  pendingJobOf,
+  readFacts,
+} from '../../src/sync/slurm/facts.ts';
 import { type Host, hostsOf, loginNodesOf, type Role } from '../../src/sync/slurm/hosts.ts';
 import { createSlurmDriver } from '../../src/sync/slurm/index.ts';
 import { type Findings, reportOf } from '../../src/sync/slurm/report.ts';
@@ -114,16 +121,22 @@ test('nodes are machines, ready when they take work', () => {
     gpus: 4,
     ...times,
   });
+  assert.deepEqual(pendingJobOf('13|13_[1-9]|ada|1795694400|Priority|a|name', new Map([['13', 8]])), {
+    ...{ id: '13_[1-9]', user: 'ada', name: 'a|name', reason: 'Priority', gpus: 8 },
+    startsAt: times.startedAt,
+  });
+  assert.equal(pendingJobOf('13|13|ada|N/A|Resources|', new Map())?.startsAt, undefined);
 });
 
 test('which jobs run is unknown, and not none, where Slurm did not say', () => {
   const read = (lines: string) =>
     readFacts(`host\thead\ncontroller\tup\n${lines}end\n`, new Map()).controller;
-  const job = 'job\t12|12|ada|N/A|NONE|a1|train\n';
+  const job = 'queue-job\t12|12|ada|N/A|NONE|a1|train\n';
   assert.deepEqual([read('')?.jobsAreUnknown, read('')?.jobsArePrivate], [true, undefined]);
-  const known = read(`${job}gpus\t12\t4\nqueue\tread\nprivate\tjobs,usage\n`);
+  const known = read(`${job}gpus\t12\t4\nqueue\t3\npending\t0\nprivate\tjobs,usage\n`);
   assert.deepEqual([known?.jobsAreUnknown, known?.jobsArePrivate, known?.jobs[0]?.gpus], [false, true, 4]);
-  assert.equal(read('queue\tread\nprivate\tnone\n')?.jobsArePrivate, false);
+  assert.deepEqual(known?.moreJobs, { running: 2, pending: 0 });
+  assert.equal(read('queue\t0\npending\t0\nprivate\tnone\n')?.jobsArePrivate, false);
 });
 
 test('GPUs in use and reasons are what slurmctld says, and unknown where it does not count whole GPUs', () => {
@@ -251,7 +264,10 @@ const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
     accounting: { up: true, message: '' },
     machines: [],
     jobs: [],
+    pendingJobs: [],
+    moreJobs: { running: 0, pending: 0 },
     jobsArePrivate: false,
+    usageIsPrivate: false,
     jobsAreUnknown: false,
     site: {},
   },
@@ -279,6 +295,7 @@ const report = (
     wantedGeneration: 0,
     controllerFacts,
     isApplying: false,
+    gpuDays: [],
     progress: undefined,
     left: [],
     isCleaningDue: false,
@@ -541,6 +558,24 @@ test('a configuration that may not be at fault is tried again ever later, up to 
     return Math.floor((until - now) / 60);
   };
   assert.deepEqual([0, 1, 2, 5, 6, 60].map(minutesAfter), [1, 2, 4, 32, 64, 64]);
+});
+
+test('a controller on trial that is only slow is no fault of its configuration, nor is a slow clock the reason', () => {
+  using directory = temporaryDirectory();
+  const noise = 'error: High latency for 1000 calls to gettimeofday(): 2004 microseconds';
+  const judge = (controller: string) => {
+    const command = `${prelude}${configuration}\nT=$1 etc=/etc/slurm
+      sh -c "exec timeout -k 1 1 sh -c '$2'" > "$T/out" 2>&1 &
+      survives $! && echo good || check_error`;
+    const { stdout, stderr } = spawnSync('sh', ['-c', command, 'sh', directory.path, controller], {
+      encoding: 'utf8',
+    });
+    assert.equal(stderr, '');
+    return stdout.trim();
+  };
+  assert.equal(judge(`echo "${noise}"; exec /bin/sleep 60`), 'good');
+  assert.equal(judge(`echo "${noise}"; echo "error: no such partition"; exit 1`), 'no such partition');
+  assert.equal(judge('echo "fatal: cannot"; exec /bin/sleep 60'), 'cannot');
 });
 
 test('a script that does not end in time is a host that is away', { skip: noRoot }, async () => {

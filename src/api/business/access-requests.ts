@@ -30,7 +30,7 @@ import {
   listRequests,
   updateAccessRequest,
 } from '../../store/organizations/access-requests.ts';
-import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
+import { permitByHand } from '../../store/organizations/by-hand.ts';
 import { listGrantedPermissions } from '../../store/organizations/memberships.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
 import { clusterIn } from './clusters.ts';
@@ -138,7 +138,7 @@ export const approveAccessRequest: Operation<'approveAccessRequest'> = (deps, re
       const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
       const after = withApproved(before, permissions, expiresAt);
       requireMayGrant(held, before, after);
-      await updateMemberPermissions(tx, { organizationId, userId, permissions: after });
+      await permitByHand(tx, { organizationId, userId, permissions: after });
       return {
         decision: { state: 'approved', expiresAt },
         details: `permissions ${grantedText(before)} → ${grantedText(after)}`,

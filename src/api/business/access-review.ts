@@ -1,27 +1,32 @@
 /** Everyone with access in an organization: members, and people who only hold a grant. All of it is read at one moment. */
 import type { Grant } from '../../domain/access/grant.ts';
+import { confirmBy } from '../../domain/access/member-review.ts';
 import { wayTo } from '../../domain/access/permission.ts';
 import { endsOf } from '../../domain/access/permission-end.ts';
 import { filterReview, type Reviewed, sortReview } from '../../domain/access/review.ts';
 import { reviewCsv } from '../../domain/access/review-file.ts';
 import { waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import { notFound } from '../../domain/error.ts';
+import { invalidRequest, notFound } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { listAccessListUsers } from '../../store/access/access-lists.ts';
 import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
-import { toTime } from '../../store/engine/time.ts';
-import { listAllLiveGrants } from '../../store/organizations/grants.ts';
+import { fromTime, toTime } from '../../store/engine/time.ts';
+import { listAllGrantsAt, listAllLiveGrants } from '../../store/organizations/grants.ts';
+import { findHistoryStart, listMembersAt } from '../../store/organizations/member-history.ts';
 import { listAllGrantedPermissions, listMembers } from '../../store/organizations/memberships.ts';
 import { listNames } from '../../store/people/people.ts';
+import { listLastLogins } from '../../store/people/ssh-keys.ts';
 import { sidesWithWays, wayBody } from './member-access.ts';
 import { requireManager } from './member-permissions.ts';
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
 type Person = BusinessReply<'reviewAccess'>['people'][number];
-type Asked = Pick<BusinessRequest<'saveAccessReview'>, 'caller' | 'path' | 'query' | 'now'>;
+type Asked = Pick<BusinessRequest<'signAccessReview'>, 'caller' | 'path' | 'now'> & {
+  query: BusinessRequest<'saveAccessReview'>['query'];
+};
 
 interface Review {
   /** In the order asked for. */
@@ -40,7 +45,7 @@ export const reviewAccess: Operation<'reviewAccess'> = async ({ store }, request
     total: people.length,
     shows_access: showsAccess,
     counts: countsOf(all, showsAccess, cluster),
-    read_at: toTime(request.now),
+    read_at: request.query.at ?? toTime(request.now),
     ...(end < people.length && { next_page_token: String(end) }),
   };
 };
@@ -48,6 +53,17 @@ export const reviewAccess: Operation<'reviewAccess'> = async ({ store }, request
 export const saveAccessReview: Operation<'saveAccessReview'> = async ({ store }, request) => {
   const { people, cluster } = await readReview(store, request);
   return reviewCsv(people, cluster?.name);
+};
+
+export const signAccessReview: Operation<'signAccessReview'> = async ({ store, audit }, request) => {
+  const signedAt = toTime(request.now);
+  const { at = signedAt } = request.query;
+  // With a time, it is for those only who see what people hold: a signed list without that would say that they held nothing.
+  const { all } = await readReview(store, { ...request, query: { at } });
+  const people = all.map(personBody);
+  const review = { organization_id: request.path.orgID, at, signed_at: signedAt, people };
+  const json = JSON.stringify(review);
+  return { review: json, ...audit.signReview(json) };
 };
 
 async function readReview(store: Store, { caller, path, query, now }: Asked): Promise<Review> {
@@ -58,17 +74,57 @@ async function readReview(store: Store, { caller, path, query, now }: Asked): Pr
       held.permissions.has('members.manage'),
     );
     const showsAccess = own.permissions.has('members.manage');
-    if (query.cluster !== undefined) requireManager(own.permissions);
+    if (query.cluster !== undefined || query.at !== undefined || query.due) requireManager(own.permissions);
+    if (query.at !== undefined && (query.cluster !== undefined || query.due))
+      throw invalidRequest('With at, give neither cluster nor due: ways in are known of the present only.');
     const clusters = await listOrganizationClusters(db, organizationId);
     const cluster = clusters.find((one) => one.id === query.cluster && isInService(one));
     if (query.cluster !== undefined && !cluster)
       throw notFound('The organization has no such cluster in service.');
-    const all = showsAccess
-      ? await everyone(db, organizationId, { clusters, cluster }, now)
-      : await onlyMembers(db, organizationId);
-    const found = filterReview(all, query.filter ?? '');
+    const all = !showsAccess
+      ? await onlyMembers(db, organizationId)
+      : query.at === undefined
+        ? await everyone(db, organizationId, { clusters, cluster }, now)
+        : await everyoneAt(db, organizationId, clusters, await knownTime(db, query.at, now));
+    const asked = query.due ? all.filter((one) => one.confirmBy !== undefined) : all;
+    const found = filterReview(asked, query.filter ?? '');
     const { sort = 'name', order } = query;
     return { people: sortReview(found, sort, order === 'descending'), all, showsAccess, cluster };
+  });
+}
+
+/** Throws `invalid_request` for a time that is to come, or of which not everything is known. */
+async function knownTime(db: Reader, given: string, now: number): Promise<string> {
+  const at = toTime(fromTime(given));
+  const start = await findHistoryStart(db);
+  if (at < start) throw invalidRequest(`Who had access is known from ${start} on, not before.`);
+  if (at > toTime(now)) throw invalidRequest('at is to come.');
+  return at;
+}
+
+async function everyoneAt(
+  db: Reader,
+  organizationId: string,
+  clusters: readonly Cluster[],
+  at: string,
+): Promise<Reviewed[]> {
+  const members = new Map((await listMembersAt(db, organizationId, at)).map((one) => [one.userId, one]));
+  const ids = new Set(clusters.map(({ id }) => id));
+  const live = (await listAllGrantsAt(db, at)).filter((one) => ids.has(one.clusterId));
+  const grantsOf = Map.groupBy(live, ({ userId }) => userId);
+  const userIds = [...new Set([...members.keys(), ...grantsOf.keys()])];
+  const names = await listNames(db, userIds);
+  return userIds.map((userId): Reviewed => {
+    const member = members.get(userId);
+    const grants = (grantsOf.get(userId) ?? []).toSorted(byEnd);
+    const own = member?.role === 'member' ? member.granted : [];
+    return {
+      ...{ userId, name: names.get(userId)?.displayName ?? '', isMember: member !== undefined, grants },
+      email: member?.email ?? grants[0]?.email ?? '',
+      ...present({ role: member?.role, username: member?.username, memberSince: member?.memberSince }),
+      ...present({ ends: endsOf([...own]) }),
+      permissions: own.map(({ key }) => key),
+    };
   });
 }
 
@@ -97,6 +153,7 @@ async function everyone(
   const grantsOf = Map.groupBy(live, ({ userId }) => userId);
   const userIds = [...new Set([...members.keys(), ...grantsOf.keys()])];
   const names = await listNames(db, userIds);
+  const logins = await listLastLogins(db, organizationId);
   const sides = cluster && sidesWithWays(cluster);
   const listed = cluster?.scheduler === 'sunk' ? await listAccessListUsers(db, cluster.id) : undefined;
   const accounts = new Map(listed?.map((one) => [one.userId, one.desiredLoginState]));
@@ -112,6 +169,7 @@ async function everyone(
       isMember: member !== undefined,
       ...present({ role: member?.role, username: member?.username.username }),
       ...present({ memberSince: member?.createdAt, signedInAt: names.get(userId)?.signedInAt }),
+      ...present({ loggedInAt: logins.get(userId), confirmBy: member && confirmBy(member, own) }),
       ...present({ ends: endsOf(own) }),
       permissions: own.map(({ key }) => key),
       grants,
@@ -124,11 +182,12 @@ async function everyone(
 
 function personBody(person: Reviewed): Person {
   const { userId, name, email, isMember, memberSince, signedInAt, ends, grants, ways } = person;
-  const { role, username, permissions, account } = person;
+  const { role, username, permissions, account, loggedInAt, confirmBy: by } = person;
   return {
     ...{ user_id: userId, name, email, is_member: isMember },
     ...present({ role, username, account, permissions: permissions && [...permissions] }),
     ...present({ member_since: memberSince, last_sign_in_at: signedInAt, expires_at: ends && { ...ends } }),
+    ...present({ last_ssh_login_at: loggedInAt, confirm_by: by }),
     ...present({ grants: grants?.map(grantBody), ways: ways?.map(wayBody) }),
   };
 }

@@ -19,13 +19,21 @@ export {
   setMemberPermissions,
 } from './member-permissions.ts';
 export { planMemberChanges } from './member-plan.ts';
-export { addMember, listMembers, removeMember, setMemberRole, setMemberUsername } from './memberships.ts';
+export {
+  addMember,
+  confirmAccess,
+  listMembers,
+  removeMember,
+  setMemberRole,
+  setMemberUsername,
+} from './memberships.ts';
 export * from './my-access.ts';
 export * from './operator/audit.ts';
 export * from './operator/clusters.ts';
 export { operatorPlanDeactivation } from './operator/deactivation.ts';
 export * from './operator/gateway.ts';
 export * from './operator/grants.ts';
+export { operatorListGroups, operatorPlanGroups } from './operator/groups.ts';
 export * from './operator/identities.ts';
 export {
   operatorGetInstallation,
@@ -36,6 +44,8 @@ export * from './operator/lab.ts';
 export * from './operator/machines.ts';
 export * from './operator/organizations.ts';
 export * from './operator/people.ts';
+export * from './operator/scim.ts';
+export * from './operator/sign-in-help.ts';
 export { getOrganization, retireOrganization } from './organizations.ts';
 export * from './ssh-keys.ts';
 export { closeMySession, listMyPastSessions, listMyRefusals, listMySessions } from './ssh-sessions.ts';

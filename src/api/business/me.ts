@@ -11,7 +11,7 @@ import { cached } from '../../store/engine/cache.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
-import { findPerson, updateLoginShell } from '../../store/people/people.ts';
+import { findLeastSignInHours, findPerson, updateLoginShell } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
 import type { Operation } from './operation.ts';
 
@@ -20,7 +20,7 @@ export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
   const known = await cached(store, `me/${caller.userId}`, () => accountOf(store, caller.userId));
   const { person, memberships, reply } = known;
   const notices = [
-    ...(await lapseNoticesOf(store, person)),
+    ...(await lapseNoticesOf(store, person, known.signInHours)),
     ...(await endNoticesOf(store, memberships, now)),
   ];
   return notices.length === 0 ? reply : { ...reply, notices };
@@ -28,9 +28,10 @@ export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
 
 /** What is the same until something is written: which notices there are also depends on the time. */
 async function accountOf({ read }: Store, userId: string) {
-  const [person, memberships] = await Promise.all([
+  const [person, memberships, signInHours] = await Promise.all([
     findPerson(read, userId),
     listMembershipsOf(read, userId),
+    findLeastSignInHours(read, userId),
   ]);
   if (!person) throw unauthorized('There is no account for this sign-in.');
   const [only, another] = memberships;
@@ -49,7 +50,7 @@ async function accountOf({ read }: Store, userId: string) {
     ...(only && !another ? { default_org_id: only.organizationId } : {}),
     staff_keys: person.staffKeys,
   });
-  return { person, memberships, reply };
+  return { person, memberships, signInHours, reply };
 }
 
 /** Sets the login shell on every cluster. Sending the one that is set already starts nothing there. */
@@ -68,12 +69,19 @@ export const setLoginPreferences: Operation<'setLoginPreferences'> = async ({ st
 };
 
 /** What has lapsed of a person's access, or is about to. */
-async function lapseNoticesOf({ read, lapses }: Store, person: Person): Promise<string[]> {
+async function lapseNoticesOf(
+  { read, lapses }: Store,
+  person: Person,
+  signInHours: number | null,
+): Promise<string[]> {
   const { policy } = lapses;
-  if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return [];
-  const keys = await listActiveKeys(read, person.id);
+  const keys = policy.keyMaxDays === undefined ? [] : await listActiveKeys(read, person.id);
   const own = {
-    signedInAt: Date.parse(person.signedInAt ?? person.createdAt),
+    signIn: lapses.signInOf({
+      signedInAt: person.signedInAt ?? person.createdAt,
+      exemptUntil: person.signInExemptUntil,
+      hours: signInHours,
+    }),
     keys: keys.map(({ fingerprint, createdAt }) => ({ fingerprint, registeredAt: Date.parse(createdAt) })),
   };
   return lapseNotices(own, policy, lapses.now());
@@ -86,12 +94,19 @@ async function endNoticesOf(
   now: number,
 ): Promise<string[]> {
   const notices: string[] = [];
-  for (const { organizationId, userId, role, updatedAt: since, hasEnds } of memberships) {
+  for (const {
+    organizationId,
+    userId,
+    role,
+    updatedAt: since,
+    hasEnds,
+    reviewEndsAt: unconfirmed,
+  } of memberships) {
     if (role !== 'member' || !hasEnds) continue;
     const granted = (await findMembership(read, organizationId, userId, now))?.granted ?? [];
     if (granted.every(({ expiresAt }) => expiresAt === null)) continue;
     const name = (await findOrganization(read, organizationId))?.displayName ?? organizationId;
-    notices.push(...endNotices({ organization: name, since, granted }, now));
+    notices.push(...endNotices({ organization: name, since, granted, unconfirmed }, now));
   }
   return notices;
 }

@@ -8,14 +8,11 @@ import type { CommandReply, Request } from '../../domain/operation.ts';
 import { foldEmail } from '../../domain/people/email.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { type About, type Command, type CommandRequest, runCommand } from '../../store/audit/commands.ts';
+import { confirmMember } from '../../store/audit/member-reviews.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Tx } from '../../store/engine/index.ts';
-import {
-  createMembership,
-  removeMembership,
-  updateMemberRole,
-  updateUsername,
-} from '../../store/organizations/membership-changes.ts';
+import { addByHand, changeRoleByHand, removeByHand } from '../../store/organizations/by-hand.ts';
+import { updateUsername } from '../../store/organizations/membership-changes.ts';
 import {
   findMember,
   findMembership,
@@ -47,6 +44,8 @@ export const setMemberRole = running(settingRole);
 export const setMemberUsername = running(settingUsername);
 /** Ends a membership. */
 export const removeMember = running(removing);
+/** Confirms what members hold. */
+export const confirmAccess = running(confirming);
 
 function running<Change, T>(commandOf: (request: Change) => Command<T>) {
   return ({ store }: BusinessDeps, request: Change & CommandRequest): Promise<CommandReply<T>> =>
@@ -86,7 +85,7 @@ export function adding(request: Asked<'addMember'>) {
         throw invalidRequest(`An ${role} holds every permission; leave permissions out.`);
       }
       const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
-      await createMembership(tx, { organizationId, userId, email, role, username, permissions });
+      await addByHand(tx, { organizationId, userId, email, role, username, permissions });
       return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
     },
   });
@@ -101,7 +100,7 @@ export function settingRole(request: Asked<'setMemberRole'>) {
     concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
     async change(tx) {
       const before = await roleOf(tx, organizationId, userId);
-      await updateMemberRole(tx, { organizationId, userId, role });
+      await changeRoleByHand(tx, { organizationId, userId, role });
       return {
         result: await memberBody(tx, organizationId, userId),
         about: { details: `role ${before} → ${role}` },
@@ -134,11 +133,29 @@ export function removing(request: Asked<'removeMember'>) {
     concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
     async change(tx) {
       const before = await roleOf(tx, organizationId, userId);
-      await removeMembership(tx, { organizationId, userId });
+      await removeByHand(tx, { organizationId, userId });
       return {
         result: { organization_id: organizationId, user_id: userId },
         about: { details: `was ${before}` },
       };
+    },
+  });
+}
+
+function confirming({ command, ...request }: BusinessRequest<'confirmAccess'>) {
+  const { orgID: organizationId } = request.path;
+  const userIds = [...new Set(request.body.user_ids)].sort();
+  const what = { operation: 'confirmAccess', meaning: userIds, about: { target: organizationId } };
+  const { userId: actorUserId, sourceAddress } = request.caller;
+  return managing(request, what, {
+    concernsOwners: async () => false,
+    async change(tx, commandId) {
+      const by = { actorUserId, sourceAddress, reason: command.auditReason, commandId };
+      const confirmed: string[] = [];
+      for (const userId of userIds)
+        if (await confirmMember(tx, { organizationId, userId }, by)) confirmed.push(userId);
+      const details = confirmed.length === 1 ? '1 member' : `${confirmed.length} members`;
+      return { result: { user_ids: confirmed }, about: { details } };
     },
   });
 }
@@ -149,7 +166,7 @@ function managing<T>(
   what: { operation: string; meaning: readonly unknown[]; about: About },
   body: {
     concernsOwners(tx: Tx): Promise<boolean>;
-    change(tx: Tx): ReturnType<Command<T>['apply']>;
+    change(tx: Tx, commandId: string): ReturnType<Command<T>['apply']>;
   },
 ): Command<T> {
   const { orgID: organizationId } = path;

@@ -74,7 +74,7 @@ async function ownOf({ store }: BusinessDeps, userId: string, now: number): Prom
     const found = await findMembership(db, organizationId, userId, now);
     if (found) held.set(organizationId, found);
   }
-  const signedInAt = store.lapses.policy.maxDaysWithoutSignIn === undefined ? null : person?.signedInAt;
+  const signedInAt = store.lapses.policy.maxHoursWithoutSignIn === undefined ? null : person?.signedInAt;
   const times = [
     ...memberships.map(({ updatedAt }) => updatedAt),
     ...keys.map(({ createdAt }) => createdAt),

@@ -1,12 +1,15 @@
 /** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { SignedHead } from '../../domain/audit/head.ts';
+import type { AuditKey } from '../../domain/audit/key.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import type { Side } from '../../domain/clusters/side.ts';
 import type { HostRules } from '../../domain/host-settings.ts';
 import type { BackupState, Problem, ServiceKeys, SidePasses } from '../../domain/installation-state.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
+import type { GroupRule } from '../../domain/organizations/group-rules.ts';
+import type { GroupClaim } from '../../domain/people/groups.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';
 
@@ -43,19 +46,24 @@ export interface BusinessDeps {
   /** Whether kubectl can sign people in. */
   offersKubernetesLogin: boolean;
   installation: InstallationView;
-  /** Signs the audit trail, and takes erased people out of it. */
+  /** Signs the audit trail and access reviews, and takes erased people out of the trail. */
   audit: {
     publicKey: string;
     sign(): Promise<SignedHead | undefined>;
-    markIdentity(issuer: string, subject: string): string;
+    markIdentity: AuditKey['markIdentity'];
+    signReview: AuditKey['signReview'];
     eraseNames(): void;
   };
   /** Checks and hashes a person's new password for the embedded issuer; undefined with an external issuer. */
   hashPassword:
     | ((password: string, person: { email: string; displayName: string }) => Promise<string>)
     | undefined;
+  /** The link with which a person sets a password at the embedded issuer, the same for the same command; undefined with an external one. */
+  passwordLink: ((userId: string, command: string) => { token: string; url: string }) | undefined;
   /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
+  /** Groups at the issuer, and what is given for them; undefined: what it says of them is of no interest. */
+  groups: { claim: GroupClaim; rules: readonly GroupRule[] } | undefined;
   /** What a lab may ask of the service's own host. */
   hostRules: HostRules;
 }

@@ -1,5 +1,5 @@
 /** The caller's own SSH keys. */
-import { lapseOf } from '../../domain/access/lapse.ts';
+import { dayMs } from '../../domain/access/lapse.ts';
 import { keyLabel, parseSshPublicKey, type SshKey, type SshKeySet } from '../../domain/access/ssh-key.ts';
 import { invalidRequest, notFound } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
@@ -33,7 +33,8 @@ export const listKeyClusters: Operation<'listKeyClusters'> = async ({ store }, {
 
 /** Registers a key for the caller. `invalid_state` when anyone registered it before. */
 export const registerSshKey: Operation<'registerSshKey'> = async ({ store }, request) => {
-  const parsed = parseSshPublicKey(request.body.public_key);
+  const { securityKeys } = store.lapses.policy;
+  const parsed = parseSshPublicKey(request.body.public_key, { securityKeys });
   const key = { ...parsed, label: keyLabel(parsed.comment) };
   const { userId, sourceAddress: from } = request.caller;
   return runCommand(store, request, {
@@ -95,7 +96,6 @@ function keyReply({ key, set }: { key: SshKey; set: SshKeySet }, commandId: stri
 
 function keyBody(key: SshKey, { lapses }: Store) {
   const days = key.state === 'active' ? lapses.policy.keyMaxDays : undefined;
-  const lapse = lapseOf(Date.parse(key.createdAt), days, 0);
   return {
     ...snakeCased(key, ['id', 'userId', 'fingerprint', 'createdAt', 'createdByUserId']),
     ...snakeCased(key, ['createdCommandId', 'sourceRevision']),
@@ -103,6 +103,6 @@ function keyBody(key: SshKey, { lapses }: Store) {
     public_material: key.material,
     lifecycle_state: key.state,
     ...present(snakeCased(key, ['revokedAt', 'label', 'createdFrom', 'lastUsedAt', 'lastUsedFrom'])),
-    ...present({ lapses_at: lapse && toTime(lapse.at) }),
+    ...(days !== undefined && { lapses_at: toTime(Date.parse(key.createdAt) + days * dayMs) }),
   };
 }

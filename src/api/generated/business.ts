@@ -410,6 +410,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/organizations/{orgID}/access-review/signed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The same as JSON that the installation's audit key has signed
+         * @description For those who keep it elsewhere; needs `members.manage` or `staff.read`. `review` is JSON: `organization_id`, `at`, `signed_at` and `people` as in `reviewAccess`. The signature
+         *     (Ed25519, RFC 8032, base64) is over the line `andromeda access review`, a line feed, and `review` as it stands.
+         */
+        get: operations["signAccessReview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/access-review/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Confirm what members hold
+         * @description Where the installation asks for it (`access.reviewMonths`). An end that their permissions got because nobody had confirmed them is taken
+         *     back, while it is to come; no other end, and nothing that has ended. Needs to be an owner or an admin, or `staff.operate`. Owners, admins
+         *     and people who are no members any more are passed over.
+         */
+        post: operations["confirmAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/organizations/{orgID}/grants": {
         parameters: {
             query?: never;
@@ -853,6 +896,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/people/{userID}/password-link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link with which a person sets a password at the embedded issuer
+         * @description It is good once and for a day, and replaces the one before. 409 where another issuer is used.
+         */
+        post: operations["operatorCreatePasswordLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/second-factor/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take a person's second factor at the embedded issuer, and its recovery codes
+         * @description For who has lost both. Where one is asked of them, they set up another at the next sign-in. 409 where another issuer is used.
+         */
+        post: operations["operatorResetSecondFactor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/people/{userID}/identities": {
         parameters: {
             query?: never;
@@ -907,6 +990,26 @@ export interface paths {
          * @description Identities, memberships, keys and grants stay. 409 where it is the address of another account, or the person is deactivated.
          */
         put: operations["operatorSetPersonEmail"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/people/{userID}/sign-in-exemption": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Until when a person's access does not lapse without a sign-in
+         * @description For people whose machines log in at night. It has an end, at most a year from now; null ends it at once.
+         */
+        put: operations["operatorSetSignInExemption"];
         post?: never;
         delete?: never;
         options?: never;
@@ -988,6 +1091,46 @@ export interface paths {
          * @description What was taken from them stays taken.
          */
         post: operations["operatorReactivatePerson"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/scim/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a token for an identity provider that pushes people over SCIM
+         * @description Two are valid at a time, so that one can take the place of the other; 409 for a third, and for a repeated request, as a token is shown once.
+         */
+        post: operations["operatorCreateScimToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/scim/tokens/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke every SCIM token
+         * @description From then on, no identity provider can push people.
+         */
+        post: operations["operatorRevokeScimTokens"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1443,6 +1586,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Groups at the issuer, how many people are in each, and what rules give for it
+         * @description As the tokens of people said last (`identity.groups` of the configuration).
+         */
+        get: operations["operatorListGroups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operator/groups/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What rules for groups would change, restart and end
+         * @description Changes nothing. Goes by the groups that people’s tokens said last; those of whom none are known are counted.
+         */
+        post: operations["operatorPlanGroups"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/lab": {
         parameters: {
             query?: never;
@@ -1619,8 +1802,11 @@ export interface components {
         SshKey: {
             id: string;
             user_id: string;
-            /** @enum {string} */
-            key_type: "ssh-ed25519";
+            /**
+             * @description The second where the installation accepts security keys
+             * @enum {string}
+             */
+            key_type: "ssh-ed25519" | "sk-ssh-ed25519@openssh.com";
             /** @description The key as stored, without its comment */
             public_material: string;
             fingerprint: string;
@@ -1711,6 +1897,12 @@ export interface components {
                 shell: string;
             };
         };
+        ScimToken: {
+            /** @description Shown once; left out where none was made */
+            token?: string;
+            /** @description How many are valid */
+            valid: number;
+        };
         Email: string;
         Name: string;
         Domains: string[];
@@ -1756,6 +1948,10 @@ export interface components {
             member_since?: components["schemas"]["Time"];
             /** @description To the hour; absent before the first */
             last_sign_in_at?: components["schemas"]["Time"];
+            /** @description With any of their keys, in any organization; absent before the first */
+            last_ssh_login_at?: components["schemas"]["Time"];
+            /** @description Until when owners are asked to confirm what the member holds. What is not confirmed by then gets an end, 30 days ahead; where it got one, this is that end */
+            confirm_by?: components["schemas"]["Time"];
             /** @description What was granted directly. Owners and admins hold everything by their role */
             permissions?: string[];
             expires_at?: components["schemas"]["Ends"];
@@ -2018,9 +2214,11 @@ export interface components {
             organization_id: string;
             user_id: string;
         };
+        SignInHours: number;
         OperatorOrganization: {
             organization: components["schemas"]["Organization"];
             auto_join_domains: string[];
+            max_hours_without_sign_in?: components["schemas"]["SignInHours"];
             member_count: number;
             cluster_count: number;
         };
@@ -2033,10 +2231,12 @@ export interface components {
             staff_keys: string[];
             /** @description When what names the person was replaced; absent where it was not */
             erased_at?: components["schemas"]["Time"];
-            /** @description To the hour; absent before the first */
+            /** @description Absent before the first */
             last_sign_in_at?: components["schemas"]["Time"];
-            /** @description When access lapses, or did; absent where it never does */
+            /** @description When access lapses, or did; absent where it never does. An organization can ask for a sign-in sooner. */
             access_lapses_at?: components["schemas"]["Time"];
+            /** @description Until when access does not lapse without a sign-in; absent where it does */
+            sign_in_exempt_until?: components["schemas"]["Time"];
             created_at: components["schemas"]["Time"];
             updated_at: components["schemas"]["Time"];
         };
@@ -2106,7 +2306,7 @@ export interface components {
         };
         Problem: {
             /** @enum {string} */
-            area: "cluster" | "gateway" | "backup" | "certificate" | "disk" | "audit" | "server";
+            area: "cluster" | "gateway" | "backup" | "certificate" | "disk" | "audit" | "server" | "identity";
             /** @description What it is about, such as the name of a cluster */
             about: string;
             cluster_id?: string;
@@ -2410,6 +2610,7 @@ export interface components {
             slug: string;
             name: components["schemas"]["Name"];
             autoJoinDomains?: components["schemas"]["Domains"];
+            maxHoursWithoutSignIn?: components["schemas"]["SignInHours"];
             members?: components["schemas"]["LabMember"][];
         };
         LabMember: {
@@ -2433,9 +2634,15 @@ export interface components {
             scheduler?: "sunk" | "kubernetes";
             /** @description Nodes set aside for the organization; 0 ends the reservation */
             reservedNodes?: number;
+            /** @description Web pages about it, such as of utilisation */
+            links?: components["schemas"]["ClusterLink"][];
             simulated?: components["schemas"]["LabSimulated"];
             slurm?: components["schemas"]["LabSlurm"];
             kubernetes?: components["schemas"]["LabKubernetes"];
+        };
+        ClusterLink: {
+            name: string;
+            url: string;
         };
         /** @description Where the API server is, and how the service is let in there. Files are read where the service runs */
         LabKubernetes: {
@@ -2475,7 +2682,7 @@ export interface components {
                 local?: boolean;
             }[];
             controller: components["schemas"]["LabSlurmHost"];
-            accounting?: components["schemas"]["LabSlurmHost"];
+            accounting?: components["schemas"]["LabSlurmAccounting"];
             compute?: components["schemas"]["LabSlurmHost"];
             /** @description Slurm nodes that slurm.conf still names and that do not come back - nothing waits for them */
             retired?: string[];
@@ -2510,6 +2717,44 @@ export interface components {
             hostKey?: string;
             local?: boolean;
         };
+        /** @description Where slurmdbd runs, left out - on the controller; and the Slurm account of the organization's people. Values that were set by hand stay */
+        LabSlurmAccounting: {
+            host?: string;
+            port?: number;
+            hostKey?: string;
+            local?: boolean;
+            /** @description Left out - the slug of the organization. One that is there already keeps its people */
+            account?: string;
+            /** @description The account that a new one is below */
+            parent?: string;
+            fairshare?: number;
+            defaultQos?: components["schemas"]["SlurmQos"];
+            qos?: components["schemas"]["SlurmQos"][];
+            /** @description Of each person */
+            maxJobs?: number;
+            grpTres?: components["schemas"]["SlurmTres"];
+            roles?: {
+                admin?: components["schemas"]["LabSlurmLimits"];
+            };
+            /**
+             * @description Those with clusters.ssh.admin coordinate the account
+             * @enum {string}
+             */
+            coordinators?: "admins";
+        };
+        /** @description Of people with clusters.ssh.admin, in place of the account's */
+        LabSlurmLimits: {
+            fairshare?: number;
+            defaultQos?: components["schemas"]["SlurmQos"];
+            qos?: components["schemas"]["SlurmQos"][];
+            maxJobs?: number;
+            grpTres?: components["schemas"]["SlurmTres"];
+        };
+        SlurmQos: string;
+        /** @description All together, by gpu, cpu, mem (MiB), node or another resource, such as gres/shard */
+        SlurmTres: {
+            [key: string]: number;
+        };
         LabSimulated: {
             computeNodes: number;
             gpusPerNode: number;
@@ -2519,6 +2764,8 @@ export interface components {
             provisionMs?: number;
             /** @description Jobs that run there */
             runningJobs?: components["schemas"]["RunningJob"][];
+            /** @description Jobs that wait, the first to start first */
+            pendingJobs?: components["schemas"]["SimulatedPendingJob"][];
             /** @description Its jobs run again after the compute nodes restarted */
             requeue?: boolean;
             /** @description What every compute node has */
@@ -2583,6 +2830,60 @@ export interface components {
             user: string;
             name: string;
             machines: string[];
+        };
+        SimulatedPendingJob: {
+            id: string;
+            user: string;
+            name: string;
+            /** @description Slurm's word for why it waits, such as Resources */
+            reason: string;
+            gpus?: number;
+            /** @description RFC 3339 */
+            startsAt?: string;
+        };
+        GroupRule: {
+            group: string;
+            /** @description Its slug */
+            organization: string;
+            /**
+             * @description At least this
+             * @default member
+             * @enum {string}
+             */
+            role: "member" | "admin" | "owner";
+            /** @description Only for members */
+            permissions?: string[];
+        };
+        GroupPeople: {
+            /** @description Active people of whom the issuer has said groups */
+            known: number;
+            /** @description Active people of whom it has not */
+            unknown: number;
+        };
+        Groups: {
+            claim: string;
+            people: components["schemas"]["GroupPeople"];
+            groups: {
+                group: string;
+                /** @description How many are in it */
+                people: number;
+                rules: components["schemas"]["GroupRule"][];
+            }[];
+        };
+        GroupPlan: {
+            people: components["schemas"]["GroupPeople"];
+            changes: {
+                /** @description Its slug */
+                organization: string;
+                /** @description `membership`, a permission, or a role such as `role admin` */
+                what: string;
+                /** @description How many people gain it */
+                gain: number;
+                lose: number;
+            }[];
+            /** @description Addresses of last owners whom no rule takes away */
+            kept_owners: string[];
+            restarts: components["schemas"]["LabRestart"][];
         };
         LabPlan: {
             changes: components["schemas"]["LabChange"][];
@@ -2692,6 +2993,10 @@ export interface components {
         OrgID: string;
         UserID: string;
         ClusterID: string;
+        /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
+        ReviewAt: string;
+        /** @description true: only members whose access owners are asked to confirm, without `at`. Needs `members.manage` or `staff.read` */
+        ReviewDue: boolean;
         /** @description Sessions that had not ended before */
         SessionsFrom: components["schemas"]["Time"];
         /** @description Sessions that were opened before */
@@ -2748,7 +3053,7 @@ export interface components {
             content: {
                 "application/json": {
                     /**
-                     * @description One Ed25519 public key in OpenSSH format
+                     * @description One Ed25519 public key in OpenSSH format; also one in a security key (`ed25519-sk`) where the installation accepts those
                      * @example ssh-ed25519 AAAAC3Nza… ada@laptop
                      */
                     public_key: string;
@@ -3318,6 +3623,10 @@ export interface operations {
     reviewAccess: {
         parameters: {
             query?: {
+                /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
+                at?: components["parameters"]["ReviewAt"];
+                /** @description true: only members whose access owners are asked to confirm, without `at`. Needs `members.manage` or `staff.read` */
+                due?: components["parameters"]["ReviewDue"];
                 /** @description A cluster ID: only people with access to this cluster, with their ways in */
                 cluster?: string;
                 /** @description Only people with this text in their name, address, user name, role, permissions or grants */
@@ -3352,6 +3661,10 @@ export interface operations {
     saveAccessReview: {
         parameters: {
             query?: {
+                /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
+                at?: components["parameters"]["ReviewAt"];
+                /** @description true: only members whose access owners are asked to confirm, without `at`. Needs `members.manage` or `staff.read` */
+                due?: components["parameters"]["ReviewDue"];
                 /** @description A cluster ID: only people with access to this cluster, with their ways in */
                 cluster?: string;
                 /** @description Only people with this text in their name, address, user name, role, permissions or grants */
@@ -3375,6 +3688,73 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    signAccessReview: {
+        parameters: {
+            query?: {
+                /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
+                at?: components["parameters"]["ReviewAt"];
+            };
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Signed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        review: string;
+                        /** @description As `GET /operator/audit/heads` has it */
+                        key: string;
+                        signature: string;
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    confirmAccess: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    user_ids: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Whose access is confirmed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        user_ids: string[];
+                    };
                 };
             };
             default: components["responses"]["Error"];
@@ -3920,6 +4300,8 @@ export interface operations {
                 "application/json": {
                     display_name?: components["schemas"]["Name"];
                     auto_join_domains?: components["schemas"]["Domains"];
+                    /** @description How long access of the members lasts without a sign-in, where that is less than the installation's; null for as long */
+                    max_hours_without_sign_in?: components["schemas"]["SignInHours"] | null;
                 };
             };
         };
@@ -4076,6 +4458,65 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    operatorCreatePasswordLink: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The link */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        url: string;
+                        expires_at: components["schemas"]["Time"];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorResetSecondFactor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     operatorListIdentities: {
         parameters: {
             query?: never;
@@ -4207,6 +4648,40 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    operatorSetSignInExemption: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path: {
+                userID: components["parameters"]["UserID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    until: components["schemas"]["Time"] | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     operatorErasePerson: {
         parameters: {
             query?: never;
@@ -4309,6 +4784,74 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Person"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorCreateScimToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Whether the others are revoked */
+                    replace?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description The token */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScimToken"];
+                };
+            };
+            /** @description The token */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScimToken"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorRevokeScimTokens: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description Required, 1 to 500 characters, kept with the change. */
+                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No token is valid */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScimToken"];
                 };
             };
             default: components["responses"]["Error"];
@@ -5069,6 +5612,58 @@ export interface operations {
                     "application/json": {
                         servers: components["schemas"]["Server"][];
                     };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorListGroups: {
+        parameters: {
+            query?: {
+                /** @description Only the groups of this person */
+                email?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that rules name first, then the largest; at most 10,000 */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Groups"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorPlanGroups: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description All of them: they would take the place of those in force */
+                    rules: components["schemas"]["GroupRule"][];
+                };
+            };
+        };
+        responses: {
+            /** @description What would change */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupPlan"];
                 };
             };
             default: components["responses"]["Error"];

@@ -138,6 +138,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gpu-hours": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * GPU time by person and day
+         * @description Of every Slurm cluster of the organization, in days of UTC, at most ten minutes old: from Slurm's accounting (`sacct`), or where there is none from the jobs that its reports named. A member sees everyone's unless Slurm's PrivateData has usage; owners, admins and staff see all.
+         */
+        get: operations["listGpuHours"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/usage": {
         parameters: {
             query?: never;
@@ -408,7 +428,7 @@ export interface components {
             ready: boolean;
             /** @enum {string} */
             reason: "ready" | "no_keys" | "access_not_projected" | "projection_pending" | "gateway_unavailable" | "observation_stale" | "cluster_inactive" | "named_user_required";
-            /** @description There where time took the access or the keys away (`access` in the configuration); says what to do */
+            /** @description Present where the sign-in or the keys have lapsed, or keys of this type are not accepted (`access` and `gateway` in the configuration); says what to do */
             lapsed?: string;
             manifest_generation: number;
             observed_manifest_generation: number;
@@ -540,6 +560,11 @@ export interface components {
              * @description When the cluster last reported; left out before it did
              */
             observed_at?: string;
+            /** @description Web pages about it, as the lab file names them */
+            links?: {
+                name: string;
+                url: string;
+            }[];
             gpus: {
                 total: number;
                 free: number;
@@ -547,6 +572,10 @@ export interface components {
                 /** @description Not in use, on machines that take no work */
                 away: number;
                 unknown: number;
+                /** @description Machines all of whose GPUs are free */
+                free_nodes: number;
+                /** @description The most that are free on one machine */
+                biggest_block: number;
             };
             machines: {
                 /** Format: uuid */
@@ -564,11 +593,17 @@ export interface components {
             }[];
             /** @description Slurm jobs that run, yours first; those of others where Slurm shows them to everyone (PrivateData), or to owners, admins and staff. Left out where it is not known which run */
             jobs?: components["schemas"]["Job"][];
-            /** @description Those that you may not see */
+            /** @description Those that wait, in the order of their priority; whose you see is as with `jobs` */
+            pending_jobs?: components["schemas"]["PendingJob"][];
+            /** @description Those that you may not see, or that were too many to name */
             other_jobs?: {
                 jobs: number;
+                /** @description As far as it is known */
                 gpus: number;
+                pending: number;
             };
+            /** @description Pods that hold GPUs, where Slurm does not; for owners, admins, staff, and members with clusters.kubernetes. Left out where it is not known which */
+            pods?: components["schemas"]["GpuPod"][];
         };
         Job: {
             /** @description As squeue prints it: of an array 4711_3, of a heterogeneous job 4711+1 */
@@ -589,6 +624,79 @@ export interface components {
              * @description When its time is up; left out where it is not limited
              */
             ends_at?: string;
+        };
+        PendingJob: {
+            id: string;
+            name: string;
+            /** @description Login name */
+            user: string;
+            /** @description What a member of the organization is called */
+            person?: string;
+            mine: boolean;
+            /** @description All that it asks for */
+            gpus: number;
+            /** @description Slurm's word for why it waits, such as Resources */
+            reason: string;
+            /** @description How many of higher priority wait */
+            ahead: number;
+            /**
+             * Format: date-time
+             * @description When Slurm expects that it starts; left out where it does not say
+             */
+            expected_at?: string;
+        };
+        GpuHours: {
+            organization_id: string;
+            since: string;
+            items: components["schemas"]["ClusterGpuHours"][];
+        };
+        ClusterGpuHours: {
+            /** Format: uuid */
+            cluster_id: string;
+            cluster_name: string;
+            /**
+             * @description observed: some of it from the jobs that reports named
+             * @enum {string}
+             */
+            source?: "slurmdbd" | "observed";
+            /** @description The first that is known */
+            first_day?: string;
+            /** @description Of everyone */
+            gpu_hours: number;
+            /** @description Of the organization's members */
+            members_gpu_hours: number;
+            /** @description What the Slurm account has of its own, and people in it, whose you see as with their hours */
+            limits: components["schemas"]["SlurmLimit"][];
+            /** @description Those that you may see, who used the most first */
+            people: {
+                /** @description Login name */
+                user: string;
+                /** @description What a member of the organization is called */
+                person?: string;
+                mine: boolean;
+                gpu_hours: number;
+            }[];
+            /** @description From the first that is known to today */
+            days: {
+                day: string;
+                /** @description Of everyone */
+                gpu_hours: number;
+            }[];
+        };
+        SlurmLimit: {
+            /** @description Login name; left out - the account */
+            user?: string;
+            /** @description In Slurm's terms, such as Fairshare or GrpTRES */
+            name: string;
+            value: string;
+            /** @description What the lab file has, where another was set by hand, which stays */
+            lab_file?: string;
+        };
+        GpuPod: {
+            namespace: string;
+            name: string;
+            machine: string;
+            gpus: number;
         };
         /** @description File name to text */
         SlurmFiles: {
@@ -928,6 +1036,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ClusterUsage"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listGpuHours: {
+        parameters: {
+            query: {
+                /** @description Left out, it is 400 invalid_organization */
+                businessOrgId: components["parameters"]["BusinessOrgId"];
+                /** @description How many */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By cluster */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GpuHours"];
                 };
             };
             default: components["responses"]["Error"];

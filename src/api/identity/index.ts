@@ -6,12 +6,21 @@
  * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made: person.ts).
  */
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
+import { signInMs } from '../../domain/access/lapse.ts';
 import { DomainError, unauthorized } from '../../domain/error.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { findIdentity } from '../../store/people/identities.ts';
-import { recordSignIn } from '../../store/people/people.ts';
+import { findLeastSignInHours, recordSignIn } from '../../store/people/people.ts';
+import type { TakeGroups } from './groups.ts';
 import { findPerson, requireActive } from './person.ts';
-import { clockToleranceMs, signedInAt, type TokenRules, type VerifiedToken, verifyToken } from './token.ts';
+import {
+  clockToleranceMs,
+  issuedAt,
+  signedInAt,
+  type TokenRules,
+  type VerifiedToken,
+  verifyToken,
+} from './token.ts';
 
 export interface AuthenticatorOptions {
   store: Store;
@@ -21,6 +30,10 @@ export interface AuthenticatorOptions {
   userinfo(token: string): Promise<Record<string, unknown>>;
   /** Whether the person has ended the sign-in of a token with these claims; left out: it ends with the token only. */
   isSignInOver?: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
+  /** Access lapses without a sign-in, and the issuer does not say when people signed in. */
+  onNoSignInTime?(): void;
+  /** Takes over the groups that a token says; left out: none are. */
+  takeGroups?: TakeGroups | undefined;
   /** What was kept of this identity, if its person was erased. */
   markIdentity(issuer: string, subject: string): string;
   now(): number;
@@ -62,7 +75,9 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
     const userId = verified.isServiceAccount ? undefined : await findPerson(options, verified, token);
     const { subject, expiresAt, claims, isKeyInForce } = verified;
     if (userId !== undefined) await noteSignIn(options, userId, claims);
+    const isTaken = userId === undefined || (await options.takeGroups?.(userId, claims, token)) !== false;
     const entry = { subject, expiresAt, claims, isKeyInForce, userId, changes: undefined, checkedAt: 0 };
+    if (!isTaken) return entry;
     // A Map keeps the order of insertion, so the first key is the oldest.
     if (cache.size >= mostTokens) cache.delete(cache.keys().next().value ?? '');
     cache.set(authorization, entry);
@@ -126,13 +141,22 @@ async function requireAccount(
   requireActive(bound);
 }
 
-/** A disk that takes no writes at the moment is no reason to refuse a token that is right; the next one is noted. */
+/**
+ * Where access lapses without a sign-in, only the person's own counts, so that no refresh in the background keeps access
+ * alive. A disk that takes no writes at the moment is no reason to refuse a token that is right; the next one is noted.
+ */
 async function noteSignIn(
-  { store, now }: AuthenticatorOptions,
+  { store, now, onNoSignInTime }: AuthenticatorOptions,
   userId: string,
   claims: JWTPayload,
 ): Promise<void> {
-  await recordSignIn(store, userId, signedInAt(claims, now())).catch((error: unknown) => {
+  let at = signedInAt(claims, now());
+  if (at === undefined) {
+    const { policy } = store.lapses;
+    if (signInMs(policy, await findLeastSignInHours(store.read)) !== undefined) return onNoSignInTime?.();
+    at = issuedAt(claims, now());
+  }
+  await recordSignIn(store, userId, at).catch((error: unknown) => {
     if (!(error instanceof DomainError && error.code === 'service_unavailable')) throw error;
   });
 }

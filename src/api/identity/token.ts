@@ -60,13 +60,17 @@ export async function verifyToken(
   };
 }
 
-/**
- * When the person signed in, in ms since 1970: as the token says (OpenID Connect Core 1.0, 2: auth_time), or when it was
- * issued, which shows that the issuer knew them still.
- */
-export function signedInAt({ auth_time: authTime, iat }: JWTPayload, now: number): number {
-  const seconds = typeof authTime === 'number' ? authTime : iat;
-  return seconds === undefined ? now : Math.min(seconds * 1000, now);
+/** When the person signed in, in ms since 1970, where the token says so (OpenID Connect Core 1.0, 2: auth_time). */
+export function signedInAt({ auth_time: authTime }: JWTPayload, now: number): number | undefined {
+  return typeof authTime === 'number' ? Math.min(authTime * 1000, now) : undefined;
+}
+
+const hourMs = 3_600_000;
+
+/** When it was issued, which shows that the issuer knew the person still: to the hour, since each refresh gives another. */
+export function issuedAt({ iat }: JWTPayload, now: number): number {
+  const ms = Math.min(iat === undefined ? now : iat * 1000, now);
+  return ms - (ms % hourMs);
 }
 
 async function verifySignature(

@@ -1,6 +1,6 @@
 /** How a client finds the issuer, and how a person reaches a cluster: over SSH, and its Kubernetes API. */
 import { stringify } from 'yaml';
-import { decideAccess, isLapse } from '../../domain/access/decision.ts';
+import { decideAccess, isExplained } from '../../domain/access/decision.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
 import { observationFreshnessMs } from '../../domain/access/list.ts';
 import type { KubernetesReport } from '../../domain/access/manifest.ts';
@@ -58,7 +58,7 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
     login_mode: loginMode,
     ready,
     reason,
-    ...(!decision.allowed && isLapse(decision.obstacle) && { lapsed: decision.message }),
+    ...(!decision.allowed && isExplained(decision.obstacle) && { lapsed: decision.message }),
     manifest_generation: acceptedGeneration,
     observed_manifest_generation: observed.manifestGeneration,
     ssh_key_set_generation: observed.keySetGeneration,

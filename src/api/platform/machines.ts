@@ -69,17 +69,28 @@ async function usageOf(
   const observed = [slurm, kubernetes].flatMap((one) => one?.observedAt ?? []);
   // What ran before says nothing of now.
   const report = cluster.scheduler === 'sunk' && slurm && isRecent(slurm.observedAt, now) && slurm.report;
+  const pods =
+    cluster.scheduler === 'kubernetes' &&
+    viewer.seesPods &&
+    kubernetes &&
+    isRecent(kubernetes.observedAt, now)
+      ? kubernetes.report.pods
+      : undefined;
   machines.sort((a, b) => byName.compare(a.name, b.name));
-  const { inUse, ...gpus } = gpuUsage(machines.map((machine) => useOf(machine, cluster, now)));
+  const { inUse, freeNodes, biggestBlock, ...gpus } = gpuUsage(
+    machines.map((machine) => useOf(machine, cluster, now)),
+  );
   return {
     organization_id: cluster.organizationId,
     cluster_id: cluster.id,
     ...present({
       scheduler: cluster.scheduler,
+      links: cluster.links.length > 0 ? cluster.links.map((link) => ({ ...link })) : undefined,
       observed_at: observed.length === 0 ? undefined : toTime(Math.max(...observed)),
     }),
-    gpus: { ...gpus, in_use: inUse },
+    gpus: { ...gpus, in_use: inUse, free_nodes: freeNodes, biggest_block: biggestBlock },
     machines: machines.map((machine) => usageBody(machine, cluster, now)),
+    ...present({ pods: pods?.map((pod) => ({ ...pod })) }),
     ...(report && (await jobsIn(db, cluster.organizationId, report, viewer))),
   };
 }

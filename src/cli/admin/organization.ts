@@ -116,6 +116,23 @@ export const organization: Noun = {
         return organizations.one(await api.put('/operator/organizations/{orgID}', { path, body }));
       },
     }),
+    writes<{ none?: true }>({
+      usage: 'sign-in <slug> [hours]',
+      summary:
+        'how many hours access of the members lasts without a sign-in, where that is less than for others',
+      example: 'organization sign-in physics 8',
+      flags: [optional('--none', 'as long as the installation says')],
+      async run({ api, options }, slug = '', hours = '') {
+        const wanted = completeSet('hours', hours === '' ? [] : [hours], options.none)[0];
+        if (wanted !== undefined && !/^[1-9]\d{0,5}$/.test(wanted))
+          throw usage(`${wanted} is no number of hours.`);
+        const body = { max_hours_without_sign_in: wanted === undefined ? null : Number(wanted) };
+        const path = await pathOf(api, slug);
+        const json = await api.put('/operator/organizations/{orgID}', { path, body });
+        const message = `A sign-in counts for ${wanted === undefined ? 'as long as the installation says' : `${wanted} hours`} there.`;
+        return { ...organizations.one(json), message };
+      },
+    }),
     writes({
       usage: 'retire <slug>',
       summary: 'end an organization whose clusters are released; its slug is never used again',

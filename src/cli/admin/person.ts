@@ -8,6 +8,7 @@ import { type Api, type Reader, readPages } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printMessage } from '../output.ts';
 import { pick } from '../pick.ts';
+import { parseEnd } from '../time.ts';
 import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
 import { completeSet } from './organization.ts';
 
@@ -152,6 +153,23 @@ export const person: Noun = {
         return api.put('/operator/people/{userID}/password', { path, body });
       },
     ),
+    writes({
+      usage: 'link <email>',
+      summary: 'make a link with which someone sets a password at the built-in sign-in: once, within a day',
+      example: 'person link bob@physics.example',
+      async run({ api }, email = '') {
+        const path = await pathOf(api, email);
+        const json = await api.post('/operator/people/{userID}/password-link', { path });
+        const message = `Give it to ${visibleName(email)} only. It is good once, until ${json.expires_at}.`;
+        return { json, text: `${json.url}\n`, message };
+      },
+    }),
+    changesPerson(
+      'reset-factor <email>',
+      'take the second factor of someone who has lost app and recovery codes',
+      "reset-factor bob@physics.example --reason 'lost phone, seen in person'",
+      (api, path) => api.post('/operator/people/{userID}/second-factor/reset', { path }),
+    ),
     reads({
       usage: 'identities <email>',
       summary: 'the identities that a person signs in with: issuer and subject',
@@ -194,6 +212,22 @@ export const person: Noun = {
       "email bob@physics.example robert@physics.example --reason 'new name'",
       (api, path, _, email) => api.put('/operator/people/{userID}/email', { path, body: { email } }),
     ),
+    writes<{ until?: string; none?: true }>({
+      usage: 'exempt <email>',
+      summary: 'let access last without a sign-in until a time, as for machines that work at night',
+      example: "person exempt bob@physics.example --until 2w --reason 'beam time'",
+      flags: [
+        optional('--until <time>', 'a date, a time, or a duration such as 2w'),
+        optional('--none', 'access lapses as that of everyone else again'),
+      ],
+      async run({ api, options: { until, none } }, email = '') {
+        if ((until === undefined) === (none === undefined))
+          throw usage('Give the end with --until, or --none to end it.');
+        const body = { until: parseEnd('--until', until) ?? null };
+        const path = await pathOf(api, email);
+        return people.one(await api.put('/operator/people/{userID}/sign-in-exemption', { path, body }));
+      },
+    }),
     writes<{ yes?: true }>({
       usage: 'erase <email>',
       summary: 'replace what names a person who was deactivated, for good: a pseudonym stays',

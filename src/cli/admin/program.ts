@@ -9,11 +9,13 @@ import type { ServerCommands } from '../server-commands.ts';
 import { addAll, addVerb, example } from '../verb.ts';
 import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { cluster, grant, machine } from './cluster.ts';
+import { groups } from './groups.ts';
 import { acceptBreak, bootstrap, hostNouns } from './host.ts';
 import { gateway, installation, problems, servers } from './installation.ts';
 import { apply, exportLab, plan } from './lab.ts';
 import { organization, purchase } from './organization.ts';
 import { person } from './person.ts';
+import { scim } from './scim.ts';
 import { session } from './session.ts';
 
 /** Fills the group; `finish` is given the exit status. */
@@ -28,6 +30,10 @@ export function addAdmin(
   addAll(admin, [plan, apply, exportLab, problems, installation], part);
   const trail = addVerb(admin, audit, part);
   addAll(trail, [verifyAudit, auditHead, auditKey, ...(server ? [acceptBreak(server)] : [])], part);
-  addAll(admin, [organization, person, cluster, machine, grant, purchase, session, gateway, servers], part);
+  addAll(
+    admin,
+    [organization, person, groups, scim, cluster, machine, grant, purchase, session, gateway, servers],
+    part,
+  );
   if (server) addAll(admin, [bootstrap(server), ...hostNouns(server)], part);
 }

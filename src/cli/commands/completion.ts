@@ -17,6 +17,10 @@ interface Entry {
 }
 
 const help = new Option('-h, --help', 'explain it');
+/** `ssh` leaves what follows to OpenSSH, so that commander does not know it. */
+const ofSsh = new Option('--job [ID]', 'into a running job');
+/** Your jobs, asked for at that moment. No more than digits, `_` and `+` goes to a shell. */
+const jobIds = `$(andromeda jobs -o json 2>/dev/null | sed -n 's/^ *"id": "\\([0-9_+]*\\)",$/\\1/p')`;
 const scripts: Record<string, (positions: readonly Position[]) => string> = {
   bash: bashScript,
   zsh: zshScript,
@@ -35,7 +39,10 @@ export function completion(shell: string, program: Command): number {
 function treeOf(program: Command, path = ''): Position[] {
   const commands = program.commands.map((one) => ({ name: one.name(), summary: one.description() }));
   const below = program.commands.flatMap((one) => treeOf(one, `${path}/${one.name()}`));
-  return [{ path, commands, flags: [...program.options, help] }, ...below];
+  return [
+    { path, commands, flags: [...program.options, ...(path === '/ssh' ? [ofSsh] : []), help] },
+    ...below,
+  ];
 }
 
 function pathsOf(positions: readonly Position[]): string[] {
@@ -49,6 +56,11 @@ function namesOf({ short, long }: Option): string[] {
 
 function takesValue({ required, optional }: Option): boolean {
   return required || optional;
+}
+
+/** What can stand behind a flag, as words of a shell; undefined where it is free text. */
+function valuesOf({ argChoices, long }: Option): string | undefined {
+  return long === '--job' ? jobIds : argChoices?.join(' ');
 }
 
 /** For a shell, text in single quotes; fish and the Bourne shells differ in how a quote gets into it. */
@@ -66,8 +78,7 @@ ${bourneCases(positions, {
   range: 'i = 1; i < COMP_CWORD',
   current: '$current',
   // Free text is not completed.
-  offer: (values) =>
-    values.length === 0 ? '' : `COMPREPLY=($(compgen -W '${values.join(' ')}' -- "$current")); `,
+  offer: (values) => (values === undefined ? '' : `COMPREPLY=($(compgen -W "${values}" -- "$current")); `),
   find: (entries) => `words='${entries.map(({ name }) => name).join(' ')}'`,
 })}
   [[ -z $words ]] || COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -88,7 +99,7 @@ ${bourneCases(positions, {
   typed: 'words',
   range: 'i = 2; i < CURRENT',
   current: '$PREFIX',
-  offer: (values) => (values.length === 0 ? '_files; ' : `compadd -- ${values.join(' ')}; `),
+  offer: (values) => (values === undefined ? '_files; ' : `compadd -- ${values}; `),
   find: (entries) => `found=(${entries.map(described).join(' ')})`,
 })}
   if ((\${#found})); then _describe andromeda found; else _files; fi
@@ -104,7 +115,7 @@ interface Bourne {
   range: string;
   current: string;
   /** Completes the value of a flag. */
-  offer(values: readonly string[]): string;
+  offer(values: string | undefined): string;
   /** Notes what can be typed. */
   find(entries: readonly Entry[]): string;
 }
@@ -113,7 +124,7 @@ function bourneCases(positions: readonly Position[], { typed, range, current, of
   const values = positions.flatMap(({ path, flags }) =>
     flags.filter(takesValue).map((flag) => {
       const at = namesOf(flag).map((name) => `'${path}:${name}'`);
-      return `    ${at.join('|')}) ${offer(flag.argChoices ?? [])}return ;;`;
+      return `    ${at.join('|')}) ${offer(valuesOf(flag))}return ;;`;
     }),
   );
   const cases = (entriesOf: (position: Position) => Entry[]) =>
@@ -163,7 +174,8 @@ function fishLines({ path, commands, flags }: Position): string[] {
   const entryOf = (flag: Option) => {
     const names = `${flag.short === undefined ? '' : `-s ${flag.short.slice(1)} `}-l ${flag.long?.slice(2)}`;
     if (!takesValue(flag)) return names;
-    return flag.argChoices ? `${names} -x -a ${quoted(flag.argChoices.join(' '), "\\'")}` : `${names} -r`;
+    const values = valuesOf(flag);
+    return values === undefined ? `${names} -r` : `${names} -x -a ${quoted(values, "\\'")}`;
   };
   return [
     ...commands.map(({ name, summary }) => `${when} -f -a ${name} -d ${quoted(summary, "\\'")}`),

@@ -17,7 +17,7 @@ import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.t
 const onKey = findingsAbout('key');
 const onSsh = findingsAbout('ssh');
 
-/** The first that knows Ed25519 keys, which are the only ones that the service takes. */
+/** The first that knows Ed25519 keys. Those in security keys take 8.2, which made them. */
 const oldestSsh = 6.5;
 
 /** The fingerprints of the agent's Ed25519 keys; undefined where there is no agent. */
@@ -115,7 +115,7 @@ async function agentKeys(): Promise<AgentKeys> {
   if (status !== 0 && status !== 1) return undefined;
   const keys = stdout.split(/\r?\n/).flatMap((line) => {
     try {
-      return [parseSshPublicKey(line).fingerprint];
+      return [parseSshPublicKey(line, { securityKeys: true }).fingerprint];
     } catch {
       return []; // of another kind
     }

@@ -1,4 +1,5 @@
 /** Who is signed in, the organizations they belong to, and the clusters of those. */
+import { foldEmail } from '../../domain/people/email.ts';
 import { holdsStaffKey } from '../../domain/people/staff.ts';
 import { visibleLine } from '../../domain/visible-text.ts';
 import { CliError, failure, usage } from '../exit.ts';
@@ -196,4 +197,18 @@ export async function findOrganization(api: Reader, options: OrgOptions): Promis
   if (first !== undefined && all.length === 1) return first;
   const slugs = all.map(({ slug }) => slug).sort();
   throw usage(`You belong to several organizations: ${slugs.join(', ')}. Choose one with --org.`);
+}
+
+export type Member = Business['Membership'];
+
+/** The members of an organization, oldest first. */
+export async function listMembers(api: Reader, { id }: Organization): Promise<Member[]> {
+  return (await api.get('/organizations/{orgID}/members', { path: { orgID: id } })).members;
+}
+
+/** The member with this address or ID. */
+export async function findMember(api: Reader, organization: Organization, wanted: string): Promise<Member> {
+  const kind = [`member of ${organization.slug}`, `members of ${organization.slug}`] as const;
+  const name = wanted.includes('@') ? foldEmail(wanted) : wanted;
+  return pick(kind, await listMembers(api, organization), name, ({ email, user_id: id }) => [email, id]);
 }

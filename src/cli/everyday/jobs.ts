@@ -1,5 +1,5 @@
 /** `andromeda jobs` and `andromeda gpus`: who runs what on the clusters, as they reported last. */
-import { describeGpuUsage, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
+import { describeFreeBlocks, describeGpuUsage, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { type Answer, printer } from '../answer.ts';
 import type { Platform } from '../net/operations.ts';
 import { optional, reads } from '../verb.ts';
@@ -21,9 +21,12 @@ interface Used {
   usage: Usage;
 }
 
+type Running = Platform['Job'];
+type Pending = Platform['PendingJob'];
+
 interface Row {
   cluster: string;
-  job: Platform['Job'];
+  job: Running | Pending;
 }
 
 interface Found {
@@ -54,8 +57,13 @@ async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOpti
   return { used, hidden };
 }
 
-function rowsOf({ cluster, usage: { jobs = [] } }: Used): Row[] {
-  return jobs.map((job) => ({ cluster: cluster.name, job }));
+/** Those that run, then those that wait. */
+function rowsOf({ cluster, usage: { jobs = [], pending_jobs: pending = [] } }: Used): Row[] {
+  return [...jobs, ...pending].map((job) => ({ cluster: cluster.name, job }));
+}
+
+function stateOf(job: Running | Pending): string {
+  return 'machines' in job ? 'running' : `pending (${job.reason}), ${job.ahead} ahead`;
 }
 
 /** Of which clusters it is not known what runs, in sentences; empty where it is known of all. */
@@ -75,8 +83,9 @@ function unknownText({ used, hidden }: Found): string {
 function hiddenText({ used }: Found): string | undefined {
   const others = used.flatMap(({ usage }) => usage.other_jobs ?? []);
   if (others.length === 0) return undefined;
-  const sum = (key: 'jobs' | 'gpus') => others.reduce((total, one) => total + one[key], 0);
-  return `Not shown: jobs of others (${sum('jobs')}, with GPUs: ${sum('gpus')}).`;
+  const sum = (key: 'jobs' | 'gpus' | 'pending') => others.reduce((total, one) => total + one[key], 0);
+  const pending = sum('pending') === 0 ? '' : `, and ${sum('pending')} that wait`;
+  return `Not shown: jobs of others (${sum('jobs')}, with GPUs: ${sum('gpus')}${pending}).`;
 }
 
 const jobTable = printer<Row>(
@@ -85,17 +94,19 @@ const jobTable = printer<Row>(
     JOB: ({ job }) => job.id,
     NAME: ({ job }) => job.name,
     USER: ({ job }) => job.user,
-    NODES: ({ job }) => job.machines.join(','),
+    STATE: ({ job }) => stateOf(job),
+    NODES: ({ job }) => ('machines' in job ? job.machines.join(',') : undefined),
     GPUS: ({ job }) => job.gpus,
-    SINCE: ({ job }) => job.started_at,
-    UNTIL: ({ job }) => job.ends_at,
+    // Of one that waits: when Slurm expects it to start.
+    START: ({ job }) => ('machines' in job ? job.started_at : job.expected_at),
+    END: ({ job }) => ('machines' in job ? job.ends_at : undefined),
   },
-  'No such job is running.',
+  'No such job is running or waiting.',
 );
 
 export const jobs = reads<OrgOptions & { all?: true }>({
   usage: 'jobs [cluster]',
-  summary: 'your running Slurm jobs; log in to one with `andromeda ssh <cluster> --job <ID>`',
+  summary: 'your Slurm jobs; log in to one that runs with `andromeda ssh <cluster> --job <ID>`',
   example: 'jobs alpha --all',
   flags: [orgFlag, optional('--all', 'those of others too, as far as you may see them')],
   async run({ api, platform, options }, wanted): Promise<Answer> {
@@ -113,7 +124,8 @@ const gpuTable = printer<Used>(
     CLUSTER: ({ cluster }) => cluster.name,
     GPUS: ({ usage }) => usage.gpus.total,
     FREE: ({ usage }) => usage.gpus.free,
-    'BIGGEST-BLOCK': ({ usage }) => biggestBlock(usage),
+    'FREE-NODES': ({ usage }) => usage.gpus.free_nodes,
+    'BIGGEST-BLOCK': ({ usage }) => usage.gpus.biggest_block,
     'IN-USE': ({ usage }) => usage.gpus.in_use,
     UNAVAILABLE: ({ usage }) => usage.gpus.away,
     UNKNOWN: ({ usage }) => usage.gpus.unknown,
@@ -122,17 +134,27 @@ const gpuTable = printer<Used>(
   'There are no clusters.',
 );
 
-/** The most GPUs that are free on one node. */
-function biggestBlock({ machines }: Usage): number {
-  const free = machines.flatMap(({ takes_work: takesWork, gpu_count: count = 0, gpus_in_use: inUse }) =>
-    takesWork === true && inUse !== undefined ? [count - inUse] : [],
-  );
-  return Math.max(0, ...free);
+const podTable = printer<{ cluster: string; pod: Platform['GpuPod'] }>(
+  {
+    CLUSTER: ({ cluster }) => cluster,
+    NAMESPACE: ({ pod }) => pod.namespace,
+    POD: ({ pod }) => pod.name,
+    NODE: ({ pod }) => pod.machine,
+    GPUS: ({ pod }) => pod.gpus,
+  },
+  '',
+);
+
+/** Such as "12 of 16 GPUs free: 1 whole node, at most 8 on one." */
+function freeText({ gpus }: Usage): string {
+  const { free_nodes: freeNodes, biggest_block: biggestBlock } = gpus;
+  const blocks = describeFreeBlocks({ freeNodes, biggestBlock });
+  return `${describeGpuUsage(gpus)}${blocks === undefined ? '' : `: ${blocks}`}.`;
 }
 
 export const gpus = reads<OrgOptions>({
   usage: 'gpus [cluster]',
-  summary: 'free GPUs on every cluster, and the jobs that hold the others',
+  summary: 'free GPUs on every cluster, who holds the others, and who waits',
   example: 'gpus alpha',
   flags: [orgFlag],
   async run({ api, platform, options }, wanted): Promise<Answer> {
@@ -140,9 +162,16 @@ export const gpus = reads<OrgOptions>({
     const { used } = found;
     const holding = used.flatMap(rowsOf).filter(({ job }) => job.gpus > 0);
     const json = { clusters: used.map(({ usage }) => usage) };
-    const tables = [gpuTable.many(json, used), ...(holding.length > 0 ? [jobTable.many(json, holding)] : [])];
+    const pods = used.flatMap(({ cluster: { name: cluster }, usage }) =>
+      (usage.pods ?? []).map((pod) => ({ cluster, pod })),
+    );
+    const tables = [
+      gpuTable.many(json, used),
+      ...(holding.length > 0 ? [jobTable.many(json, holding)] : []),
+      ...(pods.length > 0 ? [podTable.many(json, pods)] : []),
+    ];
     const [only] = used;
-    const sentence = only && used.length === 1 ? `${describeGpuUsage(only.usage.gpus)}.` : undefined;
+    const sentence = only && used.length === 1 ? freeText(only.usage) : undefined;
     const message = [sentence, unknownText(found), hiddenText(found)].filter(Boolean).join(' ');
     return { json, text: tables.map(({ text }) => text).join('\n\n'), ...(message !== '' && { message }) };
   },

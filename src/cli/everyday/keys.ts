@@ -94,7 +94,8 @@ export function listKeys(api: Reader): Promise<SshKeys> {
 
 /** Registers a public key; `about` is where it comes from. Throws a sentence for what is no Ed25519 key. */
 export function registerKey(api: Api, text: string, about: string): Promise<ChangedKey> {
-  const { material, comment } = parseSshPublicKey(text);
+  // Whether it takes security keys, the service says.
+  const { material, comment } = parseSshPublicKey(text, { securityKeys: true });
   return api.post('/me/ssh-keys', { body: { public_key: `${material} ${comment}`.trim() }, about });
 }
 

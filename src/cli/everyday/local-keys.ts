@@ -1,7 +1,7 @@
 /** The SSH keys on this machine that could be registered, or are, and how a person comes to one. A key is registered only once. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseSshPublicKey, type SshPublicKey } from '../../domain/access/ssh-key.ts';
+import { parseSshPublicKey, plainKeyType, type SshPublicKey } from '../../domain/access/ssh-key.ts';
 import { homeDirectory } from '../session/session.ts';
 
 export interface LocalKey extends SshPublicKey {
@@ -13,7 +13,7 @@ export function sshDirectory(): string {
   return join(homeDirectory(), '.ssh');
 }
 
-/** The Ed25519 keys in ~/.ssh, the usual one first. */
+/** The Ed25519 keys in ~/.ssh, the usual one first; those in security keys too. */
 export async function listLocalKeys(): Promise<LocalKey[]> {
   const names = await readdir(sshDirectory()).catch(() => []);
   const usual = 'id_ed25519.pub';
@@ -35,13 +35,18 @@ export async function findIdentityFile(fingerprints: readonly string[]): Promise
   return undefined;
 }
 
+/** Whether every installation takes keys of its type. */
+export function isPlain({ type }: LocalKey): boolean {
+  return type === plainKeyType;
+}
+
 export function privateFileOf({ file }: LocalKey): string {
   return file.replace(/\.pub$/, '');
 }
 
 async function readKey(file: string): Promise<LocalKey | undefined> {
   try {
-    return { ...parseSshPublicKey(await readFile(file, 'utf8')), file };
+    return { ...parseSshPublicKey(await readFile(file, 'utf8'), { securityKeys: true }), file };
   } catch {
     return undefined; // of another kind, or unreadable
   }
@@ -50,7 +55,7 @@ async function readKey(file: string): Promise<LocalKey | undefined> {
 /** What to type. `known`: the fingerprints of all keys that were ever registered. */
 export async function adviseNewKey(known: ReadonlySet<string>): Promise<string> {
   for (const key of await listLocalKeys())
-    if (!known.has(key.fingerprint) && (await hasPrivateFile(key)))
+    if (isPlain(key) && !known.has(key.fingerprint) && (await hasPrivateFile(key)))
       return `\`andromeda keys add ${asWord(key.file)}\``;
   const name = await freeName();
   return `\`ssh-keygen -t ed25519 -f ${asWord(name)}\`, and then \`andromeda keys add ${asWord(`${name}.pub`)}\``;

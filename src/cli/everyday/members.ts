@@ -1,16 +1,24 @@
 /** `andromeda members`: who is in an organization, and what they may do. Staff name any organization with `--org`. */
-import { foldEmail } from '../../domain/people/email.ts';
 import { type Answer, type Columns, listed, printer } from '../answer.ts';
 import { CliError, usage } from '../exit.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { pick } from '../pick.ts';
 import { describeMemberPlan } from '../plan-text.ts';
-import { parseEnd } from '../time.ts';
+import { parseEnd, parseTime } from '../time.ts';
 import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
-import { findOrganization, type Organization, type OrgOptions, orgFlag, orgPath } from './caller.ts';
+import { accessAt, checkSigned } from './access-at.ts';
+import {
+  findMember,
+  findOrganization,
+  listMembers,
+  type Member,
+  type Organization,
+  type OrgOptions,
+  orgFlag,
+  orgPath,
+} from './caller.ts';
+import { confirm, review } from './members-review.ts';
 
-type Member = Business['Membership'];
 type Change = Business['MemberChange'];
 type PlanOptions = OrgOptions & { role?: 'owner' | 'admin' | 'member'; permission?: string[] };
 
@@ -76,12 +84,23 @@ function latest({ ways }: Business['AccessToCluster']): string | undefined {
     .at(-1);
 }
 
-const access = reads<OrgOptions>({
-  usage: 'access <emails...>',
-  summary: 'what people reach on each cluster, by which way and until when, and whether it is there',
+const access = reads<OrgOptions & { at?: string; check?: string; key?: string; output?: string }>({
+  usage: 'access [emails...]',
+  summary: 'what people reach on each cluster, by which way and until when; with --at, who had access then',
   example: 'members access bob@physics.example',
-  flags: [orgFlag],
+  flags: [
+    orgFlag,
+    optional('--at <time>', 'everyone, as it was at a date (its beginning, in UTC) or time'),
+    optional('--check <file>', 'what --at printed with -o signed: whether it still is what was signed'),
+    optional('--key <key>', 'with --check: the key that must have signed it (`admin audit key`)'),
+  ],
+  formats: ['table', 'csv', 'signed', 'json', 'yaml'],
   async run({ api, options }, ...wanted): Promise<Answer> {
+    if (options.check !== undefined) return checkSigned(options.check, options.key);
+    const at = parseTime('--at', options.at);
+    if (at !== undefined && wanted.length > 0) throw usage('--at shows everyone; leave the addresses out.');
+    if (at !== undefined) return accessAt(api, (await findOrganization(api, options)).id, at, options.output);
+    if (wanted.length === 0) throw usage('Give addresses, or a time with --at.');
     const organization = await findOrganization(api, options);
     const ids: string[] = [];
     // A former member cannot be found by address, and has an ID still.
@@ -160,17 +179,6 @@ export const expiresFlag = optional(
 /** Null for never; undefined where it was not given. */
 export function endOf(text: string | undefined): string | null | undefined {
   return text === 'never' ? null : parseEnd('--expires', text);
-}
-
-async function listMembers(api: Reader, { id }: Organization): Promise<Member[]> {
-  return (await api.get('/organizations/{orgID}/members', { path: { orgID: id } })).members;
-}
-
-/** The member with this address or ID. */
-export async function findMember(api: Reader, organization: Organization, wanted: string): Promise<Member> {
-  const kind = [`member of ${organization.slug}`, `members of ${organization.slug}`] as const;
-  const name = wanted.includes('@') ? foldEmail(wanted) : wanted;
-  return pick(kind, await listMembers(api, organization), name, ({ email, user_id: id }) => [email, id]);
 }
 
 /** A member of the organization that the options name, and how paths name them. */
@@ -297,6 +305,8 @@ export const members: Noun = {
       },
     }),
     access,
+    review,
+    confirm,
     grants,
     plan,
     writes<OrgOptions & { expires?: string }>({

@@ -115,6 +115,11 @@ export function describeMissing({ reason, lapsed }: SshAccess, name: string): st
     : `${name} does not let you in yet: ${reason}.`;
 }
 
+/** Whether a sign-in is all that is missing: the gateway waits for that. */
+export function isSignInDue({ reason, lapsed, hostname }: SshAccess): boolean {
+  return lapsed !== undefined && reason === 'access_not_projected' && hostname !== '';
+}
+
 /** Whether it comes by itself, soon. */
 export function isOnItsWay({ reason, lapsed }: SshAccess): boolean {
   if (lapsed !== undefined) return false;

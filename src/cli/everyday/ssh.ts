@@ -8,12 +8,13 @@ import { isWatched, waitFor } from '../progress.ts';
 import { writes } from '../verb.ts';
 import { type Cluster, findCluster, type OrgOptions, orgFlag, unless } from './caller.ts';
 import { listKeys, registerKey } from './keys.ts';
-import { adviseNewKey, findIdentityFile, listLocalKeys } from './local-keys.ts';
+import { adviseNewKey, findIdentityFile, isPlain, listLocalKeys } from './local-keys.ts';
 import {
   describeMissing,
   hostAlias,
   isOnItsWay,
   isReachable,
+  isSignInDue,
   readSshAccess,
   rememberHostKeys,
   type SshAccess,
@@ -67,7 +68,7 @@ function takeJob(given: readonly string[]): { suffix: string; rest: readonly str
 /** Throws a sentence that names what is missing; where a person is at the terminal, fixes it or waits for it. */
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
   const access = await readSshAccess(platform, cluster);
-  if (access.ready) return access;
+  if (access.ready || isSignInDue(access)) return access;
   // A server of an earlier version has no such path.
   const [use] = (await unless(readUses(api, cluster.id), 'notFound')) ?? [];
   if (use?.ssh.state === 'failed') throw failure(use.ssh.message);
@@ -100,7 +101,7 @@ async function knownKeys(api: Api): Promise<ReadonlySet<string>> {
 /** Registers a key that lies here, when the person agrees. A first key makes an account, which is not for free. */
 async function offerKey(api: Api): Promise<void> {
   const registered = await knownKeys(api);
-  const key = (await listLocalKeys()).find(({ fingerprint }) => !registered.has(fingerprint));
+  const key = (await listLocalKeys()).find((one) => isPlain(one) && !registered.has(one.fingerprint));
   if (!key)
     throw failure(
       `You have no SSH key registered that lets you in, and ~/.ssh has no Ed25519 key that could be; make one: ${await adviseNewKey(registered)}.`,

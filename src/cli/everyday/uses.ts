@@ -5,6 +5,7 @@ import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
 import { reads } from '../verb.ts';
+import { findMe } from './caller.ts';
 
 export type ClusterUse = Business['ClusterUse'];
 
@@ -56,7 +57,8 @@ export const showAccess = reads({
   example: 'access show alpha',
   isUsual: true,
   async run({ api }, wanted) {
-    const clusters = await readUses(api, wanted);
+    // For its notices: of access that ends, and why.
+    const [clusters] = await Promise.all([readUses(api, wanted), findMe(api)]);
     return table.many({ clusters }, clusters.flatMap(rowsOf));
   },
 });

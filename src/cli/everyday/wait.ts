@@ -12,6 +12,7 @@ import {
   type Cluster,
   findCluster,
   findMe,
+  findMember,
   findOrganization,
   isInService,
   listClusters,
@@ -22,7 +23,7 @@ import {
 } from './caller.ts';
 import { describeCondition } from './clusters.ts';
 import { listKeys } from './keys.ts';
-import { findMember, readPermissions } from './members.ts';
+import { readPermissions } from './members.ts';
 import { readSshAccess } from './ssh-host.ts';
 
 interface WaitOptions extends OrgOptions {

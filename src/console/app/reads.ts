@@ -11,6 +11,8 @@ export type SshAccess = components['schemas']['SshAccess'];
 export type Machine = components['schemas']['Machine'];
 export type Usage = components['schemas']['ClusterUsage'];
 export type Job = components['schemas']['Job'];
+export type GpuHours = components['schemas']['GpuHours'];
+export type PendingJob = components['schemas']['PendingJob'];
 
 type Schemas = BusinessComponents['schemas'];
 export type ClusterUse = Schemas['ClusterUse'];
@@ -167,6 +169,12 @@ async function readUsages(ids: string[], businessOrgId: string): Promise<Usage[]
   const query = { businessOrgId, cluster_ids: ids.join(',') };
   return bodyOf(await platform.GET('/usage', { params: { query } })).items;
 }
+
+/** GPU time of every Slurm cluster of an organization. */
+export const readGpuHours = (businessOrgId: string, days: number) =>
+  read(['gpu-hours', businessOrgId, days], ['me'], () =>
+    platform.GET('/gpu-hours', { params: { query: { businessOrgId, days } } }).then(bodyOf),
+  );
 
 /** Of every cluster of an organization. */
 export const readStorage = (orgId: string) =>

@@ -18,7 +18,7 @@ const typingMs = 150;
 
 const readReview = (orgID: string, query: Query) => ({
   ...read(
-    ['review', orgID, query.cluster, query],
+    ['review', orgID, query.cluster ?? query.at, query],
     [
       `members/${orgID}`,
       `organization/${orgID}`,
@@ -29,11 +29,16 @@ const readReview = (orgID: string, query: Query) => ({
   ),
   // While another part of the same list is read, the one before stays.
   placeholderData: <T>(before: T | undefined, of?: { queryKey: readonly unknown[] }) =>
-    of?.queryKey[1] === orgID && of.queryKey[2] === query.cluster ? before : undefined,
+    of?.queryKey[1] === orgID && of.queryKey[2] === (query.cluster ?? query.at) ? before : undefined,
 });
 
-/** The list, of one cluster or of all; `columns` say what the server calls their orders. */
-export function useReview(columns: readonly Pick<Column<Reviewed>, 'name' | 'sort'>[], cluster?: string) {
+/**
+ * The list, of one cluster or of all, or of all as it was at a time (RFC 3339); `columns` say what the server calls their orders.
+ */
+export function useReview(
+  columns: readonly Pick<Column<Reviewed>, 'name' | 'sort'>[],
+  { cluster, at }: Pick<Query, 'cluster' | 'at'>,
+) {
   const { orgID } = useWho();
   const [filter, setFilter] = useFilterInAddress();
   const [order, setOrder] = useState<Order>();
@@ -42,6 +47,7 @@ export function useReview(columns: readonly Pick<Column<Reviewed>, 'name' | 'sor
   const sort = columns.find(({ name }) => name === order?.name)?.sort as Query['sort'];
   const all: Query = {
     ...(cluster !== undefined && { cluster }),
+    ...(at !== undefined && { at }),
     ...(sort && order && { sort, order: order.isDescending ? 'descending' : 'ascending' }),
   };
   const review = useQuery(readReview(orgID, { ...all, ...(wanted !== '' && { filter: wanted }), limit }));
@@ -57,6 +63,13 @@ export function useReview(columns: readonly Pick<Column<Reviewed>, 'name' | 'sor
     return bodyOf(await business.GET(`${path}/csv`, { params, parseAs: 'text' }));
   };
   return { review, remote, csv };
+}
+
+/** Members whose access is to be confirmed: as many as one request confirms. */
+export function useDue() {
+  const { orgID, isDecider } = useWho();
+  const query = { due: true, sort: 'email', limit: 1_000 } as const;
+  return useQuery({ ...readReview(orgID, query), enabled: isDecider });
 }
 
 /** What is typed, once it was left alone for a moment. */

@@ -9,7 +9,7 @@ import {
   retainSearchParams,
 } from '@tanstack/react-router';
 import { Frame } from './frame.tsx';
-import { NotFoundPage, SignedOutPage } from './pages/alone.tsx';
+import { NotFoundPage, SignedInPage, SignedOutPage } from './pages/alone.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { StartPage } from './pages/start.tsx';
 import { textOf } from './search.ts';
@@ -108,8 +108,14 @@ const signedOut = createRoute({
   validateSearch: texts('why', 'to'),
 });
 
+const signedIn = createRoute({
+  getParentRoute: () => root,
+  path: '/signed-in',
+  component: SignedInPage,
+});
+
 export const router = createRouter({
-  routeTree: root.addChildren([frame.addChildren(pages), signedOut]),
+  routeTree: root.addChildren([frame.addChildren(pages), signedOut, signedIn]),
   defaultPreload: false,
   scrollRestoration: false,
 });

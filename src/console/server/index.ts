@@ -6,7 +6,7 @@
  *
  *     GET  /…                       the page, for every address of it; its files in /assets    assets.ts, kept-files.ts
  *     GET  /download, …             the clients that people are offered                        ../clients, handed in
- *     GET  /sign-in                 → the issuer → GET /sign-in/callback → the page            sign-in.ts
+ *     GET  /sign-in, /in            → the issuer → GET /sign-in/callback → the page            sign-in.ts
  *     POST /sign-out                ends the session; answers where the issuer ends its own    sign-in.ts
  *     GET  /session, /sessions      who is signed in, and with which browsers                  session-routes.ts
  *     ANY  /api/business/…, /api/platform/…    the APIs                                        routes.ts

@@ -19,6 +19,8 @@ export interface Tokens {
   idToken: string | undefined;
   /** In seconds from now; undefined where the issuer does not tell. */
   expiresIn: number | undefined;
+  /** When the person authenticated: `auth_time` of the ID token (OpenID Connect Core 1.0, 2), in ms since 1970. */
+  signedInAt: number | undefined;
 }
 
 /** What a browser must bring back with its code. */
@@ -29,8 +31,8 @@ export interface Pending {
 }
 
 export interface IssuerClient {
-  /** Where a browser is sent, and what to keep until it is back. */
-  begin(): Promise<{ url: string; pending: Pending }>;
+  /** Where a browser is sent, and what to keep until it is back. The person signs in anew where the last time is longer ago. */
+  begin(maxAgeMs: number | undefined): Promise<{ url: string; pending: Pending }>;
   /** The tokens for the address that a browser came back to. Throws `unauthorized` where it brings no good code. */
   finish(callback: URL, pending: Pending): Promise<Tokens>;
   /** New tokens. Throws `unauthorized` where the issuer gives none any more. */
@@ -54,8 +56,8 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
   }
 
   return {
-    async begin() {
-      return authorize(await open(), options);
+    async begin(maxAgeMs) {
+      return authorize(await open(), options, maxAgeMs);
     },
     async finish(callback, { state, nonce, verifier }) {
       const { client, config } = await open();
@@ -107,6 +109,7 @@ async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientO
 async function authorize(
   { client, config }: Awaited<ReturnType<typeof discover>>,
   { scopes, redirectUri }: IssuerClientOptions,
+  maxAgeMs: number | undefined,
 ): Promise<{ url: string; pending: Pending }> {
   const [state, nonce, verifier] = [
     client.randomState(),
@@ -120,12 +123,15 @@ async function authorize(
     nonce,
     code_challenge: await client.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
+    ...(maxAgeMs !== undefined && { max_age: String(Math.floor(maxAgeMs / 1000)) }),
   });
   return { url: url.href, pending: { state, nonce, verifier } };
 }
 
-function tokensOf(answer: TokenEndpointResponse): Tokens {
+function tokensOf(answer: TokenEndpointResponse & { claims?(): { auth_time?: number } | undefined }): Tokens {
+  const { auth_time: seconds } = answer.claims?.() ?? {};
   return {
+    signedInAt: seconds === undefined ? undefined : seconds * 1000,
     accessToken: answer.access_token,
     refreshToken: answer.refresh_token,
     idToken: answer.id_token,

@@ -48,7 +48,7 @@ export interface RoutesOptions extends SignInOptions {
 }
 
 /** What holds a stream or leads to the issuer. */
-const onlyGet = new Set(['/sign-in', '/sign-in/callback', '/events']);
+const onlyGet = new Set(['/in', '/sign-in', '/sign-in/callback', '/events']);
 
 export function createRoutes(options: RoutesOptions): RequestListener {
   const { sessions, events, downloads, proxies, log } = options;
@@ -75,7 +75,7 @@ export function createRoutes(options: RoutesOptions): RequestListener {
       response.writeHead(405, { Allow: 'GET' }).end();
       return;
     }
-    if (path === '/sign-in') return signIn.begin(request, response, url, address);
+    if (path === '/sign-in' || path === '/in') return signIn.begin(request, response, url, address);
     if (path === '/sign-in/callback') return signIn.finish(request, response, url, address);
     if (path === '/healthz') return sendJson(response, 200, { status: 'ok' });
     if (path === '/events') {

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
 import { visibleName } from '../../domain/visible-text.ts';
 import type { Logger } from '../../lib/log.ts';
+import { seal, unseal } from '../../lib/seal.ts';
 import type { Store } from '../../store/engine/index.ts';
 import {
   type ConsoleSession,
@@ -23,9 +24,9 @@ import {
   resealConsoleSession,
   touchConsoleSession,
 } from '../../store/people/console-sessions.ts';
+import { recordSignIn } from '../../store/people/people.ts';
 import { createConsoleCookies } from './cookie.ts';
 import type { IssuerClient, Tokens } from './issuer-client.ts';
-import { seal, unseal } from './seal.ts';
 
 const minute = 60_000;
 export const idleMs = 60 * minute;
@@ -161,6 +162,8 @@ async function createSession(
   { address, program }: { address: string; program: string },
 ) {
   const userId = await authenticate(`Bearer ${tokens.accessToken}`);
+  // The person came by themselves just now, whatever the access token says of it.
+  await recordSignIn(store, userId, Math.min(tokens.signedInAt ?? now(), now()));
   const secret = randomBytes(32);
   const id = idOf(secret);
   const sealed = seal(keptOf(tokens, now()), secret, id);

@@ -6,12 +6,12 @@ import { DomainError } from '../../domain/error.ts';
 import { hasHungUp } from '../../lib/hung-up.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
+import { seal, unseal } from '../../lib/seal.ts';
 import { sendJson } from '../../lib/send-json.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import { createConsoleCookies } from './cookie.ts';
 import { redirect, requireOwnPage } from './headers.ts';
 import type { IssuerClient, Pending, Tokens } from './issuer-client.ts';
-import { seal, unseal } from './seal.ts';
 import { isAuthorized, type Sessions } from './sessions.ts';
 
 export interface SignInOptions {
@@ -21,6 +21,8 @@ export interface SignInOptions {
   sessions: Sessions;
   /** What a browser's way through a sign-in is encrypted with, where several servers take it back; else each start makes one. */
   consoleSecret?: Buffer | undefined;
+  /** How long ago a person may have proved who they are, in ms; undefined: as the issuer likes. */
+  maxAgeMs(): Promise<number | undefined>;
   log: Logger;
   now(): number;
   uptime(): number;
@@ -29,6 +31,8 @@ export interface SignInOptions {
 interface Away extends Pending {
   /** A path of ours. */
   to: string;
+  /** Whether the person signs in though a session is open. */
+  anew: boolean;
   /** Ms since 1970. */
   until: number;
 }
@@ -37,20 +41,20 @@ interface Away extends Pending {
 const endWaitMs = 3_000;
 
 export function createSignInRoutes(options: SignInOptions) {
-  const { url: own, issuer, sessions, log, now, uptime } = options;
+  const { url: own, issuer, sessions, maxAgeMs, log, now, uptime } = options;
   const travels = createTravels(own.startsWith('https:'), options.consoleSecret ?? randomBytes(32), now);
   const isTooSoon = createLimits(uptime);
 
   return {
-    /** Sends the browser to the issuer; one that is signed in, to where it wants to go. */
-    async begin(request: IncomingMessage, response: ServerResponse, url: URL, address: string) {
-      const to = pathOfOurs(url.searchParams.get('to'));
+    /** Sends the browser to the issuer; one that is signed in, to where it wants to go unless it signs in anew. */
+    async begin(request: IncomingMessage, response: ServerResponse, asked: URL, address: string) {
+      const { to, anew } = wantedAt(asked);
       if (isTooSoon(response, address)) return fail(response, 'busy', to);
       try {
         // Another tab was faster.
-        if (await isAuthorized(sessions.of(request))) return redirect(response, to);
-        const { url: target, pending } = await issuer.begin();
-        redirect(response, target, travels.begin(request, { ...pending, to }));
+        if (!anew && (await isAuthorized(sessions.of(request)))) return redirect(response, to);
+        const { url, pending } = await issuer.begin(await maxAgeMs());
+        redirect(response, url, travels.begin(request, { ...pending, to, anew }));
       } catch (error) {
         log.warn('console.sign_in.failed', { address, error });
         fail(response, reasonOf(error), to);
@@ -63,12 +67,13 @@ export function createSignInRoutes(options: SignInOptions) {
       const { to = '/', state } = found?.away ?? {};
       if (isTooSoon(response, address, state)) return fail(response, 'busy', to);
       try {
-        if (await isAuthorized(sessions.of(request))) return redirect(response, to, found?.removal);
+        const isOpen = !found?.away.anew && (await isAuthorized(sessions.of(request)));
+        if (isOpen) return redirect(response, to, found?.removal);
         if (!found) throw new DomainError('unauthorized', 'This browser did not start a sign-in here.');
         const tokens = await issuer.finish(new URL(`/sign-in/callback${url.search}`, own), found.away);
-        const program = request.headers['user-agent'] ?? '';
-        const { userId, cookie: session } = await sessions.create(tokens, { address, program });
-        log.info('console.signed_in', { address, userId, program: program.slice(0, 200) });
+        const from = { address, program: (request.headers['user-agent'] ?? '').slice(0, 200) };
+        const { userId, cookie: session } = await sessions.create(tokens, from);
+        log.info('console.signed_in', { ...from, userId });
         redirect(response, to, [session, ...found.removal]);
       } catch (error) {
         log.warn('console.sign_in.failed', { address, error });
@@ -80,11 +85,16 @@ export function createSignInRoutes(options: SignInOptions) {
       requireOwnPage(request);
       const ended = await sessions.end(request);
       if (ended) log.info('console.signed_out', { address, userId: ended.userId });
-      const url = ended && (await endAtIssuer(issuer, ended.tokens));
       response.setHeader('Set-Cookie', sessions.removal());
-      sendJson(response, 200, { url: url ?? '/signed-out' });
+      sendJson(response, 200, { url: (ended && (await endAtIssuer(issuer, ended.tokens))) ?? '/signed-out' });
     },
   };
+}
+
+/** At `/in` are those whose access has lapsed without a sign-in. */
+function wantedAt({ pathname, searchParams }: URL): { to: string; anew: boolean } {
+  if (pathname === '/in') return { to: '/signed-in', anew: true };
+  return { to: pathOfOurs(searchParams.get('to')), anew: false };
 }
 
 /** A browser that navigates is shown a page, which says why. */

@@ -3,8 +3,8 @@
  * has to act next. The console, `andromeda access` and `andromeda doctor` show it. Who is let in, `decision.ts` decides.
  */
 import type { Access } from '../kubernetes/access-state.ts';
-import { type AccessFacts, decideAccess, type Obstacle } from './decision.ts';
-import { daysText } from './lapse.ts';
+import { type AccessFacts, decideAccess, isSignInOver, type Obstacle } from './decision.ts';
+import { dayMs, periodText } from './lapse.ts';
 import { closureOf, effectivePermissions, hiddenFault, type PermissionKey } from './permission.ts';
 import { endText } from './permission-end.ts';
 import { type AccessRequest, requestState } from './request.ts';
@@ -103,9 +103,9 @@ function silentUse(on: UseContext, observedMsAgo: number | undefined): Use {
   return failedUse('not_reporting', `${name} has not reported ${since}, so your access is not confirmed`, on);
 }
 
-function lapsedUse({ policy }: AccessFacts): Use {
-  const days = daysText(policy.maxDaysWithoutSignIn);
-  return useOf('sign_in_lapsed', `You have not signed in for ${days}, so your access has lapsed.`);
+function lapsedUse({ signIn }: AccessFacts): Use {
+  const period = periodText(signIn?.ms ?? 0);
+  return useOf('sign_in_lapsed', `You have not signed in for ${period}, so your access has lapsed.`);
 }
 
 /** What is known of the way to the login nodes. */
@@ -155,7 +155,14 @@ function sshUseBehind(
     case 'key_lapsed':
       return useOf(
         'key_lapsed',
-        `Your SSH keys have lapsed: they are good for ${daysText(facts.policy.keyMaxDays)}. Register another one.`,
+        `Your SSH keys have lapsed: they are good for ${periodText((facts.policy.keyMaxDays ?? 0) * dayMs)}. Register another one.`,
+      );
+    case 'security_key_off':
+      return useOf('no_keys', 'Security keys are not accepted here. Register a key of another type.');
+    case 'security_key_required':
+      return useOf(
+        'no_keys',
+        'You hold staff keys, so only a security key lets you in (ssh-keygen -t ed25519-sk). Register one.',
       );
     case 'cluster_inactive':
       return inactiveUse(on);
@@ -205,7 +212,7 @@ export function kubernetesUse(
   const { hasGrant, access, isReady, observedMsAgo, offersLogin } = kubernetes;
   const isAdmitted = facts.isMember && heldBy(facts).has('clusters.kubernetes');
   if (!isAdmitted && !hasGrant) return absentUse('Kubernetes', 'clusters.kubernetes', on);
-  if (facts.signInLapsed) return lapsedUse(facts);
+  if (isSignInOver(facts)) return lapsedUse(facts);
   if (on.lifecycle !== 'active') return inactiveUse(on);
   if (!offersLogin)
     return useOf('no_kubernetes_login', 'This installation has no sign-in for kubectl set up yet.');

@@ -3,10 +3,11 @@
  * `ssh-access`, the gateway's logins and the recheck of open sessions ask (contract, "SSH access object" and "SSH
  * gateway behaviour").
  */
-import { type AccessPolicy, daysText } from './lapse.ts';
+import { type AccessPolicy, dayMs, periodText, type SignInWindow, signInAdvice } from './lapse.ts';
 import { observationFreshnessMs } from './list.ts';
 import { closureOf, effectivePermissions, type Role } from './permission.ts';
 import { endText, type GrantedPermission } from './permission-end.ts';
+import { plainKeyType, securityKeyType } from './ssh-key.ts';
 
 export interface LoginNode {
   host: string;
@@ -29,13 +30,15 @@ export interface AccessFacts {
   accessEndsAt: string | null;
   /** What they were granted there for a time that is over. */
   ended: readonly GrantedPermission[];
-  /** Fingerprints of the person's active keys, without those that lapsed. */
+  /** Fingerprints of the person's active keys, without those below. */
   activeKeys: readonly string[];
+  /** Of those whose type does not let this person in (`isFitKey`), of any age. */
+  unfitKeys: readonly string[];
   /** Of those that are too old by now. */
   lapsedKeys: readonly string[];
-  /** Whether their last sign-in is too long ago. */
-  signInLapsed: boolean;
-  /** When access and keys lapse. */
+  /** How long their sign-in counts; undefined: it does not lapse. */
+  signIn: SignInWindow | undefined;
+  /** What the installation says of both. */
   policy: AccessPolicy;
   /** On the newest list, and was on one that Platform accepted. */
   isListed: boolean;
@@ -108,16 +111,26 @@ const obstacles = {
     message: (facts: AccessFacts) =>
       `Your SSH access to this cluster ended on ${endText(endedAt(facts) ?? '')}. Ask for more time: andromeda access request clusters.ssh`,
   },
-  // The values of `ssh-access` are a closed list. A person whose access lapsed is off the cluster's access list: no key there.
+  // The values of `ssh-access` are a closed list.
   sign_in_lapsed: {
     wire: 'access_not_projected',
-    message: ({ policy }: AccessFacts) =>
-      `You have not signed in for ${daysText(policy.maxDaysWithoutSignIn)}, so your access has lapsed. Sign in with \`andromeda auth login\`, and it comes back within seconds.`,
+    message: ({ policy, signIn }: AccessFacts) =>
+      `You have not signed in for ${periodText(signIn?.ms ?? 0)}, so your access has lapsed. Sign in ${signInAdvice(policy)}, and it comes back at once.`,
   },
   key_lapsed: {
     wire: 'no_keys',
     message: ({ policy }: AccessFacts) =>
-      `This key has lapsed (no_keys): keys are good for ${daysText(policy.keyMaxDays)}. Register another one with \`andromeda keys add\`, and use that.`,
+      `This key has lapsed (no_keys): keys are good for ${periodText((policy.keyMaxDays ?? 0) * dayMs)}. Register another one with \`andromeda keys add\`, and use that.`,
+  },
+  security_key_off: {
+    wire: 'no_keys',
+    message: () =>
+      'Security keys are not accepted here (no_keys). Make another key with `ssh-keygen -t ed25519`, register it with `andromeda keys add FILE`, and use that.',
+  },
+  security_key_required: {
+    wire: 'no_keys',
+    message: () =>
+      'You hold staff keys, and staff log in with a security key only (no_keys). Make one with `ssh-keygen -t ed25519-sk`, register it with `andromeda keys add FILE`, and use that.',
   },
   cluster_inactive: {
     wire: 'cluster_inactive',
@@ -173,9 +186,18 @@ const obstacles = {
 
 export type Obstacle = keyof typeof obstacles;
 
-/** Whether it is time that stands in the way, which words of `ssh-access` do not say. */
-export function isLapse(obstacle: Obstacle): boolean {
-  return obstacle === 'sign_in_lapsed' || obstacle === 'key_lapsed';
+/** Whether it is time, or the type of the keys, that stands in the way, which words of `ssh-access` do not say. */
+export function isExplained(obstacle: Obstacle): boolean {
+  return obstacle === 'sign_in_lapsed' || obstacle === 'key_lapsed' || obstacle.startsWith('security_key_');
+}
+
+/** Whether keys of this type let a person in, whatever else holds. */
+export function isFitKey(
+  type: string,
+  { isStaff, policy }: { isStaff: boolean; policy: AccessPolicy },
+): boolean {
+  if (type === securityKeyType) return policy.securityKeys === true;
+  return type === plainKeyType && !(isStaff && policy.requireSecurityKeys === 'staff');
 }
 
 /**
@@ -191,17 +213,17 @@ export function decideAccess(facts: AccessFacts, question: AccessQuestion): Acce
 
 /** The first thing that stands in the way, in the order in which a person would have to see to them; else where to log in. */
 function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | LoginNode {
-  const { activeKeys, lapsedKeys, confirmed } = facts;
+  const { activeKeys, confirmed } = facts;
   const { fingerprint } = question;
-  const isLapsed = fingerprint !== undefined && lapsedKeys.includes(fingerprint);
   // First: deactivating a person revokes their keys as well, and registering another key would not help.
   if (!mayUseSsh(facts)) return endedAt(facts) === undefined ? 'access_removed' : 'access_ended';
-  if (fingerprint !== undefined && !isLapsed && !activeKeys.includes(fingerprint)) return 'key_revoked';
-  if (facts.signInLapsed) return 'sign_in_lapsed';
-  if (isLapsed) return 'key_lapsed';
+  const keyFault = findKeyFault(facts, fingerprint);
+  if (keyFault === 'key_revoked') return keyFault;
+  if (isSignInOver(facts) && (!question.open || facts.policy.endOpenSessions)) return 'sign_in_lapsed';
+  if (keyFault !== undefined && fingerprint !== undefined) return keyFault;
   if (facts.clusterState !== 'active') return 'cluster_inactive';
   if (facts.username === undefined) return 'named_user_required';
-  if (activeKeys.length === 0) return lapsedKeys.length === 0 ? 'no_keys' : 'key_lapsed';
+  if (keyFault !== undefined) return keyFault;
   if (!facts.takesAccessList) return 'no_login_nodes';
   if (!facts.isListed) return 'access_not_projected';
   const loginNode = loginNodeFor(facts, question.open);
@@ -212,6 +234,22 @@ function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | 
     return loginNode;
   }
   return facts.failure === null ? 'projection_pending' : 'projection_failed';
+}
+
+/** Whether their last sign-in is too long ago. */
+export function isSignInOver({ signIn }: Pick<AccessFacts, 'signIn'>): boolean {
+  return signIn !== undefined && signIn.leftMs <= 0;
+}
+
+/** What is wrong with the key that is asked about, or with all of the person's; undefined where it, or one, lets in. */
+function findKeyFault(facts: AccessFacts, fingerprint: string | undefined): Obstacle | undefined {
+  const { activeKeys, unfitKeys, lapsedKeys, policy } = facts;
+  const has = (keys: readonly string[]) =>
+    fingerprint === undefined ? keys.length > 0 : keys.includes(fingerprint);
+  if (has(activeKeys)) return undefined;
+  if (has(unfitKeys)) return policy.securityKeys ? 'security_key_required' : 'security_key_off';
+  if (has(lapsedKeys)) return 'key_lapsed';
+  return fingerprint === undefined ? 'no_keys' : 'key_revoked';
 }
 
 function mayUseSsh({ isMember, role, permissions }: AccessFacts): boolean {

@@ -1,70 +1,93 @@
 /**
- * Access that lapses: of people who have not signed in for long, and of old SSH keys. No permission is removed: a sign-in,
- * or a new key, restores access. The two limits, in days, are independent of each other.
+ * Access that lapses: of people who have not signed in for long, and of old SSH keys. Nothing is removed: a sign-in, or a new
+ * key, restores access. The two limits are independent of each other.
  */
 
-/** Limits in days; left out: access never lapses. */
+/** What the configuration says; a limit that is left out: never. */
 export interface AccessPolicy {
-  maxDaysWithoutSignIn?: number;
+  /** How long SSH and Kubernetes access last after a sign-in. An organization can ask for less. */
+  maxHoursWithoutSignIn?: number;
+  /** Whether open SSH sessions end then too; they go on where it is left out. */
+  endOpenSessions?: boolean;
   keyMaxDays?: number;
+  /** How often owners confirm what members hold, in months; left out: never. */
+  reviewMonths?: number;
+  /** The page at which people sign in anew; left out: there is none. */
+  signInUrl?: string;
+  /** Whether security keys let in; left out: they do not. */
+  securityKeys?: boolean;
+  /** Whom nothing but a security key lets in: people with any staff key; left out: no one. */
+  requireSecurityKeys?: 'staff';
 }
 
 export const dayMs = 86_400_000;
+const hourMs = 3_600_000;
 
-/** How long before the lapse people are warned: a week, or half of a limit shorter than two weeks. */
-export function warningMs(days: number): number {
-  return Math.min(7, days / 2) * dayMs;
+/** How long a person's sign-in counts, and for how much longer from now on: in ms, negative when it has lapsed. */
+export interface SignInWindow {
+  ms: number;
+  leftMs: number;
 }
 
-/** What lapses when, in ms since 1970. */
-export interface Lapse {
-  at: number;
-  state: 'far' | 'near' | 'lapsed';
+/** In ms, the shorter one of what the installation and an organization ask for, in hours; undefined: neither does. */
+export function signInMs(
+  { maxHoursWithoutSignIn: all }: AccessPolicy,
+  own?: number | null,
+): number | undefined {
+  const hours = Math.min(all ?? Number.POSITIVE_INFINITY, own ?? Number.POSITIVE_INFINITY);
+  return Number.isFinite(hours) ? hours * hourMs : undefined;
 }
 
-/** When what began at `since` lapses, after so many days; undefined where there is no limit. */
-export function lapseOf(since: number, days: number | undefined, now: number): Lapse | undefined {
-  if (days === undefined) return undefined;
-  const at = since + days * dayMs;
-  if (at <= now) return { at, state: 'lapsed' };
-  return { at, state: at - now <= warningMs(days) ? 'near' : 'far' };
+/** How long before an end people are warned: a week, or half of a term shorter than two weeks. All in ms. */
+export function warningMs(ms: number): number {
+  return Math.min(7 * dayMs, ms / 2);
 }
 
-/** `1 day`, `90 days`. */
-export function daysText(days: number | undefined): string {
-  return days === 1 ? '1 day' : `${days} days`;
+/** The same before a sign-in lapses; one that is due every day or two is no news. */
+export function signInWarningMs(ms: number): number {
+  return ms < 2 * dayMs ? 0 : warningMs(ms);
+}
+
+/** `12 hours`, `90 days`. */
+export function periodText(ms: number): string {
+  const [count, unit] = ms % dayMs === 0 ? [ms / dayMs, 'day'] : [Number((ms / hourMs).toFixed(2)), 'hour'];
+  return count === 1 ? `1 ${unit}` : `${count} ${unit}s`;
+}
+
+/** What to do about a sign-in that has lapsed, as the end of a sentence. */
+export function signInAdvice({ signInUrl }: AccessPolicy): string {
+  return signInUrl === undefined ? 'with `andromeda auth login`' : `at ${signInUrl}`;
 }
 
 export interface OwnAccess {
-  /** When the person last signed in. */
-  signedInAt: number;
+  signIn: SignInWindow | undefined;
   /** Their active keys. */
   keys: readonly { fingerprint: string; registeredAt: number }[];
 }
 
 /** What a person should know of what has lapsed or is about to, a sentence each. */
-export function lapseNotices(own: OwnAccess, policy: AccessPolicy, now: number): string[] {
-  const signIn = lapseOf(own.signedInAt, policy.maxDaysWithoutSignIn, now);
+export function lapseNotices({ signIn, keys }: OwnAccess, policy: AccessPolicy, now: number): string[] {
   const notices: string[] = [];
-  const limit = daysText(policy.maxDaysWithoutSignIn);
-  if (signIn?.state === 'lapsed')
-    notices.push(`You have not signed in for ${limit}: SSH and Kubernetes access have lapsed. ${again}`);
-  if (signIn?.state === 'near')
+  if (signIn && signIn.leftMs <= 0)
     notices.push(
-      `Your SSH and Kubernetes access lapse ${text(signIn.at)}, ${limit} after your last sign-in. Sign in again before that: andromeda auth login`,
+      `You have not signed in for ${periodText(signIn.ms)}: SSH and Kubernetes access have lapsed. Sign in ${signInAdvice(policy)}, and they come back.`,
     );
-  for (const { fingerprint, registeredAt } of own.keys) {
-    const key = lapseOf(registeredAt, policy.keyMaxDays, now);
-    if (!key || key.state === 'far') continue;
-    const when = key.state === 'lapsed' ? 'has lapsed' : `lapses ${text(key.at)}`;
+  else if (signIn && signIn.leftMs <= signInWarningMs(signIn.ms))
     notices.push(
-      `The SSH key ${fingerprint} ${when}: keys are good for ${daysText(policy.keyMaxDays)}. Register another one: andromeda keys add FILE`,
+      `Your SSH and Kubernetes access lapse ${text(now + signIn.leftMs)}, ${periodText(signIn.ms)} after your last sign-in. Sign in again before that: andromeda auth login`,
+    );
+  if (policy.keyMaxDays === undefined) return notices;
+  const maxMs = policy.keyMaxDays * dayMs;
+  for (const { fingerprint, registeredAt } of keys) {
+    const at = registeredAt + maxMs;
+    if (at - now > warningMs(maxMs)) continue;
+    const when = at <= now ? 'has lapsed' : `lapses ${text(at)}`;
+    notices.push(
+      `The SSH key ${fingerprint} ${when}: keys are good for ${periodText(maxMs)}. Register another one: andromeda keys add FILE`,
     );
   }
   return notices;
 }
-
-const again = 'Sign in, and they come back: andromeda auth login';
 
 function text(at: number): string {
   return `on ${new Date(at).toISOString().slice(0, 16).replace('T', ' at ')} UTC`;

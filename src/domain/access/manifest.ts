@@ -26,6 +26,8 @@ export interface ManifestAccount {
   home: string;
   shell: string;
   loginState: 'ready' | 'waiting_for_key';
+  /** With `clusters.ssh.admin`. */
+  isAdmin?: true;
   keySetGeneration: number;
   keyFingerprints: readonly string[];
 }
@@ -99,6 +101,32 @@ export interface RunningJob {
   endsAt?: string;
 }
 
+/** A Slurm job that waits. */
+export interface PendingJob extends Pick<RunningJob, 'id' | 'user' | 'name' | 'gpus'> {
+  /** Slurm's word for why, such as `Resources`. */
+  reason: string;
+  /** RFC 3339: when Slurm expects that it starts; left out where it does not say. */
+  startsAt?: string;
+}
+
+/** A value that an association has of its own, in Slurm's terms: `GrpTRES`, `gres/gpu=16`. */
+export interface SlurmLimit {
+  /** Left out: the account. */
+  user?: string;
+  name: string;
+  value: string;
+  /** What the lab file has, where another was set by hand, which stays. */
+  wanted?: string;
+}
+
+/** GPU time on one day, in UTC. */
+export interface GpuDay {
+  /** Such as `2026-11-26`. */
+  day: string;
+  /** Seconds, times GPUs, by login name. */
+  seconds: Record<string, number>;
+}
+
 /** Whether something works, as the cluster says. */
 export interface ConditionReport {
   status: 'True' | 'False' | 'Unknown';
@@ -144,6 +172,14 @@ export interface KubernetesReport {
   kubeletVersion?: string;
 }
 
+/** A pod that holds GPUs. */
+export interface GpuPod {
+  namespace: string;
+  name: string;
+  machine: string;
+  gpus: number;
+}
+
 /** What either side of a cluster says of itself, all of it, each time it is asked. What it cannot tell is left out. */
 export interface SideReport {
   /** The configuration that is in force there, 0 before the first. */
@@ -155,6 +191,8 @@ export interface SideReport {
   kubernetes?: KubernetesReport;
   /** Left out: which there are could not be asked for. */
   machines?: readonly MachineReport[] | undefined;
+  /** Kubernetes: who holds GPUs, those that hold the most first; left out where that is not known. */
+  pods?: readonly GpuPod[];
   /** In words, what must be mended there by a person; null when nothing must. */
   failure: string | null;
 }
@@ -181,8 +219,16 @@ export interface SlurmReport extends SideReport {
   manifestGeneration: number;
   /** Slurm jobs that run at the moment. */
   runningJobs: readonly RunningJob[];
+  /** Those that wait, the first to start first. */
+  pendingJobs?: readonly PendingJob[];
+  /** How many more run and wait than are named. */
+  moreJobs?: { running: number; pending: number };
   /** Whether Slurm shows people only their own (`PrivateData`); left out where it is not known. */
   jobsArePrivate?: boolean;
+  /** Whether it shows people only their own GPU time (`PrivateData`); left out where it is not known. */
+  usageIsPrivate?: boolean;
+  /** Days of GPU time as Slurm's accounting has them, where some were read; left out where it has no accounting. */
+  gpuDays?: readonly GpuDay[];
   /** Slurm did not say which jobs run. */
   jobsAreUnknown?: true;
   /** Left out: as the login nodes show. */
@@ -200,6 +246,10 @@ export interface SlurmReport extends SideReport {
   accounts: readonly AccountReport[];
   /** Who did not answer: the controller, so that this is no observation of the cluster, or no host, so that it is none at all. */
   silent?: 'controller' | 'all';
+  /** Values of the Slurm account and of its people that are set there; left out where they are not known. */
+  limits?: readonly SlurmLimit[];
+  /** What is missing for logins into jobs, and on which hosts. */
+  jobLogins?: readonly string[];
   /** Those that are furthest behind; 50 at most. */
   waiting?: readonly WaitingHost[];
   /** Something there is not as the manifest in force says, and applying that again mends it. */

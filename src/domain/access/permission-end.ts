@@ -1,6 +1,6 @@
 /** Permissions that end by themselves: which are held until when, and who may grant them for how long. */
 import { forbidden, invalidState } from '../error.ts';
-import { dayMs, warningMs } from './lapse.ts';
+import { warningMs } from './lapse.ts';
 import { closureOf, type Role } from './permission.ts';
 
 /** A key that was granted to a member. */
@@ -78,14 +78,20 @@ export function requireEndSaid(
 /**
  * Notices to a member about permissions that end soon, a sentence for each end time; none for a permission that another key
  * keeps. They begin a week before the end, or in the second half of a term shorter than two weeks, counted from `since`: when
- * the membership last changed.
+ * the membership last changed. Ends that a missed review gave (`unconfirmed`) are said from the beginning, with that reason.
  */
 export function endNotices(
   {
     organization,
     since,
     granted,
-  }: { organization: string; since: string; granted: readonly GrantedPermission[] },
+    unconfirmed,
+  }: {
+    organization: string;
+    since: string;
+    granted: readonly GrantedPermission[];
+    unconfirmed: string | null;
+  },
   now: number,
 ): string[] {
   const held = heldUntil('member', granted);
@@ -93,12 +99,13 @@ export function endNotices(
   for (const { key, expiresAt } of granted) {
     if (expiresAt === null || held.endOf(key) !== expiresAt) continue;
     const end = Date.parse(expiresAt);
-    if (end - now > warningMs((end - Date.parse(since)) / dayMs)) continue;
+    if (expiresAt !== unconfirmed && end - now > warningMs(end - Date.parse(since))) continue;
     ending.set(expiresAt, [...(ending.get(expiresAt) ?? []), key]);
   }
   return [...ending].sort().map(([end, keys]) => {
     const verb = keys.length === 1 ? 'ends' : 'end';
-    return `Your ${keys.join(', ')} in ${organization} ${verb} at ${endText(end)}. Ask for more time before that: andromeda access request ${keys.join(' ')}`;
+    const why = end === unconfirmed ? ', for want of confirmation by an owner' : '';
+    return `Your ${keys.join(', ')} in ${organization} ${verb} at ${endText(end)}${why}. Ask for more time before that: andromeda access request ${keys.join(' ')}`;
   });
 }
 

@@ -13,6 +13,9 @@ export interface Reviewed {
   username?: string;
   memberSince?: string;
   signedInAt?: string;
+  loggedInAt?: string;
+  /** Until when owners are asked to confirm what they hold. */
+  confirmBy?: string;
   permissions?: readonly string[];
   /** Of the permissions that end by themselves, when. */
   ends?: Readonly<Record<string, string>>;

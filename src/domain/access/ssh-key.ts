@@ -1,10 +1,20 @@
-/** SSH public keys as people register them: one Ed25519 key in OpenSSH format (RFC 8709; contract, "SSH key"). */
+/**
+ * SSH public keys as people register them: one Ed25519 key in OpenSSH format (RFC 8709; contract, "SSH key"), or one in a
+ * security key (FIDO; OpenSSH, PROTOCOL.u2f) where the configuration admits those.
+ */
 import { createHash } from 'node:crypto';
 import { invalidRequest } from '../error.ts';
 import { visibleName } from '../visible-text.ts';
 
+export const plainKeyType = 'ssh-ed25519';
+export const securityKeyType = 'sk-ssh-ed25519@openssh.com';
+
+const keyTypes = [plainKeyType, securityKeyType] as const;
+
+export type SshKeyType = (typeof keyTypes)[number];
+
 export interface SshPublicKey {
-  type: 'ssh-ed25519';
+  type: SshKeyType;
   /** `ssh-ed25519 AAAA…`, the comment dropped and the base64 written canonically. */
   material: string;
   /** `SHA256:` and unpadded base64, as `ssh-keygen -lf` prints it. */
@@ -41,8 +51,10 @@ export interface SshKeySet {
   createdAt: string;
 }
 
-const keyType = 'ssh-ed25519';
 const keyLength = 32;
+/** OpenSSH writes `ssh:` and what a person adds. Keys for anything else, a web site for example, begin otherwise. */
+const sshApplication = 'ssh:';
+const longestApplication = 255;
 const oneKey = 'Send one public key on one line.';
 
 /** A label as it is kept: one line that can be shown anywhere; null for none. */
@@ -55,34 +67,42 @@ export interface CommentedKey extends SshPublicKey {
   comment: string;
 }
 
-/** Reads one public key line. Throws `invalid_request` with a sentence that says what it is instead. */
-export function parseSshPublicKey(text: string): CommentedKey {
+/**
+ * Reads one public key line. Throws `invalid_request` with a sentence that says what it is instead. `securityKeys`: whether keys in
+ * security keys are taken.
+ */
+export function parseSshPublicKey(text: string, { securityKeys = false } = {}): CommentedKey {
   const line = text.trim();
   if (line === '') throw invalidRequest('The public key is empty.');
   if (/PRIVATE KEY/.test(line)) {
     throw invalidRequest('That is a private key. Keep it secret, and send the file that ends in .pub.');
   }
   if (/[\r\n]/.test(line)) throw invalidRequest(oneKey);
-  const [type = '', encoded = '', ...comment] = line.split(/[ \t]+/);
-  if (type !== keyType) {
-    const named = /^[a-z0-9@.-]{1,64}$/.test(type) ? `, not ${type}` : '';
-    throw invalidRequest(`Only Ed25519 keys are accepted${named}. Make one with: ssh-keygen -t ed25519`);
+  const [named = '', encoded = '', ...comment] = line.split(/[ \t]+/);
+  const advice = `Make one with: ssh-keygen -t ed25519${securityKeys && named.startsWith('sk-') ? '-sk' : ''}`;
+  const type = keyTypes.find((one) => one === named && (securityKeys || one === plainKeyType));
+  if (!type) {
+    const other = /^[a-z0-9@.-]{1,64}$/.test(named) ? `, not ${named}` : '';
+    throw invalidRequest(`Only Ed25519 keys are accepted${other}. ${advice}`);
   }
   // Two lines pasted into one: the second key would be dropped as a comment and never work.
   if (comment.some((word) => /^AAAA[A-Za-z0-9+/]{40,}={0,2}$/.test(word))) throw invalidRequest(oneKey);
   const blob = decodeBase64(encoded);
-  const key = blob && ed25519Of(blob);
+  const key = blob && readKeyBlob(type, blob);
   if (!key)
     throw invalidRequest('The public key is not readable as an Ed25519 key; was it cut off in copying?');
-  if (isOfSmallOrder(key.subarray(-keyLength))) {
+  if (isOfSmallOrder(key.point)) {
+    throw invalidRequest(`This public key proves nothing: anyone can sign for it. ${advice}`);
+  }
+  if (!isForSsh(key)) {
     throw invalidRequest(
-      'This public key proves nothing: anyone can sign for it. Make one with: ssh-keygen -t ed25519',
+      `This security key was made for something else: its application does not begin with “ssh:”. ${advice}`,
     );
   }
   return {
-    type: keyType,
-    material: `${keyType} ${key.toString('base64')}`,
-    fingerprint: sshFingerprint(key),
+    type,
+    material: `${type} ${blob.toString('base64')}`,
+    fingerprint: sshFingerprint(blob),
     comment: comment.join(' '),
   };
 }
@@ -92,10 +112,29 @@ export function sshFingerprint(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
 }
 
-function ed25519Of(blob: Buffer): Buffer | undefined {
-  const expected = 4 + keyType.length + 4 + keyLength;
-  const head = Buffer.from([0, 0, 0, keyType.length, ...Buffer.from(keyType), 0, 0, 0, keyLength]);
-  return blob.length === expected && blob.subarray(0, head.length).equals(head) ? blob : undefined;
+/** What is in the blob of a key. */
+export interface KeyBlob {
+  /** The compressed point (RFC 8032, 5.1.5), 32 bytes. */
+  point: Buffer;
+  /** What a security key signs for, at most 255 bytes; undefined for a plain key. */
+  application: Buffer | undefined;
+}
+
+/** Reads a blob that is exactly one key of the type; undefined for anything else. Its parts are views into `blob`. */
+export function readKeyBlob(type: SshKeyType, blob: Buffer): KeyBlob | undefined {
+  const head = Buffer.from([0, 0, 0, type.length, ...Buffer.from(type), 0, 0, 0, keyLength]);
+  if (!blob.subarray(0, head.length).equals(head)) return undefined;
+  const point = blob.subarray(head.length, head.length + keyLength);
+  const rest = blob.subarray(head.length + keyLength);
+  if (point.length !== keyLength) return undefined;
+  if (type === plainKeyType) return rest.length === 0 ? { point, application: undefined } : undefined;
+  if (rest.length < 4 || rest.length - 4 > longestApplication) return undefined;
+  return rest.readUInt32BE(0) === rest.length - 4 ? { point, application: rest.subarray(4) } : undefined;
+}
+
+/** Whether a key is for SSH: what a security key signs for a web site must not open a shell. */
+export function isForSsh({ application }: KeyBlob): boolean {
+  return application === undefined || application.toString('latin1').startsWith(sshApplication);
 }
 
 /** The y of every point whose order divides 8, canonical or not, in hex without the sign bit (as libsodium refuses them). */

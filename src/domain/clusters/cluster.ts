@@ -1,5 +1,5 @@
 /** Clusters: one record for both APIs, and what follows from it alone. */
-import type { LabCluster } from './lab.ts';
+import type { ClusterLink, LabCluster } from './lab.ts';
 
 export type ClusterState = 'provisioning' | 'active' | 'releasing' | 'released';
 
@@ -14,6 +14,7 @@ export interface Cluster {
   siteName: string;
   scheduler: 'sunk' | 'kubernetes' | null;
   driver: DriverSettings;
+  links: readonly ClusterLink[];
   state: ClusterState;
   reasonCode: string | null;
   expectedNodeCount: number | null;

@@ -12,6 +12,10 @@ export interface GpuUsage {
   /** No job or pod is known to hold them, and their machine takes no work: drained, down, quarantined. */
   away: number;
   unknown: number;
+  /** Machines all of whose GPUs are free. */
+  freeNodes: number;
+  /** The most that are free on one machine. */
+  biggestBlock: number;
 }
 
 /** A machine, as its last report has it. */
@@ -24,7 +28,7 @@ export interface MachineUse {
 }
 
 export function gpuUsage(machines: readonly MachineUse[]): GpuUsage {
-  const sum: GpuUsage = { total: 0, free: 0, inUse: 0, away: 0, unknown: 0 };
+  const sum: GpuUsage = { total: 0, free: 0, inUse: 0, away: 0, unknown: 0, freeNodes: 0, biggestBlock: 0 };
   for (const { gpuCount, gpusInUse, takesWork } of machines) {
     sum.total += gpuCount;
     const held = Math.min(gpusInUse ?? 0, gpuCount);
@@ -36,7 +40,11 @@ export function gpuUsage(machines: readonly MachineUse[]): GpuUsage {
     sum.inUse += held;
     if (!takesWork) sum.away += left;
     else if (gpusInUse === undefined) sum.unknown += left;
-    else sum.free += left;
+    else {
+      sum.free += left;
+      sum.freeNodes += Number(held === 0 && left > 0);
+      sum.biggestBlock = Math.max(sum.biggestBlock, left);
+    }
   }
   return sum;
 }
@@ -51,4 +59,14 @@ export function describeGpuUsage({
   if (unknown === 0) return `${free} of ${total} GPUs free`;
   if (unknown === total) return `${total} GPUs, their use unknown`;
   return `${free} of ${total} GPUs free, ${unknown} unknown`;
+}
+
+/** Such as "2 whole nodes, at most 8 on one"; undefined where none is free. */
+export function describeFreeBlocks({
+  freeNodes,
+  biggestBlock,
+}: Pick<GpuUsage, 'freeNodes' | 'biggestBlock'>): string | undefined {
+  if (biggestBlock === 0) return undefined;
+  const nodes = `${freeNodes === 0 ? 'no' : freeNodes} whole node${freeNodes === 1 ? '' : 's'}`;
+  return `${nodes}, at most ${biggestBlock} on one`;
 }

@@ -6,6 +6,7 @@ import type { Role } from '../access/permission.ts';
 import { invalidRequest, invalidState } from '../error.ts';
 import { foldEmail } from '../people/email.ts';
 import { present } from '../present.ts';
+import { accountingChange } from '../slurm/accounting.ts';
 import { restartsForPeople } from '../slurm/settings.ts';
 import {
   checkDriver,
@@ -97,18 +98,26 @@ function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): L
 function organizations(current: Lab, wanted: Lab): LabStep[] {
   const known = new Map((current.organizations ?? []).map((one) => [one.slug, one]));
   return (wanted.organizations ?? []).flatMap((organization, index): LabStep[] => {
-    const { slug, autoJoinDomains } = organization;
+    const { slug, autoJoinDomains, maxHoursWithoutSignIn: hours } = organization;
     const before = known.get(slug);
     const common = { kind: 'organization' as const, name: slug };
     if (!before) {
       if (!organization.members?.some((member) => member.role === 'owner')) {
         throw new LabError(`Organization ${slug} needs an owner.`, ['organizations', index]);
       }
-      const details = joinDetails(organization.name, autoJoinDomains && `domains ${set(autoJoinDomains)}`);
+      const details = joinDetails(
+        organization.name,
+        autoJoinDomains && `domains ${set(autoJoinDomains)}`,
+        hours === undefined ? '' : `hours without a sign-in ${hours}`,
+      );
       return [{ action: 'create', ...common, details, organization }];
     }
     const folded = { ...organization, ...present({ autoJoinDomains: autoJoinDomains?.map(key) }) };
-    const difference = differenceOf(before, folded, { name: 'name', autoJoinDomains: 'domains' });
+    const difference = differenceOf(before, folded, {
+      name: 'name',
+      autoJoinDomains: 'domains',
+      maxHoursWithoutSignIn: 'hours without a sign-in',
+    });
     if (!difference) return [];
     const { changed, details } = difference;
     return [{ action: 'update', ...common, details, organization: { slug, ...changed } }];
@@ -165,7 +174,9 @@ function grantable(role: Role, permissions: LabMember['permissions']): LabMember
 }
 
 function clusters(current: Lab, wanted: Lab): LabStep[] {
-  const known = new Map((current.clusters ?? []).map((one) => [one.name, { reservedNodes: 0, ...one }]));
+  const known = new Map(
+    (current.clusters ?? []).map((one) => [one.name, { reservedNodes: 0, links: [], ...one }]),
+  );
   const slugs = new Set(
     [...(current.organizations ?? []), ...(wanted.organizations ?? [])].map((one) => one.slug),
   );
@@ -185,6 +196,7 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
         cluster.scheduler && `scheduler ${cluster.scheduler}`,
         `organization ${organization}`,
         restartsForPeople(cluster.slurm),
+        accountingChange(undefined, cluster.slurm?.accounting),
       );
       return [{ action: 'create', ...common, details, cluster }];
     }
@@ -196,7 +208,7 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
       );
     }
     const changed: Partial<LabCluster> = {};
-    for (const field of ['site', 'reservedNodes', 'simulated', 'slurm', 'kubernetes'] as const) {
+    for (const field of ['site', 'reservedNodes', 'links', 'simulated', 'slurm', 'kubernetes'] as const) {
       if (cluster[field] !== undefined && !isSame(cluster[field], before[field]))
         Object.assign(changed, { [field]: cluster[field] });
     }
@@ -205,6 +217,7 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
     const details = joinDetails(
       `new settings: ${Object.keys(changed).join(', ')}`,
       restartsForPeople(changed.slurm),
+      changed.slurm && accountingChange(before.slurm?.accounting, changed.slurm.accounting),
     );
     return [{ action: 'update', ...common, details, cluster: { name, ...changed } }];
   });

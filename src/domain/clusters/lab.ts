@@ -28,7 +28,15 @@ export interface LabOrganization {
   slug: string;
   name: string;
   autoJoinDomains?: string[];
+  /** Less than the installation's. */
+  maxHoursWithoutSignIn?: number;
   members?: LabMember[];
+}
+
+/** A web page, by its name. */
+export interface ClusterLink {
+  name: string;
+  url: string;
 }
 
 export interface LabCluster {
@@ -39,6 +47,8 @@ export interface LabCluster {
   scheduler?: 'sunk' | 'kubernetes';
   /** Nodes set aside for the organization; 0 ends the reservation. */
   reservedNodes?: number;
+  /** Web pages about it, such as of utilisation. */
+  links?: ClusterLink[];
   simulated?: SimulatedSettings;
   slurm?: SlurmSettings;
   kubernetes?: KubernetesSettings;

@@ -2,8 +2,8 @@
 import type { ConditionReport, SideReport, SlurmReport, WaitingHost } from '../access/manifest.ts';
 import type { Side } from './side.ts';
 
-/** The part of a Slurm report that is kept whole: everything but the accounts. */
-export type KeptSlurmReport = Omit<SlurmReport, 'accounts'> & {
+/** The part of a Slurm report that is kept whole: everything but the accounts and GPU time, which have rows. */
+export type KeptSlurmReport = Omit<SlurmReport, 'accounts' | 'gpuDays'> & {
   /** When the controller last answered, where it was silent in this report. RFC 3339. */
   controllerHeardAt?: string;
 };

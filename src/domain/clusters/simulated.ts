@@ -1,5 +1,5 @@
 /** The lab file's `simulated` section: a cluster that exists only here, and what is to be wrong with it. */
-import type { LoginMode, MachineReport, RunningJob } from '../access/manifest.ts';
+import type { LoginMode, MachineReport, PendingJob, RunningJob } from '../access/manifest.ts';
 
 /** Why something does not work: one word, and a sentence. */
 export interface Fault {
@@ -19,7 +19,8 @@ export interface SimulatedSettings {
   provisionMs?: number;
   /** Jobs that run there until compute nodes restart. */
   runningJobs?: RunningJob[];
-  /** They run again after a restart. */
+  pendingJobs?: PendingJob[];
+  /** Those that ran run again after a restart. */
   requeue?: boolean;
   /** What every compute node has. */
   machine?: Pick<MachineReport, 'gpuModel' | 'cpuCores' | 'memoryGib' | 'ibSpeed'>;

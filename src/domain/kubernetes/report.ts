@@ -1,5 +1,5 @@
 /** What a Kubernetes API server says of a cluster, as a report says it: nodes as machines, storage, readiness. */
-import type { ConditionReport, MachineReport, StorageReport } from '../access/manifest.ts';
+import type { ConditionReport, GpuPod, MachineReport, StorageReport } from '../access/manifest.ts';
 import { present } from '../present.ts';
 import { cutText } from '../stored-text.ts';
 
@@ -43,7 +43,7 @@ export function machineOf(node: Node, use: PodUse | undefined): MachineReport {
   const gpuCount = gpu && quantity((isReady ? allocatable : capacity)[gpu.resource]);
   const cpuCores = quantity(capacity['cpu']);
   const memory = quantity(capacity['memory']);
-  const gpusInUse = gpu && use && (use.get(metadata.name)?.get(gpu.resource) ?? 0);
+  const gpusInUse = gpu && use && (use.held.get(metadata.name)?.get(gpu.resource) ?? 0);
   const reason = isReady ? (cordoned ? 'Cordoned: it takes no new pods' : undefined) : readiness?.message;
   return {
     name: metadata.name,
@@ -64,6 +64,7 @@ const mostReason = 200;
 
 /** A pod, as far as it says what it holds. */
 export interface Pod {
+  metadata?: { namespace?: string; name?: string };
   spec?: {
     nodeName?: string;
     containers?: PodContainer[];
@@ -76,19 +77,27 @@ interface PodContainer {
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
 }
 
-/** How much of each GPU resource pods hold, by node. */
-export type PodUse = Map<string, Map<string, number>>;
+/** What pods hold of GPU resources. */
+export interface PodUse {
+  /** How much of each resource, by node. */
+  held: Map<string, Map<string, number>>;
+  pods: GpuPod[];
+}
 
 /** Adds what pods hold: those that are on a node and have not ended. */
-export function addPods(use: PodUse, pods: readonly Pod[]): void {
-  for (const { spec, status } of pods) {
+export function addPods({ held, pods: holders }: PodUse, pods: readonly Pod[]): void {
+  for (const { metadata, spec, status } of pods) {
     if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;
+    const machine = spec.nodeName;
+    const onNode = held.get(machine) ?? new Map<string, number>();
+    let all = 0;
     for (const { resource } of gpus) {
-      const held = heldBy(spec, resource);
-      if (held === 0) continue;
-      const onNode = use.get(spec.nodeName) ?? new Map<string, number>();
-      use.set(spec.nodeName, onNode.set(resource, (onNode.get(resource) ?? 0) + held));
+      const own = heldBy(spec, resource);
+      if (own > 0) held.set(machine, onNode.set(resource, (onNode.get(resource) ?? 0) + own));
+      all += own;
     }
+    if (all > 0)
+      holders.push({ namespace: metadata?.namespace ?? '', name: metadata?.name ?? '', machine, gpus: all });
   }
 }
 

@@ -12,6 +12,8 @@ export interface Organization {
   createdByUserId: string;
   createdAt: string;
   updatedAt: string;
+  /** How long access of its members lasts without a sign-in; null: as long as the installation says. */
+  maxHoursWithoutSignIn: number | null;
 }
 
 /** An active membership with the person's email and login name. */
@@ -23,6 +25,9 @@ export interface Membership {
   lifecycleState: 'active';
   createdAt: string;
   updatedAt: string;
+  /** Since when owners are asked to confirm what they hold, and the end that it got for want of that; see `member-review.ts`. */
+  reviewAskedAt: string | null;
+  reviewEndsAt: string | null;
   username: {
     id: string;
     username: string;

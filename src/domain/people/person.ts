@@ -18,6 +18,8 @@ export interface Person {
   erasedAt: string | null;
   /** When they last signed in, to the hour; null before the first time. RFC 3339. */
   signedInAt: string | null;
+  /** Until when their access does not lapse without a sign-in. */
+  signInExemptUntil: string | null;
   createdAt: string;
   updatedAt: string;
 }

@@ -2,6 +2,7 @@
 import type { LoginMode } from '../access/manifest.ts';
 import { invalidRequest } from '../error.ts';
 import { present } from '../present.ts';
+import type { SlurmAccounting } from './accounting.ts';
 
 /** A host as we reach it. With `local`, it is the one that this service runs on. */
 export interface SlurmHost {
@@ -23,8 +24,8 @@ export interface SlurmSettings {
   loginMode?: LoginMode;
   login: SlurmLoginNode[];
   controller: SlurmHost;
-  /** Where slurmdbd runs; left out: on the controller. */
-  accounting?: SlurmHost;
+  /** Where slurmdbd runs (left out: on the controller), and what people's account there is like. */
+  accounting?: SlurmHost & SlurmAccounting;
   /** `{name}` in `host` is the Slurm node's name. Left out: compute nodes are not visited. */
   compute?: SlurmHost;
   /** Slurm nodes that slurm.conf still names and that do not come back: nothing waits for them. */
@@ -76,7 +77,7 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
   }
   const hosts = {
     ...Object.fromEntries(login.map((one) => [`login node ${one.name}`, one])),
-    ...present({ controller, accounting, compute }),
+    ...present({ controller, accounting: hasHost(accounting) ? accounting : undefined, compute }),
   };
   for (const [what, one] of Object.entries<SlurmHost>(hosts)) {
     if (one.host !== undefined && !hostPattern.test(one.host)) {
@@ -92,9 +93,17 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
       throw wrong(`the ${what} is reached over SSH, which needs manage.identityFile.`);
     }
   }
+  for (const name of [accounting, accounting?.roles?.admin].flatMap((one) => Object.keys(one?.grpTres ?? {})))
+    if (!/^[a-z]+(\/[a-z0-9_:.-]+)?$/.test(name))
+      throw wrong(`grpTres names ${JSON.stringify(name)}, which is no resource of Slurm.`);
   if (settings.configFile !== undefined && !/^\/[A-Za-z0-9._/-]+$/.test(settings.configFile)) {
     throw wrong('configFile is the absolute path of slurm.conf.');
   }
+}
+
+/** Whether settings name a host of their own. */
+export function hasHost(accounting: SlurmSettings['accounting']): accounting is SlurmHost & SlurmAccounting {
+  return accounting?.host !== undefined || accounting?.local === true;
 }
 
 /** What a plan says of a cluster that restarts for people who come and go, which is the default; undefined: nothing. */

@@ -24,6 +24,8 @@ export interface Settings {
   /** Those that are announced to clients as well. */
   otherHostKeys?: readonly string[];
   clientKey: string;
+  /** Whether it announces that it takes security keys; left out: it does not. */
+  securityKeys?: boolean;
   limits: NonNullable<GatewayOptions['limits']>;
   trustedProxies: readonly string[];
   proxyProtocol: NonNullable<GatewayOptions['proxyProtocol']>;
@@ -126,12 +128,14 @@ const loginNode = shape({ host: short, port: number, hostKey: short });
 const route = shape({
   ...{ clusterId: short, userId: short, username: short, keyId: short, shell: short, loginNode },
   job: optional(shape({ id: optional(short), node: optional(short) })),
+  lapse: optional(shape({ leftMs: number, text: short })),
 });
 const decision: Check = (value) =>
   shape({ allowed: (is) => is === true, route })(value) ||
   shape({
     allowed: (is) => is === false,
     ...{ reason: short, message: short, disclose: flag, subject: optional(subject) },
+    untilSignIn: optional(flag),
   })(value);
 const filter = shape({
   ...{ id: optional(short), clusterId: optional(short), userId: optional(short) },
@@ -160,6 +164,7 @@ const toProcess: Record<ToProcess['type'], Check> = {
     settings: shape({
       ...{ listen: address, hostKey: short, clientKey: short, limits: record },
       ...{ otherHostKeys: optional(list(short, 10)), hasOthers: optional(flag) },
+      securityKeys: optional(flag),
       ...{ trustedProxies: list(short, mostTrustedProxies), debug: flag },
       proxyProtocol: choice('required', 'optional', 'off'),
     }),

@@ -217,8 +217,8 @@ class GatewayProcess {
 }
 
 function given({ trustedProxies, ...settings }: Settings) {
-  const { hostKey, otherHostKeys = [], clientKey, limits, proxyProtocol } = settings;
+  const { hostKey, otherHostKeys = [], clientKey, securityKeys, limits, proxyProtocol } = settings;
   const proxies = createTrustedProxies(trustedProxies);
   const isProxy = (address: string) => proxies.has(address);
-  return { hostKey, otherHostKeys, clientKey, limits, proxyProtocol, isProxy };
+  return { hostKey, otherHostKeys, clientKey, securityKeys, limits, proxyProtocol, isProxy };
 }

@@ -11,6 +11,8 @@ export interface Route {
   loginNode: LoginNode;
   /** The job of the person that the session runs in; left out: it runs on the login node. */
   job?: JobTarget;
+  /** In how many ms the session ends for want of a sign-in, and what to do about it; left out: it does not. */
+  lapse?: { leftMs: number; text: string };
 }
 
 /** Whose key was refused, and where: for the records. */
@@ -18,8 +20,18 @@ export type Subject = Pick<Route, 'clusterId' | 'userId' | 'keyId'>;
 
 export type Decision =
   | { allowed: true; route: Route }
-  /** `disclose`: the key is this person's own, so the message is sent to the client that proved it. */
-  | { allowed: false; reason: string; message: string; disclose: boolean; subject?: Subject };
+  /**
+   * `disclose`: the key is this person's own, so the message is sent to the client that proved it. `untilSignIn`: a sign-in of
+   * theirs, which the login may wait for, is all that is missing.
+   */
+  | {
+      allowed: false;
+      reason: string;
+      message: string;
+      disclose: boolean;
+      subject?: Subject;
+      untilSignIn?: boolean;
+    };
 
 export interface Attempt {
   loginName: string;

@@ -34,6 +34,8 @@ export interface GatewayOptions {
   otherHostKeys?: readonly string[];
   /** OpenSSH-format ed25519 private key with which the gateway logs in to login nodes. */
   clientKey: string;
+  /** Whether it announces that it takes security keys; `authorize` decides about each. Left out: it does not. */
+  securityKeys?: boolean | undefined;
   authorize: Authorize;
   /** Since when what `authorize` asks runs, by performance.now(); undefined while it is stopped. Left out: always. */
   runningSince?(): number | undefined;
@@ -50,7 +52,7 @@ export interface GatewayOptions {
 /** What can change while it runs, for connections that come later. */
 export type GatewaySettings = Pick<
   GatewayOptions,
-  'hostKey' | 'otherHostKeys' | 'clientKey' | 'limits' | 'isProxy' | 'proxyProtocol'
+  'hostKey' | 'otherHostKeys' | 'clientKey' | 'securityKeys' | 'limits' | 'isProxy' | 'proxyProtocol'
 >;
 
 /** How late an end by time may be, at most. */
@@ -127,11 +129,12 @@ export class Gateway {
   }
 
   /** What a session is given of the settings: it keeps them to its end. */
-  #givenTo({ hostKey, otherHostKeys = [], clientKey }: GatewayOptions) {
+  #givenTo({ hostKey, otherHostKeys = [], clientKey, securityKeys = false }: GatewayOptions) {
     const others = otherHostKeys.map(readPrivateKey);
     return {
       hostKeys: [readPrivateKey(hostKey), ...others] as const,
       clientKey: readPrivateKey(clientKey),
+      securityKeys,
       limits: this.#limits,
     };
   }

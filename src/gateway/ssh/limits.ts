@@ -2,6 +2,10 @@
 export const defaultLimits = Object.freeze({
   // A person may have to type a passphrase, never for longer than this.
   loginGraceMs: 30_000,
+  // A person whose sign-in has lapsed gets out a telephone. The login takes no slot meanwhile.
+  signInWaitMs: 60_000,
+  // An editor opens a handful of connections at once.
+  waitingPerUser: 32,
   // As sshd's MaxAuthTries: an agent offers a handful of keys; more is guessing.
   maxAuthAttempts: 6,
   // Connections that have not logged in. Each holds a socket and about 100 KB; one address never takes all of it.

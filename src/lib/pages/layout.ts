@@ -1,4 +1,4 @@
-/** What all pages that the server renders share. No script, nothing from other hosts: the page's CSP names its style sheet. */
+/** What all pages that the server renders share. Nothing from other hosts: the page's CSP names its style sheet. */
 import { type Html, html, trusted } from './html.ts';
 import { style } from './style.ts';
 

@@ -40,6 +40,7 @@ input.code::placeholder { color: var(--soft); opacity: .45; }
 button { width: 100%; padding: .75rem 1rem; font: inherit; font-weight: 620; border: 1px solid transparent;
   border-radius: .6rem; color: var(--on-accent); background: var(--accent); cursor: pointer; }
 button:hover { background: var(--accent-hover); }
+form > button + button { margin-top: .6rem; }
 button.second { color: var(--text); background: transparent; border-color: var(--edge); }
 button.second:hover { background: var(--tint); }
 button.link { width: auto; padding: 0; border: 0; border-radius: .2rem; font-weight: 600; color: var(--accent);
@@ -53,6 +54,8 @@ a { color: var(--accent); }
 .sign { display: grid; place-items: center; width: 3rem; height: 3rem; margin: 0 0 1rem; border-radius: 50%; }
 .sign svg { width: 1.5rem; height: 1.5rem; }
 .good { color: var(--good); background: var(--good-tint); }
+.picture svg { display: block; width: 13rem; margin: 1rem auto; background: #fff; border-radius: .5rem; }
+ul.codes { columns: 2; padding-left: 1.2rem; line-height: 1.9; }
 .usercode { display: block; margin: 1.1rem 0; padding: .8rem; border-radius: .75rem; background: var(--tint);
   text-align: center; font: 650 1.75rem/1.2 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
   letter-spacing: .1em; }

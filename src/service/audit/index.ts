@@ -51,7 +51,8 @@ export interface Audit {
   /** The head of the trail as it is now, signed; undefined while there is no entry. Throws as `AuditSigner.sign`. */
   sign(): Promise<SignedHead | undefined>;
   /** What is kept of an identity whose person is erased, by the installation's key. */
-  markIdentity(issuer: string, subject: string): string;
+  markIdentity: AuditKey['markIdentity'];
+  signReview: AuditKey['signReview'];
   /** Takes people who were erased out of the trail, in the background. */
   eraseNames(): void;
   /** What this server knows not to work of it; nothing where another server of the database keeps it. */
@@ -92,6 +93,7 @@ export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
     publicKey: key.publicKey,
     sign: () => signer.sign(),
     markIdentity: key.markIdentity,
+    signReview: key.signReview,
     eraseNames() {
       if (keeping) keeping.erasures.wake();
       // Lost, it is found within a minute.

@@ -26,6 +26,7 @@ import {
 } from '../../store/audit/retention.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
+import { deleteOldHistory } from '../../store/organizations/member-history.ts';
 import { systemUserId } from '../../store/people/people.ts';
 import { inParts, pause } from './erasure.ts';
 import { writeExport } from './export.ts';
@@ -74,6 +75,7 @@ export async function applyRetention(
     await inParts(true, () => forgetKeyAddresses(deps.store, sessions), signal);
     await redactSessions(deps, sessions, signal);
   }
+  if (audit !== undefined) await deps.store.write((tx) => deleteOldHistory(tx, toTime(audit)));
   if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);
 }
 

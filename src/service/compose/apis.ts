@@ -1,16 +1,20 @@
 /** The two APIs as Express applications, each with exactly what its operations need. */
 import type { RequestListener } from 'node:http';
 import * as businessOperations from '../../api/business/index.ts';
+import type { InstallationView } from '../../api/business/operation.ts';
 import { createApi } from '../../api/http/api.ts';
 import { loadDocument } from '../../api/http/document.ts';
+import { createGroups, type TakeGroups } from '../../api/identity/groups.ts';
 import { createAuthenticator } from '../../api/identity/index.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
 import * as platformOperations from '../../api/platform/index.ts';
+import { createScim } from '../../api/scim/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import { heldKeys } from '../../lib/ssh/key-set.ts';
 import { createReadinessCheck } from '../../store/engine/readiness.ts';
 import { refusalOfFile } from '../config/secret-files.ts';
 import { checkCluster } from './drivers.ts';
+import { groupsOf } from './group-rules.ts';
 import { createInstallationView } from './installation-state.ts';
 import type { Parts } from './parts.ts';
 import { closedByOperator } from './peers/sessions.ts';
@@ -28,6 +32,7 @@ export interface Apis {
 
 export function createApis(parts: ApiParts): Apis {
   const { config, store, issuer, now } = parts;
+  let saysSignInTime = true;
   const authenticate = createAuthenticator({
     store,
     rules: {
@@ -39,29 +44,46 @@ export function createApis(parts: ApiParts): Apis {
     keys: issuer.keys,
     userinfo: issuer.userinfo,
     isSignInOver: issuer.isSignInOver,
+    onNoSignInTime() {
+      saysSignInTime = false;
+    },
+    takeGroups: takeGroupsOf(parts),
     markIdentity: parts.audit.markIdentity,
     now,
   });
+  const installation = createInstallationView({ ...parts, saysSignInTime: () => saysSignInTime });
   // Once for both: they share the row that readiness writes.
   const common = commonOptions(parts);
   return {
-    business: createBusinessApi(parts, common, authenticate),
+    business: createBusinessApi(parts, { common, authenticate, installation }),
     platform: createPlatformApi(parts, common, authenticate),
     authenticate,
   };
 }
 
+function takeGroupsOf({ config, store, issuer, log, now }: ApiParts): TakeGroups | undefined {
+  const groups = groupsOf(config.identity);
+  if (!groups) return undefined;
+  const { cliClientId } = config.identity;
+  const { userinfo } = issuer;
+  const onFault = (userId: string, fault: string) => log.warn('groups.refused', { userId, message: fault });
+  return createGroups({ ...groups, store, cliClientId, userinfo, onFault, now });
+}
+
 function createBusinessApi(
   parts: ApiParts,
-  common: CommonOptions,
-  authenticate: Authenticate,
+  made: { common: CommonOptions; authenticate: Authenticate; installation: InstallationView },
 ): RequestListener {
-  const { config, store, hostKey, clientKey, gateway, gateways, audit, now } = parts;
+  const { common, authenticate, installation } = made;
+  const { config, store, issuer, hostKey, clientKey, gateway, gateways, audit, now } = parts;
   return createApi({
     ...common,
     name: 'business',
     document: loadDocument('business'),
     url: config.business.url,
+    ...(config.identity.scim && {
+      beside: createScim({ ...common, store, url: config.business.url }),
+    }),
     sibling: { title: 'Platform API', url: config.platform.url },
     operations: businessOperations,
     deps: {
@@ -78,9 +100,11 @@ function createBusinessApi(
         close: (id, text) => gateway.close({ id }, closedByOperator, text) > 0,
       },
       offersKubernetesLogin: config.identity.kubernetes !== undefined,
-      installation: createInstallationView(parts),
+      installation,
       audit,
       hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
+      passwordLink: issuer.passwordLink,
+      groups: groupsOf(config.identity),
       checkCluster: (cluster) => checkCluster(cluster, { store, now }),
       hostRules: {
         refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),

@@ -1,5 +1,6 @@
 /** A part of the composition root: what the gateway asks at each login, and again for as long as a session lives. */
 import { decideAccess } from '../../domain/access/decision.ts';
+import { type AccessPolicy, periodText, type SignInWindow, signInAdvice } from '../../domain/access/lapse.ts';
 import { parseLoginName } from '../../domain/access/login-name.ts';
 import type { Attempt, Authorize, Decision } from '../../gateway/ssh/decision.ts';
 import { failureOf, type Tracer, within } from '../../lib/trace.ts';
@@ -30,14 +31,17 @@ export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
     const subject = { clusterId, ...login };
     const open = openOn && { loginNode: openOn, graceMs };
     const decision = decideAccess(person.facts, { fingerprint, open });
+    const { policy, signIn } = person.facts;
     if (!decision.allowed) {
-      const { obstacle, message } = decision;
+      const { obstacle: reason, message } = decision;
+      const untilSignIn = reason === 'sign_in_lapsed' && !open;
       return {
         allowed: false,
-        reason: obstacle,
+        reason,
         message,
         disclose: true,
         subject,
+        ...(untilSignIn && { untilSignIn }),
       };
     }
     return {
@@ -48,9 +52,16 @@ export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
         shell: person.shell,
         loginNode: decision.loginNode,
         ...(job && { job }),
+        ...(signIn && policy.endOpenSessions && { lapse: lapseOf(signIn, policy) }),
       },
     };
   };
+}
+
+/** What a session that ends for want of a sign-in says before. */
+function lapseOf({ ms, leftMs }: SignInWindow, policy: AccessPolicy) {
+  const text = `you last signed in nearly ${periodText(ms)} ago. Sign in ${signInAdvice(policy)}, and it goes on.`;
+  return { leftMs, text };
 }
 
 /** Decides as before; looks at open sessions, of which there are many, have no traces. */

@@ -2,7 +2,9 @@
 import { fetchWithin } from '../../api/http/fetch-within.ts';
 import { type Console, createConsole } from '../../console/server/index.ts';
 import { createKeptFiles } from '../../console/server/kept-files.ts';
+import { signInMs } from '../../domain/access/lapse.ts';
 import { consoleFiles } from '../../lib/packaging.ts';
+import { findLeastSignInHours } from '../../store/people/people.ts';
 import type { Config } from '../config/index.ts';
 import type { Apis } from './apis.ts';
 import type { Parts, TokenIssuer } from './parts.ts';
@@ -48,6 +50,9 @@ export function startConsole(parts: ConsoleParts): Console {
     keptFiles: peers.forOthers(() => createKeptFiles({ store, log, uptime })),
     downloads: { owns: downloads.owns, handle: downloads.at(config.console.url) },
     proxies,
+    async maxAgeMs() {
+      return signInMs(store.lapses.policy, await findLeastSignInHours(store.read));
+    },
     consoleSecret: parts.consoleSecret,
     log,
     now,

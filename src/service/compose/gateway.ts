@@ -33,7 +33,7 @@ type GatewayDeps = Pick<Parts, 'store' | 'hostKey' | 'log'> & {
 /** Finds the gateway that still runs from before, or begins to start one. It takes no logins before `startGateway`. */
 export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways> {
   const { store, peers, hostKey, clientKey, records, log } = deps;
-  const { listen, limits, processes, account, proxyProtocol } = config.gateway;
+  const { listen, limits, processes, account, securityKeys, proxyProtocol } = config.gateway;
   const graceMs = limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
   return openGateways({
     dataDir: config.dataDir,
@@ -46,6 +46,7 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
         .slice(1)
         .map(({ privateKey }) => privateKey),
       clientKey: clientKey.privateKey,
+      securityKeys,
       limits,
       trustedProxies: config.trustedProxies,
       proxyProtocol: proxyProtocol ?? 'optional',

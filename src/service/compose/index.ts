@@ -35,8 +35,10 @@ import { startConsole } from './console.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { type Ending, Fronts } from './fronts.ts';
 import { openGateway, startGateway } from './gateway.ts';
+import { applyGroupRules, checkGroupRules } from './group-rules.ts';
 import { setPasswords, startIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
+import { startMemberReviews } from './member-reviews.ts';
 import type { Parts, TokenIssuer } from './parts.ts';
 import { joinGateways } from './peers/gateways.ts';
 import { joinPeers, sharedSettings } from './peers/index.ts';
@@ -308,6 +310,7 @@ async function addConsole(
 async function fillStore(store: Store, { config, installation }: AppOptions) {
   await raiseNextUid(store, config.uids.base, listHostIds());
   if (installation) await createInstallation(store, installation.lab, installation.source);
+  await checkGroupRules(store.read, config.identity);
   // Hashing takes a second on other threads: the rest starts meanwhile, before anyone can sign in.
   const passwordsSet = setPasswords(store, installation?.passwords ?? new Map());
   passwordsSet.catch(() => {});
@@ -317,8 +320,11 @@ async function fillStore(store: Store, { config, installation }: AppOptions) {
 /** Parts that the start does not wait for. */
 function startLater(
   parts: AsyncDisposableStack,
-  { config, store, issuer, log, now }: Common & Pick<Parts, 'issuer'>,
+  { config, store, peers, issuer, log, now }: Common & Pick<Parts, 'issuer'>,
 ): void {
+  parts.defer(applyGroupRules({ ...config, leases: peers.leases, log }));
+  const { reviewMonths: months } = config.access;
+  parts.defer(startMemberReviews({ leases: peers.leases, months, log, now }));
   parts.defer(announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }));
   const { backup: settings, dataDir, files } = config;
   const { version } = manifest;

@@ -21,7 +21,10 @@ import type { Parts } from './parts.ts';
 type InstallationParts = Pick<
   Parts,
   'config' | 'hostKey' | 'clientKey' | 'issuer' | 'gateway' | 'acme' | 'audit' | 'store' | 'sync' | 'now'
->;
+> & {
+  /** Whether the issuer says when people signed in, as far as was seen. */
+  saysSignInTime(): boolean;
+};
 
 export function createInstallationView(parts: InstallationParts): InstallationView {
   const { config, sync, now } = parts;
@@ -34,6 +37,7 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
       ...(config.database === undefined ? problemsOfBackups(backupState(config, now()), now()) : []),
       ...problemsOfDisk(config.dataDir),
       ...problemsOfAudit(parts.audit.faults()),
+      ...(parts.saysSignInTime() ? [] : [noSignInTime]),
       ...parts.store.formerPrimaries().map(problemOfPrimary),
     ],
     passesOf: (clusterId, side) => sync.loop?.passesOf(clusterId, side),
@@ -80,6 +84,15 @@ function backupState({ backup, dataDir }: Config, now: number): BackupState {
     drill: readDrill(dataDir),
   };
 }
+
+const noSignInTime: Problem = {
+  area: 'server',
+  about: 'Sign-in',
+  urgency: 'now',
+  message:
+    'The access tokens of the identity provider do not say when people signed in (auth_time), so that access lapses although they did. Only sign-ins at the console count.',
+  action: 'Have it put auth_time into access tokens (docs/identity-provider.md), or take out `access`.',
+};
 
 function problemOfPrimary(message: string): Problem {
   return {

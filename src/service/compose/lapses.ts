@@ -1,5 +1,5 @@
 /** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. One server says it. */
-import { dayMs, daysText, warningMs } from '../../domain/access/lapse.ts';
+import { dayMs, periodText, signInMs, signInWarningMs, warningMs } from '../../domain/access/lapse.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
@@ -28,14 +28,17 @@ export function warnOfLapses(
 
 function startWarning(store: Store, log: Logger): Rounds | undefined {
   const { policy, now } = store.lapses;
+  // What is over after every night is nothing to report.
+  const signIn = signInWarningMs(signInMs(policy) ?? 0) > 0 ? signInMs(policy) : undefined;
+  const keys = policy.keyMaxDays === undefined ? undefined : policy.keyMaxDays * dayMs;
   let nextAt = 0;
   const report = async () => {
     if (now() < nextAt) return;
     nextAt = now() + dayMs;
-    await sayLapses(store, log, 'access', policy.maxDaysWithoutSignIn);
-    await sayLapses(store, log, 'keys', policy.keyMaxDays);
+    await sayLapses(store, log, 'access', signIn);
+    await sayLapses(store, log, 'keys', keys);
   };
-  if (policy.maxDaysWithoutSignIn === undefined && policy.keyMaxDays === undefined) return undefined;
+  if (signIn === undefined && keys === undefined) return undefined;
   const onFault = (error: unknown) => log.error('access.check.failed', { error });
   return startRounds(report, { everyMs: hourMs, onFault });
 }
@@ -59,14 +62,14 @@ async function sayLapses(
   { read, lapses }: Store,
   log: Logger,
   what: keyof typeof kinds,
-  days: number | undefined,
+  ms: number | undefined,
 ): Promise<void> {
-  if (days === undefined) return;
+  if (ms === undefined) return;
   const { find, names, after, advice } = kinds[what];
-  const limit = lapses.now() - days * dayMs;
+  const limit = lapses.now() - ms;
   const lapsed = await find(read, '', toTime(limit));
-  const lapsing = await find(read, toTime(limit), toTime(limit + warningMs(days)));
-  const rule = `${after} ${daysText(days)}. ${advice}`;
+  const lapsing = await find(read, toTime(limit), toTime(limit + warningMs(ms)));
+  const rule = `${after} ${periodText(ms)}. ${advice}`;
   if (lapsed.people > 0) {
     const message = `${names[0]} of ${peopleText(lapsed.people)} lapsed, ${rule}`;
     log.warn('access.lapsed', { what, ...lapsed, message });

@@ -50,6 +50,8 @@ export interface TokenIssuer {
   scopes: readonly string[] | undefined;
   /** Whether a new password has ended a sign-in. Undefined where another issuer knows passwords. */
   isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
+  /** The link with which a person sets a password; undefined where another issuer knows passwords. */
+  passwordLink: ((userId: string, command: string) => { token: string; url: string }) | undefined;
   /** The client that the /docs pages sign people in as. */
   docsClientId: string;
   /** The client that the web console is; undefined where there is no console. */

@@ -13,6 +13,8 @@ const count = (maximum: number) => ({ unit: 1, ...integer(1, maximum) });
  */
 const settings = {
   loginGraceSeconds: { limit: 'loginGraceMs', ...seconds(1, 600) },
+  // 0: a login is refused at once.
+  signInWaitSeconds: { limit: 'signInWaitMs', ...seconds(0, 600) },
   loginAttempts: { limit: 'maxAuthAttempts', ...count(100) },
   unauthenticated: { limit: 'unauthenticated', ...count(100_000) },
   unauthenticatedPerSource: { limit: 'unauthenticatedPerSource', ...count(100_000) },

@@ -5,6 +5,7 @@ import type { AccessPolicy } from '../../domain/access/lapse.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { mostTrustedProxies } from '../../lib/source-address.ts';
+import { accessSchema, readAccess } from './access.ts';
 import { type AcmeConfig, acmeSchema, readAcme } from './acme.ts';
 import { type Address, isWildcard, readAddress, readProxies, refuseSharedPorts } from './addresses.ts';
 import { type AuditSettings, auditSchema, readAudit, refuseOutputInDataDir } from './audit.ts';
@@ -13,11 +14,13 @@ import { type ClusterConfig, clustersSchema, readClusters } from './clusters.ts'
 import { type ConsoleClient, checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
 import { databaseSchema, readDatabase, readSecretsKey } from './database.ts';
 import { type GatewayLimitsConfig, gatewayLimitsSchema, readGatewayLimits } from './gateway-limits.ts';
+import { type GroupSettings, groupsSchema, readGroupSettings } from './groups.ts';
 import { type HttpConfig, httpSchema, listHttpListeners, readHttp, urlSchema } from './listeners.ts';
 import { invalid, NamedFiles } from './named-files.ts';
 import {
   duration,
   file,
+  flag,
   integer,
   list,
   listFiles,
@@ -60,6 +63,8 @@ export interface Config {
     account?: string;
     /** Where they differ from the gateway's own. */
     limits: GatewayLimitsConfig;
+    /** Whether security keys let in. Whom they are asked of is in `access`. */
+    securityKeys: boolean;
     /** Whether trusted proxies begin with a PROXY header; `optional` when left out. */
     proxyProtocol?: 'required' | 'optional' | 'off';
   };
@@ -73,9 +78,15 @@ export interface Config {
     /** `issuerAuthority`: the issuer's certificate authority in PEM, where not everyone trusts it. */
     kubernetes: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
     serviceAccountClaim: { name: string; value: unknown } | undefined;
+    /** Groups at the issuer; undefined: what it says of them is of no interest. */
+    groups: GroupSettings | undefined;
+    /** Whether the identity provider may push people over SCIM. */
+    scim: boolean;
     /** The web console's client at an external issuer. The embedded one knows it by itself. */
     console: ConsoleClient | undefined;
     embedded: HttpConfig;
+    /** Whom the embedded issuer asks for a second factor. */
+    secondFactor: 'none' | 'staff' | 'all';
   };
   /** Addresses and networks of proxies whose headers about their clients are trusted. */
   trustedProxies: readonly string[];
@@ -87,7 +98,7 @@ export interface Config {
     /** The first number that people's accounts get; a higher one that was reached already stays. */
     base: number;
   };
-  /** When access lapses without a sign-in, and when keys do; left out: never. */
+  /** When access lapses without a sign-in, and when keys do (left out: never); which types of keys let in. */
   access: AccessPolicy;
   /** How many days what is kept is kept; left out: for good. */
   retention: Value<typeof retentionSchema>;
@@ -128,6 +139,8 @@ const gatewaySchema = section({
   account: pattern('^[a-z_][a-z0-9_-]{0,30}$'),
   limits: gatewayLimitsSchema,
   proxyProtocol: oneOf('required', 'optional', 'off'),
+  securityKeys: flag,
+  requireSecurityKeys: oneOf('none', 'staff'),
 });
 const kubernetesSchema = section({ clientId: text, usernameClaim: text, issuerCertificateAuthority: file }, [
   'clientId',
@@ -139,8 +152,11 @@ const identitySchema = section({
   scopes: list(text, { minItems: 1 }),
   kubernetes: kubernetesSchema,
   serviceAccountClaim: section({ name: text, value: {} }, ['name', 'value']),
+  groups: groupsSchema,
+  scim: flag,
   console: consoleClientSchema,
   embedded: httpSchema,
+  secondFactor: oneOf('none', 'staff', 'all'),
 });
 const schema = section({
   dataDir: text,
@@ -156,7 +172,7 @@ const schema = section({
   clusters: clustersSchema,
   // Below are the system's own and its first people, above the ranges that systemd keeps for itself.
   uids: section({ base: integer(1000, 60_000) }),
-  access: section({ maxDaysWithoutSignIn: days, keyMaxDays: days }),
+  access: accessSchema,
   retention: retentionSchema,
   log: section({ level: oneOf('debug', 'info', 'warn', 'error') }),
   audit: auditSchema,
@@ -202,13 +218,14 @@ function settle(raw: RawConfig, files: NamedFiles): Config {
   const dataDir = files.at(raw.dataDir ?? './data');
   const own = filesOf(raw, files);
   const { exportTo, ...retention } = raw.retention ?? {};
+  const listeners = readListeners(raw, files, dataDir);
   const parts = {
     demo: false,
     files: own,
     dataDir,
     database: readDatabase(raw, files),
     server: { name: raw.server?.name ?? hostname(), drainMs: (raw.server?.drainSeconds ?? 10) * 1000 },
-    ...readListeners(raw, files, dataDir),
+    ...listeners,
     gateway: readGateway(raw.gateway ?? {}),
     trustedProxies: readProxies(raw.trustedProxies ?? []),
     // A whole site can stand behind one address, and its browsers keep connections for a minute.
@@ -216,7 +233,7 @@ function settle(raw: RawConfig, files: NamedFiles): Config {
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
     clusters: readClusters(raw.clusters, { file: files.file, dataDir, own }),
     uids: { base: 20_000, ...raw.uids },
-    access: raw.access ?? {},
+    access: readAccess(raw.access, raw.gateway, listeners.console?.url),
     retention: { ...retention, ...(exportTo !== undefined && { exportTo: files.at(exportTo) }) },
     log: { level: raw.log?.level ?? 'info' },
     audit: readAudit(raw.audit, files),
@@ -228,6 +245,8 @@ function settle(raw: RawConfig, files: NamedFiles): Config {
   const config: Config = { ...parts, acme: readAcme(raw.acme, listHttpListeners(parts), files) };
   if (config.identity.issuer === undefined && config.identity.audiences.length > 1)
     throw invalid('identity.audiences: the embedded issuer puts one audience into a token; give just one.');
+  if (config.identity.issuer !== undefined && raw.identity?.secondFactor !== undefined)
+    throw invalid('identity.secondFactor is for the built-in sign-in; your issuer asks for its own factors.');
   refuseOutputInDataDir(config);
   checkConsole(config);
   refuseSharedPorts([...listHttpListeners(config), ['gateway', config.gateway], ['acme', config.acme]]);
@@ -247,12 +266,14 @@ function readListeners(raw: RawConfig, files: NamedFiles, dataDir: string) {
     identity: {
       ...readIdentity(identity, files),
       embedded: http('identity.embedded', identity.embedded, 8082),
+      secondFactor: identity.secondFactor ?? 'none',
     },
   };
 }
 
 function readGateway(given: Value<typeof gatewaySchema>): Config['gateway'] {
   const { hostname, port = 22, processes = 1, limits, account, proxyProtocol } = given;
+  const { securityKeys = false } = given;
   const listen = readAddress('gateway.listen', given.listen ?? '127.0.0.1:2222');
   if (hostname === undefined && isWildcard(listen.host))
     throw invalid(
@@ -269,6 +290,7 @@ function readGateway(given: Value<typeof gatewaySchema>): Config['gateway'] {
     processes,
     ...(account !== undefined && { account }),
     limits: readGatewayLimits(limits),
+    securityKeys,
     ...(proxyProtocol && { proxyProtocol }),
   };
 }
@@ -276,7 +298,7 @@ function readGateway(given: Value<typeof gatewaySchema>): Config['gateway'] {
 function readIdentity(
   given: Value<typeof identitySchema>,
   files: NamedFiles,
-): Omit<Config['identity'], 'embedded'> {
+): Omit<Config['identity'], 'embedded' | 'secondFactor'> {
   const { issuer, audiences = ['andromeda'], cliClientId = 'andromeda-cli', scopes, kubernetes } = given;
   const authority = 'identity.kubernetes.issuerCertificateAuthority';
   return {
@@ -292,6 +314,8 @@ function readIdentity(
       }),
     },
     serviceAccountClaim: given.serviceAccountClaim,
+    groups: given.groups && readGroupSettings(given.groups, issuer),
+    scim: given.scim ?? false,
     console: given.console && readConsoleClient(given.console, files),
   };
 }

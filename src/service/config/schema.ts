@@ -56,7 +56,7 @@ export function listFiles(schema: Schema<unknown>, given: unknown): string[] {
   return properties.flatMap(([name, one]) => listFiles(one, (given as Record<string, unknown>)?.[name]));
 }
 
-const unitMs = { seconds: 1000, days: 86_400_000 };
+const unitMs = { seconds: 1000, hours: 3_600_000, days: 86_400_000 };
 
 export interface Bounds {
   unit: keyof typeof unitMs;

@@ -56,6 +56,7 @@ const lab = {
       simulated: {
         ...simulated,
         runningJobs: [{ id: '4711', user: 'bob', name: 'train', machines: ['alpha-2'] }],
+        pendingJobs: [{ id: '4712', user: 'ada', name: 'evaluate', reason: 'Priority', gpus: 16 }],
         requeue: true,
       },
     },

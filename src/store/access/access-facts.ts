@@ -3,7 +3,7 @@
  * PostgreSQL.
  */
 import { sql } from 'kysely';
-import type { AccessFacts } from '../../domain/access/decision.ts';
+import { type AccessFacts, isFitKey } from '../../domain/access/decision.ts';
 import {
   type LoginMode,
   loginModeOf,
@@ -87,7 +87,7 @@ function personOn(
     row.report === null || row.scheduler !== 'sunk' ? undefined : parseReport<KeptSlurmReport>(row.report);
   const observed = observedOf(row);
   const { keyFingerprints } = observed;
-  const [activeKeys, lapsedKeys] = partition(pairsIn(row.keys), lapses.registeredAfter());
+  const keys = sortKeys(row, lapses);
   const nodes = report && row.username !== null ? loginNodesFor(report, row.username) : [];
   return {
     organizationId: row.organization_id,
@@ -100,9 +100,8 @@ function personOn(
         row.user_state === 'active' &&
         row.organization_state === 'active',
       ...rightsOf(row, lapses),
-      activeKeys,
-      lapsedKeys,
-      signInLapsed: row.signed_in_at <= lapses.signedInAfter(),
+      ...keys,
+      signIn: signInOf(row, lapses),
       policy: lapses.policy,
       isListed: row.uid !== null && row.listed_user_id !== null && row.withdrawn === 0,
       confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
@@ -126,6 +125,15 @@ function personOn(
   };
 }
 
+function signInOf(row: Row, lapses: Store['lapses']) {
+  const {
+    signed_in_at: signedInAt,
+    sign_in_exempt_until: exemptUntil,
+    max_hours_without_sign_in: hours,
+  } = row;
+  return lapses.signInOf({ signedInAt, exemptUntil, hours });
+}
+
 function observedOf(row: Row): PersonOnCluster['observed'] {
   return {
     at: row.observed_at ?? undefined,
@@ -145,7 +153,7 @@ function loginModeIn(driver: string): LoginMode {
 /** What the person may do in the organization, and what they lost at its end. */
 function rightsOf(row: Row, lapses: Store['lapses']) {
   const role = row.role ?? 'member';
-  const granted = pairsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
+  const granted = fieldsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
   const endedBy = lapses.endedBy();
   const ended = granted.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= endedBy);
   const held = granted.filter((one) => !ended.includes(one));
@@ -153,20 +161,29 @@ function rightsOf(row: Row, lapses: Store['lapses']) {
   return { role, permissions, accessEndsAt: heldUntil(role, held).endOf('clusters.ssh'), ended };
 }
 
-/** The fingerprints of the keys that were registered after a time, and those of the others. */
-function partition(keys: readonly [fingerprint: string, createdAt: string][], after: string) {
-  const good = keys.filter(([, createdAt]) => createdAt > after);
-  const others = keys.filter(([, createdAt]) => createdAt <= after);
-  return [good.map(([fingerprint]) => fingerprint), others.map(([fingerprint]) => fingerprint)] as const;
+/** The fingerprints of the person's active keys, by whether their type and age let in. */
+function sortKeys(row: Row, lapses: Store['lapses']) {
+  const after = lapses.registeredAfter();
+  const person = { isStaff: row.is_staff !== 0, policy: lapses.policy };
+  const sorted = { activeKeys: [] as string[], unfitKeys: [] as string[], lapsedKeys: [] as string[] };
+  for (const [fingerprint, createdAt, type] of fieldsIn(row.keys)) {
+    if (!isFitKey(type, person)) sorted.unfitKeys.push(fingerprint);
+    else if (createdAt > after) sorted.activeKeys.push(fingerprint);
+    else sorted.lapsedKeys.push(fingerprint);
+  }
+  return sorted;
 }
 
-/** All rows in one text: keys, fingerprints and times have no blank and no comma. */
+/** All rows in one text: keys, fingerprints, times and types have no blank and no comma. */
 const granted = sql<string | null>`(
   select string_agg(h.permission || ' ' || coalesce(h.expires_at, ''), ',' order by h.permission)
   from member_permissions h where h.org_id = c.organization_id and h.user_id = u.id)`;
 const keys = sql<string | null>`(
-  select string_agg(k.fingerprint || ' ' || k.created_at, ',' order by k.fingerprint)
+  select string_agg(k.fingerprint || ' ' || k.created_at || ' ' || k.key_type, ',' order by k.fingerprint)
   from ssh_keys k where k.user_id = u.id and k.lifecycle_state = 'active')`;
+
+const isStaff = sql<number>`(
+  select case when exists (select 1 from staff_permissions s where s.user_id = u.id) then 1 else 0 end)`;
 
 /** A person and a cluster with all that is known of them, where there is something. */
 function personAndCluster(db: Reader, clusterId: string, userId: string) {
@@ -227,6 +244,8 @@ const personOf = prepared((db, clusterId: string, userId: string) =>
     'u.lifecycle_state as user_state',
     'u.login_shell',
     (eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at').as('signed_in_at'),
+    'u.sign_in_exempt_until',
+    'g.max_hours_without_sign_in',
     'm.lifecycle_state as membership_state',
     'm.role',
     'n.username',
@@ -248,12 +267,13 @@ const personOf = prepared((db, clusterId: string, userId: string) =>
     (eb) => eb.fn.coalesce('a.shell', 'l.shell').as('shell'),
     granted.as('granted'),
     keys.as('keys'),
+    isStaff.as('is_staff'),
   ]),
 );
 
-function pairsIn(text: string | null): [string, string][] {
-  return (text?.split(',') ?? []).map((pair) => {
-    const [first = '', second = ''] = pair.split(' ');
-    return [first, second];
+function fieldsIn(text: string | null): [string, string, string][] {
+  return (text?.split(',') ?? []).map((entry) => {
+    const [first = '', second = '', third = ''] = entry.split(' ');
+    return [first, second, third];
   });
 }

@@ -206,7 +206,7 @@ async function listEntries(
   { from, to }: Range,
   lapses: Lapses,
 ): Promise<Entry[]> {
-  const [signedInAfter, registeredAfter] = [lapses.signedInAfter(), lapses.registeredAfter()];
+  const registeredAfter = lapses.registeredAfter();
   const [rows, granted, keys] = await Promise.all([
     entriesIn(db, organizationId, from, to),
     grantedIn(db, organizationId, from, to, lapses.endedBy()),
@@ -221,8 +221,7 @@ async function listEntries(
       return { userId, listed: entryOf(row), wanted: undefined };
     }
     const own = keysOf.get(userId) ?? [];
-    const good =
-      row.signed_in_at <= signedInAfter ? [] : own.filter((key) => key.created_at > registeredAfter);
+    const good = own.filter((key) => key.created_at > registeredAfter);
     const wanted = accessListUser({
       userId,
       username,
@@ -327,7 +326,6 @@ const entriesIn = prepared((db, organizationId: string, from: string, to: string
       'm.role',
       'm.lifecycle_state',
       'u.login_shell',
-      (eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at').as('signed_in_at'),
       'n.username',
       's.generation',
       'l.username as listed_username',

@@ -223,8 +223,9 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
 }
 
 function accountOf({ uid, desiredLoginState: loginState, ...user }: StoredListUser): ManifestAccount {
-  const { userId, username, shell, keySetGeneration, keyFingerprints } = user;
+  const { userId, username, shell, accessMode, keySetGeneration, keyFingerprints } = user;
   const number = uid ?? 0;
   const account = { userId, username, uid: number, gid: number, home: homeOf(username), shell };
-  return { ...account, loginState, keySetGeneration, keyFingerprints };
+  const isAdmin = accessMode === 'admin' && { isAdmin: true as const };
+  return { ...account, loginState, ...isAdmin, keySetGeneration, keyFingerprints };
 }

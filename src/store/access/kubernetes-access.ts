@@ -1,4 +1,5 @@
 /** What people hold on a Kubernetes cluster at this moment: by permission in its organization, and by grant. */
+import type { ExpressionBuilder } from 'kysely';
 import { keysIncluding } from '../../domain/access/permission.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import type { KubernetesAccessFacts } from '../../domain/kubernetes/access-state.ts';
@@ -6,7 +7,8 @@ import type { KubernetesAccess } from '../../domain/kubernetes/bindings.ts';
 import { findBound } from '../clusters/cluster-sides.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { listRows } from '../engine/rows.ts';
+import { findRow, listRows } from '../engine/rows.ts';
+import type { Schema, UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 import { listEverGranted, liveGrants } from '../organizations/grants.ts';
 import { isLive, livePermissions } from '../organizations/memberships.ts';
@@ -22,7 +24,7 @@ export async function findKubernetesAccess(
   issuer: string | undefined,
   now: number,
 ): Promise<KubernetesAccess> {
-  return readSnapshot((db) => accessIn(db, lapses.signedInAfter(), { cluster, issuer, at: toTime(now) }));
+  return readSnapshot((db) => accessIn(db, lapses, { cluster, issuer, at: toTime(now) }));
 }
 
 interface Asked {
@@ -34,9 +36,11 @@ interface Asked {
 /** `db` is a moment. */
 async function accessIn(
   db: Reader,
-  signedInAfter: string,
+  lapses: Store['lapses'],
   { cluster, issuer, at }: Asked,
 ): Promise<KubernetesAccess> {
+  const owner = await findRow(db, 'organizations', { id: cluster.organizationId });
+  const signedInAfter = lapses.signedInAfter(owner?.max_hours_without_sign_in ?? null);
   const members = await listMembers(db, cluster.organizationId, signedInAfter, at);
   const grants = await grantsOf(db, cluster.id, at, signedInAfter);
   const subjects = issuer === undefined ? new Map<string, string[]>() : await subjectsAt(db, issuer);
@@ -71,7 +75,7 @@ export async function findKubernetesLookup(
 ): Promise<KubernetesLookup> {
   const { read: db, readSnapshot, lapses } = source;
   const [{ members, grants }, known] = await readSnapshot(async (moment) => [
-    await accessIn(moment, lapses.signedInAfter(), { cluster, at: toTime(now) }),
+    await accessIn(moment, lapses, { cluster, at: toTime(now) }),
     await findBound(moment, cluster.id),
   ]);
   return {
@@ -107,7 +111,7 @@ const grantsOf = prepared((db, clusterId: string, at: string, signedInAfter: str
   grantsOn(db, clusterId, at)
     .innerJoin('users as u', 'u.id', 'g.user_id')
     .where('u.lifecycle_state', '=', 'active')
-    .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
+    .where(hasSignedIn(signedInAfter, at))
     .select(['g.id', 'g.user_id', 'u.primary_email', 'u.preferred_username'])
     .select(['g.relation', 'g.scope', 'g.role_id'])
     .orderBy('g.id'),
@@ -144,7 +148,7 @@ const membersOf = prepared((db, organizationId: string, signedInAfter: string, a
     .where('m.org_id', '=', organizationId)
     .where('m.lifecycle_state', '=', 'active')
     .where('u.lifecycle_state', '=', 'active')
-    .where((eb) => eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', signedInAfter)
+    .where(hasSignedIn(signedInAfter, at))
     .where((eb) =>
       eb.or([
         eb('m.role', '!=', 'member'),
@@ -168,6 +172,15 @@ const permissionsIn = prepared((db, organizationId: string, at: string) =>
     .where('p.org_id', '=', organizationId)
     .where('p.permission', 'in', keys),
 );
+
+/** Whether a person `u` signed in after a time, or need not have done so. */
+function hasSignedIn(after: string, at: string) {
+  return (eb: ExpressionBuilder<Schema & { u: UserTable }, 'u'>) =>
+    eb.or([
+      eb(eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', after),
+      eb('u.sign_in_exempt_until', '>', at),
+    ]);
+}
 
 async function subjectsAt(db: Reader, issuer: string): Promise<Map<string, string[]>> {
   const rows = await listRows(db, 'identities', { issuer });

@@ -54,6 +54,8 @@ export async function erasePerson(
   const change = { ...erased, preferred_username: null, login_shell: '/bin/bash', updated_at: at };
   await updateRows(tx.db, 'users', { id: userId }, change);
   await eraseIdentities(tx, userId, mark);
+  await deleteRows(tx.db, 'scim_group_members', { user_id: userId });
+  await deleteRows(tx.db, 'scim_users', { user_id: userId });
   // Each has an address and the name of a browser.
   await deleteRows(tx.db, 'console_sessions', { user_id: userId });
   await tx.db.deleteFrom('issuer_records').where('payload', 'like', `%"accountId":"${userId}"%`).execute();
@@ -68,9 +70,27 @@ export async function erasePerson(
     }))
     .where('user_id', '=', userId)
     .execute();
-  const unused = { user_id: userId, lifecycle_state: 'reserved' } as const;
-  await updateRows(tx.db, 'organization_usernames', unused, { username: erasedUsername(userId) });
+  await eraseUnusedNames(tx, userId);
   tx.changed({ kind: 'person', userId });
+}
+
+/** A login name that was used on a cluster stays, as its number does. */
+async function eraseUnusedNames(tx: Tx, userId: string): Promise<void> {
+  const unused = { user_id: userId, lifecycle_state: 'reserved' } as const;
+  const username = erasedUsername(userId);
+  const used = tx.db
+    .selectFrom('organization_usernames')
+    .select('org_id')
+    .where('user_id', '=', userId)
+    .where('lifecycle_state', '=', 'frozen');
+  await tx.db
+    .updateTable('member_history')
+    .set({ username })
+    .where('user_id', '=', userId)
+    .where('username', 'is not', null)
+    .where('org_id', 'not in', used)
+    .execute();
+  await updateRows(tx.db, 'organization_usernames', unused, { username });
 }
 
 async function eraseIdentities(
@@ -82,7 +102,7 @@ async function eraseIdentities(
     ...(await listIdentities(tx.db, userId)),
     ...(await listUnboundIdentities(tx.db, userId)),
   ];
-  for (const table of ['identities', 'unbound_identities', 'passwords'] as const) {
+  for (const table of ['identities', 'unbound_identities', 'passwords', 'person_groups'] as const) {
     await deleteRows(tx.db, table, { user_id: userId });
   }
   await addErasedIdentities(

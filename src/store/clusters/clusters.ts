@@ -38,7 +38,8 @@ export async function listOrganizationClusters(db: Reader, organizationId: strin
 }
 
 function clusterOf(row: ClusterTable): Cluster {
-  return { ...inCamelCase(row), driver: JSON.parse(row.driver) as DriverSettings };
+  const { links = [], ...driver } = JSON.parse(row.driver) as Pick<LabCluster, 'links'> & DriverSettings;
+  return { ...inCamelCase(row), driver, links };
 }
 
 /** What a page says of each cluster: a page of 200 takes twice the time when it reads the rest as well. */
@@ -126,7 +127,7 @@ export async function createCluster(
   tx: Tx,
   cluster: Omit<LabCluster, 'organization'> & { organizationId: string },
 ): Promise<string> {
-  const { name, site, simulated, slurm, kubernetes, reservedNodes } = cluster;
+  const { name, site, simulated, slurm, kubernetes, links, reservedNodes } = cluster;
   const id = cluster.id?.toLowerCase() ?? newUuid();
   await requireActiveOrganization(tx.db, cluster.organizationId);
   await freeName(tx, name);
@@ -144,7 +145,7 @@ export async function createCluster(
     site_id: site?.id ?? 'default',
     site_name: site?.name ?? 'default',
     scheduler: cluster.scheduler ?? (slurm ? 'sunk' : null),
-    driver: JSON.stringify({ simulated, slurm, kubernetes }),
+    driver: JSON.stringify({ simulated, slurm, kubernetes, links }),
     expected_node_count: reservedNodes || (simulated?.computeNodes ?? null),
     state: 'provisioning',
     reason_code: null,
@@ -184,7 +185,7 @@ async function freeName(tx: Tx, name: string): Promise<void> {
 export async function updateClusterSettings(
   tx: Tx,
   cluster: Cluster,
-  { site, simulated, slurm, kubernetes, reservedNodes }: Partial<LabCluster>,
+  { site, simulated, slurm, kubernetes, links, reservedNodes }: Partial<LabCluster>,
 ): Promise<void> {
   const drivers = { simulated, slurm, kubernetes };
   const given = Object.fromEntries(Object.entries(drivers).filter(([, settings]) => settings !== undefined));
@@ -193,7 +194,7 @@ export async function updateClusterSettings(
   const isConfigured = site !== undefined || Object.keys(given).length > 0;
   const change = {
     ...(site ? { site_id: site.id, site_name: site.name } : {}),
-    driver: JSON.stringify(driver),
+    driver: JSON.stringify({ ...driver, links: links ?? cluster.links }),
     expected_node_count: reserved || (driver.simulated?.computeNodes ?? null),
     reservation_id: reserved ? (cluster.reservationId ?? newId('reservation', tx.now)) : null,
   };

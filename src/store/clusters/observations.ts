@@ -36,6 +36,7 @@ import { noteAllDropped, noteDrops } from '../people/ssh-keys.ts';
 import { updateCluster } from './cluster-row.ts';
 import { clearObserveFailure, listSideRows } from './cluster-sides.ts';
 import { findCluster } from './clusters.ts';
+import { addObservedGpuTime, saveGpuDays } from './gpu-days.ts';
 import { recordMachines } from './machines.ts';
 
 /** Keeps the versions that a cluster reports, where they are news. What it does not say stands as it did. */
@@ -125,8 +126,10 @@ const unflushed = { flush: false };
 
 /** Stores a report of the Slurm side, and announces it when it says something new. */
 export async function recordSlurmReport(store: Store, clusterId: string, report: SlurmReport): Promise<void> {
-  const { accounts, ...rest } = report;
+  const { accounts, gpuDays, ...rest } = report;
   await store.write(async (tx) => {
+    if (gpuDays) await saveGpuDays(tx, clusterId, gpuDays);
+    else if (!report.silent) await addObserved(tx, clusterId, report);
     const columns = {
       manifest_generation: report.manifestGeneration,
       list_version: await knownVersion(tx, clusterId, report.listVersion ?? 0),
@@ -136,6 +139,12 @@ export async function recordSlurmReport(store: Store, clusterId: string, report:
     const hasDropped = await noteDrops(tx, clusterId);
     if (isNews || isOther || hasDropped) tx.changed({ kind: 'report', clusterId });
   }, unflushed);
+}
+
+async function addObserved(tx: Tx, clusterId: string, { runningJobs }: SlurmReport): Promise<void> {
+  const before = await findRow(tx.db, 'observations', { cluster_id: clusterId, side: 'slurm' });
+  const since = before && fromTime(before.observed_at);
+  if (since) await addObservedGpuTime(tx, clusterId, { jobs: runningJobs, since });
 }
 
 /** Keeps a report of the Kubernetes side, and announces it when it says something new. */

@@ -251,6 +251,13 @@ export function listNamedFiles(
   );
 }
 
+/** The slugs of the organizations in a database; undefined where that cannot be read without changing something. */
+export function listSlugsIn(file: string): string[] | undefined {
+  return queryFile(file, (database) =>
+    database.rows<{ slug: string }>('select slug from organizations').map(({ slug }) => slug),
+  );
+}
+
 /**
  * Whether a database was filled without a lab file, so that none is read any more; undefined where that cannot be read
  * without changing something.

@@ -5,6 +5,7 @@ import { forGood, type GrantedPermission } from '../../domain/access/permission-
 import { isInService } from '../../domain/clusters/cluster.ts';
 import type { Lab, LabMember } from '../../domain/clusters/lab.ts';
 import { type LabStep, planLab } from '../../domain/clusters/lab-plan.ts';
+import { present } from '../../domain/present.ts';
 import { appendAuditEntry } from '../audit/audit.ts';
 import {
   createCluster,
@@ -15,26 +16,25 @@ import {
 } from '../clusters/clusters.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { toTime } from '../engine/time.ts';
+import {
+  addByHand,
+  changeRoleByHand,
+  listGrantedByHand,
+  permitByHand,
+  removeByHand,
+} from '../organizations/by-hand.ts';
 import { createGrant, listAllLiveGrants, listLiveGrants, revokeGrant } from '../organizations/grants.ts';
-import {
-  createMembership,
-  removeMembership,
-  updateMemberPermissions,
-  updateMemberRole,
-  updateUsername,
-} from '../organizations/membership-changes.ts';
-import {
-  listAllGrantedPermissions,
-  listGrantedPermissions,
-  listMembers,
-} from '../organizations/memberships.ts';
+import { updateUsername } from '../organizations/membership-changes.ts';
+import { listAllGrantedPermissions, listMembers } from '../organizations/memberships.ts';
 import {
   createOrganization,
   findOrganizationBySlug,
   listOrganizations,
   updateAutoJoinDomains,
   updateOrganizationName,
+  updateSignInHours,
 } from '../organizations/organizations.ts';
+import { listRuleMembers } from '../organizations/rule-memberships.ts';
 import {
   findOrCreatePerson,
   findPersonByEmail,
@@ -64,6 +64,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
         slug: organization.slug,
         name: organization.displayName,
         ...(domains.length > 0 ? { autoJoinDomains: domains } : {}),
+        ...present({ maxHoursWithoutSignIn: organization.maxHoursWithoutSignIn }),
         members: await exportMembers(db, organization.id, now),
       })),
     ),
@@ -74,6 +75,7 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
       site: { id: cluster.siteId, name: cluster.siteName },
       ...(cluster.scheduler === null ? {} : { scheduler: cluster.scheduler }),
       ...(cluster.reservationId === null ? {} : { reservedNodes: cluster.expectedNodeCount ?? 0 }),
+      ...(cluster.links.length === 0 ? {} : { links: [...cluster.links] }),
       ...cluster.driver,
     })),
     grants: grants.map((grant) => ({
@@ -111,17 +113,18 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
   }
 }
 
-/** What ends by itself is no part of a file: it says what holds until another file says otherwise. */
+/** What ends by itself, or is only of rules, is no part of a file: it says what holds until another file says otherwise. */
 async function exportMembers(db: Reader, organizationId: string, now: number): Promise<LabMember[]> {
   const granted = await listAllGrantedPermissions(db, organizationId, now);
-  return (await listMembers(db, organizationId)).map(({ email, role, userId, username }) => {
-    const permissions = role === 'member' ? withoutEnd(granted.get(userId) ?? []) : [];
-    return {
-      email,
-      role,
-      username: username.username,
-      ...(permissions.length > 0 ? { permissions } : {}),
-    };
+  const ofRules = await listRuleMembers(db, organizationId);
+  return (await listMembers(db, organizationId)).flatMap(({ email, role: inForce, userId, username }) => {
+    const known = ofRules.get(userId);
+    const byHand = known ? known.byHand : { role: inForce, permissions: granted.get(userId) ?? [] };
+    if (!byHand) return [];
+    const { role } = byHand;
+    const permissions = role === 'member' ? withoutEnd(byHand.permissions) : [];
+    const listed = permissions.length > 0 ? { permissions } : {};
+    return [{ email, role, username: username.username, ...listed }];
   });
 }
 
@@ -161,7 +164,7 @@ async function takeOrganizationStep(
   { action, organization }: StepOf<'organization'>,
   actor: string,
 ): Promise<void> {
-  const { slug, name, autoJoinDomains } = organization;
+  const { slug, name, autoJoinDomains, maxHoursWithoutSignIn: hours } = organization;
   if (action === 'create') {
     const made = {
       slug,
@@ -169,12 +172,14 @@ async function takeOrganizationStep(
       autoJoinDomains: autoJoinDomains ?? [],
       createdBy: actor,
     };
-    await createOrganization(tx, made);
+    const organizationId = await createOrganization(tx, made);
+    if (hours !== undefined) await updateSignInHours(tx, { organizationId, hours });
     return;
   }
   const organizationId = await requireOrganizationId(tx, slug);
   if (name !== undefined) await updateOrganizationName(tx, { organizationId, displayName: name });
   if (autoJoinDomains) await updateAutoJoinDomains(tx, { organizationId, domains: autoJoinDomains });
+  if (hours !== undefined) await updateSignInHours(tx, { organizationId, hours });
 }
 
 async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
@@ -182,20 +187,21 @@ async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
   const organizationId = await requireOrganizationId(tx, step.organization);
   const userId = await requireUserId(tx, email);
   const member = { organizationId, userId };
-  if (step.action === 'remove') return removeMembership(tx, member);
+  if (step.action === 'remove') return removeByHand(tx, member);
   if (step.action === 'create') {
     const granted = forGood(permissions ?? []);
-    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
+    await addByHand(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
     return;
   }
-  if (role !== undefined) await updateMemberRole(tx, { ...member, role });
+  if (role !== undefined) await changeRoleByHand(tx, { ...member, role }, { isFile: true });
   if (username !== undefined) await updateUsername(tx, { ...member, username });
   if (!permissions) return;
-  const held = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+  const held = await listGrantedByHand(tx.db, member, tx.now);
   const ending = held.filter(
     ({ key, expiresAt }) => expiresAt !== null && !permissions.includes(key as PermissionKey),
   );
-  await updateMemberPermissions(tx, { ...member, permissions: [...forGood(permissions), ...ending] });
+  const granted = [...forGood(permissions), ...ending];
+  await permitByHand(tx, { ...member, permissions: granted }, { isFile: true });
 }
 
 async function takeClusterStep(

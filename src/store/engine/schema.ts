@@ -2,8 +2,10 @@
  * The tables as Kysely sees them. Columns are text and integer only, so that the same schema holds on SQLite and
  * PostgreSQL; times are RFC 3339 text in UTC with milliseconds, which sorts as it reads; IDs are made in code.
  */
+import type { SshKeyType } from '../../domain/access/ssh-key.ts';
 import type { Side } from '../../domain/clusters/side.ts';
 import type { StaffKey } from '../../domain/people/staff.ts';
+import type { GroupSchema } from './group-tables.ts';
 import type { ServiceSchema } from './service-tables.ts';
 
 /** What a member asks for: permissions, for how long, and on account of which cluster. */
@@ -39,6 +41,8 @@ export interface UserTable {
   updated_at: string;
   /** Null until the first sign-in. */
   last_sign_in_at: string | null;
+  /** Until when access does not lapse without a sign-in. */
+  sign_in_exempt_until: string | null;
   /** When what names the person was replaced. */
   erased_at: string | null;
 }
@@ -64,6 +68,8 @@ interface OrganizationTable {
   created_by_user_id: string;
   created_at: string;
   updated_at: string;
+  /** The most hours that its members' access lasts without a sign-in; null: as the installation says. */
+  max_hours_without_sign_in: number | null;
 }
 
 interface AutoJoinDomainTable {
@@ -74,7 +80,7 @@ interface AutoJoinDomainTable {
 export interface SshKeyTable {
   id: string;
   user_id: string;
-  key_type: string;
+  key_type: SshKeyType;
   public_material: string;
   fingerprint: string;
   lifecycle_state: 'active' | 'revoked';
@@ -226,10 +232,7 @@ interface DefaultSchedulerConfigurationTable {
   updated_at: string;
 }
 
-/**
- * A cluster's access list, and how far its delivery has come. The people on it are the same for all clusters of an
- * organization; a withdrawn list is empty.
- */
+/** A cluster's access list, and how far its delivery has come. Its people are those of the organization; a withdrawn one is empty. */
 interface AccessListTable {
   cluster_id: string;
   generation: number;
@@ -279,6 +282,15 @@ export interface ObservationTable {
   report: string;
 }
 
+/** GPU time of a cluster on one day, in UTC. */
+interface GpuDayTable {
+  cluster_id: string;
+  day: string;
+  source: 'slurmdbd' | 'observed';
+  /** JSON: seconds, times GPUs, by login name. */
+  seconds: string;
+}
+
 /** What went wrong on a side of a cluster when it was last tried, in words; null: nothing. */
 export interface ClusterSideTable {
   cluster_id: string;
@@ -307,7 +319,7 @@ interface CounterTable {
   value: number;
 }
 
-export interface Schema extends ServiceSchema {
+export interface Schema extends ServiceSchema, GroupSchema {
   users: UserTable;
   identities: IdentityTable;
   staff_permissions: StaffPermissionTable;
@@ -329,6 +341,7 @@ export interface Schema extends ServiceSchema {
   access_list_users: AccessListUserTable;
   organization_access_lists: OrganizationAccessListTable;
   observations: ObservationTable;
+  gpu_days: GpuDayTable;
   cluster_sides: ClusterSideTable;
   observed_accounts: ObservedAccountTable;
   machines: MachineTable;
@@ -347,6 +360,10 @@ interface MembershipTable {
   lifecycle_state: 'active' | 'removed';
   created_at: string;
   updated_at: string;
+  /** Reviews: the last confirmation, since when one is asked for, and the end that a missed one gave. */
+  confirmed_at: string | null;
+  review_asked_at: string | null;
+  review_ends_at: string | null;
 }
 
 export interface MemberPermissionTable {

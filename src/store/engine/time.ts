@@ -1,5 +1,5 @@
 /** Times as the tables hold them, and where the limits of access are at this moment. */
-import { type AccessPolicy, dayMs } from '../../domain/access/lapse.ts';
+import { type AccessPolicy, dayMs, type SignInWindow, signInMs } from '../../domain/access/lapse.ts';
 
 /** RFC 3339 in UTC with milliseconds, from milliseconds since 1970. */
 export function toTime(now: number): string {
@@ -11,12 +11,24 @@ export function fromTime(time: string): number {
   return Date.parse(time);
 }
 
+/** What says when a person's sign-in lapses. */
+interface SignInFacts {
+  /** When they last signed in, or the account was made. */
+  signedInAt: string;
+  /** Until when theirs does not lapse. */
+  exemptUntil: string | null;
+  /** What their organization asks for: the most hours without a sign-in. */
+  hours?: number | null;
+}
+
 export interface Lapses {
   readonly policy: AccessPolicy;
   /** The time that counts for them, in ms since 1970: what the clock of the host jumped ahead lately is left out. */
   now(): number;
-  /** People who last signed in after this still have access; '' where there is no limit. */
-  signedInAfter(): string;
+  /** How long a person's sign-in counts; undefined where it does not lapse. */
+  signInOf(facts: SignInFacts): SignInWindow | undefined;
+  /** People of an organization who last signed in after this still have access; '' where there is no limit. */
+  signedInAfter(hours: number | null): string;
   /** Keys that were registered after this are still accepted; '' where there is no limit. */
   registeredAfter(): string;
   /** The time of day: what ends at a time that was set has ended if that is not after this. */
@@ -25,12 +37,19 @@ export interface Lapses {
 
 /** `now` is the clock of `createPatientClock`, `timeOfDay` the host's. */
 export function createLapses(policy: AccessPolicy, now: () => number, timeOfDay: () => number): Lapses {
-  const limit = (days: number | undefined) => (days === undefined ? '' : toTime(now() - days * dayMs));
+  const limit = (ms: number | undefined) => (ms === undefined ? '' : toTime(now() - ms));
+  const { keyMaxDays: days } = policy;
+  const endedBy = () => toTime(timeOfDay());
   return {
     policy,
     now,
-    signedInAfter: () => limit(policy.maxDaysWithoutSignIn),
-    registeredAfter: () => limit(policy.keyMaxDays),
-    endedBy: () => toTime(timeOfDay()),
+    signInOf({ signedInAt, exemptUntil, hours }) {
+      const ms = signInMs(policy, hours);
+      if (ms === undefined || (exemptUntil !== null && exemptUntil > endedBy())) return undefined;
+      return { ms, leftMs: fromTime(signedInAt) + ms - now() };
+    },
+    signedInAfter: (hours) => limit(signInMs(policy, hours)),
+    registeredAfter: () => limit(days === undefined ? undefined : days * dayMs),
+    endedBy,
   };
 }

@@ -27,7 +27,10 @@ import {
   slurmConfigurationVersions,
   whatServersSay,
 } from './0014-0027.ts';
-import { fewerIndexes, jobsOfSessions, keyLabels } from './0028-0030.ts';
+import { fewerIndexes, gpuDays, jobsOfSessions, keyLabels, signInWindows } from './0028-0032.ts';
+import { groups } from './0033.ts';
+import { memberHistory } from './0034.ts';
+import { memberReviews, scim } from './0035-0036.ts';
 
 export const migrations: Record<string, Migration> = {
   '0001-first-schema': firstSchema,
@@ -57,6 +60,12 @@ export const migrations: Record<string, Migration> = {
   '0028-fewer-indexes': fewerIndexes,
   '0029-key-labels': keyLabels,
   '0030-jobs-of-sessions': jobsOfSessions,
+  '0031-gpu-days': gpuDays,
+  '0032-sign-in-windows': signInWindows,
+  '0033-groups': groups,
+  '0034-member-history': memberHistory,
+  '0035-scim': scim,
+  '0036-member-reviews': memberReviews,
 };
 
 /**

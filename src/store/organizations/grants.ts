@@ -37,6 +37,15 @@ export async function listAllLiveGrants(db: Reader, now: number): Promise<Grant[
   return shownGrants(liveGrants(db, toTime(now))).execute();
 }
 
+/** All grants that were live at a time (RFC 3339), oldest first. */
+export async function listAllGrantsAt(db: Reader, at: string): Promise<Grant[]> {
+  return shownGrants(db.selectFrom('resource_grants as g'))
+    .where('g.granted_at', '<=', at)
+    .where((eb) => eb.or([eb('g.revoked_at', 'is', null), eb('g.revoked_at', '>', at)]))
+    .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', at)]))
+    .execute();
+}
+
 /** A grant, live or not. */
 export async function findGrant(db: Reader, grantId: string): Promise<Grant | undefined> {
   const all = shownGrants(db.selectFrom('resource_grants as g'));

@@ -5,17 +5,21 @@ import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import { checkOwners, checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';
 import { usernamesFromEmail } from '../../domain/people/username.ts';
-import type { Tx } from '../engine/index.ts';
-import { deleteRows, findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { deleteRows, findRow, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { deleteAccessRequests } from './access-requests.ts';
+import { recordMember } from './member-history.ts';
 import { listGrantedPermissions } from './memberships.ts';
 import { findOrganization, requireActiveOrganization } from './organizations.ts';
 
-interface MemberId {
+export interface MemberId {
   organizationId: string;
   userId: string;
 }
+
+/** A review under way is of what someone held as a member until now. */
+const notReviewed = { review_asked_at: null, review_ends_at: null };
 
 /**
  * Makes a person a member. Their login name is the one they had here, the one given, or one made from their email.
@@ -45,9 +49,12 @@ export async function createMembership(
     lifecycle_state: 'active',
     created_at: at,
     updated_at: at,
+    confirmed_at: null,
+    ...notReviewed,
   });
   await insertPermissions(tx, member, member.permissions ?? []);
   await reserveUsername(tx, member);
+  await recordMember(tx, member);
   tx.changed({ kind: 'person', userId });
 }
 
@@ -90,18 +97,19 @@ export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }
     await deletePermissions(tx, member);
     await deleteAccessRequests(tx, member);
   }
-  await touch(tx, member, { role });
+  await touch(tx, member, { role, ...notReviewed });
   return true;
 }
 
 /**
- * Ends a membership. The person's grants of permissions end with it, and so does a login name that was never used; a
- * frozen one stays theirs. Throws `invalid_state` when no owner would be left.
+ * Ends a membership. The person's grants of permissions end with it, and so do a login name that was never used and what
+ * rules gave; a frozen name stays theirs. Throws `invalid_state` when no owner would be left.
  */
 export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
   await deletePermissions(tx, member);
   await deleteAccessRequests(tx, member);
   await touch(tx, member, { lifecycle_state: 'removed' });
+  await deleteRows(tx.db, 'rule_memberships', { org_id: member.organizationId, user_id: member.userId });
   await deleteRows(tx.db, 'organization_usernames', {
     org_id: member.organizationId,
     user_id: member.userId,
@@ -182,13 +190,13 @@ async function deletePermissions(tx: Tx, { organizationId, userId }: MemberId): 
 }
 
 /**
- * The only change of an active membership: writes it, says when, and announces it. Throws `not_found` when there is none, and
+ * The only change of an active membership, after that of its permissions: writes it, says when, and announces it. Throws `not_found` when there is none, and
  * `invalid_state` when no owner would be left.
  */
 async function touch(
   tx: Tx,
   member: MemberId,
-  values: { role?: Role; lifecycle_state?: 'removed' },
+  values: Partial<typeof notReviewed> & { role?: Role; lifecycle_state?: 'removed' },
 ): Promise<void> {
   const { organizationId, userId } = member;
   const before = await roleOf(tx, member);
@@ -199,7 +207,19 @@ async function touch(
     { ...values, updated_at: toTime(tx.now) },
   );
   if (before === 'owner') await requireOwner(tx, organizationId);
+  await recordMember(tx, member);
   tx.changed({ kind: 'person', userId });
+}
+
+/** Whether a person is the only owner of an organization that has to have one. */
+export async function isLastOwner(db: Reader, { organizationId, userId }: MemberId): Promise<boolean> {
+  const owners = await listRows(db, 'memberships', {
+    org_id: organizationId,
+    role: 'owner',
+    lifecycle_state: 'active',
+  });
+  const organization = await findOrganization(db, organizationId);
+  return owners.length === 1 && owners[0]?.user_id === userId && organization?.lifecycleState !== 'retired';
 }
 
 async function requireOwner(tx: Tx, organizationId: string): Promise<void> {

@@ -104,8 +104,16 @@ export async function listNamesOfMembers(
   organizationId: string,
   usernames: readonly string[],
 ): Promise<Map<string, string>> {
-  if (usernames.length === 0) return new Map();
-  const rows = await db
+  const names = new Map<string, string>();
+  for (let from = 0; from < usernames.length; from += mostNames) {
+    const some = usernames.slice(from, from + mostNames);
+    for (const { username, name } of await namesOfSome(db, organizationId, some)) names.set(username, name);
+  }
+  return names;
+}
+
+function namesOfSome(db: Reader, organizationId: string, usernames: readonly string[]) {
+  return db
     .selectFrom('organization_usernames as n')
     .innerJoin('memberships as m', (join) =>
       join.onRef('m.org_id', '=', 'n.org_id').onRef('m.user_id', '=', 'n.user_id'),
@@ -113,10 +121,9 @@ export async function listNamesOfMembers(
     .innerJoin('users as u', 'u.id', 'n.user_id')
     .select(['n.username', 'u.display_name as name'])
     .where('n.org_id', '=', organizationId)
-    .where('n.username', 'in', usernames.slice(0, mostNames))
+    .where('n.username', 'in', usernames)
     .where('m.lifecycle_state', '=', 'active')
     .execute();
-  return new Map(rows.map(({ username, name }) => [username, name]));
 }
 
 /** As many as one query takes. */
@@ -296,6 +303,8 @@ function membershipRows(db: Reader) {
       'm.role',
       'm.created_at as createdAt',
       'm.updated_at as updatedAt',
+      'm.review_asked_at as reviewAskedAt',
+      'm.review_ends_at as reviewEndsAt',
       'n.id as usernameId',
       'n.username',
       'n.source',

@@ -22,6 +22,12 @@ export async function findOrganizationBySlug(db: Reader, slug: string): Promise<
   return row && inCamelCase(row);
 }
 
+/** The slugs of all organizations, those that are retired as well. */
+export async function listSlugs(db: Reader): Promise<string[]> {
+  const rows = await db.selectFrom('organizations').select('slug').orderBy('slug').execute();
+  return rows.map(({ slug }) => slug);
+}
+
 /** An organization with the domains that join it and how much it holds. */
 export interface OrganizationSummary {
   organization: Organization;
@@ -91,6 +97,15 @@ export async function createOrganization(
   });
   await updateAutoJoinDomains(tx, { organizationId: id, domains: organization.autoJoinDomains });
   return id;
+}
+
+/** Sets how many hours access of the members lasts without a sign-in; null: as long as the installation says. */
+export async function updateSignInHours(
+  tx: Tx,
+  { organizationId, hours }: { organizationId: string; hours: number | null },
+): Promise<void> {
+  await updateRows(tx.db, 'organizations', { id: organizationId }, { max_hours_without_sign_in: hours });
+  tx.changed({ kind: 'organization', organizationId });
 }
 
 /** Sets the name that is shown; whether that changed anything. */

@@ -159,6 +159,16 @@ export async function setPassword(tx: Tx, password: { userId: string; hash: stri
   tx.changed({ kind: 'person', userId: password.userId });
 }
 
+/** Ends everything that a person signed in to with their password, which stays. */
+export async function endSignIns(tx: Tx, userId: string): Promise<void> {
+  await tx.db
+    .updateTable('passwords')
+    .set((eb) => ({ generation: eb('generation', '+', 1) }))
+    .where('user_id', '=', userId)
+    .execute();
+  tx.changed({ kind: 'person', userId });
+}
+
 /** The active person with this primary email, in any case, who has a password; undefined when there is none. */
 export async function findPassword(reader: Reader, email: string): Promise<PasswordAccount | undefined> {
   const named = accounts(reader).where('users.primary_email', '=', foldEmail(email.trim()));

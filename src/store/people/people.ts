@@ -1,6 +1,6 @@
 /** People: their accounts, and when they last signed in. */
 import type { Selectable } from 'kysely';
-import { lapseOf } from '../../domain/access/lapse.ts';
+import { signInMs } from '../../domain/access/lapse.ts';
 import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import { foldEmail } from '../../domain/people/email.ts';
@@ -12,8 +12,8 @@ import { deleteRows, findRow, inCamelCase, insertRow, listRows, updateRows } fro
 import type { UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
-/** A sign-in is noted at most this often: its minute is of no interest where limits are in days. */
-const noteEveryMs = 3_600_000;
+/** Two sign-ins of one minute are one: programs that start together sign in together. */
+const noteEveryMs = 60_000;
 
 /**
  * Records that a person signed in at this moment; lapsed access comes back. An account that was never signed in to counts from
@@ -24,10 +24,10 @@ export async function recordSignIn(store: Store, userId: string, at: number): Pr
   if (row === undefined) return;
   const isFirst = row.last_sign_in_at === null;
   const before = fromTime(row.last_sign_in_at ?? row.created_at);
+  if (!isFirst && at - before < noteEveryMs) return;
   const { lapses } = store;
-  const days = lapses.policy.maxDaysWithoutSignIn;
-  const hasLapsed = lapseOf(before, days, lapses.now())?.state === 'lapsed';
-  if (!isFirst && (at <= before || (at - before < noteEveryMs && !hasLapsed))) return;
+  const ms = signInMs(lapses.policy, await findLeastSignInHours(store.read, userId));
+  const hasLapsed = ms !== undefined && before + ms <= lapses.now();
   await store.write(
     async (tx) => {
       // A sign-in at the issuer from before the account was made counts from when it was made.
@@ -36,6 +36,30 @@ export async function recordSignIn(store: Store, userId: string, at: number): Pr
     },
     { flush: false },
   );
+}
+
+/** Until when a person's access does not lapse without a sign-in; null: it does. */
+export async function updateSignInExemption(
+  tx: Tx,
+  { userId, until }: { userId: string; until: string | null },
+): Promise<void> {
+  await updateRows(tx.db, 'users', { id: userId }, { sign_in_exempt_until: until });
+  tx.changed({ kind: 'person', userId });
+}
+
+/** The fewest hours without a sign-in that an organization asks for: of all, or of a person's own. Null: none does. */
+export async function findLeastSignInHours(db: Reader, userId?: string): Promise<number | null> {
+  const least = db
+    .selectFrom('organizations as o')
+    .select((eb) => eb.fn.min('o.max_hours_without_sign_in').as('hours'))
+    .where('o.lifecycle_state', '=', 'active');
+  const own = db
+    .selectFrom('memberships as m')
+    .select('m.org_id')
+    .where('m.user_id', '=', userId ?? '')
+    .where('m.lifecycle_state', '=', 'active');
+  const row = await (userId === undefined ? least : least.where('o.id', 'in', own)).executeTakeFirst();
+  return row?.hours ?? null;
 }
 
 /** Those whose access, or whose keys, began after one time and not after another; in order, some of them, and how many. */
@@ -257,6 +281,11 @@ export async function updateLifecycle(
   await touch(tx, person.userId, { lifecycle_state: person.state });
   checkOperators({ before, after: await hasOperator(tx) });
   return true;
+}
+
+/** Lets a person sign in no more, also the last one who can operate the installation: the identity provider says so. */
+export async function endSignIn(tx: Tx, userId: string): Promise<void> {
+  await touch(tx, userId, { lifecycle_state: 'deactivated' });
 }
 
 /** A page of people by ID, beginning behind `after`, with the operator permissions they hold; only `email`, if given. */

@@ -222,6 +222,20 @@ export async function noteKeyUses(
   );
 }
 
+/** When members of an organization logged in last over SSH, with any of their keys; RFC 3339, by their IDs. */
+export async function listLastLogins(db: Reader, organizationId: string): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom('ssh_keys as k')
+    .innerJoin('memberships as m', 'm.user_id', 'k.user_id')
+    .select((eb) => ['k.user_id', eb.fn.max('k.last_used_at').as('at')])
+    .where('m.org_id', '=', organizationId)
+    .where('m.lifecycle_state', '=', 'active')
+    .where('k.last_used_at', 'is not', null)
+    .groupBy('k.user_id')
+    .execute();
+  return new Map(rows.map(({ user_id: userId, at }) => [userId, at ?? '']));
+}
+
 /** Revokes a person's own key; a revoked one stays as it is. Throws `not_found` when it is not theirs. */
 export async function revokeSshKey(
   tx: Tx,
@@ -267,9 +281,8 @@ async function advanceKeySet(
 function keyOf({
   public_material: material,
   lifecycle_state: state,
-  key_type: _,
+  key_type: type,
   ...row
 }: SshKeyTable): SshKey {
-  // Keys of no other type are registered.
-  return { ...inCamelCase(row), type: 'ssh-ed25519', material, state };
+  return { ...inCamelCase(row), type, material, state };
 }

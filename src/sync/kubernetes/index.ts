@@ -9,6 +9,7 @@
 import type { KubernetesSideReport } from '../../domain/access/manifest.ts';
 import type { UsernameRule } from '../../domain/kubernetes/bindings.ts';
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
+import { present } from '../../domain/present.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { KubernetesDriver } from '../driver.ts';
 import { BindingApplier } from './apply.ts';
@@ -100,6 +101,6 @@ function reportOf(
       ...(view.kubeletVersion === undefined ? {} : { kubeletVersion: view.kubeletVersion }),
     },
     failure,
-    ...(view.machines === undefined ? {} : { machines: view.machines }),
+    ...present({ machines: view.machines, pods: view.pods }),
   };
 }

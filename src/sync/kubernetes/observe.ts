@@ -2,7 +2,7 @@
  * Observes a cluster through its API server: the same few requests, whatever its size, and where there are GPUs a list of all pods,
  * page by page, since an API server sums nothing up. What pods hold is not known where our credentials may not list them.
  */
-import type { ConditionReport, MachineReport, StorageReport } from '../../domain/access/manifest.ts';
+import type { ConditionReport, GpuPod, MachineReport, StorageReport } from '../../domain/access/manifest.ts';
 import {
   addPods,
   apiReadiness,
@@ -19,6 +19,8 @@ import { KubernetesError, meaningOf } from '../../domain/kubernetes/status.ts';
 import type { KubernetesClient } from './client.ts';
 import type { Faults } from './faults.ts';
 
+/** A report names no more of those that hold GPUs. */
+const mostPods = 2_000;
 /** A page is read in some 10 ms, and nothing else runs meanwhile. */
 const pageSize = 100;
 const mostPages = 500;
@@ -38,7 +40,7 @@ export class PodCounter {
   #known: { use: PodUse; at: number } | undefined;
   #nextAt = -Infinity;
 
-  /** By node. Undefined where it is not known. Throws when aborted. */
+  /** Undefined where it is not known. Throws when aborted. */
   async count(client: KubernetesClient, signal: AbortSignal): Promise<PodUse | undefined> {
     const started = performance.now();
     if (started >= this.#nextAt) {
@@ -52,7 +54,7 @@ export class PodCounter {
   }
 
   async #list(client: KubernetesClient, signal: AbortSignal): Promise<PodUse | undefined> {
-    const use: PodUse = new Map();
+    const use: PodUse = { held: new Map(), pods: [] };
     const limit = AbortSignal.timeout(limitMs);
     const both = AbortSignal.any([signal, limit]);
     // Of those that have ended there can be more than of those that run.
@@ -83,6 +85,7 @@ export interface ClusterView {
   version?: string;
   kubeletVersion?: string;
   machines?: MachineReport[];
+  pods?: GpuPod[];
   storage: StorageReport;
 }
 
@@ -127,6 +130,7 @@ export async function observeCluster(
     ...(version?.gitVersion === undefined ? {} : { version: version.gitVersion }),
     ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
     ...(nodes === undefined ? {} : { machines: nodes.map((node) => machineOf(node, use)) }),
+    ...(use && { pods: use.pods.toSorted((a, b) => b.gpus - a.gpus).slice(0, mostPods) }),
     storage: storageOf(facts),
   };
 }

@@ -212,7 +212,9 @@ class SimulatedSlurmDriver implements SlurmDriver {
         gpus: job.machines.length * settings.gpusPerNode,
         startedAt: new Date(startedAt).toISOString(),
       })),
+      pendingJobs: settings.pendingJobs ?? [],
       jobsArePrivate: false,
+      usageIsPrivate: false,
       loginMode: settings.loginMode ?? 'Shared',
       loginNodes: this.#loginNodeReports(settings),
       accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => {

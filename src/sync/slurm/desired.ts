@@ -1,6 +1,7 @@
 /** What a manifest asks of a host, as rows of data for its script. */
 import { createHash } from 'node:crypto';
 import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
+import { limitsOf, type SlurmLimits } from '../../domain/slurm/accounting.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
 import { type RestartPlan, restartPlan } from '../../domain/slurm/restart-plan.ts';
 import {
@@ -37,6 +38,8 @@ export function hostRows(
     ['action', action],
     ['config', settings.configFile ?? defaultSlurmConfigFile],
     ['organization', organization],
+    ['slurm-account', settings.accounting?.account ?? organization],
+    ...accountingRows(settings.accounting),
     ...[...host.roles].map((role): Row => ['role', role]),
   ];
 }
@@ -50,6 +53,32 @@ export function accountRows(accounts: readonly ManifestAccount[]): Row[] {
     if (loginState !== 'ready') return ['member', username];
     return ['account', username, uid, userId, /^\/[A-Za-z0-9_/.+-]+$/.test(shell) ? shell : '/bin/bash'];
   });
+}
+
+/** What is asked of the Slurm account, and a digest of the limits: when that is another, they are applied. */
+function accountingRows(accounting: SlurmSettings['accounting']): Row[] {
+  if (accounting === undefined) return [];
+  const { account, parent, roles, coordinators } = accounting;
+  const asked = [limitsOf(accounting), limitsOf(roles?.admin ?? {}), coordinators ?? ''];
+  const isSet = asked.some((one) => Object.keys(one).length > 0);
+  return [
+    ...(account === undefined ? [] : [['account-of', 'site'] as const]),
+    ...(parent === undefined ? [] : [['account-parent', parent] as const]),
+    ...(isSet ? [['limits', createHash('sha256').update(JSON.stringify(asked)).digest('hex')] as const] : []),
+  ];
+}
+
+/** Values of the account (`.`) and of people, and its coordinators. */
+export function limitRows({ accounting }: SlurmSettings, accounts: readonly ManifestAccount[]): Row[] {
+  if (accounting === undefined) return [];
+  const admins = accounts.filter(({ isAdmin }) => isAdmin).map(({ username }) => username);
+  const rows = (entity: string, limits: SlurmLimits): Row[] =>
+    Object.entries(limitsOf(limits)).map(([name, value]) => ['limit', entity, name, value]);
+  return [
+    ...rows('.', accounting),
+    ...admins.flatMap((username) => rows(username, accounting.roles?.admin ?? {})),
+    ...(accounting.coordinators ? admins : []).map((username): Row => ['coordinator', username]),
+  ];
 }
 
 /** The lines that belong into each file, from the fields made for it, and scripts. Prolog and epilog stay in place. */

@@ -1,5 +1,11 @@
 /** What a host reported of itself last, in terms of the driver: its script's lines and, in them, Slurm's own on nodes and jobs. */
-import type { MachineReport, RunningJob } from '../../domain/access/manifest.ts';
+import type {
+  GpuDay,
+  MachineReport,
+  PendingJob,
+  RunningJob,
+  SlurmLimit,
+} from '../../domain/access/manifest.ts';
 import { present } from '../../domain/present.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { readReport } from './script.ts';
@@ -77,6 +83,14 @@ export function jobOf(line: string, gpus: ReadonlyMap<string, number>): RunningJ
   };
 }
 
+/** A line `number|id|user|expected start|reason|name`. */
+export function pendingJobOf(line: string, gpus: ReadonlyMap<string, number>): PendingJob | undefined {
+  const [number = '', id, user, start, reason, ...name] = line.split('|');
+  if (!id || !user || reason === undefined) return undefined;
+  const known = present({ gpus: gpus.get(number), startsAt: timeIn(start) });
+  return { id, user, name: name.join('|'), reason, ...known };
+}
+
 /** `N/A`, `NONE` and `Unknown` are no times. */
 function timeIn(seconds: string | undefined): string | undefined {
   return /^\d{1,10}$/.test(seconds ?? '') ? new Date(Number(seconds) * 1_000).toISOString() : undefined;
@@ -132,6 +146,8 @@ export interface Facts {
   drift: readonly string[];
   /** What an operator should know of and is the site's to change. */
   notices: readonly string[];
+  /** What is missing for logins into jobs. */
+  jobLogins: readonly string[];
   /** What went wrong in the script that reported all this. */
   problems: readonly { kind: string; message: string }[];
   /** A configuration that was not taken. */
@@ -157,10 +173,15 @@ interface ControllerFacts {
   /** Why it is not. */
   message: string;
   /** undefined: there is none. */
-  accounting: { up: boolean; message: string } | undefined;
+  accounting:
+    | { up: boolean; message: string; gpuDays?: readonly GpuDay[]; limits?: readonly SlurmLimit[] }
+    | undefined;
   machines: readonly MachineReport[];
   jobs: readonly RunningJob[];
+  pendingJobs: readonly PendingJob[];
+  moreJobs: { running: number; pending: number };
   jobsArePrivate: boolean | undefined;
+  usageIsPrivate: boolean | undefined;
   /** Slurm did not say which jobs run. */
   jobsAreUnknown: boolean;
   /** The site's own prolog and epilog, as slurm.conf names them. */
@@ -180,10 +201,6 @@ export function readFacts(text: string, known: KnownLogins): Facts {
   if (digest !== undefined) known.set(digest, logins);
   const [refused] = rows('refused');
   const [settled] = rows('settled');
-  const [controller] = rows('controller');
-  const [accounting] = rows('accounting');
-  const gpus = new Map(rows('gpus').map(([number = '', count]) => [number, Number(count)] as const));
-  const privateData = column('private')[0];
   return {
     settled: settled && versionOf(settled),
     logins,
@@ -197,6 +214,7 @@ export function readFacts(text: string, known: KnownLogins): Facts {
     absent: column('absent').filter((userId) => userId !== '-'),
     drift: column('drift'),
     notices: column('notice'),
+    jobLogins: column('job-login'),
     problems: rows('problem').map(([kind = '', message = '']) => ({ kind, message })),
     refused: refused && { desiredGeneration: Number(refused[0]), message: refused[1] ?? '' },
     hasFailed: rows('failed').length > 0,
@@ -206,16 +224,60 @@ export function readFacts(text: string, known: KnownLogins): Facts {
     inode: column('inode')[0],
     home: column('home')[0],
     ibSpeed: column('infiniband')[0],
-    controller: controller && {
-      up: controller[0] === 'up',
-      message: controller[1] ?? '',
-      accounting: accounting && { up: accounting[0] === 'up', message: accounting[1] ?? '' },
-      machines: column('node').flatMap((line) => machineOf(line) ?? []),
-      jobs: column('job').flatMap((line) => jobOf(line, gpus) ?? []),
-      jobsAreUnknown: controller[0] === 'up' && rows('queue').length === 0,
-      jobsArePrivate: privateData === undefined ? undefined : /\b(jobs|all)\b/i.test(privateData),
-      site: Object.fromEntries(rows('site').map(([kind = '', value = '']) => [kind, value])),
+    controller: controllerIn(report),
+  };
+}
+
+type Lines = ReadonlyMap<string, readonly string[][]>;
+
+/** What Slurm itself said; undefined where the host has no controller. */
+function controllerIn(report: Lines): ControllerFacts | undefined {
+  const rows = (kind: string) => report.get(kind) ?? [];
+  const column = (kind: string) => rows(kind).map(([first = '']) => first);
+  const [controller] = rows('controller');
+  if (!controller) return undefined;
+  const [accounting] = rows('accounting');
+  const gpus = new Map(rows('gpus').map(([number = '', count]) => [number, Number(count)] as const));
+  const privateData = column('private')[0];
+  const isPrivate = (what: RegExp) => (privateData === undefined ? undefined : what.test(privateData));
+  return {
+    up: controller[0] === 'up',
+    message: controller[1] ?? '',
+    accounting: accounting && {
+      ...{ up: accounting[0] === 'up', message: accounting[1] ?? '' },
+      gpuDays: gpuDaysIn(rows('gpu-day'), rows('gpu-seconds')),
+      limits: rows('limit').map(([entity = '', name = '', value = '', wanted]) => {
+        return { ...present({ user: entity === '.' ? undefined : entity, wanted }), name, value };
+      }),
     },
+    machines: column('node').flatMap((line) => machineOf(line) ?? []),
+    ...jobsIn(report, gpus),
+    jobsAreUnknown: controller[0] === 'up' && rows('queue').length === 0,
+    jobsArePrivate: isPrivate(/\b(jobs|all)\b/i),
+    usageIsPrivate: isPrivate(/\b(usage|all)\b/i),
+    site: Object.fromEntries(rows('site').map(([kind = '', value = '']) => [kind, value])),
+  };
+}
+
+/** Days that were read, and seconds of them by login name. */
+function gpuDaysIn(days: readonly string[][], seconds: readonly string[][]): GpuDay[] {
+  return days.map(([day = '']) => {
+    const own = seconds.filter(([of]) => of === day);
+    return { day, seconds: Object.fromEntries(own.map(([, user = '', count]) => [user, Number(count)])) };
+  });
+}
+
+function jobsIn(
+  report: Lines,
+  gpus: ReadonlyMap<string, number>,
+): Pick<ControllerFacts, 'jobs' | 'pendingJobs' | 'moreJobs'> {
+  const lines = (kind: string) => (report.get(kind) ?? []).map(([first = '']) => first);
+  const [jobs, pending] = [lines('queue-job'), lines('pending-job')];
+  const unnamed = (kind: string, named: number) => Math.max(0, Number(lines(kind)[0] ?? named) - named);
+  return {
+    jobs: jobs.flatMap((line) => jobOf(line, gpus) ?? []),
+    pendingJobs: pending.flatMap((line) => pendingJobOf(line, gpus) ?? []),
+    moreJobs: { running: unnamed('queue', jobs.length), pending: unnamed('pending', pending.length) },
   };
 }
 

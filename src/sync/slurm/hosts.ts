@@ -1,5 +1,5 @@
 /** The hosts of a Slurm cluster, each with its roles; one that is named several times is one host. */
-import type { SlurmHost, SlurmSettings } from '../../domain/slurm/settings.ts';
+import { hasHost, type SlurmHost, type SlurmSettings } from '../../domain/slurm/settings.ts';
 
 export type Role = 'login' | 'controller' | 'accounting' | 'compute';
 
@@ -67,7 +67,8 @@ export function hostsOf(
     if (node !== undefined) known.nodes.push(node);
     found.set(address, known);
   };
-  const { controller, accounting = controller, compute } = settings;
+  const { controller, compute } = settings;
+  const accounting = hasHost(settings.accounting) ? settings.accounting : controller;
   add(controller, 'controller');
   add(accounting, 'accounting');
   for (const { address, host, port, hostKey } of loginNodesOf(settings, usernames)) {

@@ -2,6 +2,7 @@
 import type { SlurmReport } from '../../domain/access/manifest.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import { patienceMs, type SlurmCluster } from './cluster.ts';
+import { GpuDays } from './gpu-days.ts';
 import { type Host, isInFront, sshPort } from './hosts.ts';
 import { findLeftHosts, maxLeftHostsAtOnce } from './left-hosts.ts';
 import type { Progress } from './progress.ts';
@@ -15,6 +16,7 @@ type StateEvent = 'slurm.fault' | 'slurm.drifted' | 'slurm.left' | 'slurm.notice
 export class Observer {
   readonly #cluster: SlurmCluster;
   readonly #progress: Progress;
+  readonly #gpuDays = new GpuDays();
   #rounds = 0;
   #wereUp: ReadonlySet<string> = new Set();
   /** By name: how many times in a row the sshd of a login node on this machine did not answer. */
@@ -31,7 +33,7 @@ export class Observer {
     const cluster = this.#cluster;
     const [controller] = cluster.hosts();
     // It says which compute nodes there are.
-    if (controller && !cluster.controllerFacts) await cluster.run(controller, 'observe', [], signal);
+    if (controller && !cluster.controllerFacts) await this.#askController(controller, signal);
     const left = cluster.leftHosts();
     this.#rounds += 1;
     const first = left.length === 0 ? 0 : (this.#rounds * maxLeftHostsAtOnce) % left.length;
@@ -50,13 +52,22 @@ export class Observer {
     signal: AbortSignal,
     superseded: AbortSignal | undefined,
   ): Promise<void> {
-    const observe = (host: Host) => this.#cluster.run(host, 'observe', [], signal);
+    const observe = (host: Host) =>
+      host.roles.has('controller')
+        ? this.#askController(host, signal)
+        : this.#cluster.run(host, 'observe', [], signal);
     const ms = patienceMs.observe;
     const [front, behind] = [hosts.filter(isInFront), hosts.filter((host) => !isInFront(host))];
     await Promise.all([
       this.#cluster.onEach(front, observe, { ms }),
       this.#cluster.onEach(behind, observe, { ms, superseded }),
     ]);
+  }
+
+  /** With the day of GPU time that is due. */
+  async #askController(host: Host, signal: AbortSignal): Promise<void> {
+    const facts = await this.#cluster.run(host, 'observe', this.#gpuDays.rows(Date.now()), signal);
+    if (!(facts instanceof HostError)) this.#gpuDays.read(facts, Date.now());
   }
 
   /** What is run on this machine goes by no sshd, which people log in by all the same. */
@@ -87,6 +98,7 @@ export class Observer {
       silent: this.#silent,
       isApplying: this.#progress.isApplying,
       progress: this.#progress.message,
+      gpuDays: this.#gpuDays.take(),
     });
     this.#wereUp = new Set(report.loginNodes.filter(({ up }) => up).map(({ name }) => name));
     const ready = report.scheduler?.ready;

@@ -5,6 +5,7 @@ import {
   accountRows,
   configurationRows,
   isForSlurmd,
+  limitRows,
   oweRows,
   planHost,
   scriptRows,
@@ -69,6 +70,7 @@ export function applyRows(
   const rows: Row[] = [
     versionRow({ ...pass.manifest, desiredGeneration }),
     ...accountRows(accounts),
+    ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),
     ...scriptRows(slurmConfiguration),
     ...site.map(([kind, value]): Row => ['site', kind, value]),
     ...oweRows(settings, host, planHost(facts, pass.manifest).accounts, 'accounts'),

@@ -3,6 +3,7 @@
 import type {
   AccountReport,
   ConditionReport,
+  GpuDay,
   LoginNodeReport,
   MachineReport,
   SlurmReport,
@@ -35,6 +36,8 @@ export interface Findings {
   isApplying: boolean;
   /** How far that has come, as a person is shown it. */
   progress: string | undefined;
+  /** Of Slurm's accounting, as far as they were asked for. */
+  gpuDays: readonly GpuDay[];
   /** Messages about hosts that were left behind. */
   left: readonly string[];
   /** There is one among them that can be cleaned. */
@@ -71,7 +74,13 @@ export function reportOf(findings: Findings): SlurmReport {
     // What is said of them while the controller is away is old.
     machines: isAway ? undefined : machines(findings),
     runningJobs: controller?.jobs ?? [],
-    ...present({ jobsArePrivate: controller?.jobsArePrivate }),
+    ...present({ pendingJobs: controller?.pendingJobs, moreJobs: controller?.moreJobs }),
+    ...present({
+      jobsArePrivate: controller?.jobsArePrivate,
+      usageIsPrivate: controller?.usageIsPrivate,
+      gpuDays: controller?.accounting && findings.gpuDays,
+      limits: controller?.accounting?.limits,
+    }),
     ...(controller?.jobsAreUnknown && { jobsAreUnknown: true as const }),
     loginMode: settings.loginMode ?? 'Shared',
     loginNodes: loginNodes.map((node) => loginNode(node, findings, version)),
@@ -79,8 +88,23 @@ export function reportOf(findings: Findings): SlurmReport {
     failure,
     ...(isAway && { silent: isSilent ? ('all' as const) : ('controller' as const) }),
     waiting,
+    jobLogins: lacksForJobs(findings),
     ...(hasDrifted(findings, version) ? { drifted: true as const } : {}),
   };
+}
+
+/** A lack of several hosts is one. */
+function lacksForJobs({ hosts, results }: Findings): string[] {
+  const lacks = new Map<string, string[]>();
+  for (const host of hosts) {
+    const facts = results.get(host.address);
+    if (facts instanceof HostError) continue;
+    for (const lack of facts?.jobLogins ?? []) lacks.set(lack, [...(lacks.get(lack) ?? []), nameOf(host)]);
+  }
+  return [...lacks].map(([lack, names]) => {
+    const more = names.length > maxMessages ? ` and ${names.length - maxMessages} more` : '';
+    return `${names.slice(0, maxMessages).join(', ')}${more}: ${lack}`;
+  });
 }
 
 /**

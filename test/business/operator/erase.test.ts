@@ -175,6 +175,35 @@ testOnFile(
   },
 );
 
+test('a login name that was never used is in no list of a date either, once its person is erased', async () => {
+  // In an organization that never had a Slurm cluster.
+  const organizations = physics.organizations?.map((one) =>
+    one.slug === 'chemistry'
+      ? {
+          ...one,
+          members: [
+            ...(one.members ?? []),
+            { email: 'zoe@chemistry.example', role: 'member' as const, username: 'zoe' },
+          ],
+        }
+      : one,
+  );
+  await using service = await startTestApp({ lab: { ...physics, organizations } as typeof physics });
+  const { id } = await find(service, 'zoe@chemistry.example');
+  const past = () =>
+    service.app.store.read
+      .selectFrom('member_history')
+      .select('username')
+      .where('user_id', '=', id)
+      .execute();
+  assert.deepEqual(await past(), [{ username: 'zoe' }]);
+  for (const step of ['deactivate', 'erase'])
+    assert.equal((await service.write(`/operator/people/${id}/${step}`, { as: 'root' })).status, 200, step);
+  const [one, ...more] = await past();
+  assert.match(one?.username ?? '', /^erased-[0-9a-z]{16}$/);
+  assert.deepEqual(more, []);
+});
+
 test('an address that the issuer says anew is taken over, but never that of another account', async () => {
   await using service = await startTestApp();
   const { id } = (await service.business('/me', { as: 'bob' })).body.user;

@@ -43,6 +43,27 @@ test('an installation as a lab file', async (t) => {
     }
   });
 
+  await t.test('links of a cluster can change, which is no new configuration', async () => {
+    const version = async () =>
+      await service.app.store.read
+        .selectFrom('clusters')
+        .select('desired_generation')
+        .where('name', '=', 'alpha')
+        .executeTakeFirstOrThrow();
+    const before = await version();
+    const links = [{ name: 'Utilisation', url: 'https://grafana.example.org' }];
+    const alpha = (await exported()).clusters?.find(({ name }) => name === 'alpha');
+    assert.ok(alpha);
+    const file = { clusters: [{ ...alpha, links }] };
+    assert.deepEqual(done(await apply(file)), ['update alpha']);
+    assert.deepEqual(done(await apply(file)), []);
+    assert.deepEqual((await exported()).clusters?.find(({ name }) => name === 'alpha')?.links, links);
+    assert.deepEqual(await version(), before);
+    const bad = { clusters: [{ ...alpha, links: [{ name: 'x', url: 'javascript:alert(1)' }] }] };
+    assert.equal((await apply(bad as Lab)).status, 422);
+    assert.deepEqual(done(await apply({ clusters: [{ ...alpha, links: [] }] })), ['update alpha']);
+  });
+
   await t.test('a plan changes nothing, and is what applying then does', async () => {
     const before = await exported();
     const wanted: Lab = {

@@ -85,11 +85,20 @@ golden(
 
 golden(
   'what the service wants a person to know is said once, apart from what was asked for',
-  { 'GET /me': { ...me, notices: ['Your access lapses.', 'A key lapses.'] } },
+  {
+    'GET /me': { ...me, notices: ['Your access lapses.', 'A key lapses.'] },
+    'GET /me/access': uses({ kubernetes: pending }),
+  },
   [
     {
       args: ['clusters', 'list'],
       prints: clusterTable,
+      says: 'Note: Your access lapses.\nNote: A key lapses.',
+    },
+    {
+      args: ['access'],
+      asks: ['GET /me/access'],
+      prints: accessTable,
       says: 'Note: Your access lapses.\nNote: A key lapses.',
     },
   ],
@@ -222,7 +231,7 @@ const usageOf1 = {
   organization_id: 'org_1',
   cluster_id: alphaId,
   observed_at: '2026-01-02T03:04:05.000Z',
-  gpus: { total: 16, free: 5, in_use: 11, away: 0, unknown: 0 },
+  gpus: { total: 16, free: 5, in_use: 11, away: 0, unknown: 0, free_nodes: 0, biggest_block: 5 },
   machines: [
     { id: 'a', name: 'node-1', takes_work: true, gpu_count: 8, gpus_in_use: 8 },
     { id: 'b', name: 'node-2', takes_work: true, gpu_count: 8, gpus_in_use: 3 },
@@ -234,23 +243,32 @@ const usageOf1 = {
     },
     { id: '12', name: 'prepare', user: 'site', mine: false, machines: ['node-2'], gpus: 0 },
   ],
-  other_jobs: { jobs: 2, gpus: 0 },
+  pending_jobs: [
+    {
+      ...{ id: '13', name: 'next', user: 'bob', mine: true, gpus: 8, reason: 'Resources', ahead: 0 },
+      expected_at: '2026-01-02T04:00:00.000Z',
+    },
+  ],
+  other_jobs: { jobs: 2, gpus: 0, pending: 1 },
+  pods: [{ namespace: 'team', name: 'notebook', machine: 'node-2', gpus: 1 }],
 };
 const usageOfAll = `GET /usage?${inPhysics}&cluster_ids=${alphaId}`;
 const jobLines = [
-  'CLUSTER  JOB     NAME   USER  NODES          GPUS  SINCE                     UNTIL',
-  'alpha    4711_3  train  bob   node-1,node-2  11    2026-01-02T03:00:00.000Z  -',
+  'CLUSTER  JOB     NAME   USER  STATE                         NODES          GPUS  START                     END',
+  'alpha    4711_3  train  bob   running                       node-1,node-2  11    2026-01-02T03:00:00.000Z  -',
+  'alpha    13      next   bob   pending (Resources), 0 ahead  -              8     2026-01-02T04:00:00.000Z  -',
 ];
-const unseen = 'Not shown: jobs of others (2, with GPUs: 0).';
+const unseen = 'Not shown: jobs of others (2, with GPUs: 0, and 1 that wait).';
 golden('who runs what, and which GPUs are free', { [usageOfAll]: { items: [usageOf1] } }, [
   { args: ['jobs', 'alpha'], asks: [usageOfAll], prints: jobLines },
   {
     args: ['jobs', 'alpha', '--all'],
     asks: [usageOfAll],
     prints: [
-      'CLUSTER  JOB     NAME     USER  NODES          GPUS  SINCE                     UNTIL',
-      'alpha    4711_3  train    bob   node-1,node-2  11    2026-01-02T03:00:00.000Z  -',
-      'alpha    12      prepare  site  node-2         0     -                         -',
+      'CLUSTER  JOB     NAME     USER  STATE                         NODES          GPUS  START                     END',
+      'alpha    4711_3  train    bob   running                       node-1,node-2  11    2026-01-02T03:00:00.000Z  -',
+      'alpha    12      prepare  site  running                       node-2         0     -                         -',
+      'alpha    13      next     bob   pending (Resources), 0 ahead  -              8     2026-01-02T04:00:00.000Z  -',
     ],
     says: unseen,
   },
@@ -258,21 +276,70 @@ golden('who runs what, and which GPUs are free', { [usageOfAll]: { items: [usage
     args: ['gpus', 'alpha'],
     asks: [usageOfAll],
     prints: [
-      'CLUSTER  GPUS  FREE  BIGGEST-BLOCK  IN-USE  UNAVAILABLE  UNKNOWN  OBSERVED',
-      'alpha    16    5     5              11      0            0        2026-01-02T03:04:05.000Z',
+      'CLUSTER  GPUS  FREE  FREE-NODES  BIGGEST-BLOCK  IN-USE  UNAVAILABLE  UNKNOWN  OBSERVED',
+      'alpha    16    5     0           5              11      0            0        2026-01-02T03:04:05.000Z',
       '',
       ...jobLines,
+      '',
+      'CLUSTER  NAMESPACE  POD       NODE    GPUS',
+      'alpha    team       notebook  node-2  1',
     ],
-    says: `5 of 16 GPUs free. ${unseen}`,
+    says: `5 of 16 GPUs free: no whole nodes, at most 5 on one. ${unseen}`,
   },
 ]);
-const silent = { ...usageOf1, jobs: undefined, other_jobs: undefined, scheduler: 'sunk' };
+const silent = {
+  ...usageOf1,
+  pending_jobs: undefined,
+  jobs: undefined,
+  other_jobs: undefined,
+  scheduler: 'sunk',
+};
 golden('what is not known to run is not said to be nothing', { [usageOfAll]: { items: [silent] } }, [
   {
     args: ['jobs', 'alpha'],
     asks: [usageOfAll],
     prints: [],
     says: 'Which jobs run on alpha is not known at the moment.',
+  },
+]);
+
+const hoursOfAll = `GET /gpu-hours?${inPhysics}&days=7`;
+const hoursOf1 = {
+  cluster_id: alphaId,
+  cluster_name: 'alpha',
+  source: 'slurmdbd',
+  first_day: '2026-01-01',
+  gpu_hours: 3.5,
+  members_gpu_hours: 2.5,
+  people: [
+    { user: 'bob', person: 'Bob', mine: true, gpu_hours: 2.5 },
+    { user: 'site', mine: false, gpu_hours: 1 },
+  ],
+  days: [],
+  limits: [
+    { name: 'Fairshare', value: '77', lab_file: '40' },
+    { user: 'bob', name: 'MaxJobs', value: '3' },
+  ],
+};
+golden('who used how many GPU-hours', { [hoursOfAll]: { items: [hoursOf1] } }, [
+  {
+    args: ['gpu-hours', 'alpha', '--days', '7'],
+    asks: [hoursOfAll],
+    prints: [
+      'CLUSTER  USER  PERSON  GPU-HOURS',
+      'alpha    bob   Bob     2.50',
+      'alpha    site  -       1.00',
+      '',
+      'CLUSTER  OF       LIMIT      VALUE  LAB-FILE',
+      'alpha    account  Fairshare  77     40',
+      'alpha    bob      MaxJobs    3      -',
+    ],
+    says: "alpha: 3.50, of members 2.50, since 2026-01-01, by Slurm's accounting.",
+  },
+  {
+    args: ['gpu-hours', '--days', '7', '-o', 'csv'],
+    asks: [hoursOfAll],
+    prints: ['"cluster","user","person","gpu_hours"', '"alpha","bob","Bob","2.5"', '"alpha","site","","1"'],
   },
 ]);
 

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { newSecurityKey } from '../../support/security-keys.ts';
 import { keygen, keygenFingerprint } from '../../support/ssh-keys.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import { atTerminal } from '../admin/terminal.ts';
@@ -97,6 +98,17 @@ test('the private key that goes with what the cluster confirmed is named', async
   assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${home}/\\.ssh/cluster"\n`));
 });
 
+test('a security key in ~/.ssh is named where the cluster confirmed it', async (t) => {
+  const { publicKey } = newSecurityKey();
+  const fingerprint = keygenFingerprint(publicKey);
+  const { run, home } = await withSsh(t, { [accessRoute]: { ...access, key_fingerprints: [fingerprint] } });
+  const file = join(home, '.ssh/id_ed25519_sk');
+  await mkdir(join(home, '.ssh'));
+  await writeFile(`${file}.pub`, publicKey);
+  await writeFile(file, 'the handle', { mode: 0o600 });
+  assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${file}"\n`));
+});
+
 test('a fault that lasts is said at once, and a cluster that may be used and not listed is found by its name', async (t) => {
   const message = 'A fault on alpha keeps your account from being applied. Your administrator has been told.';
   const ssh = { state: 'failed', reason: 'fault', granted: true, next: 'operator', message } as const;
@@ -110,13 +122,15 @@ test('a fault that lasts is said at once, and a cluster that may be used and not
   assert.deepEqual([status, stderr], [1, `${message}\n`]);
 });
 
-test('what lapsed is said in the words of the service, whichever word it has for it', async (t) => {
-  for (const reason of ['access_not_projected', 'no_keys']) {
-    const lapsed = 'You have not signed in for 90 days, so your access has lapsed. Sign in.';
-    const { run } = await withSsh(t, { [accessRoute]: { ...access, ready: false, reason, lapsed } });
-    const { status, stderr } = await run('ssh', 'alpha');
-    assert.deepEqual([status, stderr], [1, `alpha: ${lapsed}\n`]);
-  }
+test('a key that lapsed is said in the words of the service; for a sign-in the gateway waits', async (t) => {
+  const lapsed = 'This key has lapsed. Register another one.';
+  const key = { ...access, ready: false, reason: 'no_keys', lapsed };
+  const { run } = await withSsh(t, { [accessRoute]: key });
+  const { status, stderr } = await run('ssh', 'alpha');
+  assert.deepEqual([status, stderr], [1, `alpha: ${lapsed}\n`]);
+  const signIn = { ...access, ready: false, reason: 'access_not_projected', lapsed: 'Sign in.' };
+  const waiting = await withSsh(t, { [accessRoute]: signIn });
+  assert.match((await waiting.run('ssh', 'alpha')).stdout, /andromeda-alpha/);
 });
 
 test('what is missing is one sentence that says what to do, and status 1', async (t) => {

@@ -9,6 +9,7 @@ import { CliError, contractStatus, exitStatus, type Failed, outcomeOf } from '..
 import { everyday } from '../../../src/cli/program.ts';
 import { addAll } from '../../../src/cli/verb.ts';
 import { kubeconfig } from '../../../src/domain/kubernetes/kubeconfig.ts';
+import { newSecurityKey } from '../../support/security-keys.ts';
 import { keygen } from '../../support/ssh-keys.ts';
 import { createMachine, json, type Seen } from '../harness.ts';
 import { refuse, signedIn, taken } from '../small-api.ts';
@@ -50,6 +51,7 @@ test('every everyday command explains itself, with an example', async () => {
     'machines',
     'jobs',
     'gpus',
+    'gpu-hours',
     'storage',
     'kubeconfig',
     'shell set',
@@ -57,6 +59,8 @@ test('every everyday command explains itself, with an example', async () => {
       'list',
       'show',
       'access',
+      'review',
+      'confirm',
       'grants',
       'plan',
       'grant',
@@ -212,6 +216,20 @@ test('who belongs to none names the one that shares a cluster with them', async 
   const { status, stdout } = await run(['kubeconfig', 'gamma', '--org', 'org_1']);
   assert.equal(status, 0);
   assert.match(stdout, /^kind: "Config"$/m);
+});
+
+test('whether a key in a security key is taken, the service says', async (t) => {
+  const sentence = 'Only Ed25519 keys are accepted, not sk-ssh-ed25519@openssh.com.';
+  const { run, requests, directory } = await signedIn(t, {
+    'POST /me/ssh-keys': (_: Seen, response: ServerResponse) =>
+      json(response, 400, { code: 'invalid_request', error: sentence }),
+  });
+  const file = join(directory, 'key');
+  const { publicKey } = newSecurityKey('ssh:lab');
+  await writeFile(file, `${publicKey} ada's key\n`);
+  const { status, stderr } = await run(['keys', 'add', file]);
+  assert.deepEqual([status, stderr], [1, `${file}: ${sentence}\n`]);
+  assert.deepEqual(JSON.parse(`${requests[0]?.body}`), { public_key: `${publicKey} ada's key` });
 });
 
 test('what is no Ed25519 public key is refused before anything is sent', async (t) => {

@@ -4,6 +4,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import pty from 'node-pty';
+import { throughSocks } from '../../support/socks.ts';
 import { finished, firstOutput, freePort } from '../lab.ts';
 import { echoPort, missing, startMaster, until, withEachNode } from './nodes.ts';
 
@@ -196,22 +197,4 @@ function exchange(socket: Socket, bytes: Buffer): Promise<Buffer> {
     socket.once('end', () => resolve(Buffer.concat(parts)));
     socket.once('error', reject);
   });
-}
-
-/** A connection through a SOCKS 5 proxy (RFC 1928), or undefined where it says no. */
-async function throughSocks(proxy: number, host: string, port: number): Promise<Socket | undefined> {
-  const socket = connect({ port: proxy, host: '127.0.0.1', allowHalfOpen: true });
-  const next = () =>
-    new Promise<Buffer>((resolve) => {
-      socket.once('data', resolve);
-      for (const event of ['end', 'error']) socket.once(event, () => resolve(Buffer.alloc(0)));
-    });
-  socket.write(Buffer.from([5, 1, 0]));
-  await next();
-  const name = Buffer.from(host);
-  const to = [Buffer.from([5, 1, 0, 3, name.length]), name, Buffer.from([port >> 8, port & 0xff])];
-  socket.write(Buffer.concat(to));
-  if ((await next())[1] === 0) return socket;
-  socket.destroy();
-  return undefined;
 }

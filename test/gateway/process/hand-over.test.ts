@@ -1,6 +1,8 @@
 /** One gateway process after another on the same listening socket, and several at a time: nobody who connects is lost. */
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventually } from '../../support/app.ts';
 import { finished, firstOutput, whyNot } from '../lab.ts';
@@ -82,6 +84,28 @@ test('a new build takes over from the old one again and again: no connection is 
   );
   await service.kill('SIGTERM');
   assert.deepEqual(lab.gateways(), []);
+});
+
+test('a setting that changed holds for new logins once the service is back, of the same build too', {
+  skip: whyNot,
+  timeout: 90_000,
+}, async () => {
+  await using lab = await openProcessLab({ securityKeys: false });
+  const file = join(lab.dir, 'andromeda.yaml');
+  const announced = async () => {
+    const { err } = await lab.ssh(['-v', 'true']);
+    return /server-sig-algs=<([^>]*)>/.exec(err)?.[1]?.split(',') ?? [];
+  };
+  let service = await lab.serve('build-0');
+  assert.deepEqual(await announced(), ['ssh-ed25519']);
+  for (const isOn of [true, false]) {
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, text.replace(/securityKeys: \w+/, `securityKeys: ${isOn}`));
+    await service.kill('SIGHUP');
+    service = await lab.serve('build-0');
+    await eventually(announced, (types) => types.includes('sk-ssh-ed25519@openssh.com') === isOn, 30_000);
+  }
+  await service.kill('SIGTERM');
 });
 
 test('three processes share the address; one that is killed is replaced, and no connection is refused meanwhile', {

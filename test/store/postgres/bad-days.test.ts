@@ -56,10 +56,10 @@ async function count({ db }: Tx): Promise<number> {
 const counted = async (store: Store) =>
   (await store.read.selectFrom('counters').select('value').executeTakeFirstOrThrow()).value;
 
-/** Ends the connections of the database that match. */
+/** Ends the connections of the database that match, and waits until they have ended. */
 const endConnections = (where: string) =>
   postgres.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and ${where}`,
+    `select pg_terminate_backend(pid, 5000) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and ${where}`,
   );
 
 test('a write whose connection is cut before it is committed is made on another one, once', {

@@ -10,6 +10,7 @@ import {
   type ServiceKey,
   type SidePasses,
 } from '../../../domain/installation-state.ts';
+import { problemsOfGroups, problemsOfOwners } from '../../../domain/people/group-problems.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
 import { problemsOfServers } from '../../../domain/server-problems.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';
@@ -17,6 +18,8 @@ import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
+import { listKeptOwners, listOwnersOut } from '../../../store/organizations/rule-memberships.ts';
+import { findGroupFaults } from '../../../store/people/groups.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import { deliveryOf } from '../clusters.ts';
 import type { InstallationView, Operation } from '../operation.ts';
@@ -24,7 +27,7 @@ import { requireStaff } from './staff.ts';
 
 /** Everything that a person must mend, newest first. */
 export const operatorListProblems: Operation<'operatorListProblems'> = async (
-  { store, installation },
+  { store, installation, groups },
   { caller, now },
 ) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
@@ -33,7 +36,11 @@ export const operatorListProblems: Operation<'operatorListProblems'> = async (
     clusters.map((cluster) => problemsOf(store.read, cluster, now, installation)),
   );
   const ofServers = problemsOfServers(await listServers(store));
-  const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...found.flat()]);
+  const faults = groups && (await findGroupFaults(store.read, groups.claim));
+  const ofGroups = problemsOfGroups(faults, await listKeptOwners(store.read));
+  const ofOwners = problemsOfOwners(await listOwnersOut(store.read));
+  const ofPeople = [...ofGroups, ...ofOwners];
+  const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...ofPeople, ...found.flat()]);
   return { problems: problems.map(problemBody) };
 };
 
@@ -124,7 +131,11 @@ async function problemsOf(
       return known ? [{ ...at, side: state.side, nextTryAt, ...known }] : [];
     }),
     ...ofList,
-    ...problemOfHosts(observation, now).map((known) => ({ ...at, side: 'slurm' as const, ...known })),
+    ...[...problemOfHosts(observation, now), ...problemOfJobLogins(observation)].map((known) => ({
+      ...at,
+      side: 'slurm' as const,
+      ...known,
+    })),
   ];
 }
 
@@ -148,6 +159,19 @@ function problemOfHosts(observation: Observation<'slurm'> | undefined, now: numb
       message: `The access list is not everywhere, and people who were taken off it may still be on what lacks it. ${message}`,
       action:
         'Bring the hosts back: they get it first of all when they answer. Those that never will, take out of slurm.conf, or name in `retired` of the lab file.',
+    },
+  ];
+}
+
+/** What keeps people out of their jobs, or does not keep them inside. */
+function problemOfJobLogins(observation: Observation<'slurm'> | undefined): Known[] {
+  const lacks = observation?.report.jobLogins ?? [];
+  if (lacks.length === 0) return [];
+  return [
+    {
+      urgency: 'soon',
+      message: `For logins into jobs something is missing. ${lacks.join('; ')}.`,
+      action: 'Install or configure it there (docs/jobs.md).',
     },
   ];
 }

@@ -1,17 +1,14 @@
 /** The installation as a lab file: what applying one would do, doing it, and writing it out. */
-import { isInService } from '../../../domain/clusters/cluster.ts';
 import { checkLab, type Lab } from '../../../domain/clusters/lab.ts';
 import { type LabStep, planLab } from '../../../domain/clusters/lab-plan.ts';
 import { checkHostSettings, type HostRules } from '../../../domain/host-settings.ts';
-import { listWantedUsers } from '../../../store/access/access-list-users.ts';
 import { appendAuditEntry } from '../../../store/audit/audit.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
-import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { exportLab, takeSteps } from '../../../store/data-dir/lab.ts';
 import { type Tx, tryOut } from '../../../store/engine/index.ts';
 import { listDeactivatedEmails } from '../../../store/people/people.ts';
 import type { BusinessReply, Operation } from '../operation.ts';
-import { type LoginAccount, restartOf, type SlurmCluster } from '../restarts.ts';
+import { listRestarts, listSlurmAccounts } from '../restarts.ts';
 import { requireOperator, requireStaff } from './staff.ts';
 
 type Plan = BusinessReply<'operatorPlanLab'>;
@@ -97,36 +94,4 @@ async function apply(
     },
     steps,
   };
-}
-
-/** Whom each Slurm cluster in service must know. */
-async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]> {
-  const lists = new Map<string, LoginAccount[]>();
-  const clusters: SlurmCluster[] = [];
-  for (const { id, name, state, scheduler, driver, organizationId } of await listAllClusters(db)) {
-    if (scheduler !== 'sunk' || !isInService({ state })) continue;
-    let accounts = lists.get(organizationId);
-    if (!accounts) {
-      const users = await listWantedUsers(db, organizationId, now);
-      accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
-      lists.set(organizationId, accounts);
-    }
-    clusters.push({ id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts });
-  }
-  return clusters;
-}
-
-/** What the clusters restart, and whose jobs that ends. */
-async function listRestarts(tx: Tx, before: readonly SlurmCluster[]): Promise<Plan['restarts']> {
-  const after = await listSlurmAccounts(tx);
-  const known = new Set(before.map(({ id }) => id));
-  const restarts: Plan['restarts'] = [];
-  for (const cluster of [...before, ...after.filter(({ id }) => !known.has(id))]) {
-    const stays = after.find(({ id }) => id === cluster.id);
-    const had = known.has(cluster.id) ? cluster.accounts : [];
-    const restart = await restartOf(tx.db, cluster, had, stays);
-    const { added, removed, ended_jobs: jobs } = restart;
-    if (added.length + removed.length + jobs.length > 0) restarts.push(restart);
-  }
-  return restarts;
 }

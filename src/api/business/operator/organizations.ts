@@ -1,5 +1,6 @@
 /** Organizations, as operators see and make them. */
 import { foldEmail } from '../../../domain/people/email.ts';
+import { present } from '../../../domain/present.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import { createMembership } from '../../../store/organizations/membership-changes.ts';
@@ -9,6 +10,7 @@ import {
   type OrganizationSummary,
   updateAutoJoinDomains,
   updateOrganizationName,
+  updateSignInHours,
 } from '../../../store/organizations/organizations.ts';
 import { findOrCreatePerson } from '../../../store/people/people.ts';
 import type { Operation } from '../operation.ts';
@@ -48,17 +50,21 @@ export const operatorCreateOrganization: Operation<'operatorCreateOrganization'>
   });
 };
 
-/** Renames an organization, or sets the domains that join it; what is left out stays. */
+/** Renames an organization, or sets the domains that join it and how long a sign-in counts; what is left out stays. */
 export const operatorUpdateOrganization: Operation<'operatorUpdateOrganization'> = (deps, request) => {
   const organizationId = request.path.orgID;
-  const { display_name, auto_join_domains: domains } = request.body;
+  const { display_name, auto_join_domains: domains, max_hours_without_sign_in: hours } = request.body;
   const details = [
     display_name === undefined ? '' : `name → ${display_name}`,
     domains === undefined ? '' : `domains → ${domains.join(', ') || 'none'}`,
+    hours === undefined ? '' : `hours without a sign-in → ${hours ?? 'as the installation'}`,
   ];
   return runCommand(deps.store, request, {
     operation: 'operatorUpdateOrganization',
-    meaning: [organizationId, display_name ?? null, domains ? [...domains].sort() : null],
+    meaning: [
+      ...[organizationId, display_name ?? null, domains ? [...domains].sort() : null],
+      ...(hours === undefined ? [] : [hours]),
+    ],
     about: {
       target: organizationId,
       organizationId,
@@ -71,6 +77,7 @@ export const operatorUpdateOrganization: Operation<'operatorUpdateOrganization'>
         await updateOrganizationName(tx, { organizationId, displayName: display_name });
       }
       if (domains) await updateAutoJoinDomains(tx, { organizationId, domains });
+      if (hours !== undefined) await updateSignInHours(tx, { organizationId, hours });
       return { result: await organizationReply(tx.db, organizationId) };
     },
   });
@@ -86,6 +93,7 @@ function summaryBody({ organization, domains, members, clusters }: OrganizationS
   return {
     organization: organizationBody(organization),
     auto_join_domains: domains,
+    ...present({ max_hours_without_sign_in: organization.maxHoursWithoutSignIn }),
     member_count: members,
     cluster_count: clusters,
   };

@@ -1,18 +1,14 @@
 /** People with an account, as operators see and manage them. */
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import { lapseOf } from '../../../domain/access/lapse.ts';
-import { DomainError, invalidState } from '../../../domain/error.ts';
+import { dayMs } from '../../../domain/access/lapse.ts';
+import { DomainError, invalidRequest, invalidState } from '../../../domain/error.ts';
 import { isId } from '../../../domain/id.ts';
-import type { CommandReply } from '../../../domain/operation.ts';
 import { foldEmail } from '../../../domain/people/email.ts';
-import type { Person } from '../../../domain/people/person.ts';
 import { holdsStaffKey } from '../../../domain/people/staff.ts';
-import { present, snakeCased } from '../../../domain/present.ts';
-import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
+import { runCommand } from '../../../store/audit/commands.ts';
 import { erasePerson } from '../../../store/audit/erasure.ts';
-import type { Store, Tx } from '../../../store/engine/index.ts';
-import { toTime } from '../../../store/engine/time.ts';
+import { fromTime, toTime } from '../../../store/engine/time.ts';
 import { setPassword } from '../../../store/people/identities.ts';
 import {
   findOrCreatePerson,
@@ -21,14 +17,14 @@ import {
   listStaffKeys,
   updateEmail,
   updateLifecycle,
+  updateSignInExemption,
   updateStaffKeys,
 } from '../../../store/people/people.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from '../operation.ts';
+import type { Operation } from '../operation.ts';
 import { requireNotErased, requirePerson } from './about.ts';
 import { deactivate } from './deactivation.ts';
+import { changePerson, personBody, personReply, requireActive } from './person-change.ts';
 import { requireOperator, requireStaff } from './staff.ts';
-
-type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
 
 /** A page of people in order of their IDs, or the one with an email. */
 export const operatorListPeople: Operation<'operatorListPeople'> = async ({ store }, { caller, query }) => {
@@ -121,6 +117,26 @@ export const operatorSetPersonEmail: Operation<'operatorSetPersonEmail'> = (deps
   });
 };
 
+const longestExemptionMs = 366 * dayMs;
+
+/** Until when a person's access does not lapse without a sign-in. Throws `invalid_request` for an end that is over or too far off. */
+export const operatorSetSignInExemption: Operation<'operatorSetSignInExemption'> = (deps, request) => {
+  const until = request.body.until === null ? null : toTime(fromTime(request.body.until));
+  const what = {
+    operation: 'operatorSetSignInExemption',
+    meaning: [until ?? ''],
+    details: until === null ? 'ended' : `until ${until}`,
+  };
+  return changePerson(deps, request, what, async (tx, userId) => {
+    await requireActive(tx, userId);
+    const ms = until === null ? undefined : fromTime(until) - tx.now;
+    if (ms !== undefined && (ms <= 0 || ms > longestExemptionMs))
+      throw invalidRequest('until must be in the future, and at most a year from now.');
+    await updateSignInExemption(tx, { userId, until });
+    return undefined;
+  });
+};
+
 /** Replaces what names a person who was deactivated; the audit trail follows in the background. */
 export const operatorErasePerson: Operation<'operatorErasePerson'> = async (deps, request) => {
   const what = { operation: 'operatorErasePerson', meaning: [], details: 'what names the person' };
@@ -143,51 +159,6 @@ export const operatorReactivatePerson: Operation<'operatorReactivatePerson'> = (
     return undefined;
   });
 };
-
-function changePerson(
-  deps: BusinessDeps,
-  request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
-  { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
-  change: (tx: Tx, userId: string) => Promise<LateAbout | undefined>,
-): PersonReply {
-  const userId = request.path.userID;
-  const about = { target: userId, subjectUserId: userId, details };
-  return runCommand(deps.store, request, {
-    operation,
-    meaning: [userId, ...meaning],
-    about,
-    authorize: requireOperator,
-    async apply(tx) {
-      await requirePerson(tx.db, userId);
-      const known = await change(tx, userId);
-      return { result: await personReply(tx, userId, deps.store), ...(known && { about: known }) };
-    },
-  });
-}
-
-async function requireActive(tx: Tx, userId: string): Promise<Person> {
-  const person = await requirePerson(tx.db, userId);
-  if (person.lifecycleState !== 'active') throw invalidState('This account is deactivated.');
-  return person;
-}
-
-async function personReply(tx: Tx, userId: string, store: Store) {
-  return personBody(await requirePerson(tx.db, userId), store);
-}
-
-function personBody(person: Person, { lapses }: Store) {
-  const signedInAt = Date.parse(person.signedInAt ?? person.createdAt);
-  const lapse = lapseOf(signedInAt, lapses.policy.maxDaysWithoutSignIn, lapses.now());
-  return {
-    ...snakeCased(person, ['id', 'displayName', 'lifecycleState', 'staffKeys', 'createdAt', 'updatedAt']),
-    primary_email: person.email,
-    ...present({
-      erased_at: person.erasedAt,
-      last_sign_in_at: person.signedInAt,
-      access_lapses_at: lapse && toTime(lapse.at),
-    }),
-  };
-}
 
 /** Tells two passwords apart on a replay without keeping anything that is quick to guess from. */
 async function fingerprint(password: string, salt: string): Promise<string> {

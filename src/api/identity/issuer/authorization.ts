@@ -13,12 +13,13 @@ import { compactVerify, createLocalJWKSet } from 'jose';
 import { createRateLimiter, type RateLimiter } from '../../../lib/limits.ts';
 import type { PasswordAccount } from '../../../store/people/identities.ts';
 import { newGrantId } from './accounts.ts';
+import { type Browser, methodsOf } from './browser.ts';
 import { apiResource, grantedScopes, type IssuerClient, type WebClient } from './clients.ts';
 import { endSessionPath } from './configuration.ts';
 import type { Exchange, PagesContext } from './exchange.ts';
 import { messagePage } from './pages.ts';
 import { pageHeaders, redirect, sendPage } from './respond.ts';
-import { type FormResult, sendSignInForm, signInWithForm } from './sign-in-form.ts';
+import { sendSignInForm, signInWithForm, type Unfinished } from './sign-in-form.ts';
 
 type Context = PagesContext & { codes: RateLimiter };
 
@@ -54,7 +55,7 @@ export function createAuthorizationPages(options: PagesContext) {
       const result = await signInWithForm(context, exchange, form);
       if (result.outcome === 'signed_in') {
         const { account, browser, cookies } = result;
-        return answer(context, exchange, asked, { account, authTime: browser.authTime ?? 0 }, cookies);
+        return answer(context, exchange, asked, { account, browser }, cookies);
       }
       sendSignIn(context, exchange, asked, result);
     },
@@ -66,9 +67,8 @@ async function showAuthorization(context: Context, exchange: Exchange): Promise<
   const asked = requireAsked(context, exchange, exchange.url.searchParams);
   if (!asked) return;
   const account = await browsers.findAccount(exchange.browser);
-  const { authTime } = exchange.browser;
-  if (!account || authTime === undefined) return sendSignIn(context, exchange, asked);
-  return answer(context, exchange, asked, { account, authTime });
+  if (!account) return sendSignIn(context, exchange, asked);
+  return answer(context, exchange, asked, { account, browser: exchange.browser });
 }
 
 /** What is asked for; where that cannot be answered, says so and returns undefined. */
@@ -102,7 +102,7 @@ async function answer(
   { provider, issuer, codes, log }: Context,
   { res, address }: Exchange,
   asked: Asked,
-  { account, authTime }: { account: PasswordAccount; authTime: number },
+  { account, browser }: { account: PasswordAccount; browser: Browser },
   cookies: string[] = [],
 ): Promise<void> {
   const { client, state, nonce, challenge } = asked;
@@ -121,8 +121,8 @@ async function answer(
   if (!known) throw new Error('the library does not know the console');
   const code = new provider.AuthorizationCode({
     accountId: userId,
-    authTime,
-    amr: ['pwd'],
+    authTime: browser.authTime ?? 0,
+    amr: methodsOf(browser),
     client: known,
     codeChallenge: challenge,
     codeChallengeMethod: 'S256',
@@ -152,11 +152,11 @@ function sendSignIn(
   context: Context,
   exchange: Exchange,
   { client, query }: Asked,
-  refused?: FormResult & { outcome: 'refused' },
+  result?: Unfinished,
 ): void {
   const carried = { name: 'request', value: query };
   const form = { clientName: client.name, action: '/auth/sign-in', carried };
-  sendSignInForm(context, exchange, form, refused, {
+  sendSignInForm(context, exchange, form, result, {
     // Browsers hold the answer to a form to this as well, and the answer leads back to the console.
     'Content-Security-Policy': pageHeaders['Content-Security-Policy'].replace(
       "form-action 'self'",

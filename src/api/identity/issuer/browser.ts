@@ -6,9 +6,12 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { signInMs } from '../../../domain/access/lapse.ts';
 import type { Store } from '../../../store/engine/index.ts';
 import { findPasswordOfUser, type PasswordAccount } from '../../../store/people/identities.ts';
 import { findIssuerRecord, saveIssuerRecord } from '../../../store/people/issuer-records.ts';
+import { findLeastSignInHours } from '../../../store/people/people.ts';
+import type { SecondFactors } from './account/second-factor.ts';
 import { librarySeconds } from './adapter.ts';
 import { createCookie, isSame, sign } from './cookie.ts';
 
@@ -22,17 +25,21 @@ export interface Browser {
   /** Seconds since 1970. */
   authTime?: number;
   password?: string;
+  /** Whether a second factor was proved too. */
+  hasFactor?: boolean;
 }
 
 export type Browsers = ReturnType<typeof createBrowsers>;
 
 export function createBrowsers({
   store,
+  factors,
   key,
   secure,
   now,
 }: {
   store: Store;
+  factors: SecondFactors;
   key: string;
   secure: boolean;
   now: () => number;
@@ -49,19 +56,15 @@ export function createBrowsers({
       return now() / 1000 - browser.authTime < sessionSeconds ? browser : fresh();
     },
     /** A browser signed in; with a new number, so that a cookie planted before is worth nothing. */
-    signedIn: (account: PasswordAccount): Browser => ({
+    signedIn: (account: PasswordAccount, hasFactor: boolean): Browser => ({
       ...fresh(),
       userId: account.userId,
       authTime: Math.floor(now() / 1000),
       password: digest(account),
+      hasFactor,
     }),
     /** Who is signed in with it. */
-    async findAccount({ userId, password = '', nonce }: Browser): Promise<PasswordAccount | undefined> {
-      if (userId === undefined) return undefined;
-      const account = await findPasswordOfUser(store.read, userId);
-      if (!account || !isSame(password, digest(account))) return undefined;
-      return (await findIssuerRecord(store.read, endedModel, nonce, librarySeconds())) ? undefined : account;
-    },
+    findAccount: (browser: Browser) => findAccount({ store, factors }, browser, now()),
     /** Ends what is signed in, for every copy of the cookie. */
     async end({ userId, nonce }: Browser): Promise<void> {
       if (userId === undefined) return;
@@ -77,6 +80,30 @@ export function createBrowsers({
   };
 }
 
+/** Whose sign-in is too old for access, or lacks a second factor, signs in again. */
+async function findAccount(
+  { store, factors }: { store: Store; factors: SecondFactors },
+  { userId, password = '', nonce, authTime = 0, hasFactor = false }: Browser,
+  now: number,
+): Promise<PasswordAccount | undefined> {
+  if (userId === undefined) return undefined;
+  const maxAgeMs = signInMs(store.lapses.policy, await findLeastSignInHours(store.read));
+  if (maxAgeMs !== undefined && now - authTime * 1000 >= maxAgeMs) return undefined;
+  const account = await findPasswordOfUser(store.read, userId);
+  if (!account || !isSame(password, digest(account))) return undefined;
+  if (!hasFactor && (await factors.neededBy(userId)) !== 'nothing') return undefined;
+  return (await findIssuerRecord(store.read, endedModel, nonce, librarySeconds())) ? undefined : account;
+}
+
+/** How a person has proved who they are (RFC 8176). */
+export function methodsOf({ hasFactor }: Browser): string[] {
+  return hasFactor ? ['pwd', 'mfa'] : ['pwd'];
+}
+
 function digest(account: PasswordAccount): string {
-  return createHash('sha256').update(account.passwordHash).digest('base64url').slice(0, 22);
+  const { passwordHash, passwordGeneration } = account;
+  return createHash('sha256')
+    .update(`${passwordHash} ${passwordGeneration}`)
+    .digest('base64url')
+    .slice(0, 22);
 }

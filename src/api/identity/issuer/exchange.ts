@@ -5,6 +5,7 @@ import type { default as Provider } from 'oidc-provider';
 import type { Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Store } from '../../../store/engine/index.ts';
+import type { SecondFactors } from './account/second-factor.ts';
 import type { Browser, Browsers } from './browser.ts';
 import type { IssuerClient } from './clients.ts';
 import type { KnownBrowser, KnownBrowsers } from './known-browser.ts';
@@ -20,8 +21,12 @@ export interface PagesContext {
   browsers: Browsers;
   knownBrowsers: KnownBrowsers;
   signIn: SignIn;
+  factors: SecondFactors;
+  /** What the form of a second step carries is encrypted with. */
+  stepSecret: Buffer;
   limits: Limits;
   log: Logger;
+  now: () => number;
   uptime: () => number;
 }
 

@@ -27,6 +27,8 @@ import { createLimits, type Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../../lib/source-address.ts';
 import type { Store } from '../../../store/engine/index.ts';
+import { relyingPartyOf } from './account/passkeys.ts';
+import { type FactorPolicy, SecondFactors } from './account/second-factor.ts';
 import { findSignedIn, generationClaim } from './accounts.ts';
 import { createBrowsers } from './browser.ts';
 import {
@@ -65,6 +67,8 @@ export interface IssuerOptions {
   pageOrigins?: readonly string[];
   /** The URLs of the APIs that access tokens are for, which a client may name as `resource` (RFC 8707). */
   resources?: readonly string[];
+  /** Whom a second factor is asked of; of no one when left out. */
+  secondFactor?: FactorPolicy;
   /** Which proxies are trusted to name the address of a browser; none when left out. */
   proxies?: TrustedProxies;
   /** Those that protect passwords and codes; of this process alone when left out. */
@@ -84,6 +88,8 @@ export interface Issuer {
   useKeys(keys: IssuerKeys): void;
   /** The client that the web console is. */
   console: { clientId: string; secret: string };
+  /** The secret in a link with which a person sets a password, and the link; the same for the same command. */
+  passwordLink(userId: string, command: string): { token: string; url: string };
   /** Whether the password was changed since the sign-in that an access token of these claims is from. */
   isSignInOver(userId: string, claims: JWTPayload): Promise<boolean>;
   /** Loads what a first request would otherwise wait for. */
@@ -132,6 +138,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
       opened = undefined;
     },
     console: { clientId: consoleClientId, secret: consoleSecret },
+    passwordLink: (userId, command) => passwordLinkTo(url, keys, `${userId} ${command}`),
     async isSignInOver(userId, claims) {
       const account = await findSignedIn(store.read, userId);
       return account !== undefined && account.passwordGeneration !== generationClaim(claims);
@@ -139,6 +146,11 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
     warm: async () => void (await open()),
     stop: () => sweeper.stop(),
   };
+}
+
+function passwordLinkTo({ origin }: URL, { cookie }: IssuerKeys, what: string) {
+  const token = sign(cookie, 'password link', what);
+  return { token, url: `${origin}/link?token=${token}` };
 }
 
 /** How requests are answered with some keys; what counts and remembers is the same with all of them. */
@@ -150,16 +162,22 @@ function createOpener(
   const { clock: { now, uptime } = createClock({}), proxies = createTrustedProxies([]) } = options;
   const cors = createCors(options.pageOrigins ?? []);
   const secure = url.protocol === 'https:';
-  const browsers = createBrowsers({ store, key: cookieKey, secure, now });
-  const knownBrowsers = createKnownBrowsers({ key: cookieKey, secure });
   const limits = options.limits ?? createLimits(uptime);
+  const ownSecret = (purpose: string) => Buffer.from(sign(cookieKey, 'secret', purpose), 'base64url');
+  const factors = new SecondFactors({
+    ...{ store, limits, now, policy: options.secondFactor ?? 'none', party: relyingPartyOf(url) },
+    secret: ownSecret('second factors'),
+  });
+  const stepSecret = ownSecret('second steps');
+  const browsers = createBrowsers({ store, factors, key: cookieKey, secure, now });
+  const knownBrowsers = createKnownBrowsers({ key: cookieKey, secure });
   const signIn = createSignIn(store.read, limits);
   return async (keys) => {
     const { createProvider } = await import('./provider.ts');
     const jwks = publicKeys(keys);
-    const shared = { store, clients, limits, log, uptime };
+    const shared = { store, clients, limits, log, now, uptime };
     const provider = createProvider({ ...shared, url, keys, audience, resources, cors });
-    const pages = { provider, issuer: url, jwks, browsers, knownBrowsers, signIn };
+    const pages = { provider, issuer: url, jwks, browsers, knownBrowsers, signIn, factors, stepSecret };
     const devicePages = createDevicePages({ ...shared, ...pages });
     const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
     const library = provider.callback();

@@ -4,7 +4,7 @@ import { styleHash } from '../../../lib/pages/style.ts';
 import { sendJson } from '../../../lib/send-json.ts';
 import { messagePage } from './pages.ts';
 
-/** No script, no frame, nothing from other origins, forms to this origin only; no caching, no referrer. */
+/** No script (but for passkeys), no frame, nothing from other origins, forms to this origin only; no caching, no referrer. */
 export const pageHeaders = {
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy': `default-src 'none'; style-src '${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,

@@ -1,6 +1,8 @@
-/** The form of email and password: the page that has it, and what it comes to when it is posted. */
+/** The form of email and password, and of the step after it: the pages, and what they come to when they are posted. */
 import { DomainError } from '../../../domain/error.ts';
 import type { PasswordAccount } from '../../../store/people/identities.ts';
+import { sendStep } from './account/factor-pages.ts';
+import { beginStep, type Step, takeStep } from './account/second-step.ts';
 import type { Browser } from './browser.ts';
 import { type Exchange, type PagesContext, plural } from './exchange.ts';
 import { signInPage } from './pages.ts';
@@ -9,13 +11,47 @@ import type { SignIn } from './sign-in.ts';
 
 export type FormResult =
   | { outcome: 'signed_in'; account: PasswordAccount; browser: Browser; cookies: string[] }
-  | { outcome: 'refused'; status: number; email: string; message: string; headers: Record<string, string> };
+  | Unfinished;
+
+/** Another page is shown before anything is signed in. */
+export type Unfinished =
+  | { outcome: 'refused'; status: number; email: string; message: string; headers: Record<string, string> }
+  | { outcome: 'step'; step: Step };
 
 export async function signInWithForm(
-  { browsers, knownBrowsers, signIn, log }: PagesContext,
-  { address, known }: Exchange,
+  context: PagesContext,
+  exchange: Exchange,
   form: URLSearchParams,
 ): Promise<FormResult> {
+  if (!form.has('proven')) return takePassword(context, exchange, form);
+  const result = await takeStep(context, exchange, form);
+  if (result === undefined) {
+    const message = 'That took too long, or was begun in another browser. Sign in again.';
+    return { outcome: 'refused', status: 403, email: '', message, headers: {} };
+  }
+  if ('step' in result) return { outcome: 'step', step: result.step };
+  return signedIn(context, exchange, result.account, true);
+}
+
+function signedIn(
+  { browsers, knownBrowsers, log }: PagesContext,
+  { address, known }: Exchange,
+  account: PasswordAccount,
+  hasFactor: boolean,
+): FormResult {
+  log.info('issuer.sign_in', { address, userId: account.userId, hasFactor });
+  const browser = browsers.signedIn(account, hasFactor);
+  const cookies = [browsers.cookie(browser), knownBrowsers.cookie(known, account.userId)];
+  return { outcome: 'signed_in', account, browser, cookies };
+}
+
+async function takePassword(
+  context: PagesContext,
+  exchange: Exchange,
+  form: URLSearchParams,
+): Promise<FormResult> {
+  const { signIn, log } = context;
+  const { address, known } = exchange;
   const email = (form.get('email') ?? '').slice(0, 254);
   const refused = (status: number, message: string, seconds?: number): FormResult => {
     const headers: Record<string, string> = seconds === undefined ? {} : { 'Retry-After': String(seconds) };
@@ -43,23 +79,28 @@ export async function signInWithForm(
       return refused(403, 'The email or password is wrong.');
     case 'signed_in': {
       const { account } = result;
-      log.info('issuer.sign_in', { address, userId: account.userId });
-      const browser = browsers.signedIn(account);
-      const cookies = [browsers.cookie(browser), knownBrowsers.cookie(known, account.userId)];
-      return { outcome: 'signed_in', account, browser, cookies };
+      const step = await beginStep(context, exchange, account);
+      return step ? { outcome: 'step', step } : signedIn(context, exchange, account, false);
     }
   }
 }
 
-/** Sends the page with the form, or sends it again with what was `refused`. */
+/** Sends the page with the form, or what comes of it where that is not a sign-in yet. */
 export function sendSignInForm(
   { browsers }: PagesContext,
   { res, browser }: Exchange,
   form: Pick<Parameters<typeof signInPage>[0], 'clientName' | 'action' | 'carried'>,
-  refused?: FormResult & { outcome: 'refused' },
+  result?: Unfinished,
   headers: Record<string, string> = {},
 ): void {
-  const { email, message, status = 200 } = refused ?? {};
-  const page = signInPage({ ...form, csrf: browsers.csrf(browser), email, message });
-  sendPage(res, status, page, { ...refused?.headers, ...headers, 'Set-Cookie': browsers.cookie(browser) });
+  const csrf = browsers.csrf(browser);
+  const cookie = { 'Set-Cookie': browsers.cookie(browser) };
+  if (result?.outcome === 'step') {
+    const { step } = result;
+    sendStep(res, { ...form, csrf, step }, { ...headers, ...cookie });
+    return;
+  }
+  const { email, message, status = 200 } = result ?? {};
+  const page = signInPage({ ...form, csrf, email, message });
+  sendPage(res, status, page, { ...result?.headers, ...headers, ...cookie });
 }

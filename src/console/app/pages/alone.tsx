@@ -1,4 +1,4 @@
-/** The page that stands alone, outside of the frame, and the one of an address that is none. */
+/** The pages that stand alone, outside of the frame, and the one of an address that is none. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { useEffect } from 'react';
@@ -21,7 +21,7 @@ const reasons: Record<string, string> = {
 
 /** The page for a browser that is not signed in; to one that is, it says so. */
 export function SignedOutPage() {
-  const { why, to = '/' } = useSearch({ from: '/signed-out' });
+  const { why, to = '/' } = useSearch({ strict: false });
   const me = useQuery({ ...readMe(), retry: false });
   // Who signed out on purpose stays here.
   useEffect(() => (why ? goOnWhenSignedIn(to) : undefined), [why, to]);
@@ -45,6 +45,23 @@ export function SignedOutPage() {
           </a>
         </>
       )}
+    </main>
+  );
+}
+
+/** The page after a sign-in that a login over SSH asked for. */
+export function SignedInPage() {
+  const me = useQuery({ ...readMe(), retry: false });
+  if (me.isPending) return <Loading />;
+  if (!me.data) return <SignedOutPage />;
+  return (
+    <main className="alone">
+      <Mark />
+      <h1>You are signed in as {me.data.user.display_name}</h1>
+      <p>Go back to your terminal or editor: a login that waits there goes on by itself.</p>
+      <Link className="button" to="/">
+        Open the console
+      </Link>
     </main>
   );
 }

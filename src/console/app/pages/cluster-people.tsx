@@ -63,7 +63,7 @@ function People({ delivery, isSlurm }: { delivery: Delivery; isSlurm: boolean })
   const who = useWho();
   const { cluster_id: clusterId, failure } = delivery;
   const list = useQuery({ ...readAccessList(who, clusterId), enabled: isSlurm });
-  const { review, remote, csv } = useReview(columns, clusterId);
+  const { review, remote, csv } = useReview(columns, { cluster: clusterId });
   return (
     <>
       {isWhole(review) && review.data && (

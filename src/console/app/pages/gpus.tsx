@@ -2,13 +2,14 @@
 
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { describeGpuUsage, gpuUsage } from '../../../domain/clusters/gpu-usage.ts';
+import { describeFreeBlocks, describeGpuUsage, gpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import { count } from '../count.ts';
 import { Empty, Loaded, NoClusters, Page, Panel, Problem } from '../parts/page.tsx';
-import { HoldingJobs } from '../parts/people/jobs.tsx';
+import { GpuHoursPanel } from '../parts/people/gpu-hours.tsx';
+import { HoldingJobs, HoldingPods, WaitingJobs } from '../parts/people/jobs.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
-import { type ClusterItem, readClusters, readUsage, type Usage } from '../reads.ts';
+import { type ClusterItem, type Job, readClusters, readUsage, type Usage } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 type Machine = Usage['machines'][number];
@@ -17,6 +18,8 @@ type Machine = Usage['machines'][number];
 interface Row {
   cluster: ClusterItem;
   machines: readonly Machine[];
+  jobs: readonly Job[];
+  links?: Usage['links'] | undefined;
 }
 
 export default function GpusPage() {
@@ -25,7 +28,8 @@ export default function GpusPage() {
   const inService = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
   const usages = useQueries({ queries: inService.map(({ id }) => readUsage(id, who.orgID)) });
   const rows = inService.map((cluster, index): Row => {
-    return { cluster, machines: usages[index]?.data?.machines ?? [] };
+    const { machines = [], jobs = [], links } = usages[index]?.data ?? {};
+    return { cluster, machines, jobs, links };
   });
   const used = inService.flatMap(({ spec }, index) => {
     const usage = usages[index]?.data;
@@ -57,7 +61,10 @@ function usageOf(machines: readonly Machine[]) {
 
 function sentenceOf(rows: readonly Row[]): string {
   const machines = rows.flatMap((row) => row.machines);
-  return `${describeGpuUsage(usageOf(machines))} on ${count(machines.length, 'node')} of ${count(rows.length, 'cluster')}.`;
+  const usage = usageOf(machines);
+  const blocks = describeFreeBlocks(usage);
+  const where = `on ${count(machines.length, 'node')} of ${count(rows.length, 'cluster')}`;
+  return `${describeGpuUsage(usage)} ${where}${blocks === undefined ? '' : `: ${blocks}`}.`;
 }
 
 interface TablesOptions {
@@ -66,8 +73,12 @@ interface TablesOptions {
 }
 
 function Tables({ rows, used }: TablesOptions) {
-  const nodes = rows.flatMap(({ cluster, machines }) =>
-    machines.map((one) => ({ cluster, machines: [one] })),
+  const nodes = rows.flatMap(({ cluster, machines, jobs }) =>
+    machines.map((one) => ({
+      cluster,
+      machines: [one],
+      jobs: jobs.filter((job) => job.gpus > 0 && job.machines.includes(one.name)),
+    })),
   );
   return (
     <>
@@ -82,6 +93,8 @@ function Tables({ rows, used }: TablesOptions) {
       <Panel title="Jobs with GPUs">
         <HoldingJobs of={used} />
       </Panel>
+      <WaitingJobs of={used} />
+      <HoldingPods of={used} />
       <Panel title="Nodes">
         <Table
           name="nodes"
@@ -89,20 +102,30 @@ function Tables({ rows, used }: TablesOptions) {
           id={({ machines: [one] }) => one?.id ?? ''}
           text={({ cluster, machines: [one] }) => `${cluster.spec.name} ${one?.name} ${one?.reason ?? ''}`}
           isInAddress
-          columns={[ofNode, ofCluster, ...counts]}
+          columns={[ofNode, ofCluster, ofHolders, ...counts]}
           none={<Empty>No machines reported yet.</Empty>}
         />
       </Panel>
+      <GpuHoursPanel />
     </>
   );
 }
 
 const ofCluster: Column<Row> = {
   name: 'Cluster',
-  cell: ({ cluster: { id, spec } }) => (
-    <Link to="/clusters/$clusterId" params={{ clusterId: id }}>
-      {spec.name}
-    </Link>
+  cell: ({ cluster: { id, spec }, links = [] }) => (
+    <>
+      <Link to="/clusters/$clusterId" params={{ clusterId: id }}>
+        {spec.name}
+      </Link>
+      {links.map(({ name, url }) => (
+        <div key={name} className="small">
+          <a href={url} rel="noreferrer">
+            {name}
+          </a>
+        </div>
+      ))}
+    </>
   ),
 };
 
@@ -111,6 +134,17 @@ const ofNode: Column<Row> = {
   cell: ({ machines: [one] }) => (
     <Two first={<div>{one?.name}</div>} second={one?.reason && <Text of={one.reason} />} />
   ),
+};
+
+/** Whose jobs hold GPUs of a node. */
+const ofHolders: Column<Row> = {
+  name: 'Held by',
+  cell: ({ jobs }) =>
+    jobs.map(({ id, person, user }) => (
+      <div key={id}>
+        {person ?? user} ({id})
+      </div>
+    )),
 };
 
 const counts: Column<Row>[] = [

@@ -8,11 +8,12 @@ import {
 } from '../../../domain/access/permission.ts';
 import { grantText } from '../../../domain/access/review.ts';
 import { count } from '../count.ts';
-import { Button } from '../parts/controls.tsx';
+import { Button, type Edited } from '../parts/controls.tsx';
 import { Dialog } from '../parts/dialog.tsx';
 import { isWhole, Loaded, Page, Panel } from '../parts/page.tsx';
 import { Until } from '../parts/people/access-state.tsx';
 import { AddMembers } from '../parts/people/add-members.tsx';
+import { ConfirmAccess } from '../parts/people/confirm-access.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind, useMayManage } from '../parts/people/member-forms.tsx';
 import { SaveCsv } from '../parts/save.tsx';
 import { Shape } from '../parts/state.tsx';
@@ -26,18 +27,27 @@ type Doing = { kind: 'add' } | { kind: 'choose' | ChangeKind; row: Reviewed } | 
 export default function MembersPage() {
   const { orgID, isManager } = useWho();
   const [doing, setDoing] = useState<Doing>();
-  const { review, remote, csv } = useReview(allColumns);
+  const [day, setDay] = useState('');
+  const isPast = day !== '';
+  const shown = isPast ? heldColumns : [...allColumns, actionColumn(setDoing)];
+  const { review, remote, csv } = useReview(allColumns, isPast ? { at: `${day}T00:00:00Z` } : {});
   return (
     <Page
       title="Members"
       isWide
-      sentence={isWhole(review) && review.data && <Sentence counts={review.data.counts} />}
+      sentence={isWhole(review) && review.data && <Sentence counts={review.data.counts} day={day} />}
       actions={isManager && <Button onClick={() => setDoing({ kind: 'add' })}>Add members</Button>}
     >
+      <ConfirmAccess change={(row) => setDoing({ kind: 'choose', row })} />
       <Panel
         title="Who has access to what"
-        tools={<SaveCsv name="members.csv" of={review} text={csv} />}
-        cli="andromeda members list --permissions"
+        tools={
+          <>
+            {isManager && <DayField value={day} onChange={setDay} />}
+            <SaveCsv name={`members${day}.csv`} of={review} text={csv} />
+          </>
+        }
+        cli={isPast ? `andromeda members access --at ${day}` : 'andromeda members list --permissions'}
         operation={`GET /organizations/${orgID}/access-review`}
       >
         <Loaded of={review}>
@@ -47,7 +57,7 @@ export default function MembersPage() {
                 name="members"
                 rows={people}
                 id={({ user_id: id }) => id}
-                columns={showsAccess ? [...allColumns, actionColumn(setDoing)] : memberColumns}
+                columns={showsAccess ? shown : memberColumns}
                 remote={remote}
                 all={counts.people}
                 isFiltered={counts.people > 5}
@@ -59,6 +69,17 @@ export default function MembersPage() {
       </Panel>
       <Form doing={doing} act={setDoing} close={() => setDoing(undefined)} />
     </Page>
+  );
+}
+
+/** For a day in UTC, of which the beginning is meant; empty: now. */
+function DayField({ value, onChange }: Edited<string>) {
+  const max = new Date().toISOString().slice(0, 10);
+  return (
+    <label className="small">
+      As it was on{' '}
+      <input type="date" {...{ value, max }} onChange={(event) => onChange(event.target.value)} />
+    </label>
   );
 }
 
@@ -91,10 +112,11 @@ interface Counts {
   ssh?: number;
 }
 
-function Sentence({ counts: { people, members, managers, ssh } }: { counts: Counts }) {
+function Sentence({ counts: { people, members, managers, ssh }, day }: { counts: Counts; day: string }) {
   const guests = people - members;
   return (
     <>
+      {day && `At the beginning of ${day} (UTC): `}
       {count(members, 'member')}, {managers} of them owner or admin.
       {ssh !== undefined && ` ${ssh} may log in over SSH.`}
       {guests > 0 && ` ${count(guests, 'more holds', 'more hold')} a Kubernetes grant.`}
@@ -125,7 +147,7 @@ const memberColumns: Column<Reviewed>[] = [
   },
 ];
 
-const allColumns: Column<Reviewed>[] = [
+const heldColumns: Column<Reviewed>[] = [
   ...memberColumns,
   ...permissionCatalog.map(({ key, description }) => ({
     name: permissionLabels[key],
@@ -134,6 +156,10 @@ const allColumns: Column<Reviewed>[] = [
     cell: (row: Reviewed) => <Held permission={key} of={row} />,
   })),
   { name: 'Grants', sort: 'grants', title: 'Kubernetes grants', cell: (row) => <Grants of={row} /> },
+];
+
+const allColumns: Column<Reviewed>[] = [
+  ...heldColumns,
   {
     name: 'Last sign-in',
     sort: 'last_sign_in',

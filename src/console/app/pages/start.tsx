@@ -29,6 +29,11 @@ export function StartPage() {
           : 'Loading…'
       }
     >
+      {who.me.notices?.map((notice) => (
+        <p key={notice} className="notice">
+          {notice}
+        </p>
+      ))}
       <Loaded of={uses}>
         {(all) =>
           all.length === 0 ? (

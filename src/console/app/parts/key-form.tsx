@@ -10,7 +10,7 @@ function isPrivate(text: string): boolean {
 
 /** Whether a text can be anything else, a part of a private key too. */
 function isNoPublicKey(text: string): boolean {
-  return !text.startsWith('ssh-') || isPrivate(text);
+  return !/^(sk-)?ssh-/.test(text) || isPrivate(text);
 }
 
 /** What is wrong with a text that should be a public key; undefined where nothing is. */
@@ -19,10 +19,11 @@ function faultOf(text: string): string | undefined {
   if (isPrivate(text)) {
     return 'This is a private key, which must never leave your machine. Use the file that ends in .pub.';
   }
-  if (/^(ssh-rsa|ssh-dss|ecdsa-)/.test(text.trim())) {
+  if (/^(ssh-rsa|ssh-dss|ecdsa-|sk-ecdsa-)/.test(text.trim())) {
     return 'Only ed25519 keys are accepted. Create one as shown below.';
   }
-  return /^ssh-ed25519 [A-Za-z0-9+/]{60,}={0,2}(\s|$)/.test(text.trim())
+  // Whether it takes security keys (sk-), the service says.
+  return /^(ssh-ed25519|sk-ssh-ed25519@openssh\.com) [A-Za-z0-9+/]{60,}={0,2}(\s|$)/.test(text.trim())
     ? undefined
     : 'This is not a public key, which is one line that starts with ssh-ed25519.';
 }

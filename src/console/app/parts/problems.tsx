@@ -15,6 +15,7 @@ const areas: Record<Problem['area'], string> = {
   disk: 'Disk',
   audit: 'Audit trail,',
   server: 'Server',
+  identity: 'Sign-in:',
 };
 
 export function Problems() {

@@ -49,6 +49,7 @@ const longestFailureMs = 2_000;
 
 export class Admission {
   #limits: GatewayLimits;
+  readonly #waiting = new Map<string, number>();
   readonly #bySource = new Map<string, number>();
   readonly #byUser = new Map<string, number>();
   readonly #slots: FairShares;
@@ -117,6 +118,19 @@ export class Admission {
     this.#ofSource.undo(source);
     this.#lately.use(source);
     return undefined;
+  }
+
+  /** A login of a person waits for their sign-in until `endWait`, unless it is refused. */
+  wait(userId: string): Refusal | undefined {
+    const text = 'Too many of your logins wait for a sign-in. Please sign in, and connect again.';
+    if ((this.#waiting.get(userId) ?? 0) >= this.#limits.waitingPerUser)
+      return { reason: 'too_many_waiting', text };
+    add(this.#waiting, userId, 1);
+    return undefined;
+  }
+
+  endWait(userId: string): void {
+    add(this.#waiting, userId, -1);
   }
 
   end(address: string, userId: string): void {

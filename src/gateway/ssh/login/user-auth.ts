@@ -1,10 +1,17 @@
 /**
- * A person's login at the gateway (RFC 4252): publickey with Ed25519 and nothing else. It finds out who has proved
- * which key. `authorize` decides whether they are allowed in: it is asked for the offered key, and again for the proven one.
+ * A person's login at the gateway (RFC 4252): publickey with Ed25519, plain or in a security key, and nothing else. It finds
+ * out who has proved which key. `authorize` decides whether they are allowed in: it is asked for the offered key, and again
+ * for the proven one.
  */
 import { longestLoginName, parseLoginName } from '../../../domain/access/login-name.ts';
 import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
-import { isSignedBy, readUserKey, signedData, type UserKey } from '../../../lib/ssh/public-key.ts';
+import {
+  checkSignature,
+  type Proof,
+  readUserKey,
+  signedData,
+  type UserKey,
+} from '../../../lib/ssh/public-key.ts';
 import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import type { Attempt, Authorize, Decision, Route } from '../decision.ts';
 import type { GatewayLimits } from '../limits.ts';
@@ -22,6 +29,8 @@ export interface UserAuthOptions {
   authorize: Authorize;
   /** The connection has ended. */
   gone: AbortSignal;
+  /** A login that proved its key waits for the person's sign-in from now on, unless that is refused. */
+  onWait(userId: string): Refusal | undefined;
   /** The client has proved the key of an allowed attempt. The success message is still to be sent. */
   onProven(attempt: Attempt, route: Route): void;
   /** Why all logins are refused now. */
@@ -42,8 +51,10 @@ export interface Refused {
   detail?: string;
   cause?: unknown;
   /** What was decided about a person's own key. */
-  decision?: Decision & { allowed: false };
+  decision?: Refusing;
 }
+
+type Refusing = Decision & { allowed: false };
 
 interface Request {
   /** As far as one can go, without control characters: what is cut or changed here is none. */
@@ -51,8 +62,8 @@ interface Request {
   service: string;
   method: string;
   key: UserKey | undefined;
-  /** Left out: the key is only offered. False: the signature is wrong. */
-  proof: boolean | undefined;
+  /** Left out: the key is only offered. */
+  proof: Proof | undefined;
   /** The algorithm and blob, to be repeated in PK_OK. */
   algorithm: string;
   blob: Buffer;
@@ -64,9 +75,16 @@ const MAX_WAITING = 8;
 /** Requests for each attempt that a connection has: to ask for the methods, to offer a key, to prove it, and one more. */
 const REQUESTS_EACH = 4;
 
+/** How often a login that waits for a sign-in asks whether there was one. */
+const askAgainMs = 1_000;
+
 /** An agent with many keys is the usual cause. */
 const TOO_MANY =
   'Too many authentication failures. If you have many keys, name the right one: ssh -i FILE -o IdentitiesOnly=yes';
+
+/** Of a key made with `no-touch-required`: malware on the laptop could log in with it at any time. */
+const UNTOUCHED =
+  'Your security key signed without a touch, and that is not accepted. Make a key without -O no-touch-required: ssh-keygen -t ed25519-sk';
 
 /** Takes over the client's messages until the client has proved a key. */
 export class UserAuth {
@@ -140,15 +158,21 @@ export class UserAuth {
     }
     if (!key) return this.#fail({ loginName }, { reason: 'other_key_type', isGuess: true });
     const attempt: Attempt = { loginName, publicKey: key.text, fingerprint: key.fingerprint, remoteAddress };
-    if (request.proof === false) return this.#fail(attempt, { reason: 'wrong_signature', isGuess: true });
+    if (request.proof === 'wrong') return this.#fail(attempt, { reason: 'wrong_signature', isGuess: true });
+    if (request.proof === 'untouched') {
+      client.send(authBanner(UNTOUCHED));
+      return this.#fail(attempt, { reason: 'security_key_untouched', isGuess: true });
+    }
     return this.#authorize(request, attempt);
   }
 
   async #authorize(request: Request, attempt: Attempt): Promise<void> {
-    const { client, authorize, gone, onRefused, onProven } = this.#options;
+    const { client, limits, authorize, gone, onRefused, onProven } = this.#options;
     let decision: Decision;
     try {
       decision = await authorize(attempt, undefined, gone);
+      if (request.proof && !decision.allowed && decision.untilSignIn && limits.signInWaitMs > 0)
+        decision = await this.#waitForSignIn(attempt, decision);
     } catch (cause) {
       if (gone.aborted) return;
       onRefused(attempt, { reason: 'unconfirmed', isGuess: false, cause });
@@ -158,12 +182,35 @@ export class UserAuth {
     if (this.#done || client.ended) return;
     if (request.proof === undefined) return this.#onOffer(request, attempt, decision);
     if (!decision.allowed) {
+      if (decision.untilSignIn && limits.signInWaitMs > 0) {
+        // Another key of theirs would have to wait as long.
+        onRefused(attempt, { reason: decision.reason, isGuess: false, decision });
+        return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, decision.message);
+      }
       if (decision.disclose) client.send(authBanner(printable(decision.message, noticeLength)));
       const { reason, disclose } = decision;
       return this.#fail(attempt, { reason, isGuess: !disclose, decision });
     }
     this.#done = true;
     onProven(attempt, decision.route);
+  }
+
+  /** Tells the person to sign in, and polls until they have, or the wait is over. */
+  async #waitForSignIn(attempt: Attempt, refused: Refusing): Promise<Decision> {
+    const { client, barrier, limits, authorize, gone, onWait } = this.#options;
+    const tooMany = onWait(refused.subject?.userId ?? '');
+    if (tooMany) return { ...refused, reason: tooMany.reason, message: tooMany.text };
+    const seconds = Math.ceil(limits.signInWaitMs / 1000);
+    client.send(
+      authBanner(printable(`${refused.message} This login waits ${seconds} s for it.`, noticeLength)),
+    );
+    for (let leftMs = limits.signInWaitMs; leftMs > 0; leftMs -= askAgainMs) {
+      await new Promise<void>((resolve) => barrier.after(askAgainMs, resolve));
+      if (this.#done || client.ended) return refused;
+      const decision = await authorize(attempt, undefined, gone);
+      if (decision.allowed || !decision.untilSignIn) return decision;
+    }
+    return { ...refused, message: `${refused.message} No sign-in came within ${seconds} s.` };
   }
 
   /** A key that is allowed in, or whose owner may learn why not, is worth a signature. */
@@ -203,6 +250,6 @@ function readRequest(payload: Buffer, sessionId: Buffer): Request {
   request.key = readUserKey(request.algorithm, request.blob);
   if (!signed || !request.key) return request;
   const data = signedData(sessionId, payload.subarray(0, fields.at));
-  request.proof = isSignedBy(request.key, fields.bytes(), data);
+  request.proof = checkSignature(request.key, fields.bytes(), data);
   return request;
 }

@@ -13,6 +13,7 @@ import { createUses, type GatewayEvent } from '../events.ts';
 import { type EnteredJob, openNode } from '../job/job-login.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { Admission, Refusal } from '../login/admission.ts';
+import { createLapseWarnings, duration, LoginTime } from '../login/login-time.ts';
 import { type Refused, UserAuth } from '../login/user-auth.ts';
 import { authBanner, authSuccess, keepalive } from '../messages.ts';
 import type { Barrier } from '../transport/barrier.ts';
@@ -26,6 +27,7 @@ export interface SessionContext {
   /** The one in use first. */
   hostKeys: readonly [PrivateKey, ...PrivateKey[]];
   clientKey: PrivateKey;
+  securityKeys: boolean;
   authorize: Authorize;
   /** Since when that runs which `authorize` asks; undefined while it is stopped. */
   runningSince(): number | undefined;
@@ -63,11 +65,12 @@ export class Session {
   /** Ends before the login, without waiting until the text has been read. */
   readonly giveWay: (refusal: Refusal) => void;
 
+  readonly #warnOfLapse = createLapseWarnings((text) => this.notify(text));
   readonly #context: SessionContext;
   readonly #leave: () => void;
   readonly #barrier: Barrier;
   readonly #client: Transport;
-  readonly #grace: NodeJS.Timeout;
+  readonly #loginTime: LoginTime;
   readonly #openedAt = new Date();
   readonly #startedAt = performance.now();
   readonly #uses = createUses();
@@ -107,19 +110,17 @@ export class Session {
     barrier.onFault(() => this.#finish('internal error'));
     barrier.onFault(() => this.#release());
     this.#client = this.#openClient(socket);
-    this.#grace = barrier.after(context.limits.loginGraceMs, () =>
-      this.#refuse({ reason: 'login took too long', text: 'The login took too long.' }),
-    );
+    this.#loginTime = new LoginTime({
+      ...{ barrier, limits: context.limits, admission: context.admission, leave },
+      onLate: () => this.#refuse({ reason: 'login took too long', text: 'The login took too long.' }),
+    });
     this.#startLogin();
   }
 
   #openClient(socket: Socket): Transport {
-    const { hostKeys, limits, admission } = this.#context;
+    const { hostKeys, securityKeys, limits, admission } = this.#context;
     const client = new Transport({
-      socket,
-      barrier: this.#barrier,
-      hostKey: hostKeys[0],
-      limits,
+      ...{ socket, barrier: this.#barrier, hostKey: hostKeys[0], securityKeys, limits },
       handshakeMs: () => {
         this.isIdle = false;
         return admission.handshakeMs(this.remoteAddress);
@@ -143,14 +144,10 @@ export class Session {
     const { limits, admission, authorize, stopping } = this.#context;
     const { remoteAddress } = this;
     new UserAuth({
-      client: this.#client,
-      barrier: this.#barrier,
-      remoteAddress,
-      limits,
-      authorize,
+      ...{ client: this.#client, barrier: this.#barrier, remoteAddress, limits, authorize, stopping },
       gone: this.#gone.signal,
-      stopping,
       failureMs: () => admission.failureMs(remoteAddress),
+      onWait: (userId) => this.#loginTime.wait(userId),
       onProven: (attempt, route) => this.#onProven(attempt, route),
       onRefused: (attempt, refused) => this.#onRefused(attempt, refused),
       onFault: (reason, text) => {
@@ -209,12 +206,17 @@ export class Session {
       if (!decision.allowed) this.#close(decision.reason, decision.message);
       else if (!isSameLogin(route, decision.route))
         this.#close('login node changed', 'Your login node has changed. Please connect again.');
-      else this.#admitted.route = decision.route;
+      else this.#keep(decision.route);
     } catch (error) {
       this.#isInDoubt = true;
       this.#context.log.error('gateway.recheck.failed', { id: this.id, error });
       this.#endUnconfirmed(performance.now());
     }
+  }
+
+  #keep(route: Route) {
+    if (this.#admitted) this.#admitted.route = route;
+    this.#warnOfLapse(route.lapse);
   }
 
   /** Soon where the service runs, and may know of a revocation. One that is stopped knows of none, and may come back. */
@@ -250,6 +252,7 @@ export class Session {
 
   #onProven(attempt: Attempt, route: Route) {
     const { admission, log, limits, clientKey } = this.#context;
+    this.#loginTime.endWait();
     const { id, remoteAddress } = this;
     const refusal = admission.admit(remoteAddress, route.userId);
     if (refusal) {
@@ -259,7 +262,7 @@ export class Session {
       return this.#refuse(refusal);
     }
     this.#leave();
-    if (route.job) clearTimeout(this.#grace);
+    if (route.job) this.#loginTime.stop();
     this.#admitted = { attempt, route };
     this.#confirmedAt = performance.now();
     this.#context.onProven(this);
@@ -286,7 +289,7 @@ export class Session {
     const client = this.#client;
     this.#node = node;
     this.#job = job;
-    clearTimeout(this.#grace);
+    this.#loginTime.stop();
     this.#activeAt = performance.now();
     node.onEnd = (end) => {
       log.debug('gateway.node.ended', { id, by: end.by, detail: end.text });
@@ -296,10 +299,7 @@ export class Session {
     client.trust();
     const hostKeys = createHostKeys(this.#context.hostKeys);
     this.#relay = new Relay({
-      client,
-      node,
-      limits,
-      hostKeys,
+      ...{ client, node, limits, hostKeys },
       shell: () => this.#admitted?.route.shell ?? '/bin/bash',
       onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
       onUse: (use) => this.#uses.add(use),
@@ -364,7 +364,7 @@ export class Session {
     const { limits, log, record } = this.#context;
     const { id, remoteAddress } = this;
     const relay = this.#relay;
-    clearTimeout(this.#grace);
+    this.#loginTime.stop();
     this.#giveUpNode();
     this.#node?.close(DISCONNECT.BY_APPLICATION, 'the session ended', limits.lingerMs);
     if (!this.#client.ended && !relay) this.#client.close(DISCONNECT.BY_APPLICATION, why, limits.lingerMs);
@@ -383,6 +383,7 @@ export class Session {
     if (this.#released) return;
     this.#released = true;
     const { admission } = this.#context;
+    this.#loginTime.endWait();
     if (this.#admitted) admission.end(this.remoteAddress, this.#admitted.route.userId);
     else {
       // At the end only: an agent may offer all its keys before the right one.
@@ -391,9 +392,4 @@ export class Session {
     }
     this.#context.onClosed(this);
   }
-}
-
-function duration(ms: number): string {
-  const minutes = Math.round(ms / 60_000);
-  return minutes >= 1 ? `${minutes} min` : `${Math.round(ms / 1000)} s`;
 }

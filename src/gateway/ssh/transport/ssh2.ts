@@ -4,6 +4,7 @@
  * which end channels themselves. After an upgrade: run test/gateway, then compare Protocol.js and crypto.js with this.
  */
 import { createRequire } from 'node:module';
+import { plainKeyType, securityKeyType } from '../../../domain/access/ssh-key.ts';
 import { extInfo } from '../messages.ts';
 import { asCompared, teachHybrid } from './hybrid-kex.ts';
 
@@ -74,6 +75,8 @@ export interface ProtocolOptions {
   offer: Offer;
   /** Server only. */
   hostKey?: PrivateKey;
+  /** Server only: whether it says that it takes security keys. */
+  securityKeys?: boolean | undefined;
   /** Client only: whether this public host key blob is the one expected. */
   verifyHostKey?(blob: Buffer): boolean;
   onHeader(software: string): void;
@@ -110,15 +113,16 @@ export function createProtocol(options: ProtocolOptions): Protocol {
   protocol.disconnect = () => {};
   protocol._destruct = () => {};
   protocol.cleanup = destruct;
-  if (hostKey) sendOwnExtensions(protocol);
+  const keyTypes = options.securityKeys ? [plainKeyType, securityKeyType] : [plainKeyType];
+  if (hostKey) sendOwnExtensions(protocol, keyTypes);
   return protocol;
 }
 
 /**
  * Sends our own EXT_INFO (RFC 8308) instead of ssh2's, which lists RSA and DSA and mistypes one name. A client that
- * reads it offers Ed25519 keys only, and may hide the timing of keystrokes by pings.
+ * reads it offers keys of these types only, and may hide the timing of keystrokes by pings.
  */
-function sendOwnExtensions(protocol: Protocol): void {
+function sendOwnExtensions(protocol: Protocol, keyTypes: readonly string[]): void {
   const complete = protocol._onHandshakeComplete;
   let first = true;
   protocol._onHandshakeComplete = (negotiated) => {
@@ -126,7 +130,7 @@ function sendOwnExtensions(protocol: Protocol): void {
     first = false;
     protocol._kex.remoteExtInfoEnabled = false;
     if (wanted) {
-      const payload = extInfo({ 'server-sig-algs': 'ssh-ed25519', 'ping@openssh.com': '0' });
+      const payload = extInfo({ 'server-sig-algs': keyTypes.join(), 'ping@openssh.com': '0' });
       const packet = protocol._cipher.allocPacket(payload.length);
       packet.set(payload, 5);
       protocol._cipher.encrypt(packet);

@@ -17,6 +17,8 @@ export interface TransportOptions {
   barrier: Barrier;
   /** Server: our host key. */
   hostKey?: PrivateKey;
+  /** Server: whether it says that it takes security keys. */
+  securityKeys?: boolean | undefined;
   /** Client: what to offer and which host key to believe. */
   offer?: Offer;
   verifyHostKey?(blob: Buffer): boolean;

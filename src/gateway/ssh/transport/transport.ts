@@ -75,7 +75,7 @@ export class Transport {
     this.#protocol = createProtocol({
       ident: IDENT,
       offer: options.offer ?? offerToClient(undefined),
-      ...(options.hostKey && { hostKey: options.hostKey }),
+      ...(options.hostKey && { hostKey: options.hostKey, securityKeys: options.securityKeys }),
       ...(options.verifyHostKey && { verifyHostKey: options.verifyHostKey }),
       onHeader: (software) => this.#onHeader(software),
       onWrite: (data) => this.#write(data),

@@ -3,6 +3,7 @@ import type { EventName } from '../../../lib/log.ts';
 
 export const errorEvents: readonly EventName[] = [
   'access.check.failed',
+  'access.review.failed',
   'acme.failed',
   'audit.destination.diverged',
   'audit.destination.failed',
@@ -28,10 +29,12 @@ export const errorEvents: readonly EventName[] = [
   'gateway.records.failed',
   'gateway.records.lost',
   'gateway.sessions.failed',
+  'groups.apply.failed',
   'http.failed',
   'http.unready',
   'issuer.failed',
   'issuer.request.failed',
+  'scim.failed',
   'issuer.sweep.failed',
   'lease.end.failed',
   'login_node_crashed',

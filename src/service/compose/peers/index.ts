@@ -1,4 +1,5 @@
 /** How this server joins the others on the same database, or finds that there can be none. */
+import { createHash } from 'node:crypto';
 import manifest from '../../../../package.json' with { type: 'json' };
 import type { ServerSettings } from '../../../domain/server.ts';
 import { defaultLimits } from '../../../gateway/ssh/limits.ts';
@@ -44,10 +45,15 @@ function alone(store: Store): Peers {
   };
 }
 
+/** In place of a value that is too long to be shown. */
+function hashOf(value: object): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
+}
+
 /** What has to be the same in the configuration of all servers, by the names of the settings: whom and what they trust, what they tell people, and when things end. No secret is in it. */
 export function sharedSettings({ platform, business, console, ...config }: Config): ServerSettings {
   const { identity, gateway, access, retention, uids } = config;
-  const { kubernetes, serviceAccountClaim } = identity;
+  const { kubernetes, serviceAccountClaim, groups } = identity;
   const graceMs = gateway.limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
   const settings: Record<string, string | number | undefined> = {
     'platform.url': platform.url,
@@ -55,15 +61,22 @@ export function sharedSettings({ platform, business, console, ...config }: Confi
     'console.url': console?.url,
     'identity.issuer': identity.issuer ?? identity.embedded.url,
     'identity.audiences': identity.audiences.join(' '),
+    'identity.secondFactor': identity.secondFactor,
     'identity.cliClientId': identity.cliClientId,
     'identity.kubernetes.clientId': kubernetes?.clientId,
     'identity.kubernetes.usernameClaim': kubernetes?.usernameClaim,
     'identity.serviceAccountClaim': serviceAccountClaim && JSON.stringify(serviceAccountClaim),
+    'identity.groups.claim': groups?.claim,
+    'identity.groups.rules': groups && hashOf(groups.rules),
     'gateway.hostname': gateway.hostname,
     'gateway.port': gateway.port,
     'gateway.confirmGraceSeconds': graceMs / 1000,
-    'access.maxDaysWithoutSignIn': access.maxDaysWithoutSignIn,
+    'access.maxHoursWithoutSignIn': access.maxHoursWithoutSignIn,
+    'access.endOpenSessions': String(access.endOpenSessions ?? false),
+    'gateway.securityKeys': String(gateway.securityKeys),
+    'gateway.requireSecurityKeys': access.requireSecurityKeys ?? 'none',
     'access.keyMaxDays': access.keyMaxDays,
+    'access.reviewMonths': access.reviewMonths,
     'uids.base': uids.base,
     retention: JSON.stringify(retention),
   };

@@ -5,7 +5,13 @@
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { clusterPaths } from '../../../domain/clusters/lab-paths.ts';
-import { isDatabaseFile, isFilledOtherwise, listNamedFiles } from '../../../store/data-dir/inspect.ts';
+import {
+  isDatabaseFile,
+  isFilledOtherwise,
+  listNamedFiles,
+  listSlugsIn,
+} from '../../../store/data-dir/inspect.ts';
+import { checkOrganizations } from '../../config/groups.ts';
 import type { Config } from '../../config/index.ts';
 import { readLab } from '../../config/lab-file.ts';
 import { lineOf, lineOfSentence } from '../../config/settings-file.ts';
@@ -20,7 +26,7 @@ import {
   isAllowed,
 } from '../files.ts';
 import { checkBackupSettings } from './backup-findings.ts';
-import { type Finding, ok, warn } from './findings.ts';
+import { type Finding, ok, orWrong, warn } from './findings.ts';
 import { type InspectOptions, inspect } from './inspect.ts';
 import { checkSharedSettings, sharedConfig } from './shared-findings.ts';
 
@@ -58,6 +64,7 @@ async function* findingsOf(file: string, config: Config, ports: readonly Finding
   yield* checkAuditPaths(config);
   yield* checkBackupSettings(config);
   yield* checkSeed(config);
+  if (!shared) yield* orWrong('groups', checkGroups(config));
   if (!shared) yield* checkClusterFiles(config.dataDir);
 }
 
@@ -77,6 +84,15 @@ function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Find
       const line = lineOf(seed, ['clusters', index, ...setting.split('.')]);
       yield found.verdict === 'ok' ? found : { ...found, text: `${line}: ${found.text}` };
     }
+}
+
+/** Whether the rules for groups name organizations that are there. A database that is new gets its first ones at the start. */
+function* checkGroups({ identity: { groups }, dataDir }: Config): Generator<Finding> {
+  const file = databaseOf(dataDir);
+  const slugs = groups && file !== undefined ? listSlugsIn(file) : undefined;
+  if (!groups || !slugs || slugs.length === 0) return;
+  checkOrganizations(groups, slugs);
+  yield ok('groups', 'Every rule for groups names an organization that is there.');
 }
 
 /** What clusters of the installation name: keys, kubeconfigs, tokens. */

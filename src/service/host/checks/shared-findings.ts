@@ -3,16 +3,18 @@ import { DomainError } from '../../../domain/error.ts';
 import { refuseUnfit, timelineNote } from '../../../store/data-dir/first-start.ts';
 import { inspectShared } from '../../../store/data-dir/inspect.ts';
 import { type ServerView, viewPostgres } from '../../../store/engine/engine.ts';
+import { listSlugs } from '../../../store/organizations/organizations.ts';
 import {
   listGoneSecrets,
   listSecrets,
   missingSecretsKey,
   readSecrets,
 } from '../../../store/servers/secrets.ts';
+import { checkOrganizations } from '../../config/groups.ts';
 import type { Config } from '../../config/index.ts';
 import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 
-type SharedConfig = Pick<Config, 'dataDir' | 'secrets'> & { database: string };
+type SharedConfig = Pick<Config, 'dataDir' | 'secrets' | 'identity'> & { database: string };
 
 /** The configuration, where servers share a database. */
 export function sharedConfig(config: Config): SharedConfig | undefined {
@@ -43,7 +45,10 @@ async function* checkShared(
     const { isNew } = yield* checkSchema(view);
     await refuseUnfit(isNew ? undefined : view.reader, view.name, config.dataDir);
     if (isNew) yield* checkNoSecrets(config);
-    else yield* orWrong('secrets', checkSecrets(config, view));
+    else {
+      yield* orWrong('secrets', checkSecrets(config, view));
+      yield* orWrong('groups', checkGroups(config, view));
+    }
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     yield error.code === 'service_unavailable' ? away(error.message) : wrong('database', error.message);
@@ -94,6 +99,15 @@ function some(names: readonly string[]): string {
 function* checkNoSecrets({ secrets }: SharedConfig): Generator<Finding> {
   if (secrets) yield ok('secrets', `${secrets.source} has the key that those to be made are encrypted with.`);
   else yield wrong('secrets', missingSecretsKey([]).message);
+}
+
+async function* checkGroups(
+  { identity: { groups } }: SharedConfig,
+  { reader }: ServerView,
+): AsyncGenerator<Finding> {
+  if (!groups) return;
+  checkOrganizations(groups, await listSlugs(reader));
+  yield ok('groups', 'Every rule for groups names an organization that is there.');
 }
 
 async function* checkSecrets({ secrets }: SharedConfig, { reader }: ServerView): AsyncGenerator<Finding> {

@@ -10,67 +10,142 @@ manager_error() { one_line < "$T/manager"; }
 has_accounting() {
   case $(conf_value AccountingStorageType) in '' | accounting_storage/none) return 1 ;; esac
 }
-associations() { manager -nP show assoc "cluster=$cluster" "account=$organization" format=user,account,grpsubmitjobs,grpjobs; }
+associations() { associations_in "$account"; }
+# With the values that each has of its own, which limits.ts is about.
+associations_in() {
+  manager -nP show assoc WOPLimits "cluster=$cluster" "account=$1" format=user,account,grpsubmitjobs,grpjobs,fairshare,maxjobs,grptres,defaultqos,qos
+}
+find_account() { cluster=$(conf_value ClusterName) account=$(rows slurm-account); }
 
 # What is to be done, one a line (add|open|close|drop NAME), from our notes, from $T/keep, whose associations stay when they are
-# locked, and from $T/associations. Those of other installations that look after this controller are theirs.
+# locked, and from $T/associations. Those of other installations that look after this controller are theirs, as are in an account of
+# the site's all that we did not add.
 plan_associations() { # NOTES
+  cat "$S/associated" > "$T/associated" 2> /dev/null
   awk '
     s == "noted" { noted[$1] = 1; next }
     s == "keep" { keep[$1] = 1; next }
+    s == "added" { added[$1] = 1; next }
     s == "ours" { state[$1] = $3; next }
     $1 == "" { next }
     { has[$1] = 1; limits = ($3 == "0") + ($4 == "0") }
     $1 in state && state[$1] == "ready" { if (limits > 0) print "open", $1; next }
     !($1 in state) && $1 in noted { next }
     $1 in keep { if (limits < 2) print "close", $1; next }
-    { print "drop", $1 }
+    own || $1 in added { print "drop", $1 }
     END { for (name in state) if (state[name] == "ready" && !(name in has)) print "add", name }' \
-    FS='\t' s=noted "$T/noted" s=keep "$T/keep" s=ours "$1" FS='|' s= "$T/associations" | sort -u
+    own="$(is_own_account && echo 1)" FS='\t' s=noted "$T/noted" s=keep "$T/keep" s=added "$T/associated" s=ours "$1" FS='|' s= "$T/associations" | sort -u
 }
 
 apply_accounting() {
   has_accounting || return 0
-  cluster=$(conf_value ClusterName) organization=$(rows organization)
+  find_account
   : > "$S/accounting-pending"
   associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_error)"; return 0; }
   if ! grep -q "^|" "$T/associations"; then
-    description=$(manager -nP show account "name=$organization" format=description) || return 0
-    case $description in
-      '' | andromeda) ;;
-      *) problem accounting "the Slurm account $organization is there already and is not ours"; return 0 ;;
-    esac
-    manager -i add account "$organization" "cluster=$cluster" Description=andromeda Organization=andromeda > /dev/null
+    add_account || return 0
+  elif ! is_own_account; then
+    find_owner || return 0
   fi
   { rows member; rows account | cut -f 1; } > "$T/keep"
   plan_associations "$S/accounts" > "$T/plan"
   for what in add open close drop; do
-    sed -n "s/^$what //p" "$T/plan" | xargs -r -n 400 | tr ' ' ',' | while read -r names; do edit_associations $what "$names"; done
+    sed -n "s/^$what //p" "$T/plan" | in_calls | while read -r names; do edit_associations $what "$names"; done
   done
   associations > "$T/associations" && plan_associations "$S/accounts" > "$T/plan"
-  if [ $? -eq 0 ] && [ ! -s "$T/plan" ]; then rm -f "$S/accounting-pending"
-  else problem accounting "associations are not as they should be yet: $(head -n 5 "$T/plan" | one_line) $(manager_error)"; fi
+  if [ $? -ne 0 ] || [ -s "$T/plan" ]; then
+    problem accounting "associations are not as they should be yet: $(head -n 5 "$T/plan" | one_line) $(manager_error)"
+  elif leave_account && apply_limits; then rm -f "$S/accounting-pending"; fi
+}
+
+is_own_account() { [ "$(cat "$S/own-account" 2> /dev/null)" = "$account" ]; }
+# Whose the account is: ours has our description, and its people are those that we put there. One of the site's must be named as such.
+find_owner() {
+  description=$(manager -nP show account "name=$account" format=description) || return 1
+  case $description in
+    '') return 0 ;;
+    andromeda) echo "$account" | keep "$S/own-account" ;;
+    *) has_row account-of site || { problem accounting "the Slurm account $account is there already and is not ours"; return 1; } ;;
+  esac
+}
+add_account() {
+  find_owner || return 1
+  parent=$(rows account-parent)
+  set -- "$account" "cluster=$cluster"
+  [ -z "$parent" ] || set -- "$@" "parent=$parent"
+  [ -n "$description" ] || set -- "$@" Description=andromeda Organization=andromeda
+  manager -i add account "$@" > /dev/null || { problem accounting "the Slurm account $account cannot be made: $(manager_error)"; return 1; }
+  [ -n "$description" ] || echo "$account" | keep "$S/own-account"
+}
+
+# Names as one call takes them.
+in_calls() { xargs -r -n 400 | tr ' ' ','; }
+
+# From the account that was named before: people have the new one by now.
+leave_account() {
+  before=$(cat "$S/slurm-account" 2> /dev/null || echo "$account")
+  if [ "$before" != "$account" ]; then
+    associations_in "$before" > "$T/left" || return 1
+    cat "$T/keep" "$T/associated" | sort -u > "$T/ours-there"
+    cut -d '|' -f 1 "$T/left" | grep -xFf "$T/ours-there" > "$T/moved"
+    cut -d '|' -f 1 "$T/associations" | sort -u > "$T/here"
+    # Those without a key have none here yet.
+    grep -vxFf "$T/here" "$T/moved" | in_calls | while read -r names; do edit_associations add "$names" && edit_associations close "$names"; done
+    in_calls < "$T/moved" | while read -r names; do
+      manager -i modify user where "name=$names" "cluster=$cluster" set "DefaultAccount=$account" > /dev/null
+    done
+    in_calls < "$T/moved" | while read -r names; do
+      manager -i delete user "name=$names" "cluster=$cluster" "account=$before" > /dev/null || cp "$T/manager" "$T/unmoved"
+    done
+    associations_in "$before" > "$T/left" || return 1
+    ! cut -d '|' -f 1 "$T/left" | grep -qxFf "$T/moved" ||
+      { problem accounting "people cannot leave the account $before yet: $(one_line < "$T/unmoved")"; return 1; }
+    [ "$(manager -nP show account "name=$before" format=description)" != andromeda ] || delete_account "$before"
+  fi
+  echo "$account" | keep "$S/slurm-account"
+}
+# One of ours without people, where no other cluster of this slurmdbd has any.
+delete_account() { # NAME
+  associations_in "$1" > "$T/left" || return 1
+  ! grep -q '^[^|]' "$T/left" || return 0
+  manager -i delete account "name=$1" "cluster=$cluster" > /dev/null
+  [ -n "$(manager -nP show assoc "account=$1" format=cluster)" ] || manager -i delete account "name=$1" > /dev/null
 }
 edit_associations() { # add|open|close|drop NAMES, at most 400 in a call
   case $1 in
-    add) manager -i add user "$2" "cluster=$cluster" "account=$organization" GrpSubmitJobs=-1 GrpJobs=-1 ;;
-    open) manager -i modify user where "name=$2" "cluster=$cluster" "account=$organization" set GrpSubmitJobs=-1 GrpJobs=-1 ;;
-    close) manager -i modify user where "name=$2" "cluster=$cluster" "account=$organization" set GrpSubmitJobs=0 GrpJobs=0 ;;
-    drop) manager -i delete user "name=$2" "cluster=$cluster" "account=$organization" ;;
+    add) { cat "$T/associated"; echo "$2" | tr , '\n'; } | sort -u | keep "$S/associated"; manager -i add user "$2" "cluster=$cluster" "account=$account" GrpSubmitJobs=-1 GrpJobs=-1 ;;
+    open) manager -i modify user where "name=$2" "cluster=$cluster" "account=$account" set GrpSubmitJobs=-1 GrpJobs=-1 ;;
+    close) manager -i modify user where "name=$2" "cluster=$cluster" "account=$account" set GrpSubmitJobs=0 GrpJobs=0 ;;
+    drop) manager -i delete user "name=$2" "cluster=$cluster" "account=$account" ;;
   esac > /dev/null
+}
+
+# GPU time on one day, from its first second to its last, or to now, as jobs were given GPUs.
+observe_gpu_day() {
+  rows gpu-day > "$T/gpu-day"
+  [ -s "$T/gpu-day" ] || return 0
+  read -r day from to < "$T/gpu-day"
+  SLURM_TIME_FORMAT=%s timeout 5 sacct -aXnP -S "$(date -d "@$from" +%FT%T)" -E "$(date -d "@$to" +%FT%T)" \
+    -o user,start,end,alloctres < /dev/null > "$T/jobs" 2> /dev/null 9>&- || return 0
+  emit gpu-day "$day"
+  awk -F '|' -v day="$day" -v from="$from" -v to="$to" '
+    match($4, /(^|,)gres\/gpu=[0-9]+/) {
+      gpus = substr($4, RSTART, RLENGTH); sub(/.*=/, "", gpus)
+      start = $2 < from ? from : $2; end = ($3 !~ /^[0-9]+$/ || $3 > to) ? to : $3
+      if ($2 ~ /^[0-9]+$/ && end > start) sum[$1] += gpus * (end - start)
+    }
+    END { for (user in sum) printf "gpu-seconds\t%s\t%s\t%d\n", day, user, sum[user] }' "$T/jobs"
 }
 
 release_accounting() {
   has_accounting || return 0
   apply_accounting
   case $failed in *' accounting '*) return 0 ;; esac
-  # Another installation of the organization has people in it.
-  ! grep -q '^[^|]' "$T/associations" || return 0
-  manager -i delete account "name=$organization" "cluster=$cluster" > /dev/null
-  associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_error)"; return 0; }
-  # Another cluster of the same slurmdbd may have people in it still.
-  [ -n "$(manager -nP show assoc "account=$organization" format=cluster)" ] || manager -i delete account "name=$organization" > /dev/null
-  [ ! -s "$T/associations" ] || problem accounting "the Slurm account $organization cannot be removed: $(manager_error)"
+  is_own_account || return 0
+  # Another installation of the organization may have people in it.
+  delete_account "$account" && associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_error)"; return 0; }
+  [ ! -s "$T/associations" ] || grep -q '^[^|]' "$T/associations" ||
+    problem accounting "the Slurm account $account cannot be removed: $(manager_error)"
 }
 
 # Jobs of those who are locked: nothing but our lock keeps them out where Slurm enforces no limits, or has no accounting.

@@ -112,7 +112,8 @@ survives() { # PID
     sleep 0.1
   done
   if kill -TERM "$1" 2> /dev/null; then wait "$1"; status=0; else wait "$1"; status=$?; fi
-  [ "$status" -eq 0 ] && ! grep -q 'fatal:' "$T/out"
+  # One that still ran when timeout ended it (124, 137) got so far; on a busy machine that takes longer than the tries.
+  case $status in 0 | 124 | 137) ! grep -q 'fatal:' "$T/out" ;; *) return 1 ;; esac
 }
 user_of() { if [ -n "$1" ]; then echo "$1"; else echo root; fi; }
 # slurmd reads gres.conf; it waits for device files that the controller may not have, which is no fault of the file.
@@ -128,7 +129,7 @@ reads_gres() { # NODE FILE FAULTS
   ! grep -Eiq "$3" "$T/out"
 }
 check_error() {
-  { grep -E 'fatal|Parsing error|unrecognized key|error:' "$T/out" || cat "$T/out"; } | grep -vEi 'pmix|MPI|MailProg|specified more than once|state file|state save' |
+  { grep -E 'fatal|Parsing error|unrecognized key|error:' "$T/out" || cat "$T/out"; } | grep -vEi 'pmix|MPI|High latency|MailProg|specified more than once|state file|state save' |
     sed "s#$T/trial/#$etc/#g; s/^[a-z]*: //" | head -n 3 | one_line
 }
 

@@ -11,7 +11,7 @@ observe_host() {
   if [ -d "$S" ] || [ -s "$T/ours" ]; then observe_state; fi
   ! has_row role controller || observe_controller
   ! has_row role login || emit home "$(timeout 5 stat -f -c %T /home 2> /dev/null)"
-  ! has_row role compute || observe_ports
+  ! has_row role compute || { observe_ports; observe_sshd; }
   emit end
 }
 
@@ -90,23 +90,45 @@ observe_controller() {
     return 0
   fi
   timeout 20 scontrol -d -o show nodes 2> /dev/null | sed "s/^/node$tab/"
-  # Both questions, or it is not known which jobs run: that is not the same as none.
-  if SLURM_TIME_FORMAT=%s timeout 20 squeue -h -t running,suspended -o '%A|%i|%u|%S|%e|%N|%j' > "$T/queue" 2> /dev/null &&
-    timeout 20 squeue -h -t running,suspended -O 'JobID:20,tres-alloc:1000' > "$T/held" 2> /dev/null; then
-    head -n 2000 "$T/queue" | sed "s/^/job$tab/"
-    sed -n "s#^\([0-9]*\) .*gres/gpu=\([0-9]*\).*#gpus$tab\1$tab\2#p" "$T/held"
-    emit queue read
-  fi
+  observe_queue
   # From Slurm itself: slurm.conf may include it from elsewhere. Without an answer it is not known, and jobs are shown to no one else.
-  timeout 10 scontrol show config 2> /dev/null | sed -n "s/^PrivateData *= */private$tab/p"
+  timeout 10 scontrol show config > "$T/slurm" 2> /dev/null
+  sed -n "s/^PrivateData *= */private$tab/p" "$T/slurm"
+  ! grep -q '^TaskPlugin ' "$T/slurm" || grep -q '^TaskPlugin .*task/cgroup' "$T/slurm" ||
+    emit job-login 'TaskPlugin has no task/cgroup, so that nothing keeps processes to the devices and the memory of their job'
   [ -z "$(locked_jobs "$T/ours")" ] || emit drift 'someone who is locked has a job'
   has_accounting || return 0
-  cluster=$(conf_value ClusterName) organization=$(rows organization)
+  find_account
   if associations > "$T/associations"; then
     emit accounting up
     awk -F '\t' '$3 == "locked" { print $1 }' "$T/ours" > "$T/keep"
     [ -z "$(plan_associations "$T/ours")" ] || emit drift 'associations are not as they should be'
+    observe_limits
+    observe_gpu_day
   else emit accounting down "$(manager_error)"; fi
+}
+
+# All three questions, or it is not known which jobs run: that is not the same as none. A job's name can hold a line feed, and what
+# looks like another job after it: only lines with the mark, made anew each time, are Slurm's.
+observe_queue() {
+  mark=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  list_jobs -t running,suspended -o "$mark|%A|%i|%u|%S|%e|%N|%j" > "$T/queue" || return 0
+  # By priority, with the expected start.
+  list_jobs -t pending -S -p -o "$mark|%A|%i|%u|%S|%r|%j" > "$T/pending" || return 0
+  list_jobs -t running,suspended,pending -O 'JobID:20,tres-alloc:1000' > "$T/held" || return 0
+  for what in queue pending; do
+    sed -n "s/^$mark|//p" "$T/$what" > "$T/marked"
+    emit $what "$(wc -l < "$T/marked")"
+    head -n 2000 "$T/marked" | sed "s/^/$what-job$tab/"
+  done
+  sed -n "s#^\([0-9]*\) .*gres/gpu=\([0-9]*\).*#gpus$tab\1$tab\2#p" "$T/held"
+}
+list_jobs() { SLURM_TIME_FORMAT=%s timeout 20 squeue -h "$@" 2> /dev/null; }
+
+# What a login into a job runs on its node; see the gateway's step script.
+observe_sshd() {
+  for sshd in /usr/sbin/sshd /usr/local/sbin/sshd /usr/lib/ssh/sshd /sbin/sshd; do [ ! -x $sshd ] || return 0; done
+  emit job-login "OpenSSH's server is not installed"
 }
 
 observe_ports() {

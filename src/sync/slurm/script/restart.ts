@@ -22,7 +22,7 @@ said_since() { if [ -f "$log" ]; then tail -c "+$log_from" "$log"; else journalc
 # Words of its own that it cannot run.
 gave_up() { said_since | grep -Eq 'fatal|initialization failed'; }
 why_not() { said_since | grep -E 'fatal|error' | last_lines; }
-last_lines() { grep -vEi 'pmix|MPI|initialization failed' | tail -n 2 | sed 's/^\[[^]]*\] //' | one_line; }
+last_lines() { grep -vEi 'pmix|MPI|High latency|initialization failed' | tail -n 2 | sed 's/^\[[^]]*\] //' | one_line; }
 last_errors() {
   watch slurmctld
   { if [ -f "$log" ]; then tail -n 40 "$log"; else journalctl -u slurmctld -n 40 --no-pager 2> /dev/null; fi; } |

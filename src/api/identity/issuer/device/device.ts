@@ -8,6 +8,7 @@ import {
   updateIssuerRecordByUserCode,
 } from '../../../../store/people/issuer-records.ts';
 import { newGrantId } from '../accounts.ts';
+import { type Browser, methodsOf } from '../browser.ts';
 import { apiResource, grantedScopes, type IssuerClient } from '../clients.ts';
 
 export interface WaitingDevice {
@@ -73,7 +74,7 @@ export async function findDevice(
 export async function approveDevice(
   { store, provider }: { store: Store; provider: Provider },
   device: WaitingDevice,
-  person: { account: PasswordAccount; authTime: number },
+  person: { account: PasswordAccount; browser: Browser },
   now: number,
 ): Promise<boolean> {
   const { client, resource } = device;
@@ -86,8 +87,8 @@ export async function approveDevice(
   const grantId = await grant.save();
   const answered = await answer(store, device.userCode, now, {
     accountId: userId,
-    authTime: person.authTime,
-    amr: ['pwd'],
+    authTime: person.browser.authTime ?? 0,
+    amr: methodsOf(person.browser),
     grantId,
     // What was asked for, so that asking for the same again on refresh is no error; the grant decides.
     scope: [...new Set([...device.scope.split(' ').filter(Boolean), ...scopes])].join(' '),

@@ -19,15 +19,17 @@ import type { Limit } from '../../../../lib/limits.ts';
 import { html } from '../../../../lib/pages/html.ts';
 import { layout, problem } from '../../../../lib/pages/layout.ts';
 import { sourceNetwork } from '../../../../lib/source-address.ts';
+import { createAccountPage } from '../account/account-page.ts';
+import { createLinkPage } from '../account/link-page.ts';
+import { createPasswordPage } from '../account/password-page.ts';
 import { librarySeconds } from '../adapter.ts';
 import { createAuthorizationPages } from '../authorization.ts';
 import { apiResource } from '../clients.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';
 import { approvalPage, messagePage, passwordChangedPage } from '../pages.ts';
-import { createPasswordPage } from '../password-page.ts';
 import { readForm, remoteAddress } from '../request.ts';
 import { redirect, sendPage } from '../respond.ts';
-import { type FormResult, sendSignInForm, signInWithForm } from '../sign-in-form.ts';
+import { sendSignInForm, signInWithForm, type Unfinished } from '../sign-in-form.ts';
 import {
   approveDevice,
   denyDevice,
@@ -93,13 +95,28 @@ export function createDevicePages(context: PagesContext): DevicePages {
   const { browsers, knownBrowsers } = context;
   const password = createPasswordPage(context);
   const authorization = createAuthorizationPages(context);
+  const ownAccount = createAccountPage(context);
+  const link = createLinkPage(context);
 
-  const posts = new Map<string, (exchange: Exchange, form: URLSearchParams) => Promise<void>>([
+  const posts = new Map<string, Post>([
     ['/device/sign-in', (exchange, form) => postSignIn(context, exchange, form)],
     ['/device/approval', (exchange, form) => postApproval(context, exchange, form)],
     ['/device/sign-out', (exchange, form) => postSignOut(context, exchange, form)],
     ['/password', password.post],
     ['/auth/sign-in', authorization.post],
+    ['/account/sign-in', ownAccount.signIn],
+    ['/account', ownAccount.post],
+    ['/link', link.post],
+  ]);
+
+  const pages = new Map<string, (exchange: Exchange) => Promise<void> | void>([
+    ['/device', (exchange) => showDevice(context, exchange)],
+    ['/device/approved', ({ res }) => sendPage(res, 200, approvedPage())],
+    ['/device/denied', ({ res }) => sendPage(res, 200, deniedPage())],
+    ['/password', password.show],
+    ['/password/changed', ({ res }) => sendPage(res, 200, passwordChangedPage())],
+    ['/account', ownAccount.show],
+    ['/link', link.show],
   ]);
 
   return async (req, res, url) => {
@@ -114,26 +131,29 @@ export function createDevicePages(context: PagesContext): DevicePages {
     if (req.method === 'POST') {
       const post = posts.get(url.pathname);
       if (!post) return false;
-      const form = await readForm(req);
-      if (form && [...form].flat().some(hasNul)) {
-        const message = 'A field of this form has a NUL character, which no text here can have.';
-        sendPage(res, 400, messagePage('Try again', `${message} Go back, and type it again.`));
-      } else if (!form || !isSameOrigin(req) || !browsers.isOwnForm(exchange.browser, form.get('csrf'))) {
-        const message =
-          'This form is not one of ours or too old. Go back, reload the page and try again; cookies must be allowed for this address.';
-        sendPage(res, 403, messagePage('Try again', message));
-      } else await post(exchange, form);
+      await takeForm(context, exchange, post);
       return true;
     }
     if (req.method !== 'GET' && req.method !== 'HEAD') return false;
-    if (url.pathname === '/device') await showDevice(context, exchange);
-    else if (url.pathname === '/password') await password.show(exchange);
-    else if (url.pathname === '/password/changed') sendPage(res, 200, passwordChangedPage());
-    else if (url.pathname === '/device/approved') sendPage(res, 200, approvedPage());
-    else if (url.pathname === '/device/denied') sendPage(res, 200, deniedPage());
-    else return await authorization.show(exchange);
-    return true;
+    const show = pages.get(url.pathname) ?? authorization.show;
+    return (await show(exchange)) !== false;
   };
+}
+
+type Post = (exchange: Exchange, form: URLSearchParams) => Promise<void>;
+
+/** Hands a form on that is one of ours, from this browser. */
+async function takeForm({ browsers }: PagesContext, exchange: Exchange, post: Post): Promise<void> {
+  const { req, res } = exchange;
+  const form = await readForm(req);
+  if (form && [...form].flat().some(hasNul)) {
+    const message = 'A field of this form has a NUL character, which no text here can have.';
+    sendPage(res, 400, messagePage('Try again', `${message} Go back, and type it again.`));
+  } else if (!form || !isSameOrigin(req) || !browsers.isOwnForm(exchange.browser, form.get('csrf'))) {
+    const message =
+      'This form is not one of ours or too old. Go back, reload the page and try again; cookies must be allowed for this address.';
+    sendPage(res, 403, messagePage('Try again', message));
+  } else await post(exchange, form);
 }
 
 /** The device of a code; where there is none to answer, sends a page with the reason and returns undefined. */
@@ -171,11 +191,11 @@ function sendSignIn(
   context: PagesContext,
   exchange: Exchange,
   device: WaitingDevice,
-  refused?: FormResult & { outcome: 'refused' },
+  result?: Unfinished,
 ): void {
   const carried = { name: 'user_code', value: displayUserCode(device.userCode) };
   const form = { clientName: device.client.name, action: '/device/sign-in', carried };
-  sendSignInForm(context, exchange, form, refused);
+  sendSignInForm(context, exchange, form, result);
 }
 
 async function showDevice(context: PagesContext, exchange: Exchange): Promise<void> {
@@ -216,12 +236,11 @@ async function postApproval(context: PagesContext, exchange: Exchange, form: URL
   const device = await waitingDevice(context, exchange, form.get('user_code') ?? '');
   if (!device) return;
   const account = await browsers.findAccount(exchange.browser);
-  const { authTime } = exchange.browser;
-  if (!account || authTime === undefined) return redirect(exchange.res, devicePath(device.userCode));
+  if (!account) return redirect(exchange.res, devicePath(device.userCode));
   const { userId } = account;
   const isApproved = form.get('decision') === 'approve';
   const counts = isApproved
-    ? await approveDevice(context, device, { account, authTime }, librarySeconds())
+    ? await approveDevice(context, device, { account, browser: exchange.browser }, librarySeconds())
     : await denyDevice(store, device.userCode, librarySeconds());
   if (!counts) {
     const { status, message } = problems.answered;

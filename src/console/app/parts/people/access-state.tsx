@@ -85,6 +85,8 @@ const obstacles: Record<string, string> = {
   access_removed: 'They have no SSH access.',
   sign_in_lapsed: 'They have not signed in for too long; signing in restores access.',
   key_lapsed: 'Their keys are too old; a new key restores access.',
+  security_key_off: 'They have security keys only, which are not accepted.',
+  security_key_required: 'They hold staff keys and have no security key, which staff need.',
   cluster_inactive: 'The cluster is not in service.',
   named_user_required: 'They have no user name here.',
   no_keys: 'They have registered no SSH key yet.',

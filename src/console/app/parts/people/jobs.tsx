@@ -1,32 +1,49 @@
 /** Slurm jobs that run: whose they are, and the way into one's own. */
 import { useQuery } from '@tanstack/react-query';
 import { count } from '../../count.ts';
-import { type ClusterUse, type Job, readUsage, type SshAccess, type Usage } from '../../reads.ts';
+import {
+  type ClusterUse,
+  type Job,
+  type PendingJob,
+  readUsage,
+  type SshAccess,
+  type Usage,
+} from '../../reads.ts';
 import { useWho } from '../../who.tsx';
 import { CopyLine } from '../copy.tsx';
-import { Loaded } from '../page.tsx';
+import { Loaded, Panel } from '../page.tsx';
 import { type Column, Table, Two } from '../table.tsx';
 import { Text } from '../text.tsx';
 import { Age } from '../time.tsx';
 import { aliasOf, sshLine } from './login.tsx';
 
-interface Row {
+interface Row<Of = Job> {
   cluster: string;
-  job: Job;
+  job: Of;
 }
 
-const columns: Column<Row>[] = [
+const whose: Column<Row | Row<PendingJob>>[] = [
   { name: 'Person', cell: ({ job }) => <Two first={<b>{job.person ?? job.user}</b>} second={job.user} /> },
   { name: 'Job', cell: ({ job }) => <Two first={<Text of={job.name} />} second={job.id} /> },
   { name: 'Cluster', cell: ({ cluster }) => cluster },
+];
+
+const columns: Column<Row>[] = [
+  ...whose,
   { name: 'Nodes', cell: ({ job }) => job.machines.join(', ') },
   { name: 'GPUs', isNumber: true, cell: ({ job }) => job.gpus },
   { name: 'Since', cell: ({ job: { started_at: at } }) => (at === undefined ? '–' : <Age at={at} />) },
   { name: 'Until', cell: ({ job: { ends_at: at } }) => (at === undefined ? 'no limit' : <Age at={at} />) },
 ];
 
+const idOf = ({ cluster, job }: Row | Row<PendingJob>) => `${cluster} ${job.id}`;
+const textOf = ({ cluster, job }: Row | Row<PendingJob>) =>
+  `${cluster} ${job.id} ${job.name} ${job.user} ${job.person ?? ''}`;
+
+type Used = readonly { cluster: string; usage: Usage }[];
+
 /** The jobs of several clusters that hold GPUs, and how many there are besides that the reader may not see. */
-export function HoldingJobs({ of }: { of: readonly { cluster: string; usage: Usage }[] }) {
+export function HoldingJobs({ of }: { of: Used }) {
   const rows = of.flatMap(({ cluster, usage: { jobs = [] } }) =>
     jobs.filter(({ gpus }) => gpus > 0).map((job) => ({ cluster, job })),
   );
@@ -39,8 +56,8 @@ export function HoldingJobs({ of }: { of: readonly { cluster: string; usage: Usa
       <Table
         name="jobs"
         rows={rows}
-        id={({ cluster, job }) => `${cluster} ${job.id}`}
-        text={({ cluster, job }) => `${cluster} ${job.id} ${job.name} ${job.user} ${job.person ?? ''}`}
+        id={idOf}
+        text={textOf}
         columns={columns}
         none={<p className="soft">No job that you may see holds GPUs.</p>}
       />
@@ -51,6 +68,55 @@ export function HoldingJobs({ of }: { of: readonly { cluster: string; usage: Usa
         <p className="soft small">Jobs that you may not see hold {count(hidden, 'more GPU')}.</p>
       )}
     </>
+  );
+}
+
+const waitingColumns: Column<Row<PendingJob>>[] = [
+  ...whose,
+  { name: 'GPUs', isNumber: true, cell: ({ job }) => job.gpus },
+  { name: 'Ahead', isNumber: true, cell: ({ job }) => job.ahead },
+  { name: 'Why', cell: ({ job }) => job.reason },
+  { name: 'Expected', cell: ({ job: { expected_at: at } }) => (at === undefined ? '–' : <Age at={at} />) },
+];
+
+/** The jobs of several clusters that wait, by what is ahead of them; nothing where none does. */
+export function WaitingJobs({ of }: { of: Used }) {
+  const rows = of.flatMap(({ cluster, usage: { pending_jobs: jobs = [] } }) =>
+    jobs.map((job) => ({ cluster, job })),
+  );
+  const hidden = of.reduce((sum, { usage }) => sum + (usage.other_jobs?.pending ?? 0), 0);
+  if (rows.length === 0 && hidden === 0) return null;
+  return (
+    <Panel title="Waiting jobs">
+      <Table name="waiting" rows={rows} id={idOf} text={textOf} columns={waitingColumns} />
+      {hidden > 0 && <p className="soft small">{count(hidden, 'more job')} that you may not see wait.</p>}
+    </Panel>
+  );
+}
+
+type Pod = NonNullable<Usage['pods']>[number];
+
+const podColumns: Column<{ cluster: string; pod: Pod }>[] = [
+  { name: 'Pod', cell: ({ pod }) => <Two first={<b>{pod.name}</b>} second={pod.namespace} /> },
+  { name: 'Cluster', cell: ({ cluster }) => cluster },
+  { name: 'Node', cell: ({ pod }) => pod.machine },
+  { name: 'GPUs', isNumber: true, cell: ({ pod }) => pod.gpus },
+];
+
+/** Pods that hold GPUs on clusters without Slurm; nothing where none does. */
+export function HoldingPods({ of }: { of: Used }) {
+  const rows = of.flatMap(({ cluster, usage: { pods = [] } }) => pods.map((pod) => ({ cluster, pod })));
+  if (rows.length === 0) return null;
+  return (
+    <Panel title="Pods with GPUs">
+      <Table
+        name="pods"
+        rows={rows}
+        id={({ cluster, pod }) => `${cluster} ${pod.namespace} ${pod.name}`}
+        text={({ cluster, pod }) => `${cluster} ${pod.namespace} ${pod.name} ${pod.machine}`}
+        columns={podColumns}
+      />
+    </Panel>
   );
 }
 

@@ -1,4 +1,4 @@
-/** Steps 28 to 30 of the schema. A released step is never edited. */
+/** Steps 28 to 32 of the schema. A released step is never edited. */
 import { type Kysely, SqliteAdapter, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
@@ -66,5 +66,26 @@ export const jobsOfSessions: Migration = {
   async up(db: Kysely<unknown>) {
     for (const column of ['job', 'job_node'])
       await sql`alter table ssh_sessions add column ${sql.id(column)} text`.execute(db);
+  },
+};
+
+/** GPU time of each cluster by day. */
+export const gpuDays: Migration = {
+  async up(db: Kysely<unknown>) {
+    await sql`create table gpu_days (
+      cluster_id text not null references clusters (id),
+      day text not null,
+      source text not null,
+      seconds text not null,
+      primary key (cluster_id, day)
+    )`.execute(db);
+  },
+};
+
+/** How long a sign-in counts in an organization, in hours, and until when it does not matter for a person. */
+export const signInWindows: Migration = {
+  async up(db: Kysely<unknown>) {
+    await sql`alter table organizations add column max_hours_without_sign_in integer`.execute(db);
+    await sql`alter table users add column sign_in_exempt_until text`.execute(db);
   },
 };

@@ -1,13 +1,18 @@
 /** The page where people change their own password: the current one counts as a sign-in does, with the same throttles. */
-import { DomainError } from '../../../domain/error.ts';
-import { createRateLimiter, type RateLimiter } from '../../../lib/limits.ts';
-import { appendAuditEntry } from '../../../store/audit/audit.ts';
-import type { Store } from '../../../store/engine/index.ts';
-import { findPasswordOfUser, type PasswordAccount, setPassword } from '../../../store/people/identities.ts';
-import { hashNewPassword } from '../password.ts';
-import { type Exchange, type PagesContext, plural } from './exchange.ts';
-import { passwordPage } from './pages.ts';
-import { redirect, sendPage } from './respond.ts';
+import { DomainError } from '../../../../domain/error.ts';
+import { createRateLimiter, type RateLimiter } from '../../../../lib/limits.ts';
+import { appendAuditEntry } from '../../../../store/audit/audit.ts';
+import type { Store } from '../../../../store/engine/index.ts';
+import {
+  findPasswordOfUser,
+  type PasswordAccount,
+  setPassword,
+} from '../../../../store/people/identities.ts';
+import { hashNewPassword } from '../../password.ts';
+import { type Exchange, type PagesContext, plural } from '../exchange.ts';
+import { passwordPage } from '../pages.ts';
+import { redirect, sendPage } from '../respond.ts';
+import { ownEntry } from './second-factor.ts';
 
 /** What the person did wrong, as the page shows it. */
 interface Refusal {
@@ -32,14 +37,17 @@ export function createPasswordPage(context: PagesContext) {
       send(exchange, (await browsers.findAccount(exchange.browser))?.email);
     },
     async post(exchange: Exchange, form: URLSearchParams): Promise<void> {
+      const own = await browsers.findAccount(exchange.browser);
       const outcome = await change(context, changes, exchange, form).catch((error): Refusal => {
         const status = error instanceof DomainError ? statuses.get(error.code) : undefined;
         if (status === undefined) throw error;
         return { status, message: error.message, ...(status === 503 && { seconds: 5 }) };
       });
       if ('message' in outcome) return send(exchange, (form.get('email') ?? '').slice(0, 254), outcome);
+      // Of this person, and as long as it counts: another one may have been signed in here, with theirs.
+      const { hasFactor = false } = exchange.browser;
       const cookies = [
-        browsers.cookie(browsers.signedIn(outcome)),
+        browsers.cookie(browsers.signedIn(outcome, hasFactor && own?.userId === outcome.userId)),
         knownBrowsers.cookie(exchange.known, outcome.userId),
       ];
       redirect(exchange.res, '/password/changed', { 'Set-Cookie': cookies });
@@ -48,9 +56,9 @@ export function createPasswordPage(context: PagesContext) {
 }
 
 async function change(
-  { store, signIn, log }: PagesContext,
+  { store, browsers, factors, signIn, log }: PagesContext,
   changes: RateLimiter,
-  { address, known: browser }: Exchange,
+  { address, browser: present, known: browser }: Exchange,
   form: URLSearchParams,
 ): Promise<PasswordAccount | Refusal> {
   const [email = '', current = '', next = '', again = ''] = ['email', 'current', 'next', 'again'].map(
@@ -65,6 +73,9 @@ async function change(
     return { status: 403, message: 'The email or password is wrong.' };
   }
   const { account } = result;
+  const own = await browsers.findAccount(present);
+  if (own?.userId !== account.userId && (await factors.neededBy(account.userId)) !== 'nothing')
+    return { status: 403, message: 'Sign in at /account first: this takes your second factor as well.' };
   const wait = Math.ceil(changes.waitMs(account.userId) / 1000);
   if (wait > 0) return tooMany('changes', wait);
   const hash = await hashNewPassword(next, account);
@@ -98,15 +109,7 @@ function replace(
     const present = await findPasswordOfUser(tx.db, userId);
     if (present?.passwordHash !== account.passwordHash) return undefined;
     await setPassword(tx, { userId, hash });
-    await appendAuditEntry(tx, {
-      actorUserId: userId,
-      operation: 'changeOwnPassword',
-      target: userId,
-      subjectUserId: userId,
-      reason: 'On the sign-in page',
-      sourceAddress: address,
-      result: 'done',
-    });
+    await appendAuditEntry(tx, { ...ownEntry(userId, address), operation: 'changeOwnPassword' });
     return findPasswordOfUser(tx.db, userId);
   });
 }

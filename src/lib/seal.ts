@@ -1,4 +1,4 @@
-/** Encryption of what is kept for a browser (AES-256-GCM, RFC 5116), with a key made from a secret. */
+/** Encryption of what is kept for a browser, or of a person (AES-256-GCM, RFC 5116), with a key made from a secret. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 /** JSON, sealed for one purpose: it opens with the same secret and purpose only. */

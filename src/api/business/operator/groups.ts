@@ -1,0 +1,100 @@
+/** Groups at the issuer: who is in which, and what rules for them would change. */
+import { invalidState, notFound } from '../../../domain/error.ts';
+import { type GroupRule, refuseUnknownSlugs, ruleOf } from '../../../domain/organizations/group-rules.ts';
+import { tryOut } from '../../../store/engine/index.ts';
+import {
+  applyGroups,
+  type GroupChange,
+  listBehindGroups,
+  type PersonBehind,
+} from '../../../store/organizations/apply-groups.ts';
+import { listSlugs } from '../../../store/organizations/organizations.ts';
+import { countKnownGroups, findGroups, listSaidGroups } from '../../../store/people/groups.ts';
+import { findPersonByEmail } from '../../../store/people/people.ts';
+import { takePlan } from '../member-plan.ts';
+import type { BusinessDeps, BusinessReply, Operation } from '../operation.ts';
+import { listRestarts, listSlurmAccounts } from '../restarts.ts';
+import { requireStaff } from './staff.ts';
+
+type Plan = BusinessReply<'operatorPlanGroups'>;
+
+const mostListed = 10_000;
+
+/** The groups that people's tokens said last. */
+export const operatorListGroups: Operation<'operatorListGroups'> = async (deps, { caller, query }) => {
+  const { store } = deps;
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  const { claim, rules } = requireGroups(deps);
+  const people = new Map<string, number>(rules.map(({ group }) => [group, 0]));
+  for await (const groups of listSaidGroups(store.read, claim))
+    for (const group of groups) people.set(group, (people.get(group) ?? 0) + 1);
+  const only = query.email === undefined ? undefined : await groupsOf(deps, query.email);
+  const rulesOf = Map.groupBy(rules, ({ group }) => group);
+  const groups = [...people]
+    .filter(([group]) => only?.has(group) ?? true)
+    .map(([group, count]) => ({ group, people: count, rules: (rulesOf.get(group) ?? []).map(ruleBody) }))
+    .sort((a, b) => b.rules.length - a.rules.length || b.people - a.people || (a.group < b.group ? -1 : 1));
+  return {
+    claim: claim.claim,
+    people: await countKnownGroups(store.read, claim),
+    groups: groups.slice(0, mostListed),
+  };
+};
+
+/** What rules in the place of those in force would change: found by applying them, and taking it back. */
+export const operatorPlanGroups: Operation<'operatorPlanGroups'> = async (deps, { caller, body }) => {
+  const { store } = deps;
+  await requireStaff(store.read, caller.userId, 'staff.read');
+  takePlan(caller.userId);
+  const { claim } = requireGroups(deps);
+  const rules = body.rules.map((rule, index) => ruleOf(rule, `rules[${index}]`));
+  refuseUnknownSlugs(rules, await listSlugs(store.read), 'rules');
+  // Ahead, so that other writes wait only for what changes.
+  const behind: PersonBehind[] = [];
+  for await (const person of listBehindGroups(store.read, rules, claim)) behind.push(person);
+  const people = await countKnownGroups(store.read, claim);
+  return tryOut(store, async (tx) => {
+    const before = await listSlurmAccounts(tx);
+    const changes: GroupChange[] = [];
+    for (const person of behind) changes.push(...(await applyGroups(tx, person, rules, person.groups)));
+    const emails = new Map(behind.map(({ userId, email }) => [userId, email]));
+    const kept = changes.filter(({ isKept }) => isKept).map(({ userId }) => emails.get(userId) ?? '');
+    const restarts = await listRestarts(tx, before);
+    return { people, changes: countsOf(changes), kept_owners: [...new Set(kept)].sort(), restarts };
+  });
+};
+
+/** Throws `invalid_state` where the configuration names no claim. */
+function requireGroups({ groups }: BusinessDeps) {
+  if (groups) return groups;
+  throw invalidState(
+    'The configuration names no claim for groups. Set `identity: { groups: { claim: groups } }`: without rules, groups are only noted.',
+  );
+}
+
+/** The groups of one person. Throws `not_found`. */
+async function groupsOf({ store, groups }: BusinessDeps, email: string): Promise<Set<string>> {
+  const person = await findPersonByEmail(store.read, email);
+  if (!person || !groups) throw notFound('There is no such person.');
+  return new Set((await findGroups(store.read, person.id, groups.claim))?.groups);
+}
+
+function ruleBody({ permissions, ...rule }: GroupRule) {
+  return { ...rule, permissions: [...permissions] };
+}
+
+/** How many people gain and lose what, by organization. */
+function countsOf(changes: readonly GroupChange[]): Plan['changes'] {
+  const counts = new Map<string, Plan['changes'][number]>();
+  for (const { slug: organization, gained, lost } of changes) {
+    const count = (what: string, side: 'gain' | 'lose') => {
+      const key = `${organization} ${what}`;
+      const known = counts.get(key) ?? { organization, what, gain: 0, lose: 0 };
+      known[side] += 1;
+      counts.set(key, known);
+    };
+    for (const what of gained) count(what, 'gain');
+    for (const what of lost) count(what, 'lose');
+  }
+  return [...counts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+}

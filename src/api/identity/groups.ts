@@ -1,0 +1,137 @@
+/**
+ * From a verified token to what rules give for the groups that the issuer says of its person. A token that says nothing new costs a
+ * few reads and no write.
+ */
+import type { JWTPayload } from 'jose';
+import { DomainError } from '../../domain/error.ts';
+import type { GroupRule } from '../../domain/organizations/group-rules.ts';
+import { type GroupClaim, readGroups, type SaidGroups } from '../../domain/people/groups.ts';
+import { cutText, storedText } from '../../domain/stored-text.ts';
+import { followGroups } from '../../store/audit/follow-groups.ts';
+import type { Reader, Store, Tx } from '../../store/engine/index.ts';
+import { isBehindGroups } from '../../store/organizations/apply-groups.ts';
+import {
+  findGroups,
+  hasSentGroups,
+  noteGroupClient,
+  saveGroupFault,
+  saveGroups,
+} from '../../store/people/groups.ts';
+import { findPerson } from '../../store/people/people.ts';
+
+export interface GroupsOptions {
+  store: Store;
+  claim: GroupClaim;
+  rules: readonly GroupRule[];
+  /** The client that tokens are of which name only an audience, this one. */
+  cliClientId: string;
+  /** Fetches the issuer's userinfo for a token. */
+  userinfo(token: string): Promise<Record<string, unknown>>;
+  /** Called where what a token says cannot be taken over. */
+  onFault(userId: string, fault: string): void;
+  now(): number;
+}
+
+/**
+ * Takes over the groups that a token, or userinfo for it, says. Resolves to false where the issuer or the database was away and it
+ * has to be tried again.
+ */
+export type TakeGroups = (userId: string, claims: JWTPayload, token: string) => Promise<boolean>;
+
+/** So long after userinfo failed it is not asked about groups: every sign-in would wait for it. */
+const pauseMs = 30_000;
+
+export function createGroups(options: GroupsOptions): TakeGroups {
+  const { claim, now } = options;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+
+  async function said(claims: JWTPayload, token: string): Promise<SaidGroups | 'unknown' | 'away'> {
+    const inToken = readGroups(claims, claim.claim);
+    if (inToken.kind !== 'absent') return inToken;
+    if (performance.now() < pausedUntil) return 'away';
+    try {
+      const info: Record<string, unknown> | null = await options.userinfo(token);
+      // Of another subject it is not to be used (OpenID Connect Core 1.0, 5.3.2).
+      return info?.['sub'] === claims.sub ? readGroups(info, claim.claim) : inToken;
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      if (error.code === 'unauthorized') return 'unknown';
+      pausedUntil = performance.now() + pauseMs;
+      return 'away';
+    }
+  }
+
+  return async (userId, claims, token) => {
+    const groups = await said(claims, token);
+    if (typeof groups === 'string') return groups === 'unknown';
+    const seconds = claims.iat ?? Number.POSITIVE_INFINITY;
+    const tokenAt = Math.min(seconds * 1000, now());
+    const client = clientOf(claims, options.cliClientId);
+    try {
+      await take(options, { userId, groups, client, tokenAt });
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'service_unavailable') return false;
+      throw error;
+    }
+  };
+}
+
+interface Said {
+  userId: string;
+  groups: SaidGroups;
+  /** Undefined: the token does not name it. */
+  client: string | undefined;
+  tokenAt: number;
+}
+
+async function take(options: GroupsOptions, said: Said): Promise<void> {
+  const { store } = options;
+  const change = await changeOf(store.read, options, said);
+  if (!change) return;
+  await store.write(async (tx) => {
+    // Another token of theirs may have come first.
+    const still = await changeOf(tx.db, options, said);
+    if (still) await still(tx);
+  });
+  if (said.groups.kind === 'fault') options.onFault(said.userId, said.groups.fault);
+}
+
+/** What is to be written; undefined: nothing. */
+async function changeOf(
+  db: Reader,
+  { claim, rules }: GroupsOptions,
+  { userId, groups, client, tokenAt }: Said,
+): Promise<((tx: Tx) => Promise<void>) | undefined> {
+  const known = await findGroups(db, userId, claim);
+  // A token from before the one that was taken over says nothing new.
+  if (known && tokenAt < known.tokenAt) return undefined;
+  if (groups.kind === 'fault') {
+    const { fault } = groups;
+    return known?.fault === fault ? undefined : (tx) => saveGroupFault(tx, userId, claim, { fault, tokenAt });
+  }
+  const hasSent = client !== undefined && (await hasSentGroups(db, claim, client));
+  if (groups.kind === 'absent' && !hasSent) return undefined;
+  const now = groups.kind === 'groups' ? groups.groups : [];
+  const isKnown = known?.fault === undefined && JSON.stringify(known?.groups) === JSON.stringify(now);
+  if (isKnown && (hasSent || client === undefined) && !(await isBehindGroups(db, userId, rules, now))) {
+    return undefined;
+  }
+  return async (tx) => {
+    if (client !== undefined && !hasSent) await noteGroupClient(tx, claim, client);
+    if (!isKnown) await saveGroups(tx, userId, claim, { groups: now, tokenAt });
+    const person = await findPerson(tx.db, userId);
+    if (person?.lifecycleState !== 'active') return;
+    await followGroups(tx, { userId, email: person.email }, rules, now);
+  };
+}
+
+/**
+ * The client that a token was issued to (RFC 9068, 2.2; OpenID Connect Core 1.0, 2). Dex names it in the audience alone.
+ */
+function clientOf({ client_id: id, azp, aud }: JWTPayload, cliClientId: string): string | undefined {
+  for (const name of [id, azp])
+    if (typeof name === 'string' && name !== '') return storedText(cutText(name, 500));
+  const [only, ...others] = [aud ?? []].flat();
+  return only === cliClientId && others.length === 0 ? cliClientId : undefined;
+}

@@ -1,0 +1,219 @@
+/**
+ * The second factor: codes of an authenticator app (TOTP, RFC 6238, with the parameters that every app knows), passkeys, and recovery
+ * codes for when these are lost. Who has set one up is always asked; who has not, where the installation asks for one, sets it up
+ * before anything is signed in.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { Secret, TOTP } from 'otpauth';
+import type { Limit, Limits } from '../../../../lib/limits.ts';
+import { seal, unseal } from '../../../../lib/seal.ts';
+import { appendAuditEntry } from '../../../../store/audit/audit.ts';
+import type { Store } from '../../../../store/engine/index.ts';
+import { toTime } from '../../../../store/engine/time.ts';
+import { listStaffKeys } from '../../../../store/people/people.ts';
+import {
+  deleteSecondFactor,
+  findSecondFactor,
+  type Passkey,
+  type SecondFactor,
+  saveSecondFactor,
+} from '../../../../store/people/second-factors.ts';
+import { type PasskeyAnswer, type RelyingParty, verifyNew, verifyOne } from './passkeys.ts';
+
+/** Whom the installation asks for a second factor; others may have one. */
+export type FactorPolicy = 'none' | 'staff' | 'all';
+
+export interface SecondFactorOptions {
+  store: Store;
+  policy: FactorPolicy;
+  /** For passkeys; undefined where there are none. */
+  party: RelyingParty | undefined;
+  /** What secrets are encrypted with. */
+  secret: Buffer;
+  limits: Limits;
+  /** Ms since 1970. */
+  now(): number;
+}
+
+const stepMs = 30_000;
+/** Codes of the step before and after are good too: clocks differ. */
+const skewSteps = 1;
+const recoveryCodes = 10;
+export const mostPasskeys = 10;
+/** Who guesses knows the password already. A million codes, of which three are good. */
+const guesses: Limit = {
+  name: 'second factor of account',
+  backOff: { free: 5, firstMs: 5_000, mostMs: 15 * 60_000, forgetMs: 24 * 3_600_000 },
+};
+
+const purposeOf = (userId: string) => `second factor of ${userId}`;
+
+/** What a person answers: a code, or by a passkey in a step that ends at a time (ms since 1970). */
+export type Answer = { code: string } | (PasskeyAnswer & { until: number });
+
+/** The second factors of the people of one issuer. */
+export class SecondFactors {
+  readonly #options: SecondFactorOptions;
+
+  constructor(options: SecondFactorOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the installation asks a person for one. */
+  async isAsked(userId: string): Promise<boolean> {
+    const { store, policy } = this.#options;
+    if (policy !== 'staff') return policy === 'all';
+    return (await listStaffKeys(store.read, userId)).length > 0;
+  }
+
+  /** What a person has to do after their password. */
+  async neededBy(userId: string): Promise<'nothing' | 'code' | 'setup'> {
+    if (await findSecondFactor(this.#options.store.read, userId)) return 'code';
+    return (await this.isAsked(userId)) ? 'setup' : 'nothing';
+  }
+
+  /** Whether an answer is good, which it is once; or how long to wait after too many wrong ones, in ms. */
+  async check(userId: string, answer: Answer): Promise<boolean | number> {
+    const { store, limits, party } = this.#options;
+    const counted = { account: { limit: guesses, key: userId } };
+    // Counted before it is looked at, so that guesses at the same instant count too.
+    const waitMs = await limits.change(counted, ({ account }) => {
+      const ms = account.waitMs();
+      if (ms === 0) account.use();
+      return ms;
+    });
+    if (waitMs > 0) return waitMs;
+    const { passkeys = [] } = (await findSecondFactor(store.read, userId)) ?? {};
+    const proved = 'code' in answer ? undefined : party && (await verifyOne(party, answer, passkeys));
+    const isGood = await store.write(async (tx) => {
+      const factor = await findSecondFactor(tx.db, userId);
+      const spent =
+        factor &&
+        ('code' in answer
+          ? this.#spend(userId, factor, answer.code)
+          : usePasskey(factor, proved, answer.until));
+      if (spent) await saveSecondFactor(tx, userId, spent);
+      return spent !== undefined;
+    });
+    if (isGood) await limits.change(counted, ({ account }) => account.clear());
+    return isGood;
+  }
+
+  /** The factor without what the code was good for; undefined where it is not good. */
+  #spend(userId: string, factor: SecondFactor, code: string): SecondFactor | undefined {
+    const { secret, now } = this.#options;
+    const app = unseal(factor.sealed ?? '', secret, purposeOf(userId));
+    const step = typeof app === 'string' ? stepOf(app, code, now()) : undefined;
+    if (step !== undefined) return step > factor.lastStep ? { ...factor, lastStep: step } : undefined;
+    const digest = digestOf(code);
+    if (!factor.recovery.includes(digest)) return undefined;
+    return { ...factor, recovery: factor.recovery.filter((one) => one !== digest) };
+  }
+
+  /**
+   * Stores an app's secret whose code this is, in place of the one before, or another passkey; the recovery codes. Undefined for a
+   * wrong answer, and where another one was set up meanwhile: `before` says since when there was one at the start, undefined for none.
+   */
+  async setUp(
+    userId: string,
+    { app, before }: { app: string; before: string | undefined },
+    answer: Answer,
+    address: string,
+  ): Promise<string[] | undefined> {
+    const { store, secret, now, party } = this.#options;
+    const passkey = 'code' in answer ? undefined : party && (await verifyNew(party, answer, toTime(now())));
+    const lastStep = 'code' in answer ? stepOf(app, answer.code, now()) : undefined;
+    if (!passkey && lastStep === undefined) return undefined;
+    const codes = newRecoveryCodes();
+    return store.write(async (tx) => {
+      const factor = await findSecondFactor(tx.db, userId);
+      if (factor?.since !== before) return undefined;
+      const passkeys = [...(factor?.passkeys ?? []), ...(passkey ? [passkey] : [])];
+      if (passkeys.length > mostPasskeys) return undefined;
+      const made = lastStep === undefined ? {} : { lastStep, sealed: seal(app, secret, purposeOf(userId)) };
+      const recovery = codes.map(digestOf);
+      const since = toTime(tx.now);
+      await saveSecondFactor(tx, userId, { lastStep: 0, ...factor, ...made, passkeys, recovery, since });
+      await appendAuditEntry(tx, { ...ownEntry(userId, address), operation: 'setUpSecondFactor' });
+      return codes;
+    });
+  }
+
+  /** New recovery codes in place of those that are left; undefined where there is no factor. */
+  renewCodes(userId: string, address: string): Promise<string[] | undefined> {
+    return this.#options.store.write(async (tx) => {
+      const factor = await findSecondFactor(tx.db, userId);
+      if (!factor) return undefined;
+      const codes = newRecoveryCodes();
+      await saveSecondFactor(tx, userId, { ...factor, recovery: codes.map(digestOf) });
+      await appendAuditEntry(tx, { ...ownEntry(userId, address), operation: 'renewRecoveryCodes' });
+      return codes;
+    });
+  }
+
+  /** Removes the app (`app`), or a passkey by its ID. Who is asked for a factor keeps the last one. */
+  async remove(userId: string, which: string, address: string): Promise<void> {
+    const isAsked = await this.isAsked(userId);
+    await this.#options.store.write(async (tx) => {
+      const factor = await findSecondFactor(tx.db, userId);
+      if (!factor) return;
+      const passkeys = (factor.passkeys ?? []).filter(({ id }) => id !== which);
+      const sealed = which === 'app' ? undefined : factor.sealed;
+      const isLast = sealed === undefined && passkeys.length === 0;
+      const isThere = sealed !== factor.sealed || passkeys.length < (factor.passkeys ?? []).length;
+      if (!isThere || (isLast && isAsked)) return;
+      if (isLast) await deleteSecondFactor(tx, userId);
+      else await saveSecondFactor(tx, userId, { ...factor, sealed, passkeys });
+      await appendAuditEntry(tx, { ...ownEntry(userId, address), operation: 'removeSecondFactor' });
+    });
+  }
+}
+
+/** The factor after a passkey was used; undefined where it was removed meanwhile, or the step's challenge was used before. */
+function usePasskey(
+  factor: SecondFactor,
+  proved: Passkey | undefined,
+  usedUntil: number,
+): SecondFactor | undefined {
+  const { passkeys = [] } = factor;
+  if (usedUntil <= (factor.usedUntil ?? 0) || !passkeys.some(({ id }) => id === proved?.id)) return undefined;
+  const used = passkeys.map((one) => (proved && one.id === proved.id ? proved : one));
+  return { ...factor, usedUntil, passkeys: used };
+}
+
+/** What the audit trail says of something that a person did here with their own account. */
+export function ownEntry(userId: string, sourceAddress: string) {
+  const about = { actorUserId: userId, target: userId, subjectUserId: userId, sourceAddress };
+  return { ...about, reason: 'On the sign-in page', result: 'done' as const };
+}
+
+/** A new secret for an app, in base32 (RFC 4648). */
+export function newAppSecret(): string {
+  return new Secret({ size: 20 }).base32;
+}
+
+/** What an app reads out of the picture: `otpauth://totp/…`. */
+export function appAddress(secret: string, email: string): string {
+  return new TOTP({ issuer: 'Andromeda', label: email, secret }).toString();
+}
+
+/** The time step that a code is of, near this moment. */
+function stepOf(secret: string, code: string, now: number): number | undefined {
+  const token = code.replaceAll(' ', '');
+  if (!/^\d{6}$/.test(token)) return undefined;
+  const delta = new TOTP({ secret }).validate({ token, timestamp: now, window: skewSteps });
+  return delta === null ? undefined : Math.floor(now / stepMs) + delta;
+}
+
+/** Eighty bits each: no digest of one can be reversed. */
+function newRecoveryCodes(): string[] {
+  return Array.from({ length: recoveryCodes }, () =>
+    (randomBytes(10).toString('hex').match(/.{5}/g) ?? []).join('-'),
+  );
+}
+
+function digestOf(code: string): string {
+  return createHash('sha256')
+    .update(code.toLowerCase().replace(/[^0-9a-f]/g, ''))
+    .digest('base64url');
+}

@@ -1,0 +1,86 @@
+/** GPU time of an organization's clusters: by person, and by day. */
+import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { lastDays } from '../../domain/clusters/gpu-hours.ts';
+import { forbidden } from '../../domain/error.ts';
+import { present } from '../../domain/present.ts';
+import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { type KnownGpuDay, listGpuDays } from '../../store/clusters/gpu-days.ts';
+import { findObservation } from '../../store/clusters/observations.ts';
+import type { Reader } from '../../store/engine/index.ts';
+import { listNamesOfMembers } from '../../store/organizations/memberships.ts';
+import { canReadClusters } from './access.ts';
+import { type JobViewer, jobViewerIn } from './jobs.ts';
+import type { Operation, PlatformReply } from './operation.ts';
+
+type ClusterHours = PlatformReply<'listGpuHours'>['items'][number];
+
+/**
+ * Whose time a member sees is as with Slurm's own `sacct`: everyone's, unless `PrivateData` has `usage` or it is not known; of the
+ * others then the sum. Owners, admins and staff see all.
+ */
+export const listGpuHours: Operation<'listGpuHours'> = async ({ store: { read } }, request) => {
+  const { businessOrgId: organizationId, days = 30 } = request.query;
+  if (!(await canReadClusters(read, request, organizationId)))
+    throw forbidden('This needs clusters.read in the organization.');
+  const viewer = await jobViewerIn(read, organizationId, request);
+  const asked = lastDays(request.now, days).reverse();
+  const clusters = (await listOrganizationClusters(read, organizationId)).filter(
+    ({ scheduler }) => scheduler === 'sunk',
+  );
+  const items: ClusterHours[] = [];
+  for (const cluster of clusters) items.push(await hoursOf(read, cluster, { asked, viewer }));
+  return { organization_id: organizationId, since: asked[0] ?? '', items };
+};
+
+async function hoursOf(
+  db: Reader,
+  { id, name, organizationId }: Cluster,
+  { asked, viewer }: { asked: readonly string[]; viewer: JobViewer },
+): Promise<ClusterHours> {
+  const days = await listGpuDays(db, id, asked[0] ?? '');
+  const first = days[0]?.day;
+  const byDay = new Map(days.map(({ day, seconds }) => [day, sum(Object.values(seconds))]));
+  const report = (await findObservation(db, id, 'slurm'))?.report;
+  const seesAll = viewer.seesAll || report?.usageIsPrivate === false;
+  const seconds = new Map<string, number>();
+  for (const day of days)
+    for (const [user, more] of Object.entries(day.seconds))
+      seconds.set(user, (seconds.get(user) ?? 0) + more);
+  const names = await listNamesOfMembers(db, organizationId, [...seconds.keys()]);
+  const bySeconds = [...seconds].sort(([, a], [, b]) => b - a);
+  const people = bySeconds.flatMap(([user, of]) => {
+    const mine = user === viewer.username;
+    if (!seesAll && !mine) return [];
+    return { user, ...present({ person: names.get(user) }), mine, gpu_hours: hours(of) };
+  });
+  const total = sum(seconds.values());
+  const members = sum([...seconds].filter(([user]) => names.has(user)).map(([, of]) => of));
+  return {
+    cluster_id: id,
+    cluster_name: name,
+    ...present({ first_day: first, source: sourceOf(days) }),
+    gpu_hours: hours(total),
+    members_gpu_hours: hours(members),
+    people,
+    limits: (report?.limits ?? [])
+      .filter(({ user }) => user === undefined || seesAll || user === viewer.username)
+      .map(({ wanted, ...limit }) => ({ ...limit, ...present({ lab_file: wanted }) })),
+    days: asked
+      .filter((day) => first !== undefined && day >= first)
+      .map((day) => ({ day, gpu_hours: hours(byDay.get(day) ?? 0) })),
+  };
+}
+
+/** One day that was only observed, and the whole is no more than that. */
+function sourceOf(days: readonly KnownGpuDay[]): KnownGpuDay['source'] | undefined {
+  return days.find(({ source }) => source === 'observed')?.source ?? days[0]?.source;
+}
+
+function sum(numbers: Iterable<number>): number {
+  return [...numbers].reduce((all, one) => all + one, 0);
+}
+
+/** To a hundredth. */
+function hours(seconds: number): number {
+  return Math.round(seconds / 36) / 100;
+}

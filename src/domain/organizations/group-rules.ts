@@ -1,0 +1,123 @@
+/**
+ * Rules by which groups at the issuer make people members. What rules give and what people give by hand are kept apart: each is
+ * taken away only by what gave it, and a member holds both together.
+ */
+import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
+import { type GrantedPermission, laterEnd } from '../access/permission-end.ts';
+import { invalidRequest } from '../error.ts';
+import { isGroupName } from '../people/groups.ts';
+import { cutText } from '../stored-text.ts';
+
+/** A person in the group becomes a member of the organization (its slug), with at least this. */
+export interface GroupRule {
+  group: string;
+  organization: string;
+  role: Role;
+  permissions: readonly PermissionKey[];
+}
+
+/** As many as there may be: each is looked at for each person. */
+export const mostRules = 1000;
+
+/** A rule as it is written, with what it leaves out. Throws `invalid_request`, with `at` as where it is, for one that cannot be meant. */
+export function ruleOf(
+  given: {
+    group: string;
+    organization: string;
+    role?: Role | undefined;
+    permissions?: readonly string[] | undefined;
+  },
+  at: string,
+): GroupRule {
+  const { group, organization, role = 'member', permissions = [] } = given;
+  if (!isGroupName(group)) throw invalidRequest(`${at}.group cannot be the name of a group.`);
+  if (role !== 'member' && permissions.length > 0)
+    throw invalidRequest(`${at}: an ${role} holds every permission; leave permissions out.`);
+  const keys = [...new Set(permissions)].sort().map((key) => {
+    if (isPermissionKey(key)) return key;
+    throw invalidRequest(`${at}.permissions: ${JSON.stringify(cutText(key, 80))} is not a permission.`);
+  });
+  return { group, organization, role, permissions: keys };
+}
+
+/** Throws `invalid_request` for a rule whose organization is not among those that there are; `at` is where the rules are. */
+export function refuseUnknownSlugs(rules: readonly GroupRule[], slugs: readonly string[], at: string): void {
+  const index = rules.findIndex(({ organization }) => !slugs.includes(organization));
+  const rule = rules[index];
+  if (!rule) return;
+  throw invalidRequest(
+    `${at}[${index}].organization: there is no organization ${cutText(rule.organization, 80)}. Give the slug of one, as \`andromeda admin organization list\` shows it.`,
+  );
+}
+
+/** What a member has. Owners and admins hold every permission, and were granted none. */
+export interface Held {
+  role: Role;
+  permissions: readonly GrantedPermission[];
+}
+
+/** What rules give a person in an organization, and for which groups; lists are in order. */
+export interface Gift {
+  role: Role;
+  permissions: readonly string[];
+  groups: readonly string[];
+}
+
+const ranks: Record<Role, number> = { member: 0, admin: 1, owner: 2 };
+
+export function isLowerRole(role: Role, than: Role): boolean {
+  return ranks[role] < ranks[than];
+}
+
+/** What rules give for these groups, by the slug of the organization. */
+export function giftsOf(rules: readonly GroupRule[], groups: readonly string[]): Map<string, Gift> {
+  const held = new Set(groups);
+  const gifts = new Map<string, Gift>();
+  for (const { group, organization, role, permissions } of rules) {
+    if (!held.has(group)) continue;
+    const before = gifts.get(organization) ?? { role, permissions: [], groups: [] };
+    gifts.set(organization, {
+      role: isLowerRole(before.role, role) ? role : before.role,
+      permissions: [...new Set([...before.permissions, ...permissions])].sort(),
+      groups: [...new Set([...before.groups, group])].sort(),
+    });
+  }
+  return gifts;
+}
+
+/** What a member has of what was given by hand and by rules; undefined for one who is no member. */
+export function combined(byHand: Held | undefined, byRules: Gift | undefined): Held | undefined {
+  if (!byRules) return byHand;
+  const isHigher = byHand !== undefined && isLowerRole(byRules.role, byHand.role);
+  const role = isHigher ? byHand.role : byRules.role;
+  if (role !== 'member') return { role, permissions: [] };
+  const ends = new Map(byRules.permissions.map((key): [string, string | null] => [key, null]));
+  for (const { key, expiresAt } of byHand?.permissions ?? []) {
+    const end = ends.get(key);
+    ends.set(key, end === undefined ? expiresAt : laterEnd(end, expiresAt));
+  }
+  return {
+    role,
+    permissions: [...ends].sort().map(([key, expiresAt]) => ({ key, expiresAt })),
+  };
+}
+
+/** What someone gains and loses: `membership`, a role above member, permissions that were granted. */
+export function differenceOf(
+  before: Held | undefined,
+  after: Held | undefined,
+): { gained: string[]; lost: string[] } {
+  const [had, has] = [namesOf(before), namesOf(after)];
+  return { gained: has.filter((one) => !had.includes(one)), lost: had.filter((one) => !has.includes(one)) };
+}
+
+function namesOf(held: Held | undefined): string[] {
+  if (!held) return [];
+  const { role, permissions } = held;
+  return ['membership', ...(role === 'member' ? [] : [`role ${role}`]), ...permissions.map(({ key }) => key)];
+}
+
+/** The reason of a change that rules make, for the audit trail. */
+export function reasonOfGroups(groups: readonly string[]): string {
+  return `${groups.length === 1 ? 'group' : 'groups'} ${groups.join(', ')} at the issuer`;
+}

@@ -1,0 +1,51 @@
+/** `identity.groups`: the claim that has people's groups at the issuer, and what rules give for them. */
+import { permissionCatalog } from '../../domain/access/permission.ts';
+import {
+  type GroupRule,
+  mostRules,
+  refuseUnknownSlugs,
+  ruleOf,
+} from '../../domain/organizations/group-rules.ts';
+import { longestGroup } from '../../domain/people/groups.ts';
+import { invalid } from './named-files.ts';
+import { list, oneOf, section, text, type Value } from './schema.ts';
+
+export interface GroupSettings {
+  claim: string;
+  /** Without any, groups are only noted. */
+  rules: readonly GroupRule[];
+}
+
+const ruleSchema = section(
+  {
+    group: { ...text, maxLength: longestGroup },
+    organization: { ...text, maxLength: 100 },
+    role: oneOf('member', 'admin', 'owner'),
+    permissions: list(oneOf(...permissionCatalog.map(({ key }) => key)), { maxItems: 100 }),
+  },
+  ['group', 'organization'],
+);
+
+export const groupsSchema = section(
+  { claim: { ...text, maxLength: 200 }, rules: list(ruleSchema, { maxItems: mostRules }) },
+  ['claim'],
+);
+
+const at = 'identity.groups.rules';
+
+/** Throws `invalid_request` for what the schema cannot say. */
+export function readGroupSettings(
+  { claim, rules = [] }: Value<typeof groupsSchema>,
+  issuer: string | undefined,
+): GroupSettings {
+  if (issuer === undefined)
+    throw invalid(
+      'identity.groups: the built-in issuer knows no groups. Give identity.issuer, or leave this out.',
+    );
+  return { claim, rules: rules.map((rule, index) => ruleOf(rule, `${at}[${index}]`)) };
+}
+
+/** Throws `invalid_request` for a rule whose organization is not among those that there are. */
+export function checkOrganizations({ rules }: GroupSettings, slugs: readonly string[]): void {
+  refuseUnknownSlugs(rules, slugs, at);
+}

@@ -1,0 +1,59 @@
+/** GPU time by cluster and day: of Slurm's accounting a day as it was read last, else the sum of what was observed. */
+import type { GpuDay, RunningJob } from '../../domain/access/manifest.ts';
+import { dayOf, heldBetween, lastDays, mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { findRow, saveRow } from '../engine/rows.ts';
+
+export interface KnownGpuDay extends GpuDay {
+  /** `slurmdbd`: Slurm's accounting; `observed`: running jobs, from report to report. */
+  source: 'slurmdbd' | 'observed';
+}
+
+/** Since a day, in order. */
+export async function listGpuDays(db: Reader, clusterId: string, since: string): Promise<KnownGpuDay[]> {
+  const rows = await db
+    .selectFrom('gpu_days')
+    .selectAll()
+    .where('cluster_id', '=', clusterId)
+    .where('day', '>=', since)
+    .orderBy('day')
+    .execute();
+  return rows.map(({ day, source, seconds }) => {
+    return { day, source, seconds: JSON.parse(seconds) as GpuDay['seconds'] };
+  });
+}
+
+/** Keeps days as Slurm's accounting has them now. */
+export async function saveGpuDays(tx: Tx, clusterId: string, days: readonly GpuDay[]): Promise<void> {
+  for (const day of days) await saveGpuDay(tx, clusterId, { ...day, source: 'slurmdbd' });
+}
+
+/** Longer without a report is not counted: what ran meanwhile is not known. */
+const longestGapMs = 300_000;
+
+/** Adds what running jobs held since the report before, whose time this takes in ms since 1970. */
+export async function addObservedGpuTime(
+  tx: Tx,
+  clusterId: string,
+  { jobs, since }: { jobs: readonly RunningJob[]; since: number },
+): Promise<void> {
+  if (tx.now - since > longestGapMs) return;
+  for (const { day, seconds } of heldBetween(jobs, since, tx.now)) {
+    if (Object.keys(seconds).length === 0) continue;
+    const row = await findRow(tx.db, 'gpu_days', { cluster_id: clusterId, day });
+    const sum = new Map(Object.entries(JSON.parse(row?.seconds ?? '{}') as GpuDay['seconds']));
+    for (const [user, more] of Object.entries(seconds)) sum.set(user, (sum.get(user) ?? 0) + more);
+    await saveGpuDay(tx, clusterId, { day, source: 'observed', seconds: Object.fromEntries(sum) });
+  }
+}
+
+async function saveGpuDay(tx: Tx, clusterId: string, { day, source, seconds }: KnownGpuDay): Promise<void> {
+  const key = { cluster_id: clusterId, day };
+  await saveRow(tx.db, 'gpu_days', ['cluster_id', 'day'], {
+    ...key,
+    source,
+    seconds: JSON.stringify(seconds),
+  });
+  const oldest = lastDays(tx.now, mostGpuDays).at(-1) ?? dayOf(tx.now);
+  await tx.db.deleteFrom('gpu_days').where('cluster_id', '=', clusterId).where('day', '<', oldest).execute();
+}

@@ -1,0 +1,134 @@
+/** What rules change for a person who is in these groups. It may run any number of times: what is so already is left alone. */
+import { differenceOf, type Gift, type GroupRule, giftsOf } from '../../domain/organizations/group-rules.ts';
+import type { GroupClaim } from '../../domain/people/groups.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { findGroups, listPeopleOfGroups } from '../people/groups.ts';
+import { findHeld, listRuleMemberships, type RuleMembership, settleMembership } from './rule-memberships.ts';
+
+/** A change of what a person has in an organization, or of what of it rules give. */
+export interface GroupChange {
+  userId: string;
+  organizationId: string;
+  slug: string;
+  /** For which groups, or no longer for which. */
+  groups: readonly string[];
+  gained: readonly string[];
+  lost: readonly string[];
+  /** They are the last owner, and stay it. */
+  isKept: boolean;
+}
+
+interface Pending {
+  organizationId: string;
+  slug: string;
+  gift: Gift | undefined;
+  known: RuleMembership | undefined;
+}
+
+/**
+ * What rules go by: the groups that the issuer said last or, where this claim of this issuer never said any, those that rules gave
+ * something for. Undefined for one of whom neither is known.
+ */
+export async function groupsInForce(
+  db: Reader,
+  userId: string,
+  claim: GroupClaim | undefined,
+): Promise<readonly string[] | undefined> {
+  const said = claim && (await findGroups(db, userId, claim))?.groups;
+  if (said) return said;
+  const known = await listRuleMemberships(db, userId);
+  return known.length === 0 ? undefined : known.flatMap(({ byRules }) => byRules.groups);
+}
+
+/** Whether `applyGroups` would change anything. */
+export async function isBehindGroups(
+  db: Reader,
+  userId: string,
+  rules: readonly GroupRule[],
+  groups: readonly string[],
+): Promise<boolean> {
+  return (await listPending(db, userId, giftsOf(rules, groups))).length > 0;
+}
+
+export interface PersonBehind {
+  userId: string;
+  email: string;
+  groups: readonly string[];
+}
+
+const pageSize = 100;
+
+/** Everyone who may sign in and for whom `applyGroups` would change something. The event loop goes on meanwhile. */
+export async function* listBehindGroups(
+  db: Reader,
+  rules: readonly GroupRule[],
+  claim: GroupClaim | undefined,
+): AsyncGenerator<PersonBehind> {
+  for (let after = ''; ; ) {
+    const page = await listPeopleOfGroups(db, { after, limit: pageSize });
+    for (const person of page) {
+      const groups = await groupsInForce(db, person.userId, claim);
+      if (groups && (await isBehindGroups(db, person.userId, rules, groups))) yield { ...person, groups };
+    }
+    after = page.at(-1)?.userId ?? '';
+    if (page.length < pageSize) return;
+  }
+}
+
+/** Gives and takes what rules say for these groups. Organizations that are retired, or are not there, are passed over. */
+export async function applyGroups(
+  tx: Tx,
+  { userId, email }: { userId: string; email: string },
+  rules: readonly GroupRule[],
+  groups: readonly string[],
+): Promise<GroupChange[]> {
+  const changes: GroupChange[] = [];
+  for (const { organizationId, slug, gift, known } of await listPending(
+    tx.db,
+    userId,
+    giftsOf(rules, groups),
+  )) {
+    const member = { organizationId, userId, email };
+    const byHand = known ? known.byHand : await findHeld(tx, member);
+    const { before, after, isKept } = await settleMembership(tx, member, { byHand, byRules: gift }, known);
+    const named = [...new Set([...(known?.byRules.groups ?? []), ...(gift?.groups ?? [])])].sort();
+    // One who is kept once is kept each time, which is no news.
+    if (isKept && known?.keptSince !== undefined) continue;
+    changes.push({ userId, organizationId, slug, groups: named, isKept, ...differenceOf(before, after) });
+  }
+  return changes;
+}
+
+async function listPending(db: Reader, userId: string, gifts: ReadonlyMap<string, Gift>): Promise<Pending[]> {
+  const known = await listRuleMemberships(db, userId);
+  const ids = await activeIds(db, [...gifts.keys()]);
+  const pending: Pending[] = known
+    .filter(({ slug, byRules, keptSince }) => keptSince !== undefined || !isSame(byRules, gifts.get(slug)))
+    .map((one) => {
+      const gift = ids.has(one.slug) ? gifts.get(one.slug) : undefined;
+      return { organizationId: one.organizationId, slug: one.slug, gift, known: one };
+    });
+  const had = new Set(known.map(({ slug }) => slug));
+  for (const [slug, organizationId] of ids) {
+    if (!had.has(slug)) pending.push({ organizationId, slug, gift: gifts.get(slug), known: undefined });
+  }
+  return pending;
+}
+
+/** The IDs of the organizations among these that take members, by slug. */
+async function activeIds(db: Reader, slugs: readonly string[]): Promise<Map<string, string>> {
+  if (slugs.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('organizations')
+    .select(['id', 'slug'])
+    .where('slug', 'in', slugs)
+    .where('lifecycle_state', '=', 'active')
+    .orderBy('slug')
+    .execute();
+  return new Map(rows.map(({ id, slug }) => [slug, id]));
+}
+
+function isSame(one: Gift, other: Gift | undefined): boolean {
+  const text = ({ role, permissions, groups }: Gift) => JSON.stringify([role, permissions, groups]);
+  return other !== undefined && text(one) === text(other);
+}

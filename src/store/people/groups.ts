@@ -1,0 +1,171 @@
+/** The groups that the issuer said of people, and the clients whose tokens have them. */
+import type { GroupClaim } from '../../domain/people/groups.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { findRow, saveRow, updateRows } from '../engine/rows.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+
+/** What is known of a person's groups. Times in RFC 3339. */
+export interface KnownGroups {
+  /** Undefined: none were ever taken over. */
+  groups: readonly string[] | undefined;
+  /** When they were. */
+  seenAt: string | undefined;
+  /** When the newest token was issued that changed something here, in ms since 1970. */
+  tokenAt: number;
+  /** Why what a token said after that was not taken over. */
+  fault: string | undefined;
+}
+
+/** What this claim of this issuer said last of a person. */
+export async function findGroups(
+  db: Reader,
+  userId: string,
+  { issuer, claim }: GroupClaim,
+): Promise<KnownGroups | undefined> {
+  const row = await findRow(db, 'person_groups', { user_id: userId, issuer, claim });
+  return (
+    row && {
+      groups: row.groups === null ? undefined : (JSON.parse(row.groups) as string[]),
+      seenAt: row.seen_at ?? undefined,
+      tokenAt: fromTime(row.token_at),
+      fault: row.fault ?? undefined,
+    }
+  );
+}
+
+/** Keeps the groups that a token said; `tokenAt`, in ms since 1970, is when it was issued. */
+export async function saveGroups(
+  tx: Tx,
+  userId: string,
+  claim: GroupClaim,
+  { groups, tokenAt }: { groups: readonly string[]; tokenAt: number },
+): Promise<void> {
+  await saveRow(tx.db, 'person_groups', ['user_id'], {
+    user_id: userId,
+    ...claim,
+    groups: JSON.stringify(groups),
+    token_at: toTime(tokenAt),
+    seen_at: toTime(tx.now),
+    fault: null,
+    fault_at: null,
+  });
+}
+
+/** Keeps why what a token said was not taken over; the groups of before stay. */
+export async function saveGroupFault(
+  tx: Tx,
+  userId: string,
+  claim: GroupClaim,
+  { fault, tokenAt }: { fault: string; tokenAt: number },
+): Promise<void> {
+  const change = { token_at: toTime(tokenAt), fault, fault_at: toTime(tx.now) };
+  if (await findGroups(tx.db, userId, claim)) {
+    await updateRows(tx.db, 'person_groups', { user_id: userId }, change);
+    return;
+  }
+  const row = { user_id: userId, ...claim, groups: null, seen_at: null, ...change };
+  await saveRow(tx.db, 'person_groups', ['user_id'], row);
+}
+
+/** Whether tokens of a client, or userinfo for them, ever had the claim. */
+export async function hasSentGroups(
+  db: Reader,
+  { issuer, claim }: GroupClaim,
+  client: string,
+): Promise<boolean> {
+  return (await findRow(db, 'group_clients', { issuer, claim, client })) !== undefined;
+}
+
+/** Notes that they had it. */
+export async function noteGroupClient(tx: Tx, claim: GroupClaim, client: string): Promise<void> {
+  const row = { ...claim, client, seen_at: toTime(tx.now) };
+  await saveRow(tx.db, 'group_clients', ['issuer', 'claim', 'client'], row);
+}
+
+/** People who may sign in and of whom groups are known, or to whom rules give something: a page by ID, beginning behind `after`. */
+export async function listPeopleOfGroups(
+  db: Reader,
+  { after, limit }: { after: string; limit: number },
+): Promise<{ userId: string; email: string }[]> {
+  return db
+    .selectFrom('users as u')
+    .select(['u.id as userId', 'u.primary_email as email'])
+    .where('u.lifecycle_state', '=', 'active')
+    .where('u.id', '>', after)
+    .where((eb) =>
+      eb.or([
+        eb('u.id', 'in', eb.selectFrom('person_groups').select('user_id')),
+        eb('u.id', 'in', eb.selectFrom('rule_memberships').select('user_id')),
+      ]),
+    )
+    .orderBy('u.id')
+    .limit(limit)
+    .execute();
+}
+
+/** Everyone who may sign in and of whom groups are known, page by page: the groups of each. */
+export async function* listSaidGroups(
+  db: Reader,
+  { issuer, claim }: GroupClaim,
+): AsyncGenerator<readonly string[]> {
+  for (let after = ''; ; ) {
+    const page = await db
+      .selectFrom('person_groups as g')
+      .innerJoin('users as u', 'u.id', 'g.user_id')
+      .select(['g.user_id', 'g.groups'])
+      .where('g.issuer', '=', issuer)
+      .where('g.claim', '=', claim)
+      .where('g.groups', 'is not', null)
+      .where('g.user_id', '>', after)
+      .where('u.lifecycle_state', '=', 'active')
+      .orderBy('g.user_id')
+      .limit(pageSize)
+      .execute();
+    for (const { groups } of page) yield JSON.parse(groups ?? '[]') as string[];
+    after = page.at(-1)?.user_id ?? '';
+    if (page.length < pageSize) return;
+  }
+}
+
+const pageSize = 100;
+
+/** How many people may sign in, and of how many of them groups are known. */
+export async function countKnownGroups(
+  db: Reader,
+  { issuer, claim }: GroupClaim,
+): Promise<{ known: number; unknown: number }> {
+  const active = db
+    .selectFrom('users as u')
+    .where('u.kind', '=', 'person')
+    .where('u.lifecycle_state', '=', 'active');
+  const all = await active.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
+  const known = await active
+    .innerJoin('person_groups as g', 'g.user_id', 'u.id')
+    .where('g.issuer', '=', issuer)
+    .where('g.claim', '=', claim)
+    .where('g.groups', 'is not', null)
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .executeTakeFirst();
+  const count = Number(known?.n ?? 0);
+  return { known: count, unknown: Number(all?.n ?? 0) - count };
+}
+
+/** How many people's groups could not be taken over lately, since when, and why in the newest case. */
+export async function findGroupFaults(
+  db: Reader,
+  { issuer, claim }: GroupClaim,
+): Promise<{ people: number; since: string; fault: string; email: string } | undefined> {
+  const rows = await db
+    .selectFrom('person_groups as g')
+    .innerJoin('users as u', 'u.id', 'g.user_id')
+    .select(['g.fault', 'g.fault_at', 'u.primary_email as email'])
+    .where('g.issuer', '=', issuer)
+    .where('g.claim', '=', claim)
+    .where('g.fault', 'is not', null)
+    .where('u.lifecycle_state', '=', 'active')
+    .orderBy('g.fault_at')
+    .execute();
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (!first || !last) return undefined;
+  return { people: rows.length, since: first.fault_at ?? '', fault: last.fault ?? '', email: last.email };
+}

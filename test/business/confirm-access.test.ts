@@ -1,0 +1,161 @@
+/** Reviews of members' access over the API: permissions, idempotency and notices. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLogger } from '../../src/lib/log.ts';
+import { startMemberReviews } from '../../src/service/compose/member-reviews.ts';
+import { allLeases } from '../../src/store/servers/leases.ts';
+import { alpha, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+
+const day = 86_400_000;
+
+const [organization, ...others] = physics.organizations ?? [];
+const lab = {
+  ...physics,
+  organizations: [
+    {
+      ...organization,
+      slug: 'physics',
+      name: 'Physics',
+      members: [
+        ...(organization?.members ?? []),
+        { email: 'amy@physics.example', role: 'admin' as const },
+        { email: 'max@physics.example', role: 'member' as const, permissions: ['members.manage' as const] },
+      ],
+    },
+    ...others,
+  ],
+};
+
+/** Time passes, and then the service does a round as it does each hour. */
+async function pass(service: TestApp, clock: { passed: number }, days: number): Promise<void> {
+  service.advance(days * day);
+  clock.passed += days * day;
+  const lines: string[] = [];
+  const log = createLogger('debug', (line) => lines.push(line));
+  const leases = allLeases(service.app.store);
+  const stop = startMemberReviews({ leases, months: 6, log, now: () => Date.now() + clock.passed });
+  await eventually(
+    async () => lines.join(''),
+    (text) => text.includes('access.reviewed'),
+  );
+  await stop();
+}
+
+async function start() {
+  const service = await startTestApp({ lab, config: { access: { reviewMonths: 6 } } });
+  const clock = { passed: 0 };
+  const org = `/organizations/${(await service.business('/me', { as: 'ada' })).body.default_org_id}`;
+  const { members } = (await service.business(`${org}/members`, { as: 'ada' })).body;
+  const id = (name: string): string =>
+    members.find(({ email }: { email: string }) => email.startsWith(`${name}@`)).user_id;
+  return {
+    service,
+    org,
+    id,
+    pass: (days: number) => pass(service, clock, days),
+    due: async (as = 'ada') => {
+      const { status, body } = await service.business(`${org}/access-review?due=true&sort=email`, { as });
+      assert.equal(status, 200, JSON.stringify(body));
+      return body.people.map((one: { email: string; confirm_by: string }) => [
+        one.email.split('@')[0],
+        Math.round((Date.parse(one.confirm_by) - Date.now() - clock.passed) / day),
+      ]);
+    },
+    confirm: (names: string[], as = 'ada', key?: string) =>
+      service.write(`${org}/access-review/confirm`, {
+        as,
+        body: { user_ids: names.map(id) },
+        reason: 'still here',
+        ...(key && { key }),
+      }),
+    notices: async (name: string): Promise<string[]> =>
+      (await service.business('/me', { as: name })).body.notices ?? [],
+    ends: async (name: string) =>
+      (await service.business(`${org}/members/${id(name)}/permissions`, { as: 'ada' })).body,
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
+  };
+}
+
+test('owners see who is to be confirmed until when, the people are informed of an end and why, and one request takes it back', async () => {
+  await using at = await start();
+  const { service, due, confirm, notices, ends } = at;
+  assert.deepEqual(await due(), []);
+  await at.pass(183);
+  assert.deepEqual(await due(), [
+    ['bob', 30],
+    ['max', 30],
+  ]);
+  assert.deepEqual(await due('max'), await due());
+  assert.deepEqual(await due('root'), await due());
+  assert.equal((await service.business(`${at.org}/access-review?due=true`, { as: 'bob' })).status, 403);
+  const past = `at=${new Date().toISOString()}&due=true`;
+  const both = await service.business(`${at.org}/access-review?${past}`, { as: 'ada' });
+  assert.match(both.body.message, /With at, give neither cluster nor due/);
+  assert.deepEqual(await notices('bob'), []);
+
+  await at.pass(30);
+  assert.deepEqual(await due(), [
+    ['bob', 30],
+    ['max', 30],
+  ]);
+  const [notice, ...more] = await notices('bob');
+  assert.deepEqual(more, []);
+  assert.match(
+    notice ?? '',
+    /^Your clusters\.read, clusters\.ssh in Physics end at \S+ \S+ UTC, for want of confirmation by an owner\. Ask for more time before that: andromeda access request clusters\.read clusters\.ssh$/,
+  );
+  const { expires_at: limited } = await ends('bob');
+  assert.deepEqual(Object.keys(limited), ['clusters.read', 'clusters.ssh']);
+  const ssh = await service.platform(`/clusters/${alpha}/ssh-access?organizationId=${at.org.split('/')[2]}`, {
+    as: 'bob',
+  });
+  assert.equal(ssh.body.access_expires_at, limited['clusters.ssh']);
+
+  for (const as of ['bob', 'max']) assert.equal((await confirm(['bob'], as)).status, 403, as);
+  const token = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
+  const body = { user_ids: [at.id('bob')] };
+  assert.equal((await service.write(`${at.org}/access-review/confirm`, { token, body })).status, 404);
+  const first = await confirm(['bob', 'bob', 'ada', 'eve'], 'amy', 'once');
+  assert.equal(first.status, 200, JSON.stringify(first.body));
+  assert.deepEqual(first.body.user_ids, [at.id('bob'), at.id('eve')].sort());
+  assert.equal((await ends('bob')).expires_at, undefined);
+  assert.deepEqual(await notices('bob'), []);
+  assert.deepEqual(await due(), [['max', 30]]);
+
+  const again = await confirm(['bob', 'ada', 'eve'], 'amy', 'once');
+  assert.deepEqual([again.status, again.body], [200, first.body]);
+  assert.equal((await confirm(['max'], 'amy', 'once')).status, 409);
+  assert.equal((await confirm(['max'], 'root')).status, 200);
+  assert.deepEqual(await due(), []);
+  const { body: trail } = await service.business(`/operator/audit?operation=confirmAccess.member`, {
+    as: 'root',
+  });
+  assert.ok(JSON.stringify(trail).includes('still here'));
+});
+
+test('after the end, access is over for people and clusters, and a confirmation brings nothing back', async () => {
+  await using at = await start();
+  const { service, due, confirm, ends } = at;
+  await at.pass(183);
+  await at.pass(30);
+  await at.pass(31);
+  assert.deepEqual((await ends('bob')).permissions, []);
+  assert.deepEqual(await due(), []);
+  const org = at.org.split('/')[2];
+  const ssh = await service.platform(`/clusters/${alpha}/ssh-access?organizationId=${org}`, { as: 'bob' });
+  assert.equal(ssh.status, 403);
+  assert.deepEqual((await confirm(['bob'])).body.user_ids, [at.id('bob')]);
+  assert.deepEqual((await ends('bob')).permissions, []);
+});
+
+test('who is removed, or loses what is under review, is not to be confirmed any more', async () => {
+  await using at = await start();
+  const { service, org, id, due } = at;
+  await at.pass(183);
+  const removed = await service.write(`${org}/members/${id('max')}/remove`, { as: 'ada' });
+  assert.equal(removed.status, 200);
+  assert.deepEqual(await due(), [['bob', 30]]);
+  const none = { as: 'ada', method: 'PUT', body: { permissions: [] } };
+  assert.equal((await service.write(`${org}/members/${id('bob')}/permissions`, none)).status, 200);
+  assert.deepEqual(await due(), []);
+});

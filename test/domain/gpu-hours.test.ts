@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { heldBetween, lastDays } from '../../src/domain/clusters/gpu-hours.ts';
+import { readFacts } from '../../src/sync/slurm/facts.ts';
+import { GpuDays } from '../../src/sync/slurm/gpu-days.ts';
+
+const at = (time: string) => Date.parse(`2026-11-${time}Z`);
+
+test('what jobs held is of the day on which they held it, and from their start on', () => {
+  const jobs = [
+    { id: '1', user: 'ada', name: '', machines: ['a1'], gpus: 2 },
+    { id: '2', user: 'ada', name: '', machines: ['a1'], gpus: 1, startedAt: '2026-11-27T00:00:10Z' },
+    { id: '3', user: 'bob', name: '', machines: ['a1'] },
+    { id: '4', user: 'constructor', name: '', machines: ['a1'], gpus: 1, startedAt: '2026-11-27T12:00:00Z' },
+  ];
+  assert.deepEqual(heldBetween(jobs, at('26T23:59:45'), at('27T00:00:20')), [
+    { day: '2026-11-26', seconds: { ada: 30 } },
+    { day: '2026-11-27', seconds: { ada: 50 } },
+  ]);
+  assert.deepEqual(heldBetween(jobs, at('27T10:00:00'), at('27T10:00:15')), [
+    { day: '2026-11-27', seconds: { ada: 45 } },
+  ]);
+  // No property that every object has is taken for a person's.
+  assert.deepEqual(heldBetween(jobs, at('27T12:00:00'), at('27T12:00:10')), [
+    { day: '2026-11-27', seconds: { ada: 30, constructor: 10 } },
+  ]);
+});
+
+test('accounting is asked for one day at a time: today every ten minutes, and each day before it until it stands', () => {
+  const days = new GpuDays();
+  const noon = at('27T12:00:00');
+  const ask = (now: number) => {
+    const [row] = days.rows(now);
+    const asked = row?.[1];
+    if (row) days.read(answer(String(asked)), now);
+    return asked;
+  };
+  const answer = (day: string) =>
+    readFacts(
+      `host\thead\ncontroller\tup\naccounting\tup\ngpu-day\t${day}\ngpu-seconds\t${day}\tada\t60\nend\n`,
+      new Map(),
+    );
+  const first = Array.from({ length: 90 }, (_, second) => ask(noon + second * 1_000));
+  assert.deepEqual(first, lastDays(noon, 90));
+  assert.equal(ask(noon + 91_000), undefined);
+  assert.equal(days.take().length, 90);
+  assert.deepEqual(days.take(), []);
+  assert.deepEqual(days.rows(noon + 600_000), [
+    ['gpu-day', '2026-11-27', at('27T00:00:00') / 1_000, noon / 1_000 + 600],
+  ]);
+  // Yesterday was not over when it was read last, and stands an hour after its end.
+  const asked = [
+    '27T23:55:00',
+    '28T00:05:00',
+    '28T00:06:00',
+    '28T01:05:00',
+    '28T01:06:00',
+    '28T01:20:00',
+    '28T01:21:00',
+  ];
+  assert.deepEqual(
+    asked.map((time) => ask(at(time))),
+    ['2026-11-27', '2026-11-28', '2026-11-27', '2026-11-28', '2026-11-27', '2026-11-28', undefined],
+  );
+  // One that was not answered is asked for again.
+  const silent = new GpuDays();
+  assert.equal(silent.rows(noon)[0]?.[1], '2026-11-27');
+  assert.equal(silent.rows(noon + 1_000)[0]?.[1], '2026-11-26');
+  assert.equal(silent.rows(noon + 600_000)[0]?.[1], '2026-11-27');
+  assert.equal(silent.rows(noon + 601_000)[0]?.[1], '2026-11-26');
+});

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { JWTPayload } from 'jose';
+import { physics, startTestApp, type TestApp } from '../support/app.ts';
+
+const rules = [
+  { group: 'physics-gpu', organization: 'physics', permissions: ['clusters.read', 'clusters.ssh'] },
+  { group: 'physics-kube', organization: 'physics', permissions: ['clusters.kubernetes', 'clusters.read'] },
+  { group: 'physics-admin', organization: 'physics', role: 'admin' },
+  { group: 'physics-owner', organization: 'physics', role: 'owner' },
+];
+const lab = {
+  ...physics,
+  users: [...(physics.users ?? []), { email: 'zoe@physics.example', name: 'Zoe' }],
+};
+
+async function start() {
+  const service = await startTestApp({ lab, identity: { groups: { claim: 'groups', rules } } });
+  // What most issuers say of groups there: nothing.
+  service.issuer.userinfo = {};
+  return service;
+}
+
+/** What `/me` says after a sign-in with these claims. Each is issued a second after the one before. */
+function signer(service: TestApp) {
+  return async (name: string, claims: JWTPayload) => {
+    const token = await service.issuer.token(name, claims);
+    service.advance(1000);
+    const { status, body } = await service.business('/me', { token });
+    assert.equal(status, 200, JSON.stringify(body));
+    return { id: body.user.id as string };
+  };
+}
+
+async function membersOf(service: TestApp) {
+  const { body } = await service.business('/me', { as: 'ada' });
+  return { org: body.memberships[0].org_id as string };
+}
+
+/** What someone has in the organization, as its owner reads it; undefined for one who is no member. */
+async function heldBy(
+  service: TestApp,
+  userId: string,
+): Promise<{ role: string; permissions: string[] } | undefined> {
+  const { org } = await membersOf(service);
+  const { status, body } = await service.business(`/organizations/${org}/members/${userId}/permissions`, {
+    as: 'ada',
+  });
+  return status === 200 ? { role: body.role, permissions: body.permissions } : undefined;
+}
+
+async function problemsOf(service: TestApp) {
+  const { body } = await service.business('/operator/problems', { as: 'root' });
+  return body.problems.filter(({ area }: { area: string }) => area === 'identity');
+}
+
+async function trail(service: TestApp) {
+  const { body } = await service.business('/operator/audit?operation=followGroups', { as: 'root' });
+  return body.entries.map(
+    ({ reason, details }: { reason: string; details: string }) => `${details} (${reason})`,
+  );
+}
+
+test('rules give a person what their groups say at the sign-in, and take it away', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  const { id } = await signIn('zoe', { groups: ['physics-gpu', 'other'] });
+  assert.deepEqual(await heldBy(service, id), {
+    role: 'member',
+    permissions: ['clusters.read', 'clusters.ssh'],
+  });
+  await signIn('zoe', { groups: ['physics-gpu', 'physics-kube'] });
+  assert.deepEqual((await heldBy(service, id))?.permissions, [
+    'clusters.kubernetes',
+    'clusters.read',
+    'clusters.ssh',
+  ]);
+  await signIn('zoe', { groups: ['physics-kube'] });
+  assert.deepEqual((await heldBy(service, id))?.permissions, ['clusters.kubernetes', 'clusters.read']);
+  await signIn('zoe', { groups: ['physics-admin'] });
+  assert.deepEqual(await heldBy(service, id), { role: 'admin', permissions: ['organization.admin'] });
+  await signIn('zoe', { groups: [] });
+  assert.equal(await heldBy(service, id), undefined);
+  assert.deepEqual(await trail(service), [
+    '+membership, +clusters.read, +clusters.ssh (group physics-gpu at the issuer)',
+    '+clusters.kubernetes (groups physics-gpu, physics-kube at the issuer)',
+    '-clusters.ssh (groups physics-gpu, physics-kube at the issuer)',
+    '+role admin, -clusters.kubernetes, -clusters.read (groups physics-admin, physics-kube at the issuer)',
+    '-membership, -role admin (group physics-admin at the issuer)',
+  ]);
+});
+
+test('what people gave stays when a rule goes, and what a rule gives stays when people take theirs', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  // Bob has clusters.read and clusters.ssh by hand, eve is a member without permissions.
+  const { id: bob } = await signIn('bob', { groups: ['physics-gpu', 'physics-kube'] });
+  const { id: eve } = await signIn('eve', { groups: ['physics-gpu'] });
+  const { org } = await membersOf(service);
+  const set = (userId: string, permissions: string[]) =>
+    service.write(`/organizations/${org}/members/${userId}/permissions`, {
+      as: 'ada',
+      method: 'PUT',
+      body: { permissions },
+    });
+  const both = ['clusters.kubernetes', 'clusters.read', 'clusters.ssh'];
+  assert.deepEqual((await heldBy(service, bob))?.permissions, both);
+
+  const refused = await set(bob, ['clusters.read']);
+  assert.equal(refused.status, 409);
+  assert.match(
+    refused.body.message,
+    /A rule gives clusters.kubernetes, by groups physics-gpu, physics-kube at the issuer/,
+  );
+  // The hand's part of clusters.ssh goes, and the rule's stays.
+  assert.deepEqual((await set(bob, ['clusters.kubernetes', 'clusters.read'])).body.permissions, both);
+  await signIn('bob', { groups: [] });
+  assert.deepEqual(await heldBy(service, bob), { role: 'member', permissions: ['clusters.read'] });
+
+  // A form that repeats what it read gives nothing by hand.
+  const added = await set(eve, ['clusters.read', 'clusters.ssh', 'reservations.read']);
+  assert.equal(added.status, 200, JSON.stringify(added.body));
+  await signIn('eve', { groups: [] });
+  assert.deepEqual(await heldBy(service, eve), { role: 'member', permissions: ['reservations.read'] });
+});
+
+test('a role by hand and one by a rule are kept apart', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  const { id } = await signIn('bob', { groups: ['physics-admin'] });
+  assert.equal((await heldBy(service, id))?.role, 'admin');
+  const { org } = await membersOf(service);
+  const role = (role: string) =>
+    service.write(`/organizations/${org}/members/${id}/role`, { as: 'ada', method: 'PUT', body: { role } });
+  assert.equal((await role('member')).status, 409);
+  assert.equal((await role('owner')).status, 200);
+  await signIn('bob', { groups: [] });
+  assert.equal((await heldBy(service, id))?.role, 'owner');
+});
+
+test('only rules take a membership that only rules gave', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  const { id: zoe } = await signIn('zoe', { groups: ['physics-gpu'] });
+  const { id: bob } = await signIn('bob', { groups: ['physics-kube'] });
+  const { org } = await membersOf(service);
+  const remove = (userId: string) =>
+    service.write(`/organizations/${org}/members/${userId}/remove`, { as: 'ada' });
+  const { status, body } = await remove(zoe);
+  assert.deepEqual([status, body.code], [409, 'invalid_state']);
+  assert.match(body.message, /the membership, by group physics-gpu at the issuer/);
+  assert.equal((await remove(bob)).status, 200);
+  assert.deepEqual((await heldBy(service, bob))?.permissions, ['clusters.kubernetes', 'clusters.read']);
+  assert.equal((await remove(bob)).status, 409);
+  await signIn('bob', { groups: [] });
+  assert.equal(await heldBy(service, bob), undefined);
+});
+
+test('a claim that is not there means no groups only for a client that has sent it', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  const { id } = await signIn('zoe', { groups: ['physics-gpu'], client_id: 'console' });
+  await signIn('zoe', { client_id: 'andromeda-cli' });
+  assert.equal((await heldBy(service, id))?.role, 'member');
+  await signIn('zoe', { client_id: undefined, azp: 'console' });
+  assert.equal(await heldBy(service, id), undefined);
+});
+
+test('groups are asked of userinfo where the token lacks them, and not for each request', async () => {
+  await using service = await start();
+  const { issuer } = service;
+  const groups = ['physics-gpu'];
+  issuer.userinfo = { sub: 'subject-zoe', groups };
+  const token = await issuer.token('zoe');
+  const { body } = await service.business('/me', { token });
+  await service.business('/me', { token });
+  assert.deepEqual((await heldBy(service, body.user.id))?.permissions, ['clusters.read', 'clusters.ssh']);
+  const asked = issuer.requests.get('/userinfo') ?? 0;
+  await service.business('/me', { token });
+  assert.equal(issuer.requests.get('/userinfo'), asked);
+
+  // Of another subject, it says nothing of this one.
+  const signIn = signer(service);
+  issuer.userinfo = { sub: 'subject-eve', groups: ['physics-admin'] };
+  const { id: bob } = await signIn('bob', { client_id: 'third' });
+  assert.equal((await heldBy(service, bob))?.role, 'member');
+});
+
+test('a sign-in goes on while userinfo is away, which is asked once in a while, and a token with groups counts all the same', async () => {
+  await using service = await start();
+  const { issuer } = service;
+  issuer.userinfo = undefined;
+  const token = await issuer.token('zoe');
+  const { status, body } = await service.business('/me', { token });
+  assert.equal(status, 200);
+  assert.equal((await service.business('/me', { token })).status, 200);
+  assert.equal(issuer.requests.get('/userinfo'), 1);
+  const signIn = signer(service);
+  await signIn('zoe', { groups: ['physics-kube'] });
+  assert.deepEqual((await heldBy(service, body.user.id))?.permissions, [
+    'clusters.kubernetes',
+    'clusters.read',
+  ]);
+});
+
+test('what cannot be groups changes nothing, and is a problem for operators', async (t) => {
+  await using service = await start();
+  const signIn = signer(service);
+  const { id } = await signIn('zoe', { groups: ['physics-gpu'] });
+  const bad: [string, JWTPayload, RegExp][] = [
+    ['a text', { groups: 'physics-gpu' }, /is not a list/],
+    ['null', { groups: null }, /is not a list/],
+    ['numbers', { groups: ['physics-gpu', 1] }, /not a list of texts/],
+    ['an empty name', { groups: [''] }, /not a list of texts/],
+    ['a name that is too long', { groups: ['x'.repeat(257)] }, /not a list of texts/],
+    ['a NUL in a name', { groups: ['physics-gpu\0'] }, /not a list of texts/],
+    ['a link to them (_claim_names)', { _claim_names: { groups: 'src1' } }, /overage/],
+    ['a link to them next to a list', { groups: [], _claim_names: { groups: 'src1' } }, /overage/],
+    ['a note that there are too many (hasgroups)', { hasgroups: true }, /overage/],
+  ];
+  for (const [what, claims, message] of bad) {
+    await t.test(what, async () => {
+      await signIn('zoe', claims);
+      assert.deepEqual((await heldBy(service, id))?.permissions, ['clusters.read', 'clusters.ssh']);
+      const [problem] = await problemsOf(service);
+      assert.match(problem.message, message);
+      assert.match(problem.message, /zoe@physics.example/);
+    });
+  }
+  await signIn('zoe', { groups: ['physics-gpu'] });
+  assert.deepEqual(await problemsOf(service), []);
+});
+
+test('an older token takes nothing back that a newer one said', async () => {
+  await using service = await start();
+  const older = await service.issuer.token('zoe', { groups: ['physics-admin'] });
+  service.advance(2000);
+  const newer = await service.issuer.token('zoe', { groups: [] });
+  const { body } = await service.business('/me', { token: newer });
+  await service.business('/me', { token: older });
+  assert.equal(await heldBy(service, body.user.id), undefined);
+});
+
+test('the last owner is never removed by a rule, which is a problem for operators until there is another', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  const { id: zoe } = await signIn('zoe', { groups: ['physics-owner'] });
+  const { org } = await membersOf(service);
+  const ada = (await service.business('/me', { as: 'ada' })).body.user.id;
+  const demoted = await service.write(`/organizations/${org}/members/${ada}/role`, {
+    as: 'root',
+    method: 'PUT',
+    body: { role: 'admin' },
+  });
+  assert.equal(demoted.status, 200, JSON.stringify(demoted.body));
+  await signIn('zoe', { groups: [] });
+  assert.equal((await heldBy(service, zoe))?.role, 'owner');
+  await signIn('zoe', { groups: [] });
+  const [{ about, message }] = await problemsOf(service);
+  assert.equal(about, 'physics');
+  assert.match(message, /zoe@physics.example is its last owner by group physics-owner at the issuer/);
+  await service.write(`/organizations/${org}/members/${ada}/role`, {
+    as: 'root',
+    method: 'PUT',
+    body: { role: 'owner' },
+  });
+  await signIn('zoe', { groups: [] });
+  assert.equal(await heldBy(service, zoe), undefined);
+  assert.deepEqual(await problemsOf(service), []);
+  assert.deepEqual((await trail(service)).slice(1), [
+    'stays: the last owner (group physics-owner at the issuer)',
+    '-membership, -role owner (group physics-owner at the issuer)',
+  ]);
+});
+
+test('a token that says nothing new writes nothing', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  await signIn('zoe', { groups: ['physics-gpu', 'other'] });
+  const seen = await service.app.store.read.selectFrom('person_groups').selectAll().execute();
+  service.advance(1000);
+  await signIn('zoe', { groups: ['other', 'physics-gpu', 'other'] });
+  assert.deepEqual(await service.app.store.read.selectFrom('person_groups').selectAll().execute(), seen);
+  assert.equal((await trail(service)).length, 1);
+});

@@ -1,0 +1,160 @@
+/** Fair share, QoS and limits in a real slurmdbd: those of the lab file, and those that were set by hand. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { SlurmAccounting } from '../../src/domain/slurm/accounting.ts';
+import { eventually } from '../support/app.ts';
+import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
+import { type Cluster, driverOf, manifest, person, state } from './people.ts';
+
+const ada = person('ada', 30_001, { isAdmin: true });
+const bob = person('bob', 30_002);
+
+test('accounting of people on a Slurm cluster', { skip: noSlurm, timeout: 290_000 }, async (t) => {
+  let lab: SlurmLab;
+  before(() => {
+    lab = startSlurmLab();
+  });
+  after(() => lab?.[Symbol.dispose]());
+  const shell = async (command: string) => {
+    const { status, out } = await lab.on('head', command);
+    assert.equal(status, 0, `${command}: ${out}`);
+    return out;
+  };
+  /** What an association has of its own, one a line. */
+  const own = async (account = 'physics') => {
+    const format = 'format=user,fairshare,maxjobs,grptres,defaultqos,qos';
+    return (await shell(`sacctmgr -nP show assoc WOPLimits account=${account} ${format}`)).split('\n').sort();
+  };
+  const open = (accounting: SlurmAccounting): Cluster => driverOf(lab, { accounting });
+  const people = [ada, bob];
+
+  await t.test('the account, its administrators and its coordinators get what the file has', async () => {
+    await shell('sacctmgr -i add qos high,low; sacctmgr -i add account science; true');
+    const beta = open({
+      ...{ parent: 'science', fairshare: 40, qos: ['normal', 'low'], defaultQos: 'normal', maxJobs: 20 },
+      ...{
+        grpTres: { gpu: 16, cpu: 64, mem: 2048000 },
+        coordinators: 'admins',
+        roles: { admin: { maxJobs: 100 } },
+      },
+    });
+    const report = await beta.apply(manifest(people));
+    assert.deepEqual([report.failure, report.drifted], [null, undefined]);
+    assert.deepEqual(await own(), [
+      'ada|1|100|||',
+      'bob|1||||',
+      '|40|20|cpu=64,gres/gpu=16,mem=2000G|normal|low,normal',
+    ]);
+    assert.equal(await shell("sacctmgr -nP show assoc account=physics user='' format=parentname"), 'science');
+    assert.equal(await shell('sacctmgr -nP show account withcoord physics format=coord'), 'ada');
+    assert.deepEqual(report.limits, [
+      { name: 'Fairshare', value: '40' },
+      { name: 'MaxJobs', value: '20' },
+      { name: 'GrpTRES', value: 'cpu=64,gres/gpu=16,mem=2000G' },
+      { name: 'DefaultQOS', value: 'normal' },
+      { name: 'QOS', value: 'low,normal' },
+      { user: 'ada', name: 'MaxJobs', value: '100' },
+    ]);
+    // Slurm enforces it.
+    await beta.apply(manifest(people));
+    assert.match(await shell('runuser -u ada -- srun -Q --gres=gpu:1 hostname'), /^a[12]$/);
+  });
+
+  await t.test('a value set by hand stays, and is shown with what the file has', async () => {
+    await shell('sacctmgr -i modify account physics set Fairshare=77');
+    await shell('sacctmgr -i modify user bob set MaxJobs=3');
+    const beta = open({
+      ...{ parent: 'science', fairshare: 40, qos: ['normal', 'low'], defaultQos: 'normal', maxJobs: 20 },
+      ...{ grpTres: { gpu: 8 }, coordinators: 'admins', roles: { admin: { maxJobs: 100 } } },
+    });
+    const seen = await beta.observe();
+    assert.equal(seen.drifted, true, 'the file has other limits');
+    const report = await beta.apply(manifest(people));
+    assert.deepEqual([report.failure, report.drifted], [null, undefined]);
+    assert.deepEqual(await own(), ['ada|1|100|||', 'bob|1|3|||', '|77|20|gres/gpu=8|normal|low,normal']);
+    assert.deepEqual(report.limits?.[0], { name: 'Fairshare', value: '77', wanted: '40' });
+    // Through a pause and back, with another key.
+    const paused = person('bob', 30_002, { loginState: 'waiting_for_key', keyFingerprints: [] });
+    await beta.apply(manifest([ada, paused]));
+    await beta.apply(manifest([ada, bob]));
+    assert.ok((await own()).includes('bob|1|3|||'));
+  });
+
+  await t.test(
+    'who is no administrator any more has the account’s, and what the file leaves out goes',
+    async () => {
+      const beta = open({
+        parent: 'science',
+        maxJobs: 20,
+        coordinators: 'admins',
+        roles: { admin: { maxJobs: 100 } },
+      });
+      const { isAdmin: _, ...former } = ada;
+      const report = await beta.apply(manifest([former, { ...bob, isAdmin: true }]));
+      assert.deepEqual([report.failure, report.drifted], [null, undefined]);
+      assert.deepEqual(await own(), ['ada|1||||', 'bob|1|3|||', '|77|20|||']);
+      assert.deepEqual(
+        report.limits?.find(({ user }) => user === 'bob'),
+        {
+          ...{ user: 'bob', name: 'MaxJobs', value: '3', wanted: '100' },
+        },
+      );
+      assert.equal(await shell('sacctmgr -nP show account withcoord physics format=coord'), 'bob');
+    },
+  );
+
+  await t.test('values that were set right before it was cut off are still its own', async () => {
+    const accounting = { parent: 'science', maxJobs: 30 };
+    await open(accounting).apply(manifest(people));
+    // As it is where the notes of what was set are lost, but not those of what was to be set.
+    await shell(
+      `cd ${state}; printf 'set\\t.\\tMaxJobs\\t30\\t30\\n' > limits-setting; : > limits; rm limits-digest`,
+    );
+    await open(accounting).apply(manifest(people));
+    const report = await open({ parent: 'science', maxJobs: 31 }).apply(manifest(people));
+    assert.deepEqual([report.failure, report.drifted], [null, undefined]);
+    assert.equal((await own()).at(-1), '|77|31|||');
+  });
+
+  await t.test('a QoS that is not there is said, and is tried again', async () => {
+    const beta = open({ parent: 'science', qos: ['none-such'] });
+    const report = await beta.apply(manifest([ada, bob]));
+    assert.match(report.failure ?? '', /Slurm does not take QOS=none-such/);
+    assert.equal(report.drifted, true);
+  });
+
+  await t.test('people move to an account of the site’s, whose own people and values stay', async () => {
+    await shell('useradd -M -u 29999 zoe; sacctmgr -i add account hpc Description=site Fairshare=5; true');
+    await shell('sacctmgr -i add user zoe account=hpc');
+    const eve = person('eve', 30_003);
+    const paused = person('eve', 30_003, { loginState: 'waiting_for_key', keyFingerprints: [] });
+    const before = open({ parent: 'science' });
+    assert.equal((await before.apply(manifest([ada, bob, eve]))).failure, null);
+    assert.equal((await before.apply(manifest([ada, bob, paused]))).failure, null);
+    assert.equal((await own()).length, 4);
+    const beta = open({ account: 'hpc', fairshare: 9 });
+    const job = await shell('runuser -u ada -- sh -c \'cd; sbatch --parsable --wrap "sleep 500"\'');
+    const busy = await beta.apply(manifest([ada, bob, paused]));
+    assert.match(busy.failure ?? '', /cannot leave the account physics yet: .*[Jj]ob/);
+    await shell(`scancel ${job}`);
+    await eventually(
+      () => shell('squeue -h'),
+      (left) => left === '',
+    );
+    // slurmctld tells slurmdbd of the end of a job with a delay.
+    const report = await eventually(
+      () => beta.apply(manifest([ada, bob, paused])),
+      ({ failure }) => failure === null,
+      30_000,
+    );
+    assert.equal(report.drifted, undefined);
+    assert.deepEqual(await own('hpc'), ['ada|1||||', 'bob|1||||', 'eve|1||||', 'zoe|1||||', '|5||||']);
+    assert.deepEqual(report.limits, [{ name: 'Fairshare', value: '5', wanted: '9' }]);
+    assert.equal(await shell('sacctmgr -nP show account physics'), '');
+    assert.match(await shell('runuser -u bob -- srun -Q hostname'), /^a[12]$/);
+    await beta.apply(manifest([ada]));
+    assert.deepEqual(await own('hpc'), ['ada|1||||', 'zoe|1||||', '|5||||']);
+    await beta.driver.release(AbortSignal.timeout(60_000));
+    assert.deepEqual(await own('hpc'), ['zoe|1||||', '|5||||']);
+  });
+});
