@@ -129,6 +129,7 @@ export async function serveFrom(
           err += part;
         });
         child.once('close', (status) => done({ status, out, err }));
+        child.stdin.on('error', () => {}); // the program need not read it
         child.stdin.end(input);
       }),
     stop() {
