@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Secret, TOTP } from 'otpauth';
 import { consoleFiles } from '../../src/lib/packaging.ts';
+import { endSignIns } from '../../src/store/people/identities.ts';
+import { findPersonByEmail } from '../../src/store/people/people.ts';
+import { deleteSecondFactor } from '../../src/store/people/second-factors.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
 import {
   type ConsoleApp,
@@ -40,7 +43,7 @@ function codeOf(secret: string, steps = 0): string {
   return new TOTP({ secret }).generate({ timestamp: Date.now() + steps * 30_000 });
 }
 
-/** Sets an app up at the first sign-in: its secret, and the recovery codes. */
+/** Sets an app up at the first sign-in: its secret, the code that showed it, and the recovery codes. */
 async function setUp(app: ConsoleApp, name: string) {
   const browser = createCookieBrowser(app.url);
   const first = await submit(browser, await browser.follow(`${app.url}/sign-in?to=/`), credentials(name));
@@ -52,7 +55,8 @@ async function setUp(app: ConsoleApp, name: string) {
   assert.equal(Secret.fromBase32(secret).bytes.length, 20);
   const wrong = await submit(browser, { ...page, response: page.response.clone() }, { code: '000000' });
   assert.equal(wrong.response.status, 403);
-  const shown = await submit(browser, page, { code: codeOf(secret) });
+  const used = codeOf(secret);
+  const shown = await submit(browser, page, { code: used });
   const codes = [...(await shown.response.clone().text()).matchAll(/<li><code>([0-9a-f-]+)<\/code>/g)].map(
     ([, code = '']) => code,
   );
@@ -61,7 +65,7 @@ async function setUp(app: ConsoleApp, name: string) {
   const end = await submit(browser, shown, {});
   assert.equal(end.url, `${app.url}/`);
   assert.equal((await browser.call('/session')).status, 200);
-  return { secret, codes };
+  return { secret, used, codes };
 }
 
 /** A new browser, as far as the password goes. */
@@ -71,15 +75,21 @@ async function askedForCode(app: ConsoleApp, name: string) {
   return { browser, page };
 }
 
+/** Whether the browser's cookie of the issuer says that a factor was proved. */
+function hasFactor(app: ConsoleApp, browser: CookieBrowser): boolean {
+  const cookie = browser.cookies.get(`${app.issuerUrl} andromeda-sign-in`) ?? '';
+  return JSON.parse(Buffer.from(cookie.split('.')[0] ?? '', 'base64url').toString()).hasFactor;
+}
+
 test('staff set up an app before anything is signed in; a code is good once, and so is each recovery code', async () => {
   await using app = await startConsoleApp({ identity: { secondFactor: 'staff' } });
   await signIn(app, 'bob');
-  const { secret, codes } = await setUp(app, 'root');
+  const { secret, used, codes } = await setUp(app, 'root');
 
   const { browser, page } = await askedForCode(app, 'root');
-  const used = await submit(browser, page, { code: codeOf(secret) });
-  assert.equal(used.response.status, 403, 'the code of the set-up was used');
-  const next = await submit(browser, used, { code: codeOf(secret, 1) });
+  const spent = await submit(browser, page, { code: used });
+  assert.equal(spent.response.status, 403, 'the code of the set-up was used');
+  const next = await submit(browser, spent, { code: codeOf(secret, 1) });
   assert.equal(next.url, `${app.url}/`);
 
   const [recovery = ''] = codes;
@@ -166,9 +176,31 @@ test('the factor of one person counts for no other who changes a password in the
   const given = { email: credentials('bob').email, current: password, next, again: next };
   const changed = await submit(browser, await browser.follow(`${app.issuerUrl}/password`), given);
   assert.equal(changed.url, `${app.issuerUrl}/password/changed`);
-  const cookie = browser.cookies.get(`${app.issuerUrl} andromeda-sign-in`) ?? '';
-  const held = JSON.parse(Buffer.from(cookie.split('.')[0] ?? '', 'base64url').toString());
-  assert.equal(held.hasFactor, false);
+  assert.equal(hasFactor(app, browser), false);
+});
+
+test('who changes a password after an operator reset the factor has proved no factor', async () => {
+  await using app = await startConsoleApp({ identity: { secondFactor: 'none' } });
+  const browser = await signIn(app, 'bob');
+  const page = await submit(browser, await browser.follow(`${app.issuerUrl}/account`), {
+    do: 'setup',
+    password,
+  });
+  const secret = /<code>([A-Z2-7 ]+)<\/code>/.exec(await page.response.clone().text())?.[1] ?? '';
+  const codes = await submit(browser, page, { code: codeOf(secret.replaceAll(' ', '')) });
+  await submit(browser, codes, {});
+  assert.equal(hasFactor(app, browser), true);
+  const { email } = credentials('bob');
+  await app.test.app.store.write(async (tx) => {
+    const { id: userId = '' } = (await findPersonByEmail(tx.db, email)) ?? {};
+    await deleteSecondFactor(tx, userId);
+    await endSignIns(tx, userId);
+  });
+  const next = 'a new and a long password';
+  const given = { email, current: password, next, again: next };
+  const changed = await submit(browser, await browser.follow(`${app.issuerUrl}/password`), given);
+  assert.equal(changed.url, `${app.issuerUrl}/password/changed`);
+  assert.equal(hasFactor(app, browser), false);
 });
 
 test('a link of an operator sets a password once, for who is active, and the newest only', async () => {

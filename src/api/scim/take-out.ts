@@ -4,7 +4,7 @@ import { inPart, type Tx } from '../../store/engine/index.ts';
 import { listLiveGrants, revokeGrant } from '../../store/organizations/grants.ts';
 import { removeMembership } from '../../store/organizations/membership-changes.ts';
 import { listMembershipsOf } from '../../store/organizations/memberships.ts';
-import { endSignIn, updateStaffKeys } from '../../store/people/people.ts';
+import { deactivatePerson, updateStaffKeys } from '../../store/people/people.ts';
 import { listSshKeys, revokeSshKey } from '../../store/people/ssh-keys.ts';
 
 /**
@@ -27,6 +27,6 @@ export async function takeOut(tx: Tx, userId: string): Promise<string[]> {
   for (const { id } of await listLiveGrants(tx.db, userId, tx.now)) await revokeGrant(tx, id);
   for (const key of await listSshKeys(tx.db, userId)) await revokeSshKey(tx, { userId, keyId: key.id });
   await tryTo('staff keys', () => updateStaffKeys(tx, { userId, keys: [] }));
-  await endSignIn(tx, userId);
+  await deactivatePerson(tx, userId);
   return left;
 }

@@ -284,7 +284,7 @@ export async function updateLifecycle(
 }
 
 /** Lets a person sign in no more, also the last one who can operate the installation: the identity provider says so. */
-export async function endSignIn(tx: Tx, userId: string): Promise<void> {
+export async function deactivatePerson(tx: Tx, userId: string): Promise<void> {
   await touch(tx, userId, { lifecycle_state: 'deactivated' });
 }
 
