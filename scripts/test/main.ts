@@ -23,7 +23,7 @@ const { values, positionals } = parseArgs({
     under: { type: 'string' },
     // Twice as many as there are processors: half of the jobs wait for the most part.
     jobs: { type: 'string', default: `${availableParallelism() * 2}` },
-    limit: { type: 'string', default: '300' },
+    limit: { type: 'string', default: '500' },
   },
 });
 
@@ -74,8 +74,8 @@ async function work(takesWaiting: boolean): Promise<void> {
     console.log(
       `${isFine ? '✔' : '✖'} ${name} (${tests}${seconds.toFixed(1)} s, CPU ${cpuSeconds.toFixed(1)} s)`,
     );
-    const lines = isFine ? output.split('\n').filter((line) => /﹣|# SKIP/.test(line)) : [output];
-    for (const line of lines) console.log(line);
+    if (!isFine) continue;
+    for (const line of output.split('\n').filter((one) => /﹣|# SKIP/.test(one))) console.log(line);
   }
 }
 
@@ -113,6 +113,8 @@ function jobsToRun(): string[] {
 
 function summarize(): void {
   const failed = outcomes.filter(({ isFine }) => !isFine);
+  // At the end, where a log that is cut still has it.
+  for (const { name, output } of failed) console.log(`\n✖ ${name}\n${output}\n`);
   const total = (name: string) => outcomes.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0);
   for (const name of ['tests', 'pass', 'fail', 'cancelled', 'skipped', 'todo'])
     console.log(`ℹ ${name} ${total(name)}`);

@@ -67,7 +67,7 @@ order; ${goBack} > /campaign/gone; echo "back from that too: $? $(state)"
 
 test('under systemd a new version comes and goes by the lines of the page, whenever it is killed, and where it does not serve', {
   skip: noSystemd() || (!existsSync('/usr/bin/strace') && 'strace is not installed'),
-  timeout: 900_000,
+  timeout: 480_000,
 }, async () => {
   const { lines, read, context } = await runUnderSystemd(upgrades, { withNext: true });
   assert.deepEqual(

@@ -11,6 +11,8 @@ export interface Page {
 }
 
 export interface Browser {
+  /** What its limits of time are multiplied by. */
+  readonly slack: number;
   /** How often one request was asked again at most. */
   readonly repeats: number;
   /** Goes to an address, and on to where that leads. Rejects where there is no answer for long. */
@@ -27,7 +29,7 @@ const patienceMs = 20_000;
 const notNow = new Set([429, 502, 503, 504]);
 const mostRedirects = 10;
 
-export function createBrowser(): Browser {
+export function createBrowser(slack: number): Browser {
   // All is on one host, and cookies know no ports.
   const cookies = new Map<string, string>();
   let repeats = 0;
@@ -45,10 +47,10 @@ export function createBrowser(): Browser {
   }
 
   async function ask(url: string, body?: URLSearchParams): Promise<Page & { location: string | null }> {
-    const until = performance.now() + patienceMs;
+    const until = performance.now() + patienceMs * slack;
     for (let again = 0; ; again += 1) {
       repeats = Math.max(repeats, again);
-      const signal = AbortSignal.timeout(limitMs);
+      const signal = AbortSignal.timeout(limitMs * slack);
       const answer = await send(url, { signal, ...(body && { method: 'POST', body }) })
         .then(async (reply) => ({ reply, text: await reply.text() }))
         .catch((error: Error) => String(error.cause ?? error.message));
@@ -65,6 +67,7 @@ export function createBrowser(): Browser {
   }
 
   const browser: Browser = {
+    slack,
     get repeats() {
       return repeats;
     },
@@ -83,7 +86,7 @@ export function createBrowser(): Browser {
     },
     fetch(url, signal) {
       const headers = { 'x-andromeda-console': 'active', 'sec-fetch-site': 'same-origin' };
-      return send(url, { headers, signal: signal ?? AbortSignal.timeout(limitMs) });
+      return send(url, { headers, signal: signal ?? AbortSignal.timeout(limitMs * slack) });
     },
   };
   return browser;

@@ -5,11 +5,13 @@ import { startTries, type Tries } from './tries.ts';
 export type Logins = Tries;
 
 const limitMs = 15_000;
+const connectSeconds = 10;
 
-export function startLogins(person: Person, everyMs: number): Logins {
-  const command = [...person.to(), 'true'];
+export function startLogins(person: Person, { everyMs, slack }: { everyMs: number; slack: number }): Logins {
+  const connect = ['-o', `ConnectTimeout=${connectSeconds * slack}`];
+  const command = [...connect, ...person.to(), 'true'];
   return startTries(everyMs, () => async () => {
-    const { status, err } = await ssh(command, limitMs);
+    const { status, err } = await ssh(command, limitMs * slack);
     return status === 0 ? undefined : err.trim().replaceAll('\n', ' ') || `status ${status}`;
   });
 }

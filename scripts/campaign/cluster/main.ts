@@ -125,14 +125,17 @@ async function run(sizes: Sizes, { chosen, slack, logs, say }: RunOptions): Prom
   const [caller, ...others] = people.slice(sizes.sessions);
   if (!caller) throw new Error('nobody is there to log in');
   const writes = startWrites(lab.business, lab.writers.slice(0, sizes.writers));
-  const logins = startLogins(caller, sizes.loginEveryMs);
+  const logins = startLogins(caller, { everyMs: sizes.loginEveryMs, slack });
   const changes = startChanges(lab);
   const { visitors, urls } = lab;
-  const signIns = startSignIns(urls.console, visitors.visitor, sizes.signIns.everyMs);
-  const signedIn = await startSignedIn(urls, {
-    terminals: visitors.terminal.slice(0, sizes.signIns.terminals),
-    readers: visitors.reader.slice(0, sizes.signIns.readers),
-  });
+  const signIns = startSignIns(urls.console, visitors.visitor, { everyMs: sizes.signIns.everyMs, slack });
+  const signedIn = await startSignedIn(
+    { ...urls, slack },
+    {
+      terminals: visitors.terminal.slice(0, sizes.signIns.terminals),
+      readers: visitors.reader.slice(0, sizes.signIns.readers),
+    },
+  );
   const world: World = { lab, writes, sessions, logins, signIns, signedIn, changes, slack, say };
   try {
     if (chosen.has('revocations')) lines.push(...(await revokeKeys(world, others, sizes.revocations)));

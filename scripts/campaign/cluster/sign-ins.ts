@@ -25,14 +25,17 @@ export async function signInToConsole(browser: Browser, url: string, visitor: Vi
   if (page.url !== `${url}/` || page.status !== 200)
     throw new Error(`a sign-in ended at ${page.url} with ${page.status}`);
   for (const path of ['/session', '/api/business/me']) {
-    const reply = await askAgain(() => browser.fetch(`${url}${path}`));
+    const reply = await askAgain(() => browser.fetch(`${url}${path}`), browser);
     if (reply.status !== 200) throw new Error(`signed in, ${path} was answered ${reply.status}`);
   }
 }
 
 /** An answer of a server that can give one, asked for again for a while. */
-export async function askAgain(ask: () => Promise<Response>, signal?: AbortSignal): Promise<Response> {
-  const until = performance.now() + 20_000;
+export async function askAgain(
+  ask: () => Promise<Response>,
+  { slack, signal }: { slack: number; signal?: AbortSignal | undefined },
+): Promise<Response> {
+  const until = performance.now() + 20_000 * slack;
   for (;;) {
     const reply = await ask().catch((error: Error) => error);
     const isAnswer = reply instanceof Response && ![429, 500, 502, 503, 504].includes(reply.status);
@@ -45,12 +48,16 @@ export async function askAgain(ask: () => Promise<Response>, signal?: AbortSigna
   }
 }
 
-export function startSignIns(url: string, visitors: readonly Visitor[], everyMs: number): SignIns {
+export function startSignIns(
+  url: string,
+  visitors: readonly Visitor[],
+  { everyMs, slack }: { everyMs: number; slack: number },
+): SignIns {
   const repeated: { at: number; repeats: number }[] = [];
   let begun = 0;
 
   async function attempt(visitor: Visitor, at: number): Promise<string | undefined> {
-    const browser = createBrowser();
+    const browser = createBrowser(slack);
     const failure = await signInToConsole(browser, url, visitor).then(
       () => undefined,
       (error: Error) => error.message,

@@ -17,10 +17,12 @@ export interface SignedIn {
   stop(): Promise<void>;
 }
 
-interface Urls {
+interface Target {
   issuer: string;
   console: string;
   business: string;
+  /** What limits of time are multiplied by. */
+  slack: number;
 }
 
 interface Counts {
@@ -37,7 +39,7 @@ const reopenMs = 500;
 
 /** Resolves when all of them are signed in. */
 export async function startSignedIn(
-  urls: Urls,
+  target: Target,
   { terminals, readers }: { terminals: readonly Visitor[]; readers: readonly Visitor[] },
 ): Promise<SignedIn> {
   const counts: Counts = { out: [], renewals: 0, events: 0, silences: [] };
@@ -45,13 +47,13 @@ export async function startSignedIn(
   const { signal } = stopped;
   const loops = await Promise.all([
     ...terminals.map(async (visitor) => {
-      const token = await signInTerminal(urls.issuer, visitor);
-      return () => renew(urls, counts, { visitor, token, signal });
+      const token = await signInTerminal(target, visitor);
+      return () => renew(target, counts, { visitor, token, signal });
     }),
     ...readers.map(async (visitor) => {
-      const browser = createBrowser();
-      await signInToConsole(browser, urls.console, visitor);
-      return () => follow(urls, counts, { visitor, browser, signal });
+      const browser = createBrowser(target.slack);
+      await signInToConsole(browser, target.console, visitor);
+      return () => follow(target, counts, { visitor, browser, signal });
     }),
   ]);
   const running = loops.map((loop) => loop().catch((error: Error) => void counts.out.push(error.message)));
@@ -78,51 +80,51 @@ export async function startSignedIn(
 }
 
 /** By the device flow. Resolves to the refresh token. */
-async function signInTerminal(issuer: string, visitor: Visitor): Promise<string> {
+async function signInTerminal({ issuer, slack }: Target, visitor: Visitor): Promise<string> {
   const scope = 'openid profile email offline_access';
-  const begun = await post(`${issuer}/device/auth`, { client_id: clientId, scope });
+  const begun = await post(`${issuer}/device/auth`, { client_id: clientId, scope }, { slack });
   const { device_code, verification_uri_complete: address } = begun.body;
-  const browser = createBrowser();
+  const browser = createBrowser(slack);
   let page = await browser.visit(address ?? '');
   if (page.text.includes('type="password"'))
     page = await browser.submit(page, '/device/sign-in', { ...visitor });
   await browser.submit(page, '/device/approval', { decision: 'approve' });
   const grant_type = 'urn:ietf:params:oauth:grant-type:device_code';
-  const { status, body } = await post(`${issuer}/token`, {
-    ...{ grant_type, device_code: device_code ?? '', client_id: clientId },
-  });
+  const fields = { grant_type, device_code: device_code ?? '', client_id: clientId };
+  const { status, body } = await post(`${issuer}/token`, fields, { slack });
   if (body.refresh_token === undefined)
     throw new Error(`a terminal was not signed in: ${status} ${body.error}`);
   return body.refresh_token;
 }
 
 async function renew(
-  { issuer, business }: Urls,
+  target: Target,
   counts: Counts,
   about: { visitor: Visitor; token: string; signal: AbortSignal },
 ): Promise<void> {
+  const { issuer, business, slack } = target;
   const { visitor, signal } = about;
   let { token } = about;
   while (!signal.aborted) {
     const answer = await post(
       `${issuer}/token`,
       { grant_type: 'refresh_token', refresh_token: token, client_id: clientId },
-      signal,
+      { slack, signal },
     ).catch(() => undefined);
     // Nobody answered for long: the same token again, as from a terminal that was without a network.
     if (!answer || answer.status >= 500 || signal.aborted) continue;
     const { access_token, refresh_token, error, error_description } = answer.body;
     if (refresh_token === undefined) {
       counts.out.push(`a renewal was answered ${answer.status}: ${error} ${error_description}`);
-      token = await signInTerminal(issuer, visitor);
+      token = await signInTerminal(target, visitor);
       continue;
     }
     token = refresh_token;
     counts.renewals += 1;
     const headers = { authorization: `Bearer ${access_token}` };
     const me = await askAgain(
-      () => fetch(`${business}/me`, { headers, signal: AbortSignal.timeout(12_000) }),
-      signal,
+      () => fetch(`${business}/me`, { headers, signal: AbortSignal.timeout(12_000 * slack) }),
+      { slack, signal },
     ).catch(() => undefined);
     if (me && [401, 403].includes(me.status))
       counts.out.push(`with a new token, /me was answered ${me.status}`);
@@ -132,7 +134,7 @@ async function renew(
 
 /** A page that is open: its stream, and the next one when that ends. */
 async function follow(
-  { console: url }: Urls,
+  { console: url, slack }: Target,
   counts: Counts,
   about: { visitor: Visitor; browser: ReturnType<typeof createBrowser>; signal: AbortSignal },
 ): Promise<void> {
@@ -144,7 +146,7 @@ async function follow(
     const reply = await browser.fetch(`${url}/events`, signal).catch(() => undefined);
     if (reply?.status === 401) {
       counts.out.push('a page was told that nobody is signed in');
-      browser = createBrowser();
+      browser = createBrowser(slack);
       await signInToConsole(browser, url, visitor);
       continue;
     }
@@ -182,11 +184,19 @@ interface TokenAnswer {
   >;
 }
 
-async function post(url: string, fields: Record<string, string>, signal?: AbortSignal): Promise<TokenAnswer> {
+async function post(
+  url: string,
+  fields: Record<string, string>,
+  limits: { slack: number; signal?: AbortSignal },
+): Promise<TokenAnswer> {
   const reply = await askAgain(
     () =>
-      fetch(url, { method: 'POST', body: new URLSearchParams(fields), signal: AbortSignal.timeout(12_000) }),
-    signal,
+      fetch(url, {
+        method: 'POST',
+        body: new URLSearchParams(fields),
+        signal: AbortSignal.timeout(12_000 * limits.slack),
+      }),
+    limits,
   );
   const text = await reply.text();
   const isJson = reply.headers.get('content-type')?.startsWith('application/json');
