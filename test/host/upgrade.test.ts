@@ -39,7 +39,7 @@ left() { (cd /usr/local/bin; ls | grep -v '^andromeda$' | tr '\\n' ' '); }
 # A command, killed at the nth call of a kind.
 killed() { { strace -qq -o /dev/null -e inject=$1:signal=KILL:when=$2 $3 >> /campaign/said; echo "$1 $2: $? $(state)"; } 2> /dev/null; }
 
-order; systemctl start andromeda; add ada; echo "old: $(state)"
+order; systemctl start andromeda; until_ '[ $(ready) = 200 ]'; add ada; echo "old: $(state)"
 ${others.map((line) => `${line} > /dev/null || echo failed`).join('\n')}
 up=$(echo ${goUp.split(' ')[0]})
 for n in 2 4; do killed rename $n "$up service upgrade"; done
