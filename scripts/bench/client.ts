@@ -14,7 +14,8 @@ export function createClient(port: number, authorization: string): Client {
   return {
     port,
     async fetch(path, init) {
-      const headers = { authorization, ...init?.headers };
+      // As it is, so that a bare server can send the same bytes.
+      const headers = { authorization, 'accept-encoding': 'identity', ...init?.headers };
       const response = await fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers });
       if (response.ok) return response;
       throw new Error(`${init?.method ?? 'GET'} ${path} answers ${response.status} ${await response.text()}`);
