@@ -8,6 +8,8 @@ import { findMembership } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
 import { saveGroups } from '../../src/store/people/groups.ts';
 import { findPersonByEmail, updateLifecycle } from '../../src/store/people/people.ts';
+import { markBehind } from '../../src/store/people/pushed-groups.ts';
+import { saveScimGroup, saveScimUser } from '../../src/store/people/scim.ts';
 import { allLeases } from '../../src/store/servers/leases.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
@@ -24,7 +26,11 @@ const read: GroupRule = { ...ssh, permissions: ['clusters.read'] };
 const lab = { ...physics, users: [...(physics.users ?? []), { email: 'zoe@physics.example' }] };
 
 /** Starts a server with these rules, undefined: without `identity.groups`, until it has applied them. */
-async function startWith(store: Store, rules: readonly GroupRule[] | undefined, from = claim) {
+async function startWith(
+  store: Store,
+  rules: readonly GroupRule[] | undefined,
+  from: { issuer: string; claim: string | undefined } = claim,
+) {
   const groups = rules && { claim: from.claim, rules };
   const identity = { issuer: from.issuer, groups };
   const lines: string[] = [];
@@ -102,6 +108,21 @@ test('with another issuer, what rules gave for a group stays until a token of th
   const other = { ...claim, issuer: 'https://sso.physics.example' };
   const kube: GroupRule = { ...ssh, group: 'physics-kube', permissions: ['clusters.kubernetes'] };
   await startWith(store, [ssh, kube], other);
+  assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.ssh']);
+});
+
+test('groups that were pushed before rules went by them count from the start', async () => {
+  await using opened = await openTestStore(lab);
+  const { store } = opened;
+  const { userId } = await personOf(store, 'zoe');
+  await store.write(async (tx) => {
+    await saveScimUser(tx, { userId, userName: 'zoe', externalId: null, attributes: '{}' });
+    await saveScimGroup(tx, { id: 'g', displayName: 'physics-gpu', externalId: null, members: [userId] });
+    await markBehind(tx, [userId], false);
+  });
+  await startWith(store, [ssh]);
+  assert.equal(await permissionsOf(store, 'zoe'), undefined);
+  await startWith(store, [ssh], { issuer, claim: undefined });
   assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.ssh']);
 });
 

@@ -437,6 +437,8 @@ test('identity.groups says the claim, and what rules give for groups', () => {
   assert.deepEqual(groups, { claim: 'groups', rules });
   const noted = read('identity: { issuer: "https://login.example.org", groups: { claim: roles } }').identity;
   assert.deepEqual(noted.groups, { claim: 'roles', rules: [] });
+  const pushed = read('identity: { issuer: "https://login.example.org", scim: true, groups: {} }').identity;
+  assert.deepEqual(pushed.groups, { claim: undefined, rules: [] });
 });
 
 const tls = 'tls: { cert: cert.pem, key: key.pem }';
@@ -574,6 +576,11 @@ const refused: [string, string, string][] = [
     'groups of the embedded issuer',
     'identity: { groups: { claim: groups } }',
     'identity.groups: the built-in issuer knows no groups. Give identity.issuer, or leave this out.',
+  ],
+  [
+    'groups that are neither in tokens nor pushed',
+    'identity: { issuer: "https://login.example.org", groups: { rules: [] } }',
+    'identity.groups: name the claim that has them in tokens, or have them pushed with identity.scim: true.',
   ],
   [
     'a rule for groups with a permission that there is not',

@@ -1595,7 +1595,7 @@ export interface paths {
         };
         /**
          * Groups at the issuer, how many people are in each, and what rules give for it
-         * @description As the tokens of people said last (`identity.groups` of the configuration).
+         * @description As the tokens of people said last, or as they were pushed over SCIM (`identity.groups` of the configuration).
          */
         get: operations["operatorListGroups"];
         put?: never;
@@ -1617,7 +1617,7 @@ export interface paths {
         put?: never;
         /**
          * What rules for groups would change, restart and end
-         * @description Changes nothing. Goes by the groups that people’s tokens said last; those of whom none are known are counted.
+         * @description Changes nothing. Goes by the groups that the issuer said last; those of whom none are known are counted.
          */
         post: operations["operatorPlanGroups"];
         delete?: never;
@@ -2861,7 +2861,8 @@ export interface components {
             unknown: number;
         };
         Groups: {
-            claim: string;
+            /** @description Of tokens; left out: groups are pushed over SCIM */
+            claim?: string;
             people: components["schemas"]["GroupPeople"];
             groups: {
                 group: string;

@@ -62,12 +62,12 @@ export function createApis(parts: ApiParts): Apis {
 }
 
 function takeGroupsOf({ config, store, issuer, log, now }: ApiParts): TakeGroups | undefined {
-  const groups = groupsOf(config.identity);
-  if (!groups) return undefined;
+  const { source, rules = [] } = groupsOf(config.identity) ?? {};
+  if (!source || source === 'scim') return undefined;
   const { cliClientId } = config.identity;
   const { userinfo } = issuer;
   const onFault = (userId: string, fault: string) => log.warn('groups.refused', { userId, message: fault });
-  return createGroups({ ...groups, store, cliClientId, userinfo, onFault, now });
+  return createGroups({ claim: source, rules, store, cliClientId, userinfo, onFault, now });
 }
 
 function createBusinessApi(

@@ -1,4 +1,4 @@
-/** `identity.groups`: the claim that has people's groups at the issuer, and what rules give for them. */
+/** `identity.groups`: where people's groups at the issuer are known from, and what rules give for them. */
 import { permissionCatalog } from '../../domain/access/permission.ts';
 import {
   type GroupRule,
@@ -11,7 +11,8 @@ import { invalid } from './named-files.ts';
 import { list, oneOf, section, text, type Value } from './schema.ts';
 
 export interface GroupSettings {
-  claim: string;
+  /** Of tokens; undefined: groups are pushed over SCIM. */
+  claim: string | undefined;
   /** Without any, groups are only noted. */
   rules: readonly GroupRule[];
 }
@@ -26,21 +27,25 @@ const ruleSchema = section(
   ['group', 'organization'],
 );
 
-export const groupsSchema = section(
-  { claim: { ...text, maxLength: 200 }, rules: list(ruleSchema, { maxItems: mostRules }) },
-  ['claim'],
-);
+export const groupsSchema = section({
+  claim: { ...text, maxLength: 200 },
+  rules: list(ruleSchema, { maxItems: mostRules }),
+});
 
 const at = 'identity.groups.rules';
 
 /** Throws `invalid_request` for what the schema cannot say. */
 export function readGroupSettings(
   { claim, rules = [] }: Value<typeof groupsSchema>,
-  issuer: string | undefined,
+  { issuer, scim }: { issuer: string | undefined; scim: boolean },
 ): GroupSettings {
   if (issuer === undefined)
     throw invalid(
       'identity.groups: the built-in issuer knows no groups. Give identity.issuer, or leave this out.',
+    );
+  if (claim === undefined && !scim)
+    throw invalid(
+      'identity.groups: name the claim that has them in tokens, or have them pushed with identity.scim: true.',
     );
   return { claim, rules: rules.map((rule, index) => ruleOf(rule, `${at}[${index}]`)) };
 }

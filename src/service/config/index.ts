@@ -300,6 +300,7 @@ function readIdentity(
   files: NamedFiles,
 ): Omit<Config['identity'], 'embedded' | 'secondFactor'> {
   const { issuer, audiences = ['andromeda'], cliClientId = 'andromeda-cli', scopes, kubernetes } = given;
+  const { scim = false } = given;
   const authority = 'identity.kubernetes.issuerCertificateAuthority';
   return {
     issuer,
@@ -314,8 +315,8 @@ function readIdentity(
       }),
     },
     serviceAccountClaim: given.serviceAccountClaim,
-    groups: given.groups && readGroupSettings(given.groups, issuer),
-    scim: given.scim ?? false,
+    groups: given.groups && readGroupSettings(given.groups, { issuer, scim }),
+    scim,
     console: given.console && readConsoleClient(given.console, files),
   };
 }

@@ -220,6 +220,8 @@ interface ScimUserTable {
   external_id: string | null;
   /** All attributes as they were sent, as JSON. */
   attributes: string;
+  /** 1: rules have not been applied since the person or their groups changed. */
+  is_behind: number;
   created_at: string;
   updated_at: string;
 }

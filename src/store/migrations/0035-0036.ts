@@ -12,6 +12,7 @@ const statements = [
     user_name text not null unique,
     external_id text,
     attributes text not null,
+    is_behind integer not null default 0,
     created_at text not null,
     updated_at text not null
   )`,

@@ -1,8 +1,8 @@
 /** What rules change for a person who is in these groups. It may run any number of times: what is so already is left alone. */
 import { differenceOf, type Gift, type GroupRule, giftsOf } from '../../domain/organizations/group-rules.ts';
-import type { GroupClaim } from '../../domain/people/groups.ts';
+import type { GroupSource } from '../../domain/people/groups.ts';
 import type { Reader, Tx } from '../engine/index.ts';
-import { findGroups, listPeopleOfGroups } from '../people/groups.ts';
+import { findSaidGroups, listPeopleOfGroups } from '../people/groups.ts';
 import { findHeld, listRuleMemberships, type RuleMembership, settleMembership } from './rule-memberships.ts';
 
 /** A change of what a person has in an organization, or of what of it rules give. */
@@ -26,15 +26,15 @@ interface Pending {
 }
 
 /**
- * What rules go by: the groups that the issuer said last or, where this claim of this issuer never said any, those that rules gave
- * something for. Undefined for one of whom neither is known.
+ * What rules go by: the groups that the issuer said last or, where it never said any in this way, those that rules gave something
+ * for. Undefined for one of whom neither is known.
  */
 export async function groupsInForce(
   db: Reader,
   userId: string,
-  claim: GroupClaim | undefined,
+  source: GroupSource | undefined,
 ): Promise<readonly string[] | undefined> {
-  const said = claim && (await findGroups(db, userId, claim))?.groups;
+  const said = source && (await findSaidGroups(db, userId, source));
   if (said) return said;
   const known = await listRuleMemberships(db, userId);
   return known.length === 0 ? undefined : known.flatMap(({ byRules }) => byRules.groups);
@@ -62,12 +62,12 @@ const pageSize = 100;
 export async function* listBehindGroups(
   db: Reader,
   rules: readonly GroupRule[],
-  claim: GroupClaim | undefined,
+  source: GroupSource | undefined,
 ): AsyncGenerator<PersonBehind> {
   for (let after = ''; ; ) {
     const page = await listPeopleOfGroups(db, { after, limit: pageSize });
     for (const person of page) {
-      const groups = await groupsInForce(db, person.userId, claim);
+      const groups = await groupsInForce(db, person.userId, source);
       if (groups && (await isBehindGroups(db, person.userId, rules, groups))) yield { ...person, groups };
     }
     after = page.at(-1)?.userId ?? '';

@@ -1,8 +1,9 @@
 /** The groups that the issuer said of people, and the clients whose tokens have them. */
-import type { GroupClaim } from '../../domain/people/groups.ts';
+import type { GroupClaim, GroupSource } from '../../domain/people/groups.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { findRow, saveRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
+import { countByPushedGroup, countPushedPeople, findPushedGroups } from './pushed-groups.ts';
 
 /** What is known of a person's groups. Times in RFC 3339. */
 export interface KnownGroups {
@@ -31,6 +32,16 @@ export async function findGroups(
       fault: row.fault ?? undefined,
     }
   );
+}
+
+/** The groups that the issuer said last of a person; undefined: it never said any. */
+export async function findSaidGroups(
+  db: Reader,
+  userId: string,
+  source: GroupSource,
+): Promise<readonly string[] | undefined> {
+  if (source === 'scim') return findPushedGroups(db, userId);
+  return (await findGroups(db, userId, source))?.groups;
 }
 
 /** Keeps the groups that a token said; `tokenAt`, in ms since 1970, is when it was issued. */
@@ -95,6 +106,7 @@ export async function listPeopleOfGroups(
     .where((eb) =>
       eb.or([
         eb('u.id', 'in', eb.selectFrom('person_groups').select('user_id')),
+        eb('u.id', 'in', eb.selectFrom('scim_users').select('user_id')),
         eb('u.id', 'in', eb.selectFrom('rule_memberships').select('user_id')),
       ]),
     )
@@ -103,27 +115,28 @@ export async function listPeopleOfGroups(
     .execute();
 }
 
-/** Everyone who may sign in and of whom groups are known, page by page: the groups of each. */
-export async function* listSaidGroups(
-  db: Reader,
-  { issuer, claim }: GroupClaim,
-): AsyncGenerator<readonly string[]> {
+/** How many of those who may sign in are in each group. */
+export async function countByGroup(db: Reader, source: GroupSource): Promise<Map<string, number>> {
+  if (source === 'scim') return countByPushedGroup(db);
+  const counts = new Map<string, number>();
   for (let after = ''; ; ) {
     const page = await db
       .selectFrom('person_groups as g')
       .innerJoin('users as u', 'u.id', 'g.user_id')
       .select(['g.user_id', 'g.groups'])
-      .where('g.issuer', '=', issuer)
-      .where('g.claim', '=', claim)
+      .where('g.issuer', '=', source.issuer)
+      .where('g.claim', '=', source.claim)
       .where('g.groups', 'is not', null)
       .where('g.user_id', '>', after)
       .where('u.lifecycle_state', '=', 'active')
       .orderBy('g.user_id')
       .limit(pageSize)
       .execute();
-    for (const { groups } of page) yield JSON.parse(groups ?? '[]') as string[];
+    for (const { groups } of page)
+      for (const group of JSON.parse(groups ?? '[]') as string[])
+        counts.set(group, (counts.get(group) ?? 0) + 1);
     after = page.at(-1)?.user_id ?? '';
-    if (page.length < pageSize) return;
+    if (page.length < pageSize) return counts;
   }
 }
 
@@ -132,22 +145,28 @@ const pageSize = 100;
 /** How many people may sign in, and of how many of them groups are known. */
 export async function countKnownGroups(
   db: Reader,
-  { issuer, claim }: GroupClaim,
+  source: GroupSource,
 ): Promise<{ known: number; unknown: number }> {
   const active = db
     .selectFrom('users as u')
     .where('u.kind', '=', 'person')
     .where('u.lifecycle_state', '=', 'active');
   const all = await active.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  const known = await active
-    .innerJoin('person_groups as g', 'g.user_id', 'u.id')
+  const known = source === 'scim' ? await countPushedPeople(db) : await countSaid(db, source);
+  return { known, unknown: Number(all?.n ?? 0) - known };
+}
+
+async function countSaid(db: Reader, { issuer, claim }: GroupClaim): Promise<number> {
+  const row = await db
+    .selectFrom('person_groups as g')
+    .innerJoin('users as u', 'u.id', 'g.user_id')
+    .where('u.lifecycle_state', '=', 'active')
     .where('g.issuer', '=', issuer)
     .where('g.claim', '=', claim)
     .where('g.groups', 'is not', null)
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .executeTakeFirst();
-  const count = Number(known?.n ?? 0);
-  return { known: count, unknown: Number(all?.n ?? 0) - count };
+  return Number(row?.n ?? 0);
 }
 
 /** How many people's groups could not be taken over lately, since when, and why in the newest case. */

@@ -3,6 +3,7 @@ import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
+import { markBehind } from './pushed-groups.ts';
 
 /** The SHA-256 of each valid token, oldest first. */
 export async function listScimTokens(db: Reader): Promise<{ hash: string; createdAt: string }[]> {
@@ -96,7 +97,7 @@ export async function saveScimUser(
   const row = { user_name: userName.toLowerCase(), external_id: externalId, attributes, updated_at: at };
   const known = await findRow(tx.db, 'scim_users', { user_id: userId });
   if (known) await updateRows(tx.db, 'scim_users', { user_id: userId }, row);
-  else await insertRow(tx.db, 'scim_users', { ...row, user_id: userId, created_at: at });
+  else await insertRow(tx.db, 'scim_users', { ...row, user_id: userId, is_behind: 0, created_at: at });
 }
 
 /** Forgets what was sent of a person, who is in no group any more. */
@@ -184,6 +185,8 @@ export async function saveScimGroup(
   const after = new Set(members);
   const added = [...after.difference(before)];
   const gone = [...before.difference(after)];
+  const isRenamed = known !== undefined && known.displayName !== displayName;
+  await markBehind(tx, isRenamed ? [...before.union(after)] : [...added, ...gone], true);
   for (let from = 0; from < added.length; from += atOnce) {
     const rows = added.slice(from, from + atOnce).map((userId) => ({ group_id: id, user_id: userId }));
     await tx.db.insertInto('scim_group_members').values(rows).execute();
@@ -199,6 +202,7 @@ export async function saveScimGroup(
 }
 
 export async function deleteScimGroup(tx: Tx, id: string): Promise<void> {
+  await markBehind(tx, (await listScimMembers(tx.db, [id])).get(id) ?? [], true);
   await deleteRows(tx.db, 'scim_group_members', { group_id: id });
   await deleteRows(tx.db, 'scim_groups', { id });
 }

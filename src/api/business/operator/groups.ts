@@ -9,7 +9,7 @@ import {
   type PersonBehind,
 } from '../../../store/organizations/apply-groups.ts';
 import { listSlugs } from '../../../store/organizations/organizations.ts';
-import { countKnownGroups, findGroups, listSaidGroups } from '../../../store/people/groups.ts';
+import { countByGroup, countKnownGroups, findSaidGroups } from '../../../store/people/groups.ts';
 import { findPersonByEmail } from '../../../store/people/people.ts';
 import { takePlan } from '../member-plan.ts';
 import type { BusinessDeps, BusinessReply, Operation } from '../operation.ts';
@@ -20,14 +20,13 @@ type Plan = BusinessReply<'operatorPlanGroups'>;
 
 const mostListed = 10_000;
 
-/** The groups that people's tokens said last. */
+/** The groups that people are in, as the issuer said last. */
 export const operatorListGroups: Operation<'operatorListGroups'> = async (deps, { caller, query }) => {
   const { store } = deps;
   await requireStaff(store.read, caller.userId, 'staff.read');
-  const { claim, rules } = requireGroups(deps);
+  const { source, rules } = requireGroups(deps);
   const people = new Map<string, number>(rules.map(({ group }) => [group, 0]));
-  for await (const groups of listSaidGroups(store.read, claim))
-    for (const group of groups) people.set(group, (people.get(group) ?? 0) + 1);
+  for (const [group, count] of await countByGroup(store.read, source)) people.set(group, count);
   const only = query.email === undefined ? undefined : await groupsOf(deps, query.email);
   const rulesOf = Map.groupBy(rules, ({ group }) => group);
   const groups = [...people]
@@ -35,8 +34,8 @@ export const operatorListGroups: Operation<'operatorListGroups'> = async (deps, 
     .map(([group, count]) => ({ group, people: count, rules: (rulesOf.get(group) ?? []).map(ruleBody) }))
     .sort((a, b) => b.rules.length - a.rules.length || b.people - a.people || (a.group < b.group ? -1 : 1));
   return {
-    claim: claim.claim,
-    people: await countKnownGroups(store.read, claim),
+    ...(source !== 'scim' && { claim: source.claim }),
+    people: await countKnownGroups(store.read, source),
     groups: groups.slice(0, mostListed),
   };
 };
@@ -46,13 +45,13 @@ export const operatorPlanGroups: Operation<'operatorPlanGroups'> = async (deps, 
   const { store } = deps;
   await requireStaff(store.read, caller.userId, 'staff.read');
   takePlan(caller.userId);
-  const { claim } = requireGroups(deps);
+  const { source } = requireGroups(deps);
   const rules = body.rules.map((rule, index) => ruleOf(rule, `rules[${index}]`));
   refuseUnknownSlugs(rules, await listSlugs(store.read), 'rules');
   // Ahead, so that other writes wait only for what changes.
   const behind: PersonBehind[] = [];
-  for await (const person of listBehindGroups(store.read, rules, claim)) behind.push(person);
-  const people = await countKnownGroups(store.read, claim);
+  for await (const person of listBehindGroups(store.read, rules, source)) behind.push(person);
+  const people = await countKnownGroups(store.read, source);
   return tryOut(store, async (tx) => {
     const before = await listSlurmAccounts(tx);
     const changes: GroupChange[] = [];
@@ -64,11 +63,11 @@ export const operatorPlanGroups: Operation<'operatorPlanGroups'> = async (deps, 
   });
 };
 
-/** Throws `invalid_state` where the configuration names no claim. */
+/** Throws `invalid_state` where the configuration says nothing of groups. */
 function requireGroups({ groups }: BusinessDeps) {
   if (groups) return groups;
   throw invalidState(
-    'The configuration names no claim for groups. Set `identity: { groups: { claim: groups } }`: without rules, groups are only noted.',
+    'The configuration has no groups. Set `identity: { groups: { claim: groups } }`: without rules, groups are only noted.',
   );
 }
 
@@ -76,7 +75,7 @@ function requireGroups({ groups }: BusinessDeps) {
 async function groupsOf({ store, groups }: BusinessDeps, email: string): Promise<Set<string>> {
   const person = await findPersonByEmail(store.read, email);
   if (!person || !groups) throw notFound('There is no such person.');
-  return new Set((await findGroups(store.read, person.id, groups.claim))?.groups);
+  return new Set(await findSaidGroups(store.read, person.id, groups.source));
 }
 
 function ruleBody({ permissions, ...rule }: GroupRule) {

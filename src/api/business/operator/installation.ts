@@ -36,7 +36,8 @@ export const operatorListProblems: Operation<'operatorListProblems'> = async (
     clusters.map((cluster) => problemsOf(store.read, cluster, now, installation)),
   );
   const ofServers = problemsOfServers(await listServers(store));
-  const faults = groups && (await findGroupFaults(store.read, groups.claim));
+  const { source } = groups ?? {};
+  const faults = source && source !== 'scim' ? await findGroupFaults(store.read, source) : undefined;
   const ofGroups = problemsOfGroups(faults, await listKeptOwners(store.read));
   const ofOwners = problemsOfOwners(await listOwnersOut(store.read));
   const ofPeople = [...ofGroups, ...ofOwners];
