@@ -100,11 +100,11 @@ test('a plan refuses rules that the service would not start with, and people who
   assert.equal((await service.business('/operator/groups', { as: 'ada' })).status, 403);
 });
 
-test('without a claim in the configuration there is nothing to plan with', async () => {
+test('without groups in the configuration there is nothing to plan with', async () => {
   await using service = await start(undefined);
   const { status, body } = await plan(service, [gpu]);
   assert.deepEqual([status, body.code], [409, 'invalid_state']);
-  assert.match(body.message, /names no claim/);
+  assert.match(body.message, /has no groups/);
 });
 
 test('a lab file has what people gave: what rules give is no part of it, and stays when it is applied', async () => {
