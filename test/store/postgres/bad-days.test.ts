@@ -62,6 +62,13 @@ const endConnections = (where: string) =>
     `select pg_terminate_backend(pid, 5000) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and ${where}`,
   );
 
+/** Ends the connection of the write under way, once PostgreSQL is done with the statements that were sent. */
+const cutWrite = () =>
+  eventually(
+    () => endConnections("state = 'idle in transaction'"),
+    (ended) => ended.length > 0,
+  );
+
 test('a write whose connection is cut before it is committed is made on another one, once', {
   skip,
 }, async (t) => {
@@ -72,7 +79,7 @@ test('a write whose connection is cut before it is committed is made on another 
     const value = await store.write(async (tx) => {
       runs += 1;
       const cut = async (at: number) => {
-        if (runs === 1 && at === step) await endConnections("state = 'idle in transaction'");
+        if (runs === 1 && at === step) await cutWrite();
       };
       await cut(0);
       const { value } = await tx.db.selectFrom('counters').select('value').executeTakeFirstOrThrow();
@@ -102,7 +109,7 @@ test('writes that share a commit whose connection is cut before it are all made,
   const writes = [1, 2, 3, 4].map((number) =>
     store.write(async (tx) => {
       const value = await count(tx);
-      if (number === 3 && ++runs === 1) await endConnections("state = 'idle in transaction'");
+      if (number === 3 && ++runs === 1) await cutWrite();
       return value;
     }),
   );
