@@ -49,7 +49,7 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 88_916 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 88_926 },
     { name: 'files of src', value: sources.size, aim: 620, bound: 738 },
     {
       name: 'files of at most 30 lines with one importer',

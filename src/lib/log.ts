@@ -101,9 +101,9 @@ export interface LogEvents {
 
   /** What the issuer says of a person's groups was not taken over. */
   'groups.refused': { userId: string; message: string };
-  /** What rules for groups changed at the start. */
+  /** How many people rules for groups changed something for, at the start or as groups were pushed. */
   'groups.applied': { people: number };
-  'groups.apply.failed': { error: Thrown };
+  'groups.apply.failed': { userId?: string; error: Thrown };
 
   'http.request': {
     api: string;

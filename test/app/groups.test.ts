@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sql } from 'kysely';
 import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { applyGroupRules, checkGroupRules } from '../../src/service/compose/group-rules.ts';
@@ -109,6 +110,24 @@ test('with another issuer, what rules gave for a group stays until a token of th
   const kube: GroupRule = { ...ssh, group: 'physics-kube', permissions: ['clusters.kubernetes'] };
   await startWith(store, [ssh, kube], other);
   assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.ssh']);
+});
+
+test('a person whose rules cannot be applied keeps no other waiting, and is tried again', async () => {
+  await using opened = await openTestStore(lab);
+  const { store } = opened;
+  const { userId } = await personOf(store, 'eve');
+  for (const name of ['eve', 'zoe']) await say(store, name, ['physics-gpu']);
+  await startWith(store, [ssh]);
+  const run = (statement: string) => store.write(({ db }) => sql.raw(statement).execute(db));
+  await run(
+    `create trigger refuse before insert on member_permissions when new.user_id = '${userId}' begin select raise(abort, 'no'); end`,
+  );
+  await startWith(store, [read]);
+  assert.deepEqual(await permissionsOf(store, 'eve'), ['clusters.ssh']);
+  assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.read']);
+  await run('drop trigger refuse');
+  await startWith(store, [read]);
+  assert.deepEqual(await permissionsOf(store, 'eve'), ['clusters.read']);
 });
 
 test('groups that were pushed before rules went by them count from the start', async () => {

@@ -10,6 +10,7 @@ import { followGroups } from '../../store/audit/follow-groups.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
 import { groupsInForce, listBehindGroups } from '../../store/organizations/apply-groups.ts';
 import { listSlugs } from '../../store/organizations/organizations.ts';
+import { findPerson } from '../../store/people/people.ts';
 import { listBehindPeople, markBehind } from '../../store/people/pushed-groups.ts';
 import type { Leases } from '../../store/servers/leases.ts';
 import { checkOrganizations } from '../config/groups.ts';
@@ -42,20 +43,23 @@ export function applyGroupRules({
   identity: Identity;
   log: Logger;
 }): () => Promise<void> {
+  const { source, rules = [] } = groupsOf(identity) ?? {};
+  const isPushed = source === 'scim';
   let rounds: Rounds | undefined;
   return leases.want('groups', {
-    begin(lease) {
+    begin({ store }) {
       const onFault = (error: unknown) => log.error('groups.apply.failed', { error });
       let isDone = false;
-      const { source, rules = [] } = groupsOf(identity) ?? {};
       const round = async (stopping: AbortSignal) => {
-        if (!isDone) await applyToAll(lease.store, identity, { log, stopping });
-        isDone = true;
-        if (source !== 'scim') return undefined;
-        await applyToPushed(lease.store, rules, stopping);
-        return pushedEveryMs;
+        if (isDone && !isPushed) return undefined;
+        const people = isDone ? listBehindPeople(store.read) : listBehindGroups(store.read, rules, source);
+        const { changed, failed } = await applyToEach(people, { store, source, rules, log, stopping });
+        if (changed > 0 || !isDone)
+          log[changed > 0 ? 'info' : 'debug']('groups.applied', { people: changed });
+        isDone ||= failed === 0;
+        return isPushed && failed === 0 ? pushedEveryMs : undefined;
       };
-      rounds = startRounds(round, { everyMs: 60_000, onFault });
+      rounds = startRounds(round, { everyMs: isPushed ? 10_000 : 60_000, onFault });
     },
     async end() {
       await rounds?.stop();
@@ -63,44 +67,46 @@ export function applyGroupRules({
   });
 }
 
-async function applyToAll(
-  store: Store,
-  identity: Identity,
-  { log, stopping }: { log: Logger; stopping: AbortSignal },
-): Promise<void> {
-  const { source, rules = [] } = groupsOf(identity) ?? {};
-  let changed = 0;
-  for await (const person of listBehindGroups(store.read, rules, source)) {
-    if (stopping.aborted) return;
-    const changes = await store.write(async (tx) => {
-      // A token of theirs may have come first.
-      const groups = await groupsInForce(tx.db, person.userId, source);
-      return groups ? followGroups(tx, person, rules, groups) : [];
-    });
-    if (changes.length > 0) changed += 1;
-  }
-  log[changed > 0 ? 'info' : 'debug']('groups.applied', { people: changed });
-}
-
 /** Who was taken out of a group is to lose what it gave within a second or two. */
 const pushedEveryMs = 1_000;
-/** In one write, for which others wait. */
-const atOnce = 20;
+/** More in one round are no fault of single people's. */
+const mostFaults = 10;
 
-/** Applies the rules to people who, or whose groups, were pushed since. */
-async function applyToPushed(
-  store: Store,
-  rules: readonly GroupRule[],
-  stopping: AbortSignal,
-): Promise<void> {
-  while (!stopping.aborted && (await listBehindPeople(store.read, 1)).length > 0)
-    await store.write(async (tx) => {
-      const people = await listBehindPeople(tx.db, atOnce);
-      for (const { state, ...person } of people) {
-        const groups = state === 'active' ? await groupsInForce(tx.db, person.userId, 'scim') : undefined;
-        if (groups) await followGroups(tx, person, rules, groups);
-      }
-      const ids = people.map(({ userId }) => userId);
-      await markBehind(tx, ids, false);
-    });
+interface Applying {
+  store: Store;
+  source: GroupSource | undefined;
+  rules: readonly GroupRule[];
+  log: Logger;
+  stopping: AbortSignal;
+}
+
+/** Applies the rules to people, one after the other. One whose turn fails keeps no other waiting. */
+async function applyToEach(
+  people: AsyncIterable<{ userId: string }>,
+  applying: Applying,
+): Promise<{ changed: number; failed: number }> {
+  const { log, stopping } = applying;
+  let [changed, failed] = [0, 0];
+  for await (const { userId } of people) {
+    if (stopping.aborted) break;
+    try {
+      if (await applyTo(userId, applying)) changed += 1;
+    } catch (error) {
+      if (++failed >= mostFaults || stopping.aborted) throw error;
+      log.error('groups.apply.failed', { userId, error });
+    }
+  }
+  return { changed, failed };
+}
+
+/** Applies the rules to a person as they are now: a token of theirs, or the end of their account, may have come first. Whether that changed anything. */
+function applyTo(userId: string, { store, source, rules }: Applying): Promise<boolean> {
+  return store.write(async (tx) => {
+    await markBehind(tx, [userId], false);
+    const person = await findPerson(tx.db, userId);
+    if (person?.lifecycleState !== 'active') return false;
+    const groups = await groupsInForce(tx.db, userId, source);
+    if (!groups) return false;
+    return (await followGroups(tx, { userId, email: person.email }, rules, groups)).length > 0;
+  });
 }

@@ -39,19 +39,23 @@ export async function countByPushedGroup(db: Reader): Promise<Map<string, number
   return new Map(rows.map(({ name, n }) => [name, Number(n)]));
 }
 
-/** Up to `limit` people to whom rules have not been applied since they or their groups changed. */
-export function listBehindPeople(
-  db: Reader,
-  limit: number,
-): Promise<{ userId: string; email: string; state: string }[]> {
-  return db
-    .selectFrom('scim_users as s')
-    .innerJoin('users as u', 'u.id', 's.user_id')
-    .select(['u.id as userId', 'u.primary_email as email', 'u.lifecycle_state as state'])
-    .where('s.is_behind', '=', 1)
-    .orderBy('u.id')
-    .limit(limit)
-    .execute();
+const pageSize = 100;
+
+/** People to whom rules have not been applied since they or their groups changed. */
+export async function* listBehindPeople(db: Reader): AsyncGenerator<{ userId: string }> {
+  for (let after = ''; ; ) {
+    const page = await db
+      .selectFrom('scim_users')
+      .select('user_id as userId')
+      .where('is_behind', '=', 1)
+      .where('user_id', '>', after)
+      .orderBy('user_id')
+      .limit(pageSize)
+      .execute();
+    yield* page;
+    after = page.at(-1)?.userId ?? '';
+    if (page.length < pageSize) return;
+  }
 }
 
 const atOnce = 400;
