@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { applyGroupRules, checkGroupRules } from '../../src/service/compose/group-rules.ts';
+import { followGroups } from '../../src/store/audit/follow-groups.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { findMembership } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
@@ -143,6 +144,27 @@ test('groups that were pushed before rules went by them count from the start', a
   assert.equal(await permissionsOf(store, 'zoe'), undefined);
   await startWith(store, [ssh], { issuer, claim: undefined });
   assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.ssh']);
+});
+
+test('who is pushed keeps nothing that rules gave for groups in tokens', async () => {
+  await using service = await startTestApp({
+    lab,
+    identity: { scim: true, groups: { rules: [{ group: 'physics-gpu', organization: 'physics' }] } },
+  });
+  const { store } = service.app;
+  const { userId } = await personOf(store, 'zoe');
+  const gift = { ...ssh, organization: 'physics' };
+  await store.write((tx) =>
+    followGroups(tx, { userId, email: 'zoe@physics.example' }, [gift], ['physics-gpu']),
+  );
+  assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.ssh']);
+  await store.write((tx) =>
+    saveScimUser(tx, { userId, userName: 'zoe', externalId: null, attributes: '{}' }),
+  );
+  await eventually(
+    () => permissionsOf(store, 'zoe'),
+    (held) => held === undefined,
+  );
 });
 
 test('a deactivated person gets nothing from rules', async () => {

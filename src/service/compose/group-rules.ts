@@ -99,7 +99,7 @@ async function applyToEach(
   return { changed, failed };
 }
 
-/** Applies the rules to a person as they are now: a token of theirs, or the end of their account, may have come first. Whether that changed anything. */
+/** Applies the rules to a person as they are by now. Returns whether that changed anything. */
 function applyTo(userId: string, { store, source, rules }: Applying): Promise<boolean> {
   return store.write(async (tx) => {
     await markBehind(tx, [userId], false);

@@ -97,7 +97,7 @@ export async function saveScimUser(
   const row = { user_name: userName.toLowerCase(), external_id: externalId, attributes, updated_at: at };
   const known = await findRow(tx.db, 'scim_users', { user_id: userId });
   if (known) await updateRows(tx.db, 'scim_users', { user_id: userId }, row);
-  else await insertRow(tx.db, 'scim_users', { ...row, user_id: userId, is_behind: 0, created_at: at });
+  else await insertRow(tx.db, 'scim_users', { ...row, user_id: userId, is_behind: 1, created_at: at });
 }
 
 /** Forgets what was sent of a person, who is in no group any more. */
