@@ -92,8 +92,6 @@ const packages = {
   '@kubernetes/client-node': [['sync/kubernetes'], 'only a driver speaks with API servers'],
   s3mini: [['service/backup'], 'only backups are kept on another machine'],
   'age-encryption': [['service/backup'], 'only backups leave the machine'],
-  '@opentelemetry/api': [['service/compose'], 'the rest knows spans, and not where they go'],
-  '@opentelemetry/sdk-trace': [['service/compose'], 'the rest knows spans, and not where they go'],
   'node-pty': [['sync/simulated/login-node'], 'terminals exist on login nodes only'],
 };
 

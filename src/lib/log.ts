@@ -8,7 +8,6 @@
 import { pino } from 'pino';
 import { escapeControls } from '../domain/visible-text.ts';
 import { createStderrWriter } from './log-writer.ts';
-import { activeSpan } from './trace.ts';
 
 /** What is thrown, as it was caught. */
 type Thrown = unknown;
@@ -19,17 +18,24 @@ interface Login {
   loginName?: string | undefined;
   fingerprint?: string | undefined;
   remoteAddress: string;
+  clusterId?: string | undefined;
+  userId?: string | undefined;
+  keyId?: string | undefined;
 }
 
 /** A session that was let in, or nothing where it was never that far. */
-type OpenSession = Partial<
-  Login & { clusterId: string; userId: string; username: string; keyId: string; loginNode: string }
->;
+type OpenSession = Partial<Login & { username: string; loginNode: string }>;
 
 /** A cluster by its name, and its Slurm or Kubernetes side. */
 interface ClusterSide {
   cluster: string;
   side: 'slurm' | 'kubernetes';
+}
+
+/** A pass over a side, and the commands that it is for, as far as they are known: some of them. */
+interface SidePass extends ClusterSide {
+  clusterId: string;
+  commands?: readonly string[];
 }
 
 /** An entry or a signed head of the audit trail, for a destination. */
@@ -256,14 +262,14 @@ export interface LogEvents {
   /** How many login nodes of a cluster its last report has as down. */
   'sync.login_nodes': { cluster: string; down: number };
   /** `behindMs`: how long the oldest change has been waiting that is not in force; 0 where all are. */
-  'sync.passed': ClusterSide & { ms: number; behindMs: number };
-  'sync.applied': ClusterSide & { generation: number; applied: boolean; activated: boolean; ms: number };
-  'sync.converged': ClusterSide & { ms: number };
+  'sync.passed': SidePass & { ms: number; behindMs: number };
+  'sync.applied': SidePass & { generation: number; applied: boolean; activated: boolean; ms: number };
+  'sync.converged': SidePass & { ms: number };
   'sync.released': ClusterSide;
   /** Another server looks after it from now on. */
   'sync.left': ClusterSide;
-  'sync.refused': ClusterSide & { failure: string };
-  'sync.failed': ClusterSide & {
+  'sync.refused': SidePass & { failure: string };
+  'sync.failed': SidePass & {
     error: Thrown;
     failures: number;
     retryMs: number;
@@ -293,11 +299,6 @@ export interface LogEvents {
   'lease.left': { lease: string };
   'lease.given_up': { leases: number; message: string };
   'lease.end.failed': { lease: string; error: Thrown };
-
-  /** The collector of traces takes none; what it does not get is counted. */
-  'tracing.failed': { error: string };
-  'tracing.working': { dropped: number };
-  'tracing.dropped': { spans: number };
 
   'simulated.applied': {
     cluster: string;
@@ -369,9 +370,7 @@ export function createLogger(level: LogLevel, write: (line: string) => void = cr
     { write: (line) => write(`${escapeControls(line.slice(0, -1))}\n`) },
   );
   const at = (name: EventLevel) => (event: EventName, fields: object) => {
-    if (!lines.isLevelEnabled(name)) return;
-    const span = activeSpan();
-    lines[name](span ? { event, ...fields, traceId: span.traceId } : { event, ...fields });
+    if (lines.isLevelEnabled(name)) lines[name]({ event, ...fields });
   };
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

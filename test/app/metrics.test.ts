@@ -100,6 +100,7 @@ test('a refused login is counted with its reason, and a warning by its event', a
   log.info('gateway.logins.refused', { source: '192.0.2.1', reason: 'unknown', logins: 40 });
   log.warn('sync.failed', {
     cluster: 'alpha',
+    clusterId: alpha,
     side: 'slurm',
     error: new Error('gone'),
     failures: 1,
@@ -166,14 +167,19 @@ test('each side of a cluster has its own ages: of its last report, of its last p
   async function scrapedOnce() {
     const [slurm, kubernetes] = (['slurm', 'kubernetes'] as const).map((side) => ({
       cluster: 'alpha',
+      clusterId: alpha,
       side,
     }));
-    for (const about of [slurm, kubernetes] as { cluster: string; side: 'slurm' | 'kubernetes' }[]) {
+    for (const about of [slurm, kubernetes] as {
+      cluster: string;
+      clusterId: string;
+      side: 'slurm' | 'kubernetes';
+    }[]) {
       log.debug('sync.observed', { ...about, waiting: 0 });
       log.debug('sync.passed', { ...about, ms: 5, behindMs: 0 });
     }
     now += 3_000;
-    const about = { cluster: 'alpha', side: 'slurm' } as const;
+    const about = { cluster: 'alpha', clusterId: alpha, side: 'slurm' } as const;
     log.debug('sync.changed', about);
     now += 17_000;
     log.debug('sync.observed', { ...about, waiting: 2 });

@@ -119,7 +119,6 @@ test('settings that are all left out have every default: everything on loopback,
     log: { level: 'info' },
     audit: { signMs: 60_000, file: undefined, syslog: undefined, webhook: undefined },
     backup: undefined,
-    tracing: undefined,
     metrics: undefined,
     console: undefined,
     seed: undefined,
@@ -293,7 +292,6 @@ test('no error repeats what can be a secret: private keys, passwords and queries
       'backup: { to: /srv, encryptTo: [x, AGE-SECRET-KEY-1SECRET] }',
       /backup\.encryptTo\[1\] has a private key/,
     ],
-    ['tracing: { otlp: "https://c/v1?key=SECRET" }', /tracing\.otlp must be as https/],
     [
       'audit: { webhook: { to: "https://u:SECRET@c/", secretFile: x } }',
       /audit\.webhook\.to must be as https/,
@@ -328,40 +326,6 @@ test('copies and old entries of the trail are not written between the service’
   rmSync(join(directory.path, 'data'), { recursive: true });
   assert.throws(() => read('retention: { exportTo: ./cert.pem }'), /cert\.pem, which is no directory/);
   assert.equal(read('retention: { exportTo: ./old }').retention.exportTo, join(directory.path, 'old'));
-});
-
-test('traces are sent over HTTPS or to this machine, with headers from a file that no other account can read', () => {
-  const headersFile = join(directory.path, 'otlp.headers');
-  const write = (text: string, mode = 0o600) => {
-    writeFileSync(headersFile, text);
-    chmodSync(headersFile, mode);
-  };
-  write('Authorization: Bearer abc\n\nX-Scope-OrgID: 1\n');
-  const { tracing } = read(
-    'tracing: { otlp: "https://collector.example.org:4318", headersFile: otlp.headers }',
-  );
-  assert.deepEqual(tracing, {
-    url: new URL('https://collector.example.org:4318/v1/traces'),
-    headers: { Authorization: 'Bearer abc', 'X-Scope-OrgID': '1' },
-    ca: undefined,
-    sampleRatio: 1,
-  });
-  assert.ok(listConfigFiles(file).includes(headersFile));
-  assert.equal(
-    read('tracing: { otlp: "http://127.0.0.1:4318/x", sampleRatio: 0.1 }').tracing?.url.pathname,
-    '/x',
-  );
-  for (const otlp of ['http://collector:4318', 'https://a:b@c/', 'grpc://c:4317'])
-    assert.throws(() => read(`tracing: { otlp: "${otlp}" }`), /tracing\.otlp/, otlp);
-  assert.throws(() => read('tracing: { otlp: "https://c", sampleRatio: 2 }'), /sampleRatio/);
-  write('Bearer abc');
-  const wrong = () => read('tracing: { otlp: "https://c", headersFile: otlp.headers }');
-  assert.throws(
-    wrong,
-    (error: Error) => /one "Name: value" a line/.test(error.message) && !/abc/.test(error.message),
-  );
-  write('A: b', 0o644);
-  assert.throws(wrong, /chmod 600/);
 });
 
 test('gateway.limits are read in words for people, and given in the gateway’s own', () => {

@@ -19,7 +19,6 @@ import { storedTextsIn } from '../../domain/stored-text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
-import { type Tracer, within } from '../../lib/trace.ts';
 import { createBodyReader } from './body.ts';
 import { type CheckRequest, createChecks } from './check.ts';
 import { commandHeaders, writeHeaders } from './command.ts';
@@ -28,7 +27,6 @@ import type { DocsSignIn } from './docs/session.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, inErrorField, refusalReason } from './errors.ts';
 import { sendCsv, sendJson } from './reply.ts';
-import { beginRequestSpan, endRequestSpan } from './trace.ts';
 
 export interface ApiOptions<Deps> {
   /** Which API it is, for the log. */
@@ -52,8 +50,6 @@ export interface ApiOptions<Deps> {
   /** The proxies that are believed about the address of a caller. */
   proxies: TrustedProxies;
   log: Logger;
-  /** Left out: nothing is traced. */
-  tracer?: Tracer | undefined;
   now(): number;
 }
 
@@ -106,7 +102,7 @@ function mountOperations<Deps>(app: Express, options: ApiOptions<Deps>, authenti
   const checksOf = createChecks(options.document);
   for (const operation of operationsOf(options.document)) {
     const steps = [
-      named(options, operation.operationId),
+      named(operation.operationId),
       operation.isPublic ? [] : authenticate,
       operation.source.requestBody ? createBodyReader(operation.bodyLimit, operation.bodyValues) : [],
     ].flat();
@@ -175,14 +171,13 @@ function createRequestLog<Deps>({ name, proxies, log }: ApiOptions<Deps>) {
     response.setHeader('X-Request-Id', requestId);
     const { method, path } = request;
     response.once('close', () => {
-      const { operation, userId, commandId, refusal, span } = response.locals;
+      const { operation, userId, commandId, refusal } = response.locals;
       // A caller who closes the connection gets no reply, whatever it would have been.
       const status = response.writableFinished ? response.statusCode : 499;
       const ms = Math.round((performance.now() - started) * 100) / 100;
       const level = operation === undefined ? 'debug' : 'info';
       const line = { api: name, requestId, operation, method, path, address, status, ms };
-      within(span, () => log[level]('http.request', { ...line, userId, commandId, refusal }));
-      if (span) endRequestSpan(span, response, status);
+      log[level]('http.request', { ...line, userId, commandId, refusal });
     });
   };
 }
@@ -196,10 +191,9 @@ function isDecodable(path: string): boolean {
   }
 }
 
-function named<Deps>({ name: api, proxies, tracer }: ApiOptions<Deps>, operation: string): RequestHandler {
-  return (request, response, next) => {
+function named(operation: string): RequestHandler {
+  return (_request, response, next) => {
     response.locals.operation = operation;
-    if (tracer) response.locals.span = beginRequestSpan(tracer, { api, operation, proxies }, request);
     next();
   };
 }
@@ -214,7 +208,6 @@ async function answer<Deps>(
   const run = options.operations[operation.answeredBy];
   if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
   const { headers, body } = request;
-  const { span } = response.locals;
   // Nothing has such a name, which the operation says as of any other that nothing has.
   const [path, query] = [storedTextsIn(request.params), storedTextsIn(request.query)];
   check({ path, query, headers, body });
@@ -233,18 +226,18 @@ async function answer<Deps>(
   const valuesOf = (name: string) => request.headersDistinct[name.toLowerCase()] ?? [];
   if (operation.isTagged) {
     const write = writeHeaders(valuesOf);
-    const tagged = (await within(span, () => run(options.deps, { ...input, write }))) as Tagged<unknown>;
+    const tagged = (await run(options.deps, { ...input, write })) as Tagged<unknown>;
     response.set('ETag', tagged.etag).json(tagged.body);
     return;
   }
   if (!operation.isCommand) {
-    const body = await within(span, () => run(options.deps, input));
+    const body = await run(options.deps, input);
     if (typeof body === 'string') sendCsv(response, body);
     else response.json(body);
     return;
   }
   const command = commandHeaders(valuesOf);
-  const reply = (await within(span, () => run(options.deps, { ...input, command }))) as CommandReply<unknown>;
+  const reply = (await run(options.deps, { ...input, command })) as CommandReply<unknown>;
   const { replayed, result } = reply;
   response.locals.commandId = reply.commandId;
   response.status(operation.creates && !replayed ? 201 : 200).json(result);

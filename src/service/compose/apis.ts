@@ -161,7 +161,7 @@ function createPlatformApi(
 type CommonOptions = ReturnType<typeof commonOptions>;
 
 function commonOptions(parts: ApiParts) {
-  const { config, store, proxies, issuer, gateway, acme, fronts, peers, log, tracer, now } = parts;
+  const { config, store, proxies, issuer, gateway, acme, fronts, peers, log, now } = parts;
   const checkStore = createReadinessCheck(store);
   return {
     async checkReady() {
@@ -183,7 +183,6 @@ function commonOptions(parts: ApiParts) {
     },
     proxies,
     log,
-    tracer,
     now,
   };
 }

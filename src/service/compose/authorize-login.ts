@@ -3,7 +3,6 @@ import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessPolicy, periodText, type SignInWindow, signInAdvice } from '../../domain/access/lapse.ts';
 import { parseLoginName } from '../../domain/access/login-name.ts';
 import type { Attempt, Authorize, Decision } from '../../gateway/ssh/decision.ts';
-import { failureOf, type Tracer, within } from '../../lib/trace.ts';
 import { findLogin, findPersonOnCluster } from '../../store/access/access-facts.ts';
 import type { Store } from '../../store/engine/index.ts';
 
@@ -62,29 +61,4 @@ export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
 function lapseOf({ ms, leftMs }: SignInWindow, policy: AccessPolicy) {
   const text = `you last signed in nearly ${periodText(ms)} ago. Sign in ${signInAdvice(policy)}, and it goes on.`;
   return { leftMs, text };
-}
-
-/** Decides as before; looks at open sessions, of which there are many, have no traces. */
-export function traceLogins(authorize: Authorize, tracer: Tracer | undefined): Authorize {
-  if (!tracer) return authorize;
-  return async (attempt, openOn) => {
-    if (openOn) return authorize(attempt, openOn);
-    const span = tracer.begin('gateway login', { kind: 'server' });
-    try {
-      const decision = await within(span, () => authorize(attempt));
-      const subject = decision.allowed ? decision.route : decision.subject;
-      span.set({
-        'andromeda.allowed': decision.allowed,
-        'andromeda.reason': decision.allowed ? undefined : decision.reason,
-        'andromeda.cluster_id': subject?.clusterId,
-        'andromeda.user_id': subject?.userId,
-        'andromeda.key_id': subject?.keyId,
-      });
-      span.end();
-      return decision;
-    } catch (error) {
-      span.end(failureOf(error));
-      throw error;
-    }
-  };
 }

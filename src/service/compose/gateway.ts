@@ -7,13 +7,12 @@ import { defaultLimits } from '../../gateway/ssh/limits.ts';
 import { askKey } from '../../gateway/ssh/login/ask-key.ts';
 import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
 import { heldKeys } from '../../lib/ssh/key-set.ts';
-import type { Tracer } from '../../lib/trace.ts';
 import { closeLostSessions } from '../../store/audit/open-sessions.ts';
 import { listLoginNodes } from '../../store/clusters/login-nodes.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
 import { listServers } from '../../store/servers/servers.ts';
 import type { Config } from '../config/index.ts';
-import { createAuthorize, traceLogins } from './authorize-login.ts';
+import { createAuthorize } from './authorize-login.ts';
 import type { Parts } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 import { takeOverFrom } from './peers/sessions.ts';
@@ -25,7 +24,6 @@ type GatewayDeps = Pick<Parts, 'store' | 'hostKey' | 'log'> & {
   records: SessionRecords;
   /** As the store says, when left out. */
   authorize?: Authorize;
-  tracer?: Tracer | undefined;
   /** Of the program, where it is not this one's. */
   build?: string | undefined;
 };
@@ -54,7 +52,7 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
       debug: config.log.level === 'debug',
     },
     record: records.record,
-    authorize: traceLogins(deps.authorize ?? createAuthorize({ store, graceMs }), deps.tracer),
+    authorize: deps.authorize ?? createAuthorize({ store, graceMs }),
     log,
     build: deps.build,
   });

@@ -15,7 +15,6 @@ import type { Logger } from '../../lib/log.ts';
 import { portableClient, programText } from '../../lib/packaging.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
 import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
-import { inSpan, type Tracer } from '../../lib/trace.ts';
 import { raiseNextUid } from '../../store/access/access-lists.ts';
 import { noteKeysInUse } from '../../store/data-dir/keys-in-use.ts';
 import { createInstallation } from '../../store/data-dir/lab.ts';
@@ -137,7 +136,6 @@ async function openBase(
 ) {
   const { config } = options;
   parts.defer(watchCertificates(config, log, clock.now));
-  const tracer = await startTracer(parts, config, log);
   const { store, peers } = await openShared(parts, { ...options, clock, log });
   parts.defer(logClockJumps(clock, log));
   parts.defer(warnOfLapses(store, log, peers.leases));
@@ -145,7 +143,7 @@ async function openBase(
   const sync: Parts['sync'] = {};
   const proxies = createTrustedProxies(config.trustedProxies);
   const downloads = offerClients(config, proxies, log);
-  const common = { config, store, peers, log, tracer, now: clock.now, sync, proxies, downloads };
+  const common = { config, store, peers, log, now: clock.now, sync, proxies, downloads };
   return { common, keys: await loadServiceKeys(config, common), passwordsSet };
 }
 
@@ -216,18 +214,6 @@ function offerClients({ dataDir, platform }: Config, proxies: TrustedProxies, lo
     proxies,
     log,
   });
-}
-
-/** Starts the tracer. It stops after the other parts, to trace what they do when they stop. */
-async function startTracer(
-  parts: AsyncDisposableStack,
-  { tracing }: Config,
-  log: Logger,
-): Promise<Tracer | undefined> {
-  if (!tracing) return undefined;
-  const started = (await import('./metrics/tracing.ts')).startTracing(tracing, log);
-  parts.defer(() => started.stop());
-  return started;
 }
 
 /** Notes which keys this service has taken up, for the commands that put others in their place. */
@@ -346,7 +332,7 @@ function timed(store: Store, log: Logger): Store {
     ...store,
     async write(body, flush) {
       const started = performance.now();
-      const result = await inSpan('store.write', {}, () => store.write(body, flush));
+      const result = await store.write(body, flush);
       log.debug('store.written', { ms: Math.round((performance.now() - started) * 100) / 100 });
       return result;
     },

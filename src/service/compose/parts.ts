@@ -6,7 +6,6 @@ import type { Gateways } from '../../gateway/process/gateways.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { TrustedProxies } from '../../lib/source-address.ts';
-import type { Tracer } from '../../lib/trace.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { SyncLoop } from '../../sync/index.ts';
 import type { Audit } from '../audit/index.ts';
@@ -30,7 +29,6 @@ export interface Parts extends ServiceKeys, Clock {
   acme: Acme | undefined;
   fronts: { readonly isStopping: boolean };
   log: Logger;
-  tracer: Tracer | undefined;
   /** The sync loop, which starts when everything else has. */
   sync: { loop?: Pick<SyncLoop, 'passesOf'> };
   downloads: Downloads;

@@ -31,7 +31,6 @@ import {
   type Value,
 } from './schema.ts';
 import { lineOfSentence, readSettings } from './settings-file.ts';
-import { readTracing, type TracingSettings, tracingSchema } from './tracing.ts';
 
 export type { Address } from './addresses.ts';
 
@@ -106,8 +105,6 @@ export interface Config {
   audit: AuditSettings;
   /** Backups that the service makes by itself; undefined: none. */
   backup: BackupSettings | undefined;
-  /** Where traces are sent; undefined: nothing is traced. */
-  tracing: TracingSettings | undefined;
   /** How certificates are obtained; undefined where none is. */
   acme: AcmeConfig;
   /** Where Prometheus finds metrics; undefined: nowhere. */
@@ -177,7 +174,6 @@ const schema = section({
   log: section({ level: oneOf('debug', 'info', 'warn', 'error') }),
   audit: auditSchema,
   backup: backupSchema,
-  tracing: tracingSchema,
   acme: acmeSchema,
   metrics: httpSchema,
   console: httpSchema,
@@ -238,7 +234,6 @@ function settle(raw: RawConfig, files: NamedFiles): Config {
     log: { level: raw.log?.level ?? 'info' },
     audit: readAudit(raw.audit, files),
     backup: raw.backup && readBackup(raw.backup, { files, dataDir }),
-    tracing: raw.tracing && readTracing(raw.tracing, files),
     secrets: readSecretsKey(raw, files),
     seed: raw.seed === undefined ? undefined : files.at(raw.seed),
   };

@@ -10,7 +10,6 @@ import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import type { Caller, CommandReply, Request, WriteHeaders } from '../../domain/operation.ts';
 import { cutText } from '../../domain/stored-text.ts';
-import { activeSpan, inSpan } from '../../lib/trace.ts';
 import type { Store, Tx } from '../engine/index.ts';
 import { findRow, insertRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
@@ -149,14 +148,7 @@ export async function runCommand<T, Found = void>(
   const { caller, now } = request;
   const { operation, about } = command;
   const attempt = { operation, reason: request.command.auditReason, caller, about, now };
-  const traced = { 'andromeda.operation': operation };
-  return recorded(store, attempt, () =>
-    inSpan('command', traced, async () => {
-      const reply = await run(store, attempt, request.command.idempotencyKey, command);
-      noteCommand(reply.commandId);
-      return reply;
-    }),
-  );
+  return recorded(store, attempt, () => run(store, attempt, request.command.idempotencyKey, command));
 }
 
 /** Does what was attempted, and writes a refusal down. */
@@ -169,14 +161,6 @@ async function recorded<T>(store: Store, attempt: Attempt, body: () => Promise<T
   }
 }
 
-/** What follows from it, in other parts of its trace, names it as well. */
-function noteCommand(commandId: string): void {
-  const span = activeSpan();
-  if (!span) return;
-  span.set({ 'andromeda.command_id': commandId });
-  span.shared.commandId = commandId;
-}
-
 async function run<T, Found>(
   store: Store,
   attempt: Attempt,
@@ -186,8 +170,9 @@ async function run<T, Found>(
   const { caller, now } = attempt;
   const requestHash = createHash('sha256').update(JSON.stringify(meaning)).digest('hex');
   return store.write(async (opened) => {
+    const commandId = newId('command', now);
     // One time for all of a command: the one at which it was asked for.
-    const tx = { ...opened, now };
+    const tx: Tx = { ...opened, now, changed: (change) => opened.changed({ ...change, commandId }) };
     const [earlier, found] = await Promise.all([
       findRow(tx.db, 'commands', { actor_user_id: caller.userId, idempotency_key: idempotencyKey }),
       read?.(tx),
@@ -203,7 +188,6 @@ async function run<T, Found>(
       }
       return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
     }
-    const commandId = newId('command', now);
     const { result, about } = await apply(tx, commandId, found as Found);
     await insertRow(tx.db, 'commands', {
       id: commandId,

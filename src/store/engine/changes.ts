@@ -1,7 +1,9 @@
 /** What commits announce: hints that something may have to be done, here and on the other servers of the database. */
 
-/** What a committed write changed. */
-export type Change =
+/** What a committed write changed; `commandId`: by which command, for the log. */
+export type Change = Fact & { commandId?: string };
+
+type Fact =
   /** A person's state; `permissionEnd`: when a permission that was just granted to them ends by itself, RFC 3339. */
   | { kind: 'person'; userId: string; permissionEnd?: string }
   | { kind: 'organization'; organizationId: string }
@@ -102,7 +104,8 @@ const booleans = new Set(['ofService', 'everything', 'wentBack']);
 export function writeChange(change: Change): object {
   const values = new Map<string, unknown>(Object.entries(change));
   const fields = wire[change.kind].map(([name, field]) => [name, field === undefined || values.get(field)]);
-  return { kind: change.kind, ...Object.fromEntries(fields) };
+  const { kind, commandId } = change;
+  return { kind, ...Object.fromEntries(fields), commandId };
 }
 
 /**
@@ -128,5 +131,7 @@ function readChange(received: unknown): Change[] {
     if (value === undefined ? !optional.has(name) : typeof value !== type) return everything;
     if (field !== undefined && value !== undefined) change[field] = value;
   }
+  const commandId = values.get('commandId');
+  if (typeof commandId === 'string') change['commandId'] = commandId;
   return [change as Change];
 }

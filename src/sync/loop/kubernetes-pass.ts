@@ -2,7 +2,6 @@
 import type { KubernetesSideReport } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { inSpan } from '../../lib/trace.ts';
 import { findKubernetesAccess, findNextExpiry } from '../../store/access/kubernetes-access.ts';
 import { recordApplyFailure } from '../../store/clusters/cluster-sides.ts';
 import { recordKubernetesReport } from '../../store/clusters/observations.ts';
@@ -26,10 +25,9 @@ export async function passKubernetes(
       findNextExpiry(store.read, id, moment),
       findKubernetesAccess(store, cluster, subjectIssuer, moment),
     ]);
-  const [wakeAt, access] = await inSpan('plan', {}, () => admission(async () => plan(now())));
+  const [wakeAt, access] = await admission(async () => plan(now()));
   const driver = await openDriver(cluster);
-  const work = inSpan('apply', {}, () => driver.apply(access, atMost(signal, applyLimitMs)));
-  const applying = work.catch((error): KubernetesOutcome => {
+  const applying = driver.apply(access, atMost(signal, applyLimitMs)).catch((error): KubernetesOutcome => {
     if (isStopping(signal)) throw error;
     return {
       failure: `People's permissions could not be changed: ${messageOf(error)}`,

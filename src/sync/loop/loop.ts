@@ -102,6 +102,8 @@ const lateWritesMs = 20_000;
 /** More than these at once, by a lab file for example, are brought up to date by organization. */
 const mostPeople = 50;
 
+type Concerned = { userId: string } | { organizationId: string };
+
 class Loop implements SyncLoop {
   readonly #options: SyncOptions;
   readonly #lists: ListKeeper;
@@ -290,7 +292,7 @@ class Loop implements SyncLoop {
   async #onChange(change: Heard<'syncLoop'>): Promise<void> {
     if (change.kind === 'everything') return this.#updateEverything();
     if (change.kind === 'cluster') {
-      this.#nudge(change.clusterId);
+      this.#nudge(change.clusterId, change.commandId);
       // It may be new, or have got another side.
       const cluster = await findCluster(this.#options.store.read, change.clusterId);
       if (cluster && cluster.state !== 'released') this.#wantSides(cluster);
@@ -304,16 +306,16 @@ class Loop implements SyncLoop {
     await this.#nudgeConcerned(change);
   }
 
-  async #nudgeConcerned(who: { userId: string } | { organizationId: string }): Promise<void> {
-    for (const id of await this.#listConcerned(who)) this.#nudge(id);
+  async #nudgeConcerned(who: Concerned & { commandId?: string }): Promise<void> {
+    for (const id of await this.#listConcerned(who)) this.#nudge(id, who.commandId);
   }
 
-  #listConcerned(who: { userId: string } | { organizationId: string }): Promise<string[]> {
+  #listConcerned(who: Concerned): Promise<string[]> {
     return listConcernedClusters(this.#options.store.read, who);
   }
 
-  #nudge(clusterId: string): void {
-    for (const side of allSides) this.#workers.get(keyOf(clusterId, side))?.nudge();
+  #nudge(clusterId: string, commandId?: string): void {
+    for (const side of allSides) this.#workers.get(keyOf(clusterId, side))?.nudge(commandId);
   }
 }
 

@@ -4,7 +4,6 @@ import type { Silence } from '../../domain/clusters/observation.ts';
 import type { Side } from '../../domain/clusters/side.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
-import { inSpan } from '../../lib/trace.ts';
 import {
   deletePastEntries,
   updateListedUser,
@@ -88,13 +87,12 @@ export async function observeSide<
   signal: AbortSignal,
   superseded?: AbortSignal,
 ): Promise<{ report: R; activated: boolean }> {
-  const observing = inSpan('observe', {}, () => driver.observe(atMost(signal, observeLimitMs), superseded));
-  const report = await observing.catch(async (error) => {
+  const report = await driver.observe(atMost(signal, observeLimitMs), superseded).catch(async (error) => {
     if (!isStopping(signal)) await recordObserveFailure(store, cluster.id, side, messageOf(error));
     throw error;
   });
   const activated = await admission(async () => {
-    await inSpan('record', {}, () => record(report));
+    await record(report);
     const waiting = report.waiting?.length ?? 0;
     if (report.silent !== 'all') log.debug('sync.observed', { cluster: cluster.name, side, waiting });
     if (cluster.state !== 'provisioning' || !report.controlPlaneReady) return false;

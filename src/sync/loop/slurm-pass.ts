@@ -3,7 +3,6 @@ import { type AccessList, isAccepted } from '../../domain/access/list.ts';
 import type { SlurmReport } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { inSpan } from '../../lib/trace.ts';
 import {
   acceptAccessLists,
   createAccessList,
@@ -30,7 +29,7 @@ export async function passSlurm(
   superseded: AbortSignal,
 ): Promise<PassResult> {
   const { store, admission } = deps;
-  const list = await inSpan('plan', {}, () => admission(() => acceptedList(deps, cluster)));
+  const list = await admission(() => acceptedList(deps, cluster));
   // Opened only now, as people's access is computed and shown also for a cluster that cannot be reached.
   const driver = await openDriver(cluster);
   let activated = false;
@@ -52,10 +51,7 @@ export async function passSlurm(
   const manifest = isNeeded ? await admission(() => findManifest(store, cluster.id)) : undefined;
   if (manifest) {
     await deps.recheckSessions?.(cluster.id);
-    const generation = { 'andromeda.generation': manifest.generation };
-    const work = inSpan('apply', generation, () =>
-      driver.apply(manifest, atMost(signal, applyLimitMs), superseded),
-    );
+    const work = driver.apply(manifest, atMost(signal, applyLimitMs), superseded);
     const failed = await observeDuring(work, observe, deps.intervalMs).then(
       () => undefined,
       (error: unknown) => ({ error }),

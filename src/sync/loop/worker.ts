@@ -6,13 +6,11 @@ import { type Side, sidesOf } from '../../domain/clusters/side.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { failureOf, within } from '../../lib/trace.ts';
 import { isCleanedUp, recordCleanup } from '../../store/clusters/cluster-sides.ts';
 import { completeRelease, findCluster, recordCleanupFailure } from '../../store/clusters/clusters.ts';
 import { deleteObservedAccounts } from '../../store/clusters/observations.ts';
 import type { Tx } from '../../store/engine/index.ts';
 import type { KubernetesDriver, SlurmDriver } from '../driver.ts';
-import { Causes } from './causes.ts';
 import { atMost, isStopping, type Pass, type PassDeps, type PassResult } from './pass.ts';
 
 class DriverHolder<D extends SlurmDriver | KubernetesDriver> {
@@ -110,8 +108,11 @@ export interface PassState {
 
 export interface Worker {
   readonly state: PassState;
-  /** Something changed: runs a pass soon. The back-off of a side that fails stays, however many changes come. */
-  nudge(): void;
+  /**
+   * Something changed, by a command where one is given: runs a pass soon. The back-off of a side that fails stays, however many
+   * changes come.
+   */
+  nudge(commandId?: string): void;
   /** The cluster itself reported a change, or answers again: runs a pass at once, also of a side that fails. */
   wake(): void;
   /** Waits for a pass under way, and closes the driver. */
@@ -123,6 +124,15 @@ export function startWorker<D extends SlurmDriver | KubernetesDriver>(options: W
   worker.begin();
   return worker;
 }
+
+/** Changes that are not in force yet: when the first one came, and the commands that made them. */
+interface Waiting {
+  since: number;
+  commands: readonly string[];
+}
+
+/** More commands than a line of the log is to have. */
+const mostCommands = 16;
 
 class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   readonly #options: WorkerOptions<D>;
@@ -137,14 +147,11 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   #superseded = new AbortController();
   /** A pass is scheduled for a change; it will include the changes that come until it begins. */
   #isGathering = false;
-  /** When the first change came that no pass has applied yet. */
-  #changedAt: number | undefined = performance.now();
-  readonly #causes = new Causes();
+  #waiting: Waiting | undefined = { since: performance.now(), commands: [] };
   #failures = 0;
   #failingSince: number | undefined;
   #nextAt: number | undefined;
   #lastFailure: string | null = null;
-  #lastError: string | undefined;
   #name: string;
 
   constructor(options: WorkerOptions<D>) {
@@ -157,15 +164,14 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     return { nextAt: this.#nextAt, failures: this.#failures, failingSince: this.#failingSince };
   }
 
-  nudge(): void {
+  nudge(commandId?: string): void {
     this.#dirty ||= 'changed';
     this.#superseded.abort();
-    this.#causes.note();
-    if (this.#changedAt === undefined) {
+    if (!this.#waiting) {
       const { log, side } = this.#options;
       log.debug('sync.changed', { cluster: this.#name, side });
-      this.#changedAt = performance.now();
     }
+    this.#wait({ since: performance.now(), commands: commandId === undefined ? [] : [commandId] });
     if (this.#failures === 0) this.#gather();
   }
 
@@ -211,7 +217,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#superseded = new AbortController();
     this.#isGathering = false;
     this.#nextAt = undefined;
-    this.#running = this.#tracedPass().then((delayMs) => {
+    this.#running = this.#pass().then((delayMs) => {
       this.#running = undefined;
       if (delayMs === undefined) return;
       // Checked only now: otherwise a change between the end of the pass and this line would wait for an interval.
@@ -221,25 +227,11 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     });
   }
 
-  /** As `#pass`, as a part of the traces of the changes that it is for. */
-  #tracedPass(): Promise<number | undefined> {
-    const { clusterId, side } = this.#options;
-    const about = { 'andromeda.cluster_id': clusterId, 'andromeda.side': side };
-    return this.#causes.run(`sync ${side}`, about, async () => {
-      const failures = this.#failures;
-      const result = await this.#pass();
-      const failure = this.#failures > failures ? this.#lastError : undefined;
-      // What a change wants may be in force while a later one waits; then it is seen once more.
-      const isOpen = result !== undefined && this.#changedAt !== undefined && !this.#stopping.signal.aborted;
-      return { result, isOpen, failure, attributes: { 'andromeda.in_force': !isOpen } };
-    });
-  }
-
   /** Runs one pass and returns how long to wait before the next; undefined when there is none. */
   async #pass(): Promise<number | undefined> {
     const started = performance.now();
-    const changed = this.#changedAt;
-    this.#changedAt = undefined;
+    const changed = this.#waiting;
+    this.#waiting = undefined;
     try {
       const result = await this.#passOrRelease();
       if (!result) {
@@ -249,7 +241,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
         return undefined;
       }
       // A change that is not in force yet goes on waiting.
-      if (!result.inForce) this.#changedAt = changed ?? started;
+      if (!result.inForce) this.#wait(changed ?? { since: started, commands: [] });
       this.#logResult(result, started, changed);
       this.#failures = result.retry ? this.#failures + 1 : 0;
       this.#noteFailing(result.failure !== null);
@@ -258,15 +250,12 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     } catch (error) {
       this.#failures += 1;
       this.#noteFailing(true);
-      this.#lastError = failureOf(error);
-      this.#changedAt = changed ?? this.#changedAt;
+      if (changed) this.#wait(changed);
       const retryMs = this.#retryMs();
       if (!this.#stopping.signal.aborted) {
         const failures = this.#failures;
-        const { log, side } = this.#options;
-        log.warn('sync.failed', {
-          cluster: this.#name,
-          side,
+        this.#options.log.warn('sync.failed', {
+          ...this.#about(changed),
           error,
           failures,
           retryMs,
@@ -282,28 +271,43 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#failingSince = isFailing ? (this.#failingSince ?? this.#options.deps.now()) : undefined;
   }
 
-  /** How long the oldest change has been waiting that is not in force. */
-  #behindMs(): number {
-    return this.#changedAt === undefined ? 0 : Math.max(1, msSince(this.#changedAt));
+  /** Changes go on waiting, or begin to. */
+  #wait({ since, commands }: Waiting): void {
+    const waiting = this.#waiting ?? { since, commands: [] };
+    this.#waiting = {
+      since: Math.min(since, waiting.since),
+      commands: [...new Set([...commands, ...waiting.commands])].slice(0, mostCommands),
+    };
   }
 
-  #logResult(result: PassResult, started: number, changed: number | undefined): void {
-    const { log, side } = this.#options;
-    const about = { cluster: this.#name, side };
+  /** How long the oldest change has been waiting that is not in force. */
+  #behindMs(): number {
+    return this.#waiting ? Math.max(1, msSince(this.#waiting.since)) : 0;
+  }
+
+  /** What the lines of the log about a pass have, by which they are found with those of its commands and of logins. */
+  #about(changed: Waiting | undefined) {
+    const { clusterId, side } = this.#options;
+    const commands = changed?.commands.length ? { commands: changed.commands } : {};
+    return { cluster: this.#name, clusterId, side, ...commands };
+  }
+
+  #logResult(result: PassResult, started: number, changed: Waiting | undefined): void {
+    const { log } = this.#options;
+    const about = this.#about(changed);
     const { applied, activated, generation, failure } = result;
     log.debug('sync.passed', { ...about, ms: msSince(started), behindMs: this.#behindMs() });
     if (failure !== this.#lastFailure && failure !== null) log.warn('sync.refused', { ...about, failure });
     this.#lastFailure = failure;
     if (!applied && !activated) return;
     log.info('sync.applied', { ...about, generation, applied, activated, ms: msSince(started) });
-    if (changed !== undefined) log.debug('sync.converged', { ...about, ms: msSince(changed) });
+    if (changed) log.debug('sync.converged', { ...about, ms: msSince(changed.since) });
   }
 
   /** Undefined when the side is released, or is no side of the cluster any more. */
   async #passOrRelease(): Promise<PassResult | undefined> {
     const { clusterId, side, deps, pass, log } = this.#options;
-    // It outlives the pass, and so belongs to no trace.
-    const open = (one: Cluster) => within(undefined, () => this.#holder.open(one));
+    const open = (one: Cluster) => this.#holder.open(one);
     const cluster = await findCluster(deps.store.read, clusterId);
     if (!cluster) throw new Error(`cluster ${clusterId} is gone from the database`);
     this.#name = cluster.name;

@@ -334,6 +334,8 @@ test('servers of this version and of the one before read what the other announce
   );
   assert.deepEqual(readChanges(sent), changes);
   assert.deepEqual(readChanges(before), changes);
+  const byCommand: Change = { kind: 'person', userId: 'u', commandId: 'command_1' };
+  assert.deepEqual(readChanges(JSON.parse(JSON.stringify([writeChange(byCommand)]))), [byCommand]);
 });
 
 test('what another version announces is read as far as it is known; what cannot be read counts as everything', () => {

@@ -233,16 +233,18 @@ export class Session {
 
   #onRefused(attempt: Partial<Attempt>, { reason, isGuess, detail, cause, decision }: Refused) {
     const { log, refusals } = this.#context;
-    if (refusals.count(this.remoteAddress, reason))
-      log.info('gateway.login.refused', { ...this.#loginFields(attempt), reason, detail, cause });
-    if (isGuess) this.#guessed = true;
     const subject = decision?.subject;
+    if (refusals.count(this.remoteAddress, reason))
+      log.info('gateway.login.refused', { ...this.#loginFields(attempt, subject), reason, detail, cause });
+    if (isGuess) this.#guessed = true;
     if (decision && subject)
       this.#recordRefusal(attempt as Attempt, subject, decision.reason, decision.message);
   }
 
-  #loginFields({ loginName, fingerprint }: Partial<Attempt>) {
-    return { id: this.id, loginName, fingerprint, remoteAddress: this.remoteAddress };
+  #loginFields({ loginName, fingerprint }: Partial<Attempt>, subject?: Subject) {
+    const { id, remoteAddress } = this;
+    const { clusterId, userId, keyId } = subject ?? {};
+    return { id, loginName, fingerprint, remoteAddress, clusterId, userId, keyId };
   }
 
   #recordRefusal(attempt: Attempt, { clusterId, userId, keyId }: Subject, reason: string, message: string) {
@@ -257,7 +259,7 @@ export class Session {
     const refusal = admission.admit(remoteAddress, route.userId);
     if (refusal) {
       const { reason, text } = refusal;
-      log.warn('gateway.login.refused', { ...this.#loginFields(attempt), reason });
+      log.warn('gateway.login.refused', { ...this.#loginFields(attempt, route), reason });
       this.#recordRefusal(attempt, route, reason, text);
       return this.#refuse(refusal);
     }
@@ -278,7 +280,7 @@ export class Session {
   #onNodeFailure(attempt: Attempt, route: Route, { reason: why, text, detail, banner }: NodeFailure) {
     if (banner !== undefined) this.#client.send(authBanner(banner));
     const reason = `login node: ${why}`;
-    this.#context.log.warn('gateway.login.refused', { ...this.#loginFields(attempt), reason, detail });
+    this.#context.log.warn('gateway.login.refused', { ...this.#loginFields(attempt, route), reason, detail });
     this.#recordRefusal(attempt, route, `login_node_${why.replace('-', '_')}`, text);
     this.#refuse({ reason, text });
   }

@@ -62,7 +62,6 @@ const help = {
     'Hosts of a cluster that have not confirmed the newest access list, 50 at most',
   andromeda_sync_waiting_hosts_seconds:
     'How long there have been hosts that have not confirmed the newest access list; 0 where all have',
-  andromeda_tracing_dropped_spans_total: 'Spans that the collector of traces did not get',
 };
 export type MetricName = keyof typeof help;
 export type Kinds = ReturnType<typeof kindsOf>;

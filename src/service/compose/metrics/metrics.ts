@@ -82,7 +82,6 @@ function apiCounts({ counter, histogram }: Kinds): Counts {
   const writes = histogram('andromeda_store_write_seconds', quick);
   const signIns = counter('andromeda_sign_ins_total', 'result');
   const attempts = counter('andromeda_acme_attempts_total', 'result');
-  const dropped = counter('andromeda_tracing_dropped_spans_total');
   return {
     'http.request': ({ api, operation = 'none', status, ms }) => {
       requests.inc({ api, operation, status });
@@ -94,7 +93,6 @@ function apiCounts({ counter, histogram }: Kinds): Counts {
     'issuer.sign_in.throttled': () => signIns.inc({ result: 'throttled' }),
     'acme.obtained': () => attempts.inc({ result: 'done' }),
     'acme.failed': () => attempts.inc({ result: 'failed' }),
-    'tracing.dropped': ({ spans }) => dropped.inc(spans),
   };
 }
 
