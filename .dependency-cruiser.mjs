@@ -29,10 +29,6 @@ const folders = {
     ['domain', 'store', 'api/generated'],
     'an API shares state with other folders through the store only',
   ],
-  'api/scim': [
-    ['domain', 'store'],
-    'an identity provider is no person: what it may do is not decided where people are asked who they are',
-  ],
   'console/server': [
     ['domain', 'store', 'api/http'],
     'the APIs are handed to it as listeners, so that it can do nothing that they do not allow',

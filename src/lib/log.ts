@@ -107,7 +107,7 @@ export interface LogEvents {
 
   /** What the issuer says of a person's groups was not taken over. */
   'groups.refused': { userId: string; message: string };
-  /** How many people rules for groups changed something for, at the start or as groups were pushed. */
+  /** How many people rules for groups changed something for, at the start. */
   'groups.applied': { people: number };
   'groups.apply.failed': { userId?: string; error: Thrown };
 
@@ -142,9 +142,6 @@ export interface LogEvents {
 
   'issuer.failed': { error: Thrown };
   'issuer.request.failed': { error: Thrown };
-  'scim.failed': { error: Thrown };
-  /** What a person kept who may not sign in any more. */
-  'scim.kept': { userId: string; kept: string };
   'issuer.sweep.failed': { error: Thrown };
   'issuer.sign_in': { address: string; userId: string; hasFactor: boolean };
   'issuer.second_factor.refused': { address: string; userId: string };

@@ -4,20 +4,16 @@ import { sql } from 'kysely';
 import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { applyGroupRules, checkGroupRules } from '../../src/service/compose/group-rules.ts';
-import { followGroups } from '../../src/store/audit/follow-groups.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { findMembership } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
 import { saveGroups } from '../../src/store/people/groups.ts';
 import { findPersonByEmail, updateLifecycle } from '../../src/store/people/people.ts';
-import { markBehind } from '../../src/store/people/pushed-groups.ts';
-import { saveScimGroup, saveScimUser } from '../../src/store/people/scim.ts';
 import { allLeases } from '../../src/store/servers/leases.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
-const issuer = 'https://login.physics.example';
-const claim = { issuer, claim: 'groups' };
+const claim = { issuer: 'https://login.physics.example', claim: 'groups' };
 const ssh: GroupRule = {
   group: 'physics-gpu',
   organization: 'physics',
@@ -28,16 +24,11 @@ const read: GroupRule = { ...ssh, permissions: ['clusters.read'] };
 const lab = { ...physics, users: [...(physics.users ?? []), { email: 'zoe@physics.example' }] };
 
 /** Starts a server with these rules, undefined: without `identity.groups`, until it has applied them. */
-async function startWith(
-  store: Store,
-  rules: readonly GroupRule[] | undefined,
-  from: { issuer: string; claim: string | undefined } = claim,
-) {
-  const groups = rules && { claim: from.claim, rules };
-  const identity = { issuer: from.issuer, groups };
+async function startWith(store: Store, rules: readonly GroupRule[] | undefined, source = claim) {
+  const groups = rules && { source, rules };
   const lines: string[] = [];
   const log = createLogger('debug', (line) => lines.push(line));
-  const stop = applyGroupRules({ leases: allLeases(store), identity, log });
+  const stop = applyGroupRules({ leases: allLeases(store), groups, log });
   await eventually(
     async () => lines.some((line) => line.includes('groups.applied')),
     (isDone) => isDone,
@@ -131,42 +122,6 @@ test('a person whose rules cannot be applied keeps no other waiting, and is trie
   assert.deepEqual(await permissionsOf(store, 'eve'), ['clusters.read']);
 });
 
-test('groups that were pushed before rules went by them count from the start', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
-  const { userId } = await personOf(store, 'zoe');
-  await store.write(async (tx) => {
-    await saveScimUser(tx, { userId, userName: 'zoe', externalId: null, attributes: '{}' });
-    await saveScimGroup(tx, { id: 'g', displayName: 'physics-gpu', externalId: null, members: [userId] });
-    await markBehind(tx, [userId], false);
-  });
-  await startWith(store, [ssh]);
-  assert.equal(await permissionsOf(store, 'zoe'), undefined);
-  await startWith(store, [ssh], { issuer, claim: undefined });
-  assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.ssh']);
-});
-
-test('who is pushed keeps nothing that rules gave for groups in tokens', async () => {
-  await using service = await startTestApp({
-    lab,
-    identity: { scim: true, groups: { rules: [{ group: 'physics-gpu', organization: 'physics' }] } },
-  });
-  const { store } = service.app;
-  const { userId } = await personOf(store, 'zoe');
-  const gift = { ...ssh, organization: 'physics' };
-  await store.write((tx) =>
-    followGroups(tx, { userId, email: 'zoe@physics.example' }, [gift], ['physics-gpu']),
-  );
-  assert.deepEqual(await permissionsOf(store, 'zoe'), ['clusters.ssh']);
-  await store.write((tx) =>
-    saveScimUser(tx, { userId, userName: 'zoe', externalId: null, attributes: '{}' }),
-  );
-  await eventually(
-    () => permissionsOf(store, 'zoe'),
-    (held) => held === undefined,
-  );
-});
-
 test('a deactivated person gets nothing from rules', async () => {
   await using opened = await openTestStore(lab);
   const { store } = opened;
@@ -181,7 +136,7 @@ test('a rule for an organization that is not there refuses the start, and one th
   await using opened = await openTestStore(lab);
   const { store } = opened;
   const rules = [ssh, { ...ssh, organization: 'phsyics' }];
-  await assert.rejects(checkGroupRules(store.read, { issuer, groups: { claim: 'groups', rules } }), {
+  await assert.rejects(checkGroupRules(store.read, { source: claim, rules }), {
     code: 'invalid_request',
     message: /identity\.groups\.rules\[1\]\.organization: there is no organization phsyics\./,
   });
@@ -199,7 +154,7 @@ test('a rule for an organization that is not there refuses the start, and one th
       .where('slug', '=', 'physics')
       .execute(),
   );
-  await checkGroupRules(store.read, { issuer, groups: { claim: 'groups', rules: [ssh] } });
+  await checkGroupRules(store.read, { source: claim, rules: [ssh] });
   await say(store, 'zoe', ['physics-gpu']);
   await startWith(store, [ssh]);
   assert.equal(await permissionsOf(store, 'zoe'), undefined);

@@ -91,7 +91,6 @@ test('settings that are all left out have every default: everything on loopback,
       issuer: undefined,
       audiences: ['andromeda'],
       cliClientId: 'andromeda-cli',
-      scim: false,
       scopes: undefined,
       secondFactor: 'none',
       kubernetes: undefined,
@@ -398,11 +397,10 @@ test('identity.groups says the claim, and what rules give for groups', () => {
   ).identity;
   const permissions = ['clusters.read', 'clusters.ssh'];
   const rules = [{ group: 'a', organization: 'b', role: 'member', permissions }];
-  assert.deepEqual(groups, { claim: 'groups', rules });
+  const issuer = 'https://login.example.org';
+  assert.deepEqual(groups, { source: { issuer, claim: 'groups' }, rules });
   const noted = read('identity: { issuer: "https://login.example.org", groups: { claim: roles } }').identity;
-  assert.deepEqual(noted.groups, { claim: 'roles', rules: [] });
-  const pushed = read('identity: { issuer: "https://login.example.org", scim: true, groups: {} }').identity;
-  assert.deepEqual(pushed.groups, { claim: undefined, rules: [] });
+  assert.deepEqual(noted.groups, { source: { issuer, claim: 'roles' }, rules: [] });
 });
 
 const tls = 'tls: { cert: cert.pem, key: key.pem }';
@@ -542,9 +540,9 @@ const refused: [string, string, string][] = [
     'identity.groups: the built-in issuer knows no groups. Give identity.issuer, or leave this out.',
   ],
   [
-    'groups that are neither in tokens nor pushed',
+    'groups without the claim that has them',
     'identity: { issuer: "https://login.example.org", groups: { rules: [] } }',
-    'identity.groups: name the claim that has them in tokens, or have them pushed with identity.scim: true.',
+    'identity.groups lacks claim.',
   ],
   [
     'a rule for groups with a permission that there is not',

@@ -156,6 +156,22 @@ test('only rules take a membership that only rules gave', async () => {
   assert.equal(await heldBy(service, bob), undefined);
 });
 
+test('what groups give comes back at the next sign-in of a person whom an operator lets in again', async () => {
+  await using service = await start();
+  const signIn = signer(service);
+  const { id } = await signIn('zoe', { groups: ['physics-gpu'] });
+  for (const step of ['deactivate', 'reactivate']) {
+    const { status } = await service.write(`/operator/people/${id}/${step}`, { as: 'root', body: {} });
+    assert.equal(status, 200);
+    assert.equal(await heldBy(service, id), undefined);
+  }
+  await signIn('zoe', { groups: ['physics-gpu'] });
+  assert.deepEqual(await heldBy(service, id), {
+    role: 'member',
+    permissions: ['clusters.read', 'clusters.ssh'],
+  });
+});
+
 test('a claim that is not there means no groups only for a client that has sent it', async () => {
   await using service = await start();
   const signIn = signer(service);

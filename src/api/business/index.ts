@@ -44,7 +44,6 @@ export * from './operator/lab.ts';
 export * from './operator/machines.ts';
 export * from './operator/organizations.ts';
 export * from './operator/people.ts';
-export * from './operator/scim.ts';
 export * from './operator/sign-in-help.ts';
 export { getOrganization, retireOrganization } from './organizations.ts';
 export * from './ssh-keys.ts';

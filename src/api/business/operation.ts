@@ -8,8 +8,7 @@ import type { HostRules } from '../../domain/host-settings.ts';
 import type { BackupState, Problem, ServiceKeys, SidePasses } from '../../domain/installation-state.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
-import type { GroupRule } from '../../domain/organizations/group-rules.ts';
-import type { GroupSource } from '../../domain/people/groups.ts';
+import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';
 
@@ -63,7 +62,7 @@ export interface BusinessDeps {
   /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
   /** Groups at the issuer, and what is given for them; undefined: what it says of them is of no interest. */
-  groups: { source: GroupSource; rules: readonly GroupRule[] } | undefined;
+  groups: GroupSettings | undefined;
   /** What a lab may ask of the service's own host. */
   hostRules: HostRules;
 }

@@ -1097,46 +1097,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/operator/scim/tokens": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Make a token for an identity provider that pushes people over SCIM
-         * @description Two are valid at a time, so that one can take the place of the other; 409 for a third, and for a repeated request, as a token is shown once.
-         */
-        post: operations["operatorCreateScimToken"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/operator/scim/tokens/revoke": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Revoke every SCIM token
-         * @description From then on, no identity provider can push people.
-         */
-        post: operations["operatorRevokeScimTokens"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/operator/grants": {
         parameters: {
             query?: never;
@@ -1595,7 +1555,7 @@ export interface paths {
         };
         /**
          * Groups at the issuer, how many people are in each, and what rules give for it
-         * @description As the tokens of people said last, or as they were pushed over SCIM (`identity.groups` of the configuration).
+         * @description As the tokens of people said last (`identity.groups` of the configuration).
          */
         get: operations["operatorListGroups"];
         put?: never;
@@ -1896,12 +1856,6 @@ export interface components {
                 home: string;
                 shell: string;
             };
-        };
-        ScimToken: {
-            /** @description Shown once; left out where none was made */
-            token?: string;
-            /** @description How many are valid */
-            valid: number;
         };
         Email: string;
         Name: string;
@@ -2861,8 +2815,8 @@ export interface components {
             unknown: number;
         };
         Groups: {
-            /** @description Of tokens; left out: groups are pushed over SCIM */
-            claim?: string;
+            /** @description Of tokens */
+            claim: string;
             people: components["schemas"]["GroupPeople"];
             groups: {
                 group: string;
@@ -4785,74 +4739,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Person"];
-                };
-            };
-            default: components["responses"]["Error"];
-        };
-    };
-    operatorCreateScimToken: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": {
-                    /** @description Whether the others are revoked */
-                    replace?: boolean;
-                };
-            };
-        };
-        responses: {
-            /** @description The token */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ScimToken"];
-                };
-            };
-            /** @description The token */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ScimToken"];
-                };
-            };
-            default: components["responses"]["Error"];
-        };
-    };
-    operatorRevokeScimTokens: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description No token is valid */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ScimToken"];
                 };
             };
             default: components["responses"]["Error"];

@@ -4,8 +4,8 @@
  */
 import type { JWTPayload } from 'jose';
 import { DomainError } from '../../domain/error.ts';
-import type { GroupRule } from '../../domain/organizations/group-rules.ts';
-import { type GroupClaim, readGroups, type SaidGroups } from '../../domain/people/groups.ts';
+import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
+import { readGroups, type SaidGroups } from '../../domain/people/groups.ts';
 import { cutText, storedText } from '../../domain/stored-text.ts';
 import { followGroups } from '../../store/audit/follow-groups.ts';
 import type { Reader, Store, Tx } from '../../store/engine/index.ts';
@@ -19,10 +19,8 @@ import {
 } from '../../store/people/groups.ts';
 import { findPerson } from '../../store/people/people.ts';
 
-export interface GroupsOptions {
+export interface GroupsOptions extends GroupSettings {
   store: Store;
-  claim: GroupClaim;
-  rules: readonly GroupRule[];
   /** The client that tokens are of which name only an audience, this one. */
   cliClientId: string;
   /** Fetches the issuer's userinfo for a token. */
@@ -42,17 +40,17 @@ export type TakeGroups = (userId: string, claims: JWTPayload, token: string) => 
 const pauseMs = 30_000;
 
 export function createGroups(options: GroupsOptions): TakeGroups {
-  const { claim, now } = options;
+  const { source, now } = options;
   let pausedUntil = Number.NEGATIVE_INFINITY;
 
   async function said(claims: JWTPayload, token: string): Promise<SaidGroups | 'unknown' | 'away'> {
-    const inToken = readGroups(claims, claim.claim);
+    const inToken = readGroups(claims, source.claim);
     if (inToken.kind !== 'absent') return inToken;
     if (performance.now() < pausedUntil) return 'away';
     try {
       const info: Record<string, unknown> | null = await options.userinfo(token);
       // Of another subject it is not to be used (OpenID Connect Core 1.0, 5.3.2).
-      return info?.['sub'] === claims.sub ? readGroups(info, claim.claim) : inToken;
+      return info?.['sub'] === claims.sub ? readGroups(info, source.claim) : inToken;
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       if (error.code === 'unauthorized') return 'unknown';
@@ -100,17 +98,19 @@ async function take(options: GroupsOptions, said: Said): Promise<void> {
 /** What is to be written; undefined: nothing. */
 async function changeOf(
   db: Reader,
-  { claim, rules }: GroupsOptions,
+  { source, rules }: GroupsOptions,
   { userId, groups, client, tokenAt }: Said,
 ): Promise<((tx: Tx) => Promise<void>) | undefined> {
-  const known = await findGroups(db, userId, claim);
+  const known = await findGroups(db, userId, source);
   // A token from before the one that was taken over says nothing new.
   if (known && tokenAt < known.tokenAt) return undefined;
   if (groups.kind === 'fault') {
     const { fault } = groups;
-    return known?.fault === fault ? undefined : (tx) => saveGroupFault(tx, userId, claim, { fault, tokenAt });
+    return known?.fault === fault
+      ? undefined
+      : (tx) => saveGroupFault(tx, userId, source, { fault, tokenAt });
   }
-  const hasSent = client !== undefined && (await hasSentGroups(db, claim, client));
+  const hasSent = client !== undefined && (await hasSentGroups(db, source, client));
   if (groups.kind === 'absent' && !hasSent) return undefined;
   const now = groups.kind === 'groups' ? groups.groups : [];
   const isKnown = known?.fault === undefined && JSON.stringify(known?.groups) === JSON.stringify(now);
@@ -118,8 +118,8 @@ async function changeOf(
     return undefined;
   }
   return async (tx) => {
-    if (client !== undefined && !hasSent) await noteGroupClient(tx, claim, client);
-    if (!isKnown) await saveGroups(tx, userId, claim, { groups: now, tokenAt });
+    if (client !== undefined && !hasSent) await noteGroupClient(tx, source, client);
+    if (!isKnown) await saveGroups(tx, userId, source, { groups: now, tokenAt });
     const person = await findPerson(tx.db, userId);
     if (person?.lifecycleState !== 'active') return;
     await followGroups(tx, { userId, email: person.email }, rules, now);

@@ -15,7 +15,6 @@ import { gateway, installation, problems, servers } from './installation.ts';
 import { apply, exportLab, plan } from './lab.ts';
 import { organization, purchase } from './organization.ts';
 import { person } from './person.ts';
-import { scim } from './scim.ts';
 import { session } from './session.ts';
 
 /** Fills the group; `finish` is given the exit status. */
@@ -32,7 +31,7 @@ export function addAdmin(
   addAll(trail, [verifyAudit, auditHead, auditKey, ...(server ? [acceptBreak(server)] : [])], part);
   addAll(
     admin,
-    [organization, person, groups, scim, cluster, machine, grant, purchase, session, gateway, servers],
+    [organization, person, groups, cluster, machine, grant, purchase, session, gateway, servers],
     part,
   );
   if (server) addAll(admin, [bootstrap(server), ...hostNouns(server)], part);

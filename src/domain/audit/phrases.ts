@@ -69,19 +69,10 @@ const ofOperators = {
   operatorAcceptPurchase: 'accepted|accept an order of storage[ on {cluster}][: {details}]',
   operatorDeclinePurchase: 'declined|decline an order of storage[ on {cluster}][: {details}]',
   operatorCloseSession: 'closed|close an SSH session of {subject}[ on {cluster}]',
-  operatorCreateScimToken: 'made|make a SCIM token[ {details}]',
-  operatorRevokeScimTokens: 'revoked|revoke the SCIM tokens',
   operatorApplyLab: 'applied|apply a lab file[: {details}]',
 };
 
 const ofTheHost = {
-  scimCreateUser: 'took|take {subject} over from SCIM[ ({details})]',
-  scimChangeUser: 'changed|change {subject} by SCIM[: {details}]',
-  scimDeactivateUser: 'deactivated|deactivate {subject} by SCIM[: {details}]',
-  scimDeleteUser: 'deleted|delete {subject} by SCIM[: {details}]',
-  scimCreateGroup: 'created|create the SCIM group[ {target}][ ({details})]',
-  scimChangeGroup: 'changed|change the SCIM group[ {target}][: {details}]',
-  scimDeleteGroup: 'deleted|delete the SCIM group[ {target}]',
   createInstallation: 'created|create the installation[ from {target}]',
   bootstrap: 'made|make {subject} an operator',
   newKey: 'made|make a new[ {target}] key',

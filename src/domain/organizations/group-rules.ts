@@ -5,7 +5,7 @@
 import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
 import { type GrantedPermission, laterEnd } from '../access/permission-end.ts';
 import { invalidRequest } from '../error.ts';
-import { isGroupName } from '../people/groups.ts';
+import { type GroupClaim, isGroupName } from '../people/groups.ts';
 import { cutText } from '../stored-text.ts';
 
 /** A person in the group becomes a member of the organization (its slug), with at least this. */
@@ -14,6 +14,12 @@ export interface GroupRule {
   organization: string;
   role: Role;
   permissions: readonly PermissionKey[];
+}
+
+/** Where people's groups are known from, and what is given for them. Without rules, groups are only noted. */
+export interface GroupSettings {
+  source: GroupClaim;
+  rules: readonly GroupRule[];
 }
 
 /** As many as there may be: each is looked at for each person. */

@@ -2,15 +2,6 @@
 import type { Problem } from '../installation-state.ts';
 import { reasonOfGroups } from '../organizations/group-rules.ts';
 
-/** Last owners who were deactivated over SCIM. Times in RFC 3339. */
-export function problemsOfOwners(out: readonly { slug: string; email: string; since: string }[]): Problem[] {
-  return out.map(({ slug, email, since }) => ({
-    ...{ area: 'identity', about: slug, urgency: 'now', since },
-    message: `${email}, its last owner, was deactivated by the identity provider.`,
-    action: 'Make someone else an owner, and remove them.',
-  }));
-}
-
 /** People whose groups could not be taken over, and last owners whom rules would take away. Times in RFC 3339. */
 export function problemsOfGroups(
   faults: { people: number; since: string; fault: string; email: string } | undefined,

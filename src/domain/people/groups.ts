@@ -4,14 +4,11 @@
  */
 import { storedText } from '../stored-text.ts';
 
-/** Where the issuer says them in tokens. */
+/** Where people's groups are known from. */
 export interface GroupClaim {
   issuer: string;
   claim: string;
 }
-
-/** Where people's groups are known from: tokens, or the identity provider that pushes them. */
-export type GroupSource = GroupClaim | 'scim';
 
 export type SaidGroups =
   /** Each once, in order. */

@@ -8,13 +8,11 @@ import { createGroups, type TakeGroups } from '../../api/identity/groups.ts';
 import { createAuthenticator } from '../../api/identity/index.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
 import * as platformOperations from '../../api/platform/index.ts';
-import { createScim } from '../../api/scim/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import { heldKeys } from '../../lib/ssh/key-set.ts';
 import { createReadinessCheck } from '../../store/engine/readiness.ts';
 import { refusalOfFile } from '../config/secret-files.ts';
 import { checkCluster } from './drivers.ts';
-import { groupsOf } from './group-rules.ts';
 import { createInstallationView } from './installation-state.ts';
 import type { Parts } from './parts.ts';
 import { closedByOperator } from './peers/sessions.ts';
@@ -62,12 +60,11 @@ export function createApis(parts: ApiParts): Apis {
 }
 
 function takeGroupsOf({ config, store, issuer, log, now }: ApiParts): TakeGroups | undefined {
-  const { source, rules = [] } = groupsOf(config.identity) ?? {};
-  if (!source || source === 'scim') return undefined;
-  const { cliClientId } = config.identity;
+  const { groups, cliClientId } = config.identity;
+  if (!groups) return undefined;
   const { userinfo } = issuer;
   const onFault = (userId: string, fault: string) => log.warn('groups.refused', { userId, message: fault });
-  return createGroups({ claim: source, rules, store, cliClientId, userinfo, onFault, now });
+  return createGroups({ ...groups, store, cliClientId, userinfo, onFault, now });
 }
 
 function createBusinessApi(
@@ -81,9 +78,6 @@ function createBusinessApi(
     name: 'business',
     document: loadDocument('business'),
     url: config.business.url,
-    ...(config.identity.scim && {
-      beside: createScim({ ...common, store, url: config.business.url }),
-    }),
     sibling: { title: 'Platform API', url: config.platform.url },
     operations: businessOperations,
     deps: {
@@ -104,7 +98,7 @@ function createBusinessApi(
       audit,
       hashPassword: config.identity.issuer === undefined ? hashNewPassword : undefined,
       passwordLink: issuer.passwordLink,
-      groups: groupsOf(config.identity),
+      groups: config.identity.groups,
       checkCluster: (cluster) => checkCluster(cluster, { store, now }),
       hostRules: {
         refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),

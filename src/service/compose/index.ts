@@ -296,7 +296,7 @@ async function addConsole(
 async function fillStore(store: Store, { config, installation }: AppOptions) {
   await raiseNextUid(store, config.uids.base, listHostIds());
   if (installation) await createInstallation(store, installation.lab, installation.source);
-  await checkGroupRules(store.read, config.identity);
+  await checkGroupRules(store.read, config.identity.groups);
   // Hashing takes a second on other threads: the rest starts meanwhile, before anyone can sign in.
   const passwordsSet = setPasswords(store, installation?.passwords ?? new Map());
   passwordsSet.catch(() => {});
@@ -308,7 +308,7 @@ function startLater(
   parts: AsyncDisposableStack,
   { config, store, peers, issuer, log, now }: Common & Pick<Parts, 'issuer'>,
 ): void {
-  parts.defer(applyGroupRules({ ...config, leases: peers.leases, log }));
+  parts.defer(applyGroupRules({ leases: peers.leases, groups: config.identity.groups, log }));
   const { reviewMonths: months } = config.access;
   parts.defer(startMemberReviews({ leases: peers.leases, months, log, now }));
   parts.defer(announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }));

@@ -1,7 +1,7 @@
 /** `identity.groups`: where people's groups at the issuer are known from, and what rules give for them. */
 import { permissionCatalog } from '../../domain/access/permission.ts';
 import {
-  type GroupRule,
+  type GroupSettings,
   mostRules,
   refuseUnknownSlugs,
   ruleOf,
@@ -9,13 +9,6 @@ import {
 import { longestGroup } from '../../domain/people/groups.ts';
 import { invalid } from './named-files.ts';
 import { list, oneOf, section, text, type Value } from './schema.ts';
-
-export interface GroupSettings {
-  /** Of tokens; undefined: groups are pushed over SCIM. */
-  claim: string | undefined;
-  /** Without any, groups are only noted. */
-  rules: readonly GroupRule[];
-}
 
 const ruleSchema = section(
   {
@@ -27,27 +20,26 @@ const ruleSchema = section(
   ['group', 'organization'],
 );
 
-export const groupsSchema = section({
-  claim: { ...text, maxLength: 200 },
-  rules: list(ruleSchema, { maxItems: mostRules }),
-});
+export const groupsSchema = section(
+  {
+    claim: { ...text, maxLength: 200 },
+    rules: list(ruleSchema, { maxItems: mostRules }),
+  },
+  ['claim'],
+);
 
 const at = 'identity.groups.rules';
 
 /** Throws `invalid_request` for what the schema cannot say. */
 export function readGroupSettings(
   { claim, rules = [] }: Value<typeof groupsSchema>,
-  { issuer, scim }: { issuer: string | undefined; scim: boolean },
+  issuer: string | undefined,
 ): GroupSettings {
   if (issuer === undefined)
     throw invalid(
       'identity.groups: the built-in issuer knows no groups. Give identity.issuer, or leave this out.',
     );
-  if (claim === undefined && !scim)
-    throw invalid(
-      'identity.groups: name the claim that has them in tokens, or have them pushed with identity.scim: true.',
-    );
-  return { claim, rules: rules.map((rule, index) => ruleOf(rule, `${at}[${index}]`)) };
+  return { source: { issuer, claim }, rules: rules.map((rule, index) => ruleOf(rule, `${at}[${index}]`)) };
 }
 
 /** Throws `invalid_request` for a rule whose organization is not among those that there are. */

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import type { AccessPolicy } from '../../domain/access/lapse.ts';
 import { DomainError } from '../../domain/error.ts';
+import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { mostTrustedProxies } from '../../lib/source-address.ts';
 import { accessSchema, readAccess } from './access.ts';
@@ -14,7 +15,7 @@ import { type ClusterConfig, clustersSchema, readClusters } from './clusters.ts'
 import { type ConsoleClient, checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
 import { databaseSchema, readDatabase, readSecretsKey } from './database.ts';
 import { type GatewayLimitsConfig, gatewayLimitsSchema, readGatewayLimits } from './gateway-limits.ts';
-import { type GroupSettings, groupsSchema, readGroupSettings } from './groups.ts';
+import { groupsSchema, readGroupSettings } from './groups.ts';
 import { type HttpConfig, httpSchema, listHttpListeners, readHttp, urlSchema } from './listeners.ts';
 import { invalid, NamedFiles } from './named-files.ts';
 import {
@@ -79,8 +80,6 @@ export interface Config {
     serviceAccountClaim: { name: string; value: unknown } | undefined;
     /** Groups at the issuer; undefined: what it says of them is of no interest. */
     groups: GroupSettings | undefined;
-    /** Whether the identity provider may push people over SCIM. */
-    scim: boolean;
     /** The web console's client at an external issuer. The embedded one knows it by itself. */
     console: ConsoleClient | undefined;
     embedded: HttpConfig;
@@ -150,7 +149,6 @@ const identitySchema = section({
   kubernetes: kubernetesSchema,
   serviceAccountClaim: section({ name: text, value: {} }, ['name', 'value']),
   groups: groupsSchema,
-  scim: flag,
   console: consoleClientSchema,
   embedded: httpSchema,
   secondFactor: oneOf('none', 'staff', 'all'),
@@ -295,7 +293,6 @@ function readIdentity(
   files: NamedFiles,
 ): Omit<Config['identity'], 'embedded' | 'secondFactor'> {
   const { issuer, audiences = ['andromeda'], cliClientId = 'andromeda-cli', scopes, kubernetes } = given;
-  const { scim = false } = given;
   const authority = 'identity.kubernetes.issuerCertificateAuthority';
   return {
     issuer,
@@ -310,8 +307,7 @@ function readIdentity(
       }),
     },
     serviceAccountClaim: given.serviceAccountClaim,
-    groups: given.groups && readGroupSettings(given.groups, { issuer, scim }),
-    scim,
+    groups: given.groups && readGroupSettings(given.groups, issuer),
     console: given.console && readConsoleClient(given.console, files),
   };
 }

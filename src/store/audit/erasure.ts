@@ -54,8 +54,6 @@ export async function erasePerson(
   const change = { ...erased, preferred_username: null, login_shell: '/bin/bash', updated_at: at };
   await updateRows(tx.db, 'users', { id: userId }, change);
   await eraseIdentities(tx, userId, mark);
-  await deleteRows(tx.db, 'scim_group_members', { user_id: userId });
-  await deleteRows(tx.db, 'scim_users', { user_id: userId });
   // Each has an address and the name of a browser.
   await deleteRows(tx.db, 'console_sessions', { user_id: userId });
   await tx.db.deleteFrom('issuer_records').where('payload', 'like', `%"accountId":"${userId}"%`).execute();

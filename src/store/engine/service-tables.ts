@@ -205,45 +205,7 @@ interface ServerKeyTable {
   in_use: string;
 }
 
-// What an identity provider pushes over SCIM.
-
-/** The SHA-256 of a token that is valid. */
-interface ScimTokenTable {
-  hash: string;
-  created_at: string;
-}
-
-interface ScimUserTable {
-  user_id: string;
-  /** In lower case: it is compared in any. */
-  user_name: string;
-  external_id: string | null;
-  /** All attributes as they were sent, as JSON. */
-  attributes: string;
-  /** 1: rules have not been applied since the person or their groups changed. */
-  is_behind: number;
-  created_at: string;
-  updated_at: string;
-}
-
-interface ScimGroupTable {
-  id: string;
-  display_name: string;
-  external_id: string | null;
-  created_at: string;
-  updated_at: string;
-}
-
-interface ScimGroupMemberTable {
-  group_id: string;
-  user_id: string;
-}
-
 export interface ServiceSchema {
-  scim_tokens: ScimTokenTable;
-  scim_users: ScimUserTable;
-  scim_groups: ScimGroupTable;
-  scim_group_members: ScimGroupMemberTable;
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;
   console_sessions: ConsoleSessionTable;

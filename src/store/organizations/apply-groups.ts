@@ -1,8 +1,8 @@
 /** What rules change for a person who is in these groups. It may run any number of times: what is so already is left alone. */
 import { differenceOf, type Gift, type GroupRule, giftsOf } from '../../domain/organizations/group-rules.ts';
-import type { GroupSource } from '../../domain/people/groups.ts';
+import type { GroupClaim } from '../../domain/people/groups.ts';
 import type { Reader, Tx } from '../engine/index.ts';
-import { findSaidGroups, listPeopleOfGroups } from '../people/groups.ts';
+import { findGroups, listPeopleOfGroups } from '../people/groups.ts';
 import { findHeld, listRuleMemberships, type RuleMembership, settleMembership } from './rule-memberships.ts';
 
 /** A change of what a person has in an organization, or of what of it rules give. */
@@ -32,10 +32,10 @@ interface Pending {
 export async function groupsInForce(
   db: Reader,
   userId: string,
-  source: GroupSource | undefined,
+  source: GroupClaim | undefined,
 ): Promise<readonly string[] | undefined> {
-  const said = source && (await findSaidGroups(db, userId, source));
-  if (said) return said;
+  const said = source && (await findGroups(db, userId, source));
+  if (said?.groups) return said.groups;
   const known = await listRuleMemberships(db, userId);
   return known.length === 0 ? undefined : known.flatMap(({ byRules }) => byRules.groups);
 }
@@ -62,7 +62,7 @@ const pageSize = 100;
 export async function* listBehindGroups(
   db: Reader,
   rules: readonly GroupRule[],
-  source: GroupSource | undefined,
+  source: GroupClaim | undefined,
 ): AsyncGenerator<PersonBehind> {
   for (let after = ''; ; ) {
     const page = await listPeopleOfGroups(db, { after, limit: pageSize });

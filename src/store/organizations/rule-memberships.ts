@@ -82,21 +82,6 @@ export async function listKeptOwners(
   }));
 }
 
-/** Deactivated people who are owners still, as the last ones of their organizations. */
-export function listOwnersOut(db: Reader): Promise<{ slug: string; email: string; since: string }[]> {
-  return db
-    .selectFrom('memberships as m')
-    .innerJoin('organizations as o', 'o.id', 'm.org_id')
-    .innerJoin('users as u', 'u.id', 'm.user_id')
-    .select(['o.slug', 'u.primary_email as email', 'u.updated_at as since'])
-    .where('m.role', '=', 'owner')
-    .where('m.lifecycle_state', '=', 'active')
-    .where('o.lifecycle_state', '=', 'active')
-    .where('u.lifecycle_state', '=', 'deactivated')
-    .orderBy('o.slug')
-    .execute();
-}
-
 interface RuleRow {
   role: Gift['role'];
   permissions: string;

@@ -1,9 +1,8 @@
 /** The groups that the issuer said of people, and the clients whose tokens have them. */
-import type { GroupClaim, GroupSource } from '../../domain/people/groups.ts';
+import type { GroupClaim } from '../../domain/people/groups.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { findRow, saveRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
-import { countByPushedGroup, countPushedPeople, findPushedGroups } from './pushed-groups.ts';
 
 /** What is known of a person's groups. Times in RFC 3339. */
 export interface KnownGroups {
@@ -32,16 +31,6 @@ export async function findGroups(
       fault: row.fault ?? undefined,
     }
   );
-}
-
-/** The groups that the issuer said last of a person; undefined: it never said any. */
-export async function findSaidGroups(
-  db: Reader,
-  userId: string,
-  source: GroupSource,
-): Promise<readonly string[] | undefined> {
-  if (source === 'scim') return findPushedGroups(db, userId);
-  return (await findGroups(db, userId, source))?.groups;
 }
 
 /** Keeps the groups that a token said; `tokenAt`, in ms since 1970, is when it was issued. */
@@ -106,7 +95,6 @@ export async function listPeopleOfGroups(
     .where((eb) =>
       eb.or([
         eb('u.id', 'in', eb.selectFrom('person_groups').select('user_id')),
-        eb('u.id', 'in', eb.selectFrom('scim_users').select('user_id')),
         eb('u.id', 'in', eb.selectFrom('rule_memberships').select('user_id')),
       ]),
     )
@@ -116,16 +104,15 @@ export async function listPeopleOfGroups(
 }
 
 /** How many of those who may sign in are in each group. */
-export async function countByGroup(db: Reader, source: GroupSource): Promise<Map<string, number>> {
-  if (source === 'scim') return countByPushedGroup(db);
+export async function countByGroup(db: Reader, { issuer, claim }: GroupClaim): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let after = ''; ; ) {
     const page = await db
       .selectFrom('person_groups as g')
       .innerJoin('users as u', 'u.id', 'g.user_id')
       .select(['g.user_id', 'g.groups'])
-      .where('g.issuer', '=', source.issuer)
-      .where('g.claim', '=', source.claim)
+      .where('g.issuer', '=', issuer)
+      .where('g.claim', '=', claim)
       .where('g.groups', 'is not', null)
       .where('g.user_id', '>', after)
       .where('u.lifecycle_state', '=', 'active')
@@ -142,31 +129,22 @@ export async function countByGroup(db: Reader, source: GroupSource): Promise<Map
 
 const pageSize = 100;
 
-/** How many people may sign in, and of how many of them groups are known. */
+/** Of how many people who may sign in groups are known, and of how many not. */
 export async function countKnownGroups(
   db: Reader,
-  source: GroupSource,
+  { issuer, claim }: GroupClaim,
 ): Promise<{ known: number; unknown: number }> {
-  const active = db
-    .selectFrom('users as u')
-    .where('u.kind', '=', 'person')
-    .where('u.lifecycle_state', '=', 'active');
-  const all = await active.select((eb) => eb.fn.countAll<number>().as('n')).executeTakeFirst();
-  const known = source === 'scim' ? await countPushedPeople(db) : await countSaid(db, source);
-  return { known, unknown: Number(all?.n ?? 0) - known };
-}
-
-async function countSaid(db: Reader, { issuer, claim }: GroupClaim): Promise<number> {
   const row = await db
-    .selectFrom('person_groups as g')
-    .innerJoin('users as u', 'u.id', 'g.user_id')
+    .selectFrom('users as u')
+    .leftJoin('person_groups as g', (join) =>
+      join.onRef('g.user_id', '=', 'u.id').on('g.issuer', '=', issuer).on('g.claim', '=', claim),
+    )
+    .select((eb) => [eb.fn.countAll<number>().as('people'), eb.fn.count<number>('g.groups').as('known')])
+    .where('u.kind', '=', 'person')
     .where('u.lifecycle_state', '=', 'active')
-    .where('g.issuer', '=', issuer)
-    .where('g.claim', '=', claim)
-    .where('g.groups', 'is not', null)
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .executeTakeFirst();
-  return Number(row?.n ?? 0);
+    .executeTakeFirstOrThrow();
+  const known = Number(row.known);
+  return { known, unknown: Number(row.people) - known };
 }
 
 /** How many people's groups could not be taken over lately, since when, and why in the newest case. */

@@ -11,7 +11,6 @@ import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import type { UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
-import { markBehind } from './pushed-groups.ts';
 
 /** Two sign-ins of one minute are one: programs that start together sign in together. */
 const noteEveryMs = 60_000;
@@ -281,14 +280,7 @@ export async function updateLifecycle(
   const before = await hasOperator(tx);
   await touch(tx, person.userId, { lifecycle_state: person.state });
   checkOperators({ before, after: await hasOperator(tx) });
-  // Rules give nothing to people who are out, and give it again.
-  await markBehind(tx, [person.userId], true);
   return true;
-}
-
-/** Lets a person sign in no more, also the last one who can operate the installation: the identity provider says so. */
-export async function deactivatePerson(tx: Tx, userId: string): Promise<void> {
-  await touch(tx, userId, { lifecycle_state: 'deactivated' });
 }
 
 /** A page of people by ID, beginning behind `after`, with the operator permissions they hold; only `email`, if given. */

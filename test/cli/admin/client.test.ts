@@ -57,7 +57,6 @@ test('every admin command explains itself, with an example', () => {
       'reactivate',
     ].map((verb) => `person ${verb}`),
     ...['list', 'plan'].map((verb) => `groups ${verb}`),
-    'scim token',
     ...['list', 'add', 'check', 'release'].map((verb) => `cluster ${verb}`),
     ...['list', 'admit', 'quarantine'].map((verb) => `machine ${verb}`),
     ...['list', 'add', 'revoke'].map((verb) => `grant ${verb}`),

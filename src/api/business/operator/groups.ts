@@ -1,7 +1,8 @@
 /** Groups at the issuer: who is in which, and what rules for them would change. */
 import { invalidState, notFound } from '../../../domain/error.ts';
 import { type GroupRule, refuseUnknownSlugs, ruleOf } from '../../../domain/organizations/group-rules.ts';
-import { tryOut } from '../../../store/engine/index.ts';
+import type { GroupClaim } from '../../../domain/people/groups.ts';
+import { type Reader, tryOut } from '../../../store/engine/index.ts';
 import {
   applyGroups,
   type GroupChange,
@@ -9,7 +10,7 @@ import {
   type PersonBehind,
 } from '../../../store/organizations/apply-groups.ts';
 import { listSlugs } from '../../../store/organizations/organizations.ts';
-import { countByGroup, countKnownGroups, findSaidGroups } from '../../../store/people/groups.ts';
+import { countByGroup, countKnownGroups, findGroups } from '../../../store/people/groups.ts';
 import { findPersonByEmail } from '../../../store/people/people.ts';
 import { takePlan } from '../member-plan.ts';
 import type { BusinessDeps, BusinessReply, Operation } from '../operation.ts';
@@ -27,14 +28,14 @@ export const operatorListGroups: Operation<'operatorListGroups'> = async (deps, 
   const { source, rules } = requireGroups(deps);
   const people = new Map<string, number>(rules.map(({ group }) => [group, 0]));
   for (const [group, count] of await countByGroup(store.read, source)) people.set(group, count);
-  const only = query.email === undefined ? undefined : await groupsOf(deps, query.email);
+  const only = query.email === undefined ? undefined : await groupsOf(store.read, source, query.email);
   const rulesOf = Map.groupBy(rules, ({ group }) => group);
   const groups = [...people]
     .filter(([group]) => only?.has(group) ?? true)
     .map(([group, count]) => ({ group, people: count, rules: (rulesOf.get(group) ?? []).map(ruleBody) }))
     .sort((a, b) => b.rules.length - a.rules.length || b.people - a.people || (a.group < b.group ? -1 : 1));
   return {
-    ...(source !== 'scim' && { claim: source.claim }),
+    claim: source.claim,
     people: await countKnownGroups(store.read, source),
     groups: groups.slice(0, mostListed),
   };
@@ -72,10 +73,10 @@ function requireGroups({ groups }: BusinessDeps) {
 }
 
 /** The groups of one person. Throws `not_found`. */
-async function groupsOf({ store, groups }: BusinessDeps, email: string): Promise<Set<string>> {
-  const person = await findPersonByEmail(store.read, email);
-  if (!person || !groups) throw notFound('There is no such person.');
-  return new Set(await findSaidGroups(store.read, person.id, groups.source));
+async function groupsOf(db: Reader, source: GroupClaim, email: string): Promise<Set<string>> {
+  const person = await findPersonByEmail(db, email);
+  if (!person) throw notFound('There is no such person.');
+  return new Set((await findGroups(db, person.id, source))?.groups);
 }
 
 function ruleBody({ permissions, ...rule }: GroupRule) {

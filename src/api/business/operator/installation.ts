@@ -10,7 +10,7 @@ import {
   type ServiceKey,
   type SidePasses,
 } from '../../../domain/installation-state.ts';
-import { problemsOfGroups, problemsOfOwners } from '../../../domain/people/group-problems.ts';
+import { problemsOfGroups } from '../../../domain/people/group-problems.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
 import { problemsOfServers } from '../../../domain/server-problems.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';
@@ -18,7 +18,7 @@ import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
-import { listKeptOwners, listOwnersOut } from '../../../store/organizations/rule-memberships.ts';
+import { listKeptOwners } from '../../../store/organizations/rule-memberships.ts';
 import { findGroupFaults } from '../../../store/people/groups.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import { deliveryOf } from '../clusters.ts';
@@ -36,12 +36,9 @@ export const operatorListProblems: Operation<'operatorListProblems'> = async (
     clusters.map((cluster) => problemsOf(store.read, cluster, now, installation)),
   );
   const ofServers = problemsOfServers(await listServers(store));
-  const { source } = groups ?? {};
-  const faults = source && source !== 'scim' ? await findGroupFaults(store.read, source) : undefined;
+  const faults = groups && (await findGroupFaults(store.read, groups.source));
   const ofGroups = problemsOfGroups(faults, await listKeptOwners(store.read));
-  const ofOwners = problemsOfOwners(await listOwnersOut(store.read));
-  const ofPeople = [...ofGroups, ...ofOwners];
-  const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...ofPeople, ...found.flat()]);
+  const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...ofGroups, ...found.flat()]);
   return { problems: problems.map(problemBody) };
 };
 

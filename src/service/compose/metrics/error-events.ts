@@ -34,7 +34,6 @@ export const errorEvents: readonly EventName[] = [
   'http.unready',
   'issuer.failed',
   'issuer.request.failed',
-  'scim.failed',
   'issuer.sweep.failed',
   'lease.end.failed',
   'login_node_crashed',

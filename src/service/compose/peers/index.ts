@@ -66,7 +66,7 @@ export function sharedSettings({ platform, business, console, ...config }: Confi
     'identity.kubernetes.clientId': kubernetes?.clientId,
     'identity.kubernetes.usernameClaim': kubernetes?.usernameClaim,
     'identity.serviceAccountClaim': serviceAccountClaim && JSON.stringify(serviceAccountClaim),
-    'identity.groups.claim': groups && (groups.claim ?? 'pushed over SCIM'),
+    'identity.groups.claim': groups?.source.claim,
     'identity.groups.rules': groups && hashOf(groups.rules),
     'gateway.hostname': gateway.hostname,
     'gateway.port': gateway.port,
