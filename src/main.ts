@@ -1,7 +1,5 @@
 /**
- * The one entry: argv → program → exit status. The command line may not import the server's folders, so it is
- * handed loaders; each loads its module only when its command runs, which keeps `andromeda version` quick.
- * The status is set, not forced with `process.exit`, so that output on its way into a pipe still arrives.
+ * The one entry: argv → program → exit status. The status is set, not forced with `process.exit`, so that output on its way into a pipe still arrives.
  */
 import { keepCompiled } from './lib/packaging.ts';
 import { listenForSignals } from './service/host/signals.ts';
@@ -34,32 +32,7 @@ async function schemaProcess(): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const { run } = await import('./cli/program.ts');
-  process.exitCode = await run(process.argv.slice(2), {
-    serve: async (options) => (await import('./service/host/serve.ts')).serve(options, signals),
-    bootstrap: async (...args) => (await import('./service/host/bootstrap.ts')).bootstrap(...args),
-    listKeys: async (options) => (await import('./service/host/keys.ts')).listKeys(options),
-    newKey: async (...args) => (await import('./service/host/keys.ts')).newKey(...args),
-    stepKey: async (...args) => (await import('./service/host/keys.ts')).stepKey(...args),
-    newSecretsKey: async (file) => (await import('./service/host/secrets.ts')).newSecretsKey(file),
-    listSecrets: async (options) => (await import('./service/host/secrets.ts')).printSecrets(options),
-    rotateSecrets: async (options) => (await import('./service/host/secrets.ts')).rotateSecrets(options),
-    acceptAuditBreak: async (...args) =>
-      (await import('./service/host/accept-break.ts')).acceptAuditBreak(...args),
-    backup: async (...args) => (await import('./service/host/backup.ts')).backup(...args),
-    listBackups: async (options) => (await import('./service/host/backup.ts')).listKept(options),
-    restore: async (...args) => (await import('./service/host/backup.ts')).restore(...args),
-    migrate: async (...args) => (await import('./service/host/migrate.ts')).migrateDatabase(...args),
-    check: async (options) => (await import('./service/host/checks/check.ts')).check(options),
-    doctor: async (options) => (await import('./service/host/checks/doctor.ts')).doctor(options),
-    hasInstallation: async () => (await import('./service/host/installation.ts')).hasInstallation(),
-    installService: async (options) =>
-      (await import('./service/host/unit/service.ts')).installService(options),
-    upgradeService: async () => (await import('./service/host/unit/upgrade.ts')).upgradeService(),
-    rollbackService: async () => (await import('./service/host/unit/upgrade.ts')).rollbackService(),
-    printUnit: async (options) => (await import('./service/host/unit/service.ts')).printUnit(options),
-    askService: async (options) => (await import('./service/host/ask-service.ts')).askService(options),
-    reloadService: async (options) => (await import('./service/host/ask-service.ts')).reloadService(options),
-    components: async () => (await import('./service/compose/components.ts')).components(),
-  });
+  const { runProcess } = await import('./cli/program.ts');
+  const { hostCommands } = await import('./host-commands.ts');
+  process.exitCode = await runProcess(process.argv.slice(2), hostCommands(signals));
 }

@@ -42,11 +42,11 @@ wasm.instantiate = async (bytes, imports) => {
 };
 for (const name of parts) code.load(name);
 await setImmediate();
-const { run } = code.load('cli/program') as typeof import('../../src/cli/program.ts');
+const { runProcess } = code.load('cli/program') as typeof import('../../src/cli/program.ts');
 const { components } = code.load(
   'service/compose/components',
 ) as typeof import('../../src/service/compose/components.ts');
-await run(['version'], { components } as ServerCommands);
+await runProcess(['version'], { components } as ServerCommands);
 // main.ts started this with other flags, so that the same source makes the same bytes: what was compiled further in the
 // background, or dropped again, is as the machine has time. What was compiled with other flags than those it meets is
 // refused, so the flags are as usual again.

@@ -2,15 +2,16 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { escapeControls } from '../domain/visible-text.ts';
+import { commandIo } from '../lib/command-io.ts';
 import { CliError, failure } from './exit.ts';
 
 /** Whether a person is at the terminal to answer. */
 export function isAttended(): boolean {
-  return process.stdin.isTTY === true;
+  return commandIo().stdin.isTTY === true;
 }
 
 export function ask(question: string): Promise<string> {
-  return conversation(process.stderr, (next) => next(question));
+  return conversation(commandIo().stderr, (next) => next(question));
 }
 
 /** Asks whether to go on; throws where the answer is not yes. */
@@ -24,8 +25,8 @@ export async function newPassword(email: string): Promise<string> {
   const password = await conversation(nowhere, async (next) => {
     if (!isAttended()) return next('');
     const hidden = async (question: string) => {
-      process.stderr.write(escapeControls(question));
-      return next('').finally(() => process.stderr.write('\n'));
+      commandIo().stderr.write(escapeControls(question));
+      return next('').finally(() => commandIo().stderr.write('\n'));
     };
     const first = await hidden(`New password for ${email}: `);
     if ((await hidden('The same again: ')) === first) return first;
@@ -42,7 +43,7 @@ async function conversation(
   output: NodeJS.WritableStream,
   talk: (next: (question: string) => Promise<string>) => Promise<string>,
 ): Promise<string> {
-  const reader = createInterface({ input: process.stdin, output, terminal: isAttended() });
+  const reader = createInterface({ input: commandIo().stdin, output, terminal: isAttended() });
   reader.on('SIGINT', () => reader.close());
   const lines = reader[Symbol.asyncIterator]();
   try {

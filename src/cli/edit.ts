@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { commandIo } from '../lib/command-io.ts';
 import { CliError, failure } from './exit.ts';
 
 /**
@@ -41,7 +42,7 @@ export async function editText<T>(
 /** How the person's editor is started, with this file. */
 export function editorCommand(
   file: string,
-  env: NodeJS.ProcessEnv = process.env,
+  env: NodeJS.ProcessEnv = commandIo().env,
   platform: NodeJS.Platform = process.platform,
 ): { editor: string; program: string; args: string[]; windowsVerbatimArguments?: true } {
   const isWindows = platform === 'win32';
@@ -69,19 +70,20 @@ export async function runAtTerminal(
 ): Promise<number> {
   // Ctrl-C is for the program, which has it from the terminal: were we to end first, the two would share the terminal. What
   // only we get is handed on, from its first moment.
+  const { env, childStdio: stdio, signals } = commandIo();
   const ignore = () => {};
   const handOn = (signal: NodeJS.Signals) => child.kill(signal);
-  process.on('SIGINT', ignore);
-  process.on('SIGTERM', handOn);
-  process.on('SIGHUP', handOn);
-  const child = spawn(program, args, { stdio: 'inherit', ...options });
+  signals.on('SIGINT', ignore);
+  signals.on('SIGTERM', handOn);
+  signals.on('SIGHUP', handOn);
+  const child = spawn(program, args, { env, stdio, ...options });
   try {
     const ended = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     const [status, signal] = ended;
     return status ?? 128 + (signal === null ? 0 : constants.signals[signal]);
   } finally {
-    process.off('SIGINT', ignore);
-    process.off('SIGTERM', handOn);
-    process.off('SIGHUP', handOn);
+    signals.off('SIGINT', ignore);
+    signals.off('SIGTERM', handOn);
+    signals.off('SIGHUP', handOn);
   }
 }

@@ -1,4 +1,5 @@
 /** Which environment and profile one command works with. */
+import { commandIo } from '../lib/command-io.ts';
 import { usage } from './exit.ts';
 import { isSafeUrl } from './net/request.ts';
 
@@ -17,7 +18,7 @@ export interface Selection {
 
 /** Reads flags first, then the environment variables (contract, "Profiles"). */
 export function selectEnvironment(options: EnvironmentOptions): Selection {
-  const { env } = process;
+  const { env } = commandIo();
   const profile = options.profile ?? (env.ANDROMEDA_PROFILE || 'default');
   if (!/^[A-Za-z0-9._-]{1,64}$/.test(profile))
     throw usage('A profile name has 1 to 64 letters, digits, dots, underscores or hyphens.');

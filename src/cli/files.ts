@@ -7,6 +7,7 @@ import { createReadStream } from 'node:fs';
 import { open, realpath, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { escapeControls } from '../domain/visible-text.ts';
+import { commandIo } from '../lib/command-io.ts';
 import { messageOf } from '../lib/error-message.ts';
 import { failure } from './exit.ts';
 import { isObject } from './net/request.ts';
@@ -19,7 +20,7 @@ export async function readInput(file: string): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
-    for await (const chunk of file === '-' ? process.stdin : createReadStream(file)) {
+    for await (const chunk of file === '-' ? commandIo().stdin : createReadStream(file)) {
       chunks.push(chunk);
       size += chunk.length;
       if (size > maxInput) throw new Error(`it is larger than ${maxInput / 2 ** 20} MiB`);

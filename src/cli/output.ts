@@ -5,22 +5,23 @@
 import { CommanderError } from 'commander';
 import { DomainError } from '../domain/error.ts';
 import { escapeControls, visibleLine } from '../domain/visible-text.ts';
+import { commandIo } from '../lib/command-io.ts';
 import { CliError, exitStatus } from './exit.ts';
 
 export function print(line = ''): void {
-  process.stdout.write(`${escapeControls(line)}\n`);
+  commandIo().stdout.write(`${escapeControls(line)}\n`);
 }
 
 /** Writes lines of data to stdout; resolves when they are handed over, rejects when the reader has closed the pipe. */
 export function printAll(lines: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const text = lines.map((line) => `${escapeControls(line)}\n`).join('');
-    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+    commandIo().stdout.write(text, (error) => (error ? reject(error) : resolve()));
   });
 }
 
 export function printMessage(sentence: string): void {
-  process.stderr.write(`${escapeControls(sentence)}\n`);
+  commandIo().stderr.write(`${escapeControls(sentence)}\n`);
 }
 
 /** Keeps `andromeda … | head` quiet, as a reader that has seen enough is no failure, and reports real failures. */
@@ -74,5 +75,5 @@ function sentenceOf(message: string): string {
 }
 
 function debug(error: unknown): void {
-  if (process.env.ANDROMEDA_DEBUG && error instanceof Error) printMessage(error.stack ?? error.message);
+  if (commandIo().env.ANDROMEDA_DEBUG && error instanceof Error) printMessage(error.stack ?? error.message);
 }

@@ -10,6 +10,7 @@
  */
 import { Argument, Command } from 'commander';
 import { visibleLine } from '../domain/visible-text.ts';
+import { type CommandIo, commandIo, processIo, withCommandIo } from '../lib/command-io.ts';
 import type { CallOptions } from './commands/call.ts';
 import type { DoctorOptions } from './doctor/index.ts';
 import type { EnvironmentOptions } from './environment.ts';
@@ -29,15 +30,27 @@ import {
   type Verb,
 } from './verb.ts';
 
+/** Runs the command line of this process, whose exit status it resolves to. */
+export async function runProcess(
+  argv: readonly string[],
+  server: ServerCommands | undefined,
+): Promise<number> {
+  watchOutput();
+  const status = await run(argv, processIo, server);
+  endDespiteThreads(status);
+  return status;
+}
+
 /**
  * Runs one command line (without `node` and the script's name) and resolves to the exit status. Without the server's part
  * it is the client alone, which has no commands for the host.
  */
-export async function run(argv: readonly string[], server: ServerCommands | undefined): Promise<number> {
-  watchOutput();
-  const status = await perform(argv, server);
-  endDespiteThreads(status);
-  return status;
+export function run(
+  argv: readonly string[],
+  io: CommandIo,
+  server: ServerCommands | undefined,
+): Promise<number> {
+  return withCommandIo(io, () => perform(argv, server));
 }
 
 async function perform(argv: readonly string[], server: ServerCommands | undefined): Promise<number> {
@@ -126,9 +139,11 @@ function emptyProgram(isWhole: boolean): Command {
         : 'Access to GPU clusters: the client',
     )
     .configureOutput({
+      writeOut: (text) => commandIo().stdout.write(text),
+      writeErr: (text) => commandIo().stderr.write(text),
       outputError: () => {}, // `report` prints it, in our wording
-      getOutHelpWidth: () => process.stdout.columns || helpWidth,
-      getErrHelpWidth: () => process.stderr.columns || helpWidth,
+      getOutHelpWidth: () => commandIo().stdout.columns || helpWidth,
+      getErrHelpWidth: () => commandIo().stderr.columns || helpWidth,
     })
     .configureHelp({ minWidthToWrap: 20 })
     .exitOverride()

@@ -1,6 +1,7 @@
 /** Waiting: the line on a terminal's stderr that shows for what, Ctrl-C, and asking the APIs until a change has arrived. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { visibleLine } from '../domain/visible-text.ts';
+import { commandIo } from '../lib/command-io.ts';
 import { CliError, failure } from './exit.ts';
 
 /** The result of one check: whether the change has arrived, and a clause that names what is still missing. */
@@ -48,19 +49,21 @@ const clear = '\r\u001b[K';
 
 /** Whether stderr is a terminal that can redraw a line. */
 export function isWatched(): boolean {
-  return process.stderr.isTTY === true && process.env.TERM !== 'dumb';
+  const { stderr, env } = commandIo();
+  return stderr.isTTY === true && env.TERM !== 'dumb';
 }
 
 /** Runs `work`, which shows what it waits for in a line that is taken away when it ends. */
 export function withProgress<T>(work: (show: (text: string) => void) => Promise<T>): Promise<T> {
   if (!isWatched()) return work(() => {});
+  const { stderr } = commandIo();
   let line = '';
   let drawn = 0;
   const draw = () => {
     const frame = frames[drawn++ % frames.length];
     // A line that wraps could not be taken away again.
-    const text = [...`${frame} ${line}`].slice(0, (process.stderr.columns ?? 80) - 1).join('');
-    process.stderr.write(clear + text);
+    const text = [...`${frame} ${line}`].slice(0, (stderr.columns ?? 80) - 1).join('');
+    stderr.write(clear + text);
   };
   const show = (text: string) => {
     line = visibleLine(text);
@@ -69,7 +72,7 @@ export function withProgress<T>(work: (show: (text: string) => void) => Promise<
   const timer = setInterval(draw, 120);
   return work(show).finally(() => {
     clearInterval(timer);
-    process.stderr.write(clear);
+    stderr.write(clear);
   });
 }
 
@@ -80,10 +83,11 @@ export async function interruptible<T>(
 ): Promise<T> {
   const controller = new AbortController();
   const interrupt = () => controller.abort(new CliError('interrupted', sentence));
-  process.once('SIGINT', interrupt);
+  const { signals } = commandIo();
+  signals.once('SIGINT', interrupt);
   try {
     return await work(controller.signal);
   } finally {
-    process.off('SIGINT', interrupt);
+    signals.off('SIGINT', interrupt);
   }
 }

@@ -192,9 +192,9 @@ test('Ctrl-C during the wait ends the sign-in with status 130', async (t) => {
   const { start } = await createMachine(t);
   const { url } = await startEnvironment(t, { polls: ['authorization_pending'], interval: 60 });
   const login = start(['auth', 'login', '--url', url]);
-  await login.seen('    BDWP-HQPK\n');
+  await login.until('    BDWP-HQPK\n');
   const interrupted = Date.now();
-  login.interrupt();
+  login.signal('SIGINT');
   const { status, stderr } = await login.result;
   assert.deepEqual([status, stderr], [130, 'Sign-in was cancelled.\n']);
   assert.ok(Date.now() - interrupted < 3000);
@@ -297,7 +297,7 @@ test('a damaged session file is kept aside before anyone is sent to a browser', 
   for (const text of ['{', '', '{"sessions":{"x":{}}}']) {
     await writeFile(path, text);
     const login = start(['auth', 'login', '--url', url]);
-    await login.seen('and enter the code');
+    await login.until('and enter the code');
     const { status, stderr } = await login.result;
     const [, aside = ''] = /is damaged; it is kept as (\S+)\.\n$/.exec(stderr) ?? [];
     assert.ok(status === 0 && aside.startsWith(`${path}.damaged-`), stderr);

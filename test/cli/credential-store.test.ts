@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createMachine, sessionAt } from './harness.ts';
+import { createMachine as createOwnMachine, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 import { noKeyring, startKeyring } from './keyring.ts';
 
@@ -14,6 +14,14 @@ const nowhere = { ANDROMEDA_CREDENTIAL_STORE: '', DBUS_SESSION_BUS_ADDRESS: 'uni
 const noBus = 'The credential store cannot be used: there is none here.';
 
 const fix = 'Your session is in it; `andromeda auth login` makes one that is not.';
+
+/** A machine whose commands are processes: the credential store is found by the environment of one. */
+async function createMachine(t: TestContext) {
+  const machine = await createOwnMachine(t);
+  const run = (args: string[], { env }: { env?: Record<string, string> } = {}) =>
+    machine.runProcess(args, env);
+  return { ...machine, run };
+}
 
 /** A machine whose session is in the credential store of `env`, put there by a sign-in. */
 async function signedIn(t: TestContext, env: Record<string, string>) {

@@ -1,90 +1,37 @@
-/** Runs the real program against small servers, with a state directory of its own. */
+/** Commands by function against small servers, with a state directory of their own. */
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import type { Session } from '../../src/cli/session/session.ts';
+import { type CommandOptions, type Result, startCommand } from '../support/command.ts';
 
-const root = join(import.meta.dirname, '../..');
-const program = join(root, 'scripts/andromeda');
-/** Halves the start-up of the many processes these tests run. */
-export const compiled = {
-  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/test-cli'),
-};
-/** Not the credential store of whoever runs the tests. */
-const store = { ANDROMEDA_CREDENTIAL_STORE: 'file' };
+export type { Result };
 
-export interface Result {
-  status: number | null;
-  stdout: string;
-  stderr: string;
-  bytes: Buffer;
-}
-
-export interface Running {
-  result: Promise<Result>;
-  /** Resolves once stdout contains `text`. */
-  seen(text: string): Promise<void>;
-  interrupt(): void;
-  terminate(): void;
-}
-
-/** One machine's worth of state; `run` starts the program in it. */
+/** One machine's worth of state; `run` runs commands in it, by function. */
 export async function createMachine(t: TestContext) {
-  const stateHome = await mkdtemp(join(tmpdir(), 'andromeda-cli-'));
-  t.after(() => rm(stateHome, { recursive: true, force: true }));
-  const directory = join(stateHome, 'andromeda');
-
-  const start = (
-    args: string[],
-    { input = '', env = {} }: { input?: string; env?: Record<string, string> } = {},
-  ): Running => {
-    const child = spawn(program, args, {
-      timeout: 120_000,
-      env: {
-        PATH: process.env.PATH,
-        HOME: stateHome,
-        XDG_STATE_HOME: stateHome,
-        ...store,
-        ...compiled,
-        ...env,
-      },
-    });
-    child.stdin.on('error', () => {}); // the program need not read it
-    child.stdin.end(input);
-    let text = '';
-    const seen = (wanted: string) =>
-      new Promise<void>((resolve, reject) => {
-        const check = () => text.includes(wanted) && resolve();
-        child.stdout.on('data', check);
-        child.on('close', () => reject(new Error(`ended without '${wanted}': ${text}`)));
-        check();
-      });
-    child.stdout.on('data', (chunk: Buffer) => {
-      text += chunk.toString('utf8');
-    });
-    const result = (async () => {
-      const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
-      const [bytes, errors, status] = await Promise.all([buffer(child.stdout), buffer(child.stderr), closed]);
-      return { status, bytes, stdout: bytes.toString('utf8'), stderr: errors.toString('utf8') };
-    })();
-    return {
-      result,
-      seen,
-      interrupt: () => child.kill('SIGINT'),
-      terminate: () => child.kill('SIGTERM'),
-    };
+  const home = await mkdtemp(join(tmpdir(), 'andromeda-cli-'));
+  t.after(() => rm(home, { recursive: true, force: true }));
+  const directory = join(home, 'andromeda');
+  const own = {
+    PATH: process.env.PATH,
+    HOME: home,
+    XDG_STATE_HOME: home,
+    // Not the credential store of whoever runs the tests.
+    ANDROMEDA_CREDENTIAL_STORE: 'file',
   };
-
+  const start = (args: string[], { env, ...options }: CommandOptions = {}) =>
+    startCommand(args, { ...options, env: { ...own, ...env } });
   return {
     directory,
     start,
-    run: (args: string[], options: { input?: string; env?: Record<string, string> } = {}) =>
-      start(args, options).result,
+    /** The program as a process, for what a process alone can show. */
+    runProcess: (args: string[], env: Record<string, string> = {}) => spawnProgram(args, { ...own, ...env }),
+    run: (args: string[], options?: CommandOptions) => start(args, options).result,
     readProfile: async (profile = 'default') =>
       JSON.parse(await readFile(join(directory, `${profile}.json`), 'utf8')) as {
         platformUrl?: string;
@@ -98,6 +45,20 @@ export async function createMachine(t: TestContext) {
       await writeFile(join(directory, `${profile}.json`), JSON.stringify(file), { mode: 0o600 });
     },
   };
+}
+
+async function spawnProgram(args: string[], env: NodeJS.ProcessEnv) {
+  const root = join(import.meta.dirname, '../..');
+  // Halves the start-up.
+  const compiled = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/test-cli');
+  const child = spawn(join(root, 'scripts/andromeda'), args, {
+    timeout: 120_000,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...env, NODE_COMPILE_CACHE: compiled },
+  });
+  const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
+  const [stdout, stderr, status] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  return { status, stdout, stderr };
 }
 
 /** A session at one address that is good for an hour. */

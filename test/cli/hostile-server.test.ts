@@ -1,21 +1,15 @@
 /** Servers that redirect, hang, send 5 MB or send what is no JSON: one sentence, and no token goes astray. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import type { ServerResponse } from 'node:http';
-import { dirname } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
+import { send } from '../../src/cli/net/request.ts';
 import { createMachine, type Result, serve, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 import { signedIn } from './small-api.ts';
 
 const size = 5_000_000;
-/** A client that is a hundred times as impatient. */
-const impatient = {
-  NODE_OPTIONS:
-    "--import=data:text/javascript,for(const/**/name/**/of['setTimeout','setInterval']){const/**/real=globalThis[name];globalThis[name]=(f,ms,...a)=>real(f,ms>9999?ms/100:ms,...a)}",
-};
-
 type Answer = Parameters<typeof serve>[1];
 
 const commands = {
@@ -26,12 +20,12 @@ const commands = {
 };
 
 /** What each command says of such a server, and the server's address. */
-async function said(t: TestContext, answer: Answer, env: Record<string, string> = {}) {
+async function said(t: TestContext, answer: Answer, wait = async (ended: Promise<Result>) => ended) {
   const machine = await createMachine(t);
   const { url, requests } = await serve(t, answer);
   await machine.writeProfile([sessionAt(url)]);
   const results: Record<string, Result> = {};
-  for (const [name, args] of Object.entries(commands)) results[name] = await machine.run(args, { env });
+  for (const [name, args] of Object.entries(commands)) results[name] = await wait(machine.run(args));
   const [call, everyday, admin, login] = Object.keys(commands).map((name) => {
     const { status, stdout, stderr } = results[name] as Result;
     return [status, stdout, stderr];
@@ -54,6 +48,15 @@ test('a server that redirects is refused, and nothing follows', async (t) => {
 });
 
 test('a server that hangs before it answers, or half-way, is left', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  const impatient = async (ended: Promise<Result>) => {
+    let isOver = false;
+    const over = ended.finally(() => {
+      isOver = true;
+    });
+    for (; !isOver; t.mock.timers.tick(500)) await new Promise((next) => setImmediate(next));
+    return over;
+  };
   const silent = await said(t, () => {}, impatient);
   const sentence = `${silent.url} did not answer within 30 seconds.\n`;
   assert.deepEqual(silent.call, [1, '', sentence]);
@@ -70,22 +73,14 @@ test('a server that hangs before it answers, or half-way, is left', async (t) =>
 });
 
 test('a reader that takes its time is no server that hangs', async (t) => {
-  const machine = await createMachine(t);
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
   const { url } = await serve(t, (_seen, response) => void response.end(Buffer.alloc(size, 'a')));
-  await machine.writeProfile([sessionAt(url)]);
-  const line = 'scripts/andromeda call platform GET /big | { sleep 1; wc -c; }; echo "$PIPESTATUS"';
-  const child = spawn('bash', ['--norc', '-c', line], {
-    cwd: dirname(dirname(import.meta.dirname)),
-    env: { PATH: process.env.PATH, XDG_STATE_HOME: dirname(machine.directory), ...impatient },
-    timeout: 30_000,
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (part) => {
-      output += part;
-    });
-  await new Promise((resolve) => child.on('close', resolve));
-  assert.equal(output, `${size}\n0\n`);
+  const response = await send({ method: 'GET', url: new URL(url) });
+  for (let seconds = 0; seconds < 100; seconds++) {
+    t.mock.timers.tick(1_000);
+    await new Promise((next) => setImmediate(next));
+  }
+  assert.equal((await buffer(response)).length, size);
 });
 
 test('a server that sends 5 MB is read whole where that is what was asked for, and no more than is needed otherwise', async (t) => {

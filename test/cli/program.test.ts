@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
 import { isSafeUrl, send } from '../../src/cli/net/request.ts';
 import { run as runProgram } from '../../src/cli/program.ts';
+import { processIo } from '../../src/lib/command-io.ts';
 import { createMachine, serve } from './harness.ts';
 import { noServer } from './server.ts';
 
@@ -128,14 +129,14 @@ test('commands of the host hand their options over and end with the status they 
     installService: take,
     printUnit: take,
   };
-  assert.equal(await runProgram(['serve', '--demo', '--data', 'd'], server), 7);
-  assert.equal(await runProgram(['serve', '--config', 'c'], server), 8);
+  assert.equal(await runProgram(['serve', '--demo', '--data', 'd'], processIo, server), 7);
+  assert.equal(await runProgram(['serve', '--config', 'c'], processIo, server), 8);
   const bootstrap = ['admin', 'bootstrap', '--config', 'c', '--email', 'ada@physics.example'];
-  assert.equal(await runProgram(bootstrap, server), 9);
-  assert.equal(await runProgram(['backup', 'f', '--config', 'c'], server), 10);
-  assert.equal(await runProgram(['restore', 'f', '--data', 'd'], server), 11);
-  assert.equal(await runProgram(['service', 'install', '--root', '/r', '--dry-run'], server), 12);
-  assert.equal(await runProgram(['service', 'print', '--user', 'u'], server), 13);
+  assert.equal(await runProgram(bootstrap, processIo, server), 9);
+  assert.equal(await runProgram(['backup', 'f', '--config', 'c'], processIo, server), 10);
+  assert.equal(await runProgram(['restore', 'f', '--data', 'd'], processIo, server), 11);
+  assert.equal(await runProgram(['service', 'install', '--root', '/r', '--dry-run'], processIo, server), 12);
+  assert.equal(await runProgram(['service', 'print', '--user', 'u'], processIo, server), 13);
   const config = '/etc/andromeda/andromeda.yaml';
   assert.deepEqual(given, [
     { demo: true, data: 'd' },

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { visibleLine } from '../../domain/visible-text.ts';
+import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { printAnswer } from '../answer.ts';
 import { isAttended } from '../ask.ts';
@@ -191,21 +192,23 @@ async function revoke(session: Session): Promise<void> {
 
 /** Offers to open an address; Enter does it. Returns how to take the offer back. */
 function offerBrowser(address: string): () => void {
-  const browser = findBrowser(process.env, process.platform);
+  const { env, stderr } = commandIo();
+  const browser = findBrowser(env, process.platform);
   const url = URL.parse(address);
   const isPage = url?.protocol === 'https:' || url?.protocol === 'http:';
-  if (!browser || !isPage || !isAttended() || !process.stderr.isTTY) return () => {};
+  if (!browser || !isPage || !isAttended() || !stderr.isTTY) return () => {};
   printMessage('Press Enter to open it in a browser on this machine.');
   const open = () => {
     const [program = '', ...args] = browser;
-    const child = spawn(program, [...args, url.href], { stdio: 'ignore', detached: true });
+    const child = spawn(program, [...args, url.href], { env, stdio: 'ignore', detached: true });
     child.on('error', () => {}); // the address is on the screen
     child.unref();
   };
-  process.stdin.once('data', open);
+  const { stdin } = commandIo();
+  stdin.once('data', open);
   return () => {
-    process.stdin.off('data', open);
-    process.stdin.pause();
+    stdin.off('data', open);
+    stdin.pause();
   };
 }
 

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { buffer as readAll } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
+import { commandIo } from '../../lib/command-io.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { failure, usage } from '../exit.ts';
 import { describeTransport, readText, send, urlAt } from '../net/request.ts';
@@ -84,7 +85,7 @@ export async function call(args: readonly string[], options: CallOptions): Promi
   const status = response.statusCode ?? 0;
   if (status < 200 || status >= 300)
     throw failure(`${request.api}: ${status} ${await readText(response, failureLimit).catch(() => '')}`);
-  await pipeline(response, process.stdout, { end: false }).catch((error: unknown) => {
+  await pipeline(response, commandIo().stdout, { end: false }).catch((error: unknown) => {
     throw isClosedPipe(error) ? error : describeTransport(error, url.origin);
   });
 }
@@ -99,7 +100,7 @@ function addressOf(session: Session, { api, path }: CallArguments): URL {
 
 async function readData(value: string): Promise<Buffer> {
   if (!value.startsWith('@')) return Buffer.from(value, 'utf8');
-  if (value === '@-') return readAll(process.stdin);
+  if (value === '@-') return readAll(commandIo().stdin);
   const path = value.slice(1);
   return readFile(path).catch((error: NodeJS.ErrnoException) => {
     throw failure(`The body cannot be read from '${path}': ${error.code ?? error.message}.`, error);

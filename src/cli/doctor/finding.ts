@@ -1,5 +1,6 @@
 /** What `doctor` finds on this machine, a line each, and what its steps have in common. */
 import { execFile } from 'node:child_process';
+import { commandIo } from '../../lib/command-io.ts';
 import { CliError } from '../exit.ts';
 
 export interface Finding {
@@ -42,7 +43,7 @@ export function askProgram(program: string, args: readonly string[], timeoutMs: 
     const child = execFile(
       program,
       args,
-      { timeout: timeoutMs, maxBuffer: 2 ** 20, encoding: 'utf8', windowsHide: true },
+      { env: commandIo().env, timeout: timeoutMs, maxBuffer: 2 ** 20, encoding: 'utf8', windowsHide: true },
       (error, stdout, stderr) => {
         if (error && (error as NodeJS.ErrnoException).code === 'ENOENT')
           return resolve({ status: undefined, stdout: '', stderr: '' });

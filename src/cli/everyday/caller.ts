@@ -149,14 +149,17 @@ export async function findMe(api: Reader): Promise<Business['Me']> {
     throw failure('The answer of the Business API to GET /me was not understood; is this its address?');
   // Once each, what the service wants the caller to know: of access that lapses, for example.
   const notices: unknown[] = Array.isArray(me.notices) ? me.notices : [];
-  for (const notice of notices.filter((one) => typeof one === 'string' && !printed.has(one))) {
-    printed.add(notice);
+  const said = printed.get(api) ?? new Set();
+  printed.set(api, said);
+  for (const notice of notices.filter((one) => typeof one === 'string' && !said.has(one))) {
+    said.add(notice);
     printMessage(`Note: ${visibleLine(String(notice))}`);
   }
   return me;
 }
 
-const printed = new Set<unknown>();
+/** By the command's client. */
+const printed = new WeakMap<Reader, Set<unknown>>();
 
 /**
  * The caller's organizations, or only the one they name, which for staff can be any. An ID may be of another, which shares a cluster

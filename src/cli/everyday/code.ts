@@ -1,6 +1,7 @@
 /** `andromeda code`: the address that opens VS Code on a cluster, or in a job, by its Remote-SSH extension. */
 import { spawn } from 'node:child_process';
 import { parseLoginName } from '../../domain/access/login-name.ts';
+import { commandIo } from '../../lib/command-io.ts';
 import { findBrowser } from '../commands/auth.ts';
 import { failure, usage } from '../exit.ts';
 import { optional, reads } from '../verb.ts';
@@ -42,10 +43,11 @@ export const code = reads<CodeOptions>({
 });
 
 function openAddress(url: string): void {
+  const { env } = commandIo();
   // What opens web pages need not know this kind of address; the desktop does.
-  const [program, ...args] = findBrowser({ ...process.env, BROWSER: '' }, process.platform) ?? [];
+  const [program, ...args] = findBrowser({ ...env, BROWSER: '' }, process.platform) ?? [];
   if (program === undefined) throw failure(`There is no desktop here to open ${url} with.`);
-  const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
+  const child = spawn(program, [...args, url], { env, stdio: 'ignore', detached: true });
   child.on('error', () => {}); // the address is on the screen
   child.unref();
 }

@@ -4,6 +4,7 @@
  * what follows from it stays there.
  */
 import { dirname, join } from 'node:path';
+import { commandIo } from '../../lib/command-io.ts';
 import type { Selection } from '../environment.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import { parseJson } from '../net/request.ts';
@@ -110,7 +111,7 @@ async function putInKeyring(
 }
 
 function chosenStore(): 'keyring' | 'file' | undefined {
-  const store = process.env.ANDROMEDA_CREDENTIAL_STORE || undefined;
+  const store = commandIo().env.ANDROMEDA_CREDENTIAL_STORE || undefined;
   if (store === undefined || store === 'keyring' || store === 'file') return store;
   throw usage(`ANDROMEDA_CREDENTIAL_STORE is '${store}'; it may be keyring or file.`);
 }

@@ -4,9 +4,10 @@
  * operating system's credential store instead.
  */
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
-import { homedir, userInfo } from 'node:os';
+import { userInfo } from 'node:os';
 import { isAbsolute, posix, win32 } from 'node:path';
 import { visibleName } from '../../domain/visible-text.ts';
+import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { failure } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
@@ -92,7 +93,7 @@ export interface ProfileFile {
  * `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored); on Windows, where access lists
  * keep others out of it, `%LOCALAPPDATA%\\andromeda`.
  */
-export function stateDirectory(env = process.env, platform: NodeJS.Platform = process.platform): string {
+export function stateDirectory(env = commandIo().env, platform: NodeJS.Platform = process.platform): string {
   const { isAbsolute, join } = platform === 'win32' ? win32 : posix;
   const base = env.XDG_STATE_HOME || (platform === 'win32' ? env.LOCALAPPDATA : undefined);
   if (base && isAbsolute(base)) return join(base, 'andromeda');
@@ -102,7 +103,9 @@ export function stateDirectory(env = process.env, platform: NodeJS.Platform = pr
 
 /** The person's home. Never a relative path: the session would lie wherever the command was given. */
 export function homeDirectory(): string {
-  const homes = [homedir, () => userInfo().homedir].map((find) => {
+  const { env } = commandIo();
+  const own = process.platform === 'win32' ? env.USERPROFILE : env.HOME;
+  const homes = [() => own ?? '', () => userInfo().homedir].map((find) => {
     try {
       return find();
     } catch {

@@ -390,9 +390,9 @@ test('Ctrl-C is for the editor, not for us', async (t) => {
   const [ready, go] = [join(directory, 'ready'), join(directory, 'go')];
   const wait = 'n=0; while [ ! -e "$go" ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done';
   const env = await editor(directory, `go=${go}; touch ${ready}; ${wait}; sed -i s/A=1/A=3/ "$2"`);
-  const { result, interrupt } = start(['slurm-config', 'edit', 'alpha'], { env });
+  const { result, signal } = start(['slurm-config', 'edit', 'alpha'], { env });
   for (let tries = 0; tries < 300 && !(await stat(ready).catch(() => undefined)); tries++) await sleep(100);
-  interrupt();
+  signal('SIGINT');
   await sleep(100);
   await writeFile(go, '');
   const { status, stderr } = await result;

@@ -1,9 +1,11 @@
 /** `andromeda ssh` and `ssh-config`: what ssh is called with, and what is said when it cannot be. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { eventually } from '../../support/app.ts';
 import { newSecurityKey } from '../../support/security-keys.ts';
 import { keygen, keygenFingerprint } from '../../support/ssh-keys.ts';
 import { alphaId } from '../admin/operator-api.ts';
@@ -318,10 +320,10 @@ test('a name in two organizations is refused until one of them is named', async 
 });
 
 test('what ends the command ends ssh, and shows in the status', async (t) => {
-  const { start, env } = await withSsh(t, {}, 'exec sleep 30');
+  const { start, env, home } = await withSsh(t, {}, 'touch "$HOME/started"; exec sleep 30');
   const session = start(['ssh', 'alpha'], { env });
-  await session.seen('andromeda-alpha');
-  session.terminate();
+  await eventually(async () => existsSync(join(home, 'started')), Boolean);
+  session.signal('SIGTERM');
   assert.equal((await session.result).status, 128 + 15);
 });
 

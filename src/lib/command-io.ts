@@ -1,0 +1,47 @@
+/**
+ * What a command has of its process: environment, standard streams, signals. Tests run commands by function, several at a time
+ * in one process, so nothing of a command asks `process` for these. Nearly every function of one prints or reads a variable,
+ * so they follow the command through its awaits instead of being passed to each.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { StdioOptions } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+
+export interface CommandIo {
+  env: NodeJS.ProcessEnv;
+  stdin: Readable & { isTTY?: boolean };
+  stdout: Writable & { columns?: number };
+  stderr: Writable & { isTTY?: boolean; columns?: number };
+  /** The standard streams of another program that the command starts in its place, such as ssh. */
+  childStdio: StdioOptions;
+  /** Where SIGINT, SIGTERM and SIGHUP arrive. */
+  signals: Pick<NodeJS.EventEmitter, 'on' | 'once' | 'off'>;
+}
+
+/** Of this process. Each stream is opened where it is first used: that changes its mode. */
+export const processIo: CommandIo = {
+  env: process.env,
+  get stdin() {
+    return process.stdin;
+  },
+  get stdout() {
+    return process.stdout;
+  },
+  get stderr() {
+    return process.stderr;
+  },
+  childStdio: 'inherit',
+  signals: process,
+};
+
+const current = new AsyncLocalStorage<CommandIo>();
+
+/** Of the command that is running here. */
+export function commandIo(): CommandIo {
+  return current.getStore() ?? processIo;
+}
+
+/** Runs a command with these. */
+export function withCommandIo<T>(io: CommandIo, work: () => T): T {
+  return current.run(io, work);
+}
