@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sql } from 'kysely';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { endedReservations } from '../../src/store/migrations/0014-0027.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 
 /** As `physics`, with 4 nodes of alpha reserved, members who may see that, and no login nodes. */
@@ -31,7 +29,6 @@ const refusal = ({ status, body }: { status: number; body: { code?: string } }) 
 
 test('reservations are set by the lab file, and read by members', async (t) => {
   await using service = await startTestApp({ lab });
-  const { store } = service.app;
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const path = `/organizations/${org}/reservations`;
   const carl = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
@@ -110,27 +107,5 @@ test('reservations are set by the lab file, and read by members', async (t) => {
     );
     assert.deepEqual(await list(), []);
     assert.ok((await cluster()).version > version);
-  });
-
-  await t.test('an upgrade ends those of earlier versions whose time is up', async () => {
-    await store.write(async ({ db }) => {
-      for (const [id, endsAt] of [
-        ['reservation_past', '2020-01-01T00:00:00.000Z'],
-        ['reservation_open', null],
-      ]) {
-        const at = '2019-01-01T00:00:00.000Z';
-        await sql`insert into reservations (id, organization_id, cluster_id, node_count, state, created_at, ends_at)
-          values (${id}, ${org}, ${alpha}, 2, 'active', ${at}, ${endsAt})`.execute(db);
-      }
-    });
-    const set = (reservation_id: string) =>
-      store.write(async ({ db }) => {
-        await db.updateTable('clusters').set({ reservation_id }).where('id', '=', alpha).execute();
-        await endedReservations.up(db as never);
-      });
-    await set('reservation_open');
-    assert.equal((await cluster()).reservation_id, 'reservation_open');
-    await set('reservation_past');
-    assert.equal((await cluster()).reservation_id, undefined);
   });
 });

@@ -10,6 +10,7 @@ import { stringify } from 'yaml';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { ancient } from '../support/schemas.ts';
 
 interface Run {
   stderr(): string;
@@ -97,7 +98,7 @@ test('a configuration that is missing, unreadable or wrong is refused with its n
   assert.ok(!existsSync(join(directory.path, 'data/andromeda.db')), 'nothing was made');
 });
 
-test('a data directory of a newer version, or one in use, is left alone', async () => {
+test('a data directory of a newer version, of one before 0.3.0, or one in use, is left alone', async () => {
   using directory = temporaryDirectory();
   const { file } = await writeConfig(directory.path);
   const first = serve('--config', file);
@@ -113,8 +114,13 @@ test('a data directory of a newer version, or one in use, is left alone', async 
 
   const database = new Database(join(directory.path, 'data/andromeda.db'));
   database.exec("insert into kysely_migration values ('9999-from-the-future', '2030-01-01T00:00:00Z')");
-  database.close();
   await refused(serve('--config', other), /written by a newer version/);
+  database.exec(`delete from kysely_migration where name like '9999%'; ${ancient}`);
+  database.close();
+  await refused(
+    serve('--config', other),
+    /written by a version of Andromeda before 0\.3\.0, which this one cannot read\. Start that version again; or /,
+  );
 });
 
 test('a data directory that cannot be made is named', async () => {

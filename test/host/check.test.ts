@@ -14,6 +14,7 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import Database from 'better-sqlite3';
 import { parse, stringify } from 'yaml';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
@@ -23,6 +24,7 @@ import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { ancient, newest } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
@@ -280,6 +282,14 @@ test('a database that is missing where there are keys, or none, or not this acco
   assert.match(wrongs(), /^wrong +database +\/data\/andromeda\.db is no database of SQLite\. /);
   writeFileSync(join(data, 'andromeda.db'), readFileSync(join(opened.dataDir, 'andromeda.db')));
   assert.equal(wrongs(), '');
+  const database = new Database(join(data, 'andromeda.db'));
+  database.exec(ancient);
+  assert.match(
+    wrongs(),
+    /^wrong +database +\/data\/andromeda\.db was written by a version of Andromeda before 0\.3\.0/,
+  );
+  database.exec(`update kysely_migration set name = '${newest}'`);
+  database.close();
   chmodSync(data, 0o777);
   assert.match(wrongs(), /^wrong +data +\/data can be written by others\. chmod go-w \/data$/);
   write({ dataDir: 'a/b' });

@@ -21,6 +21,7 @@ import { stringify } from 'yaml';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { ancient } from '../support/schemas.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
@@ -156,6 +157,21 @@ test('while the service runs all is well, and what is not is said', async (t) =>
     );
     assert.doesNotMatch(damaged.said, /Something went wrong/);
     restored();
+  });
+  await t.test('a version before 0.3.0, and one that is newer', async () => {
+    const old = await quietly((open) => open.exec(ancient));
+    assert.match(
+      old.said,
+      /^wrong +database +\S+\/andromeda\.db was written by a version of Andromeda before 0\.3\.0/m,
+    );
+    const newer = await quietly((open) =>
+      open.exec("insert into kysely_migration values ('9999-later', '2099-01-01')"),
+    );
+    assert.match(
+      newer.said,
+      /^wrong +database +\S+ was written by a newer version of Andromeda\. Look with that one\.$/m,
+    );
+    assert.deepEqual([old.status, newer.status], [1, 1]);
   });
   await t.test('a clock that is behind what was written', async () => {
     const { said } = await quietly((open) =>

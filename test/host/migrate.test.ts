@@ -39,6 +39,7 @@ import {
   type TestPostgres,
 } from '../support/postgres-server.ts';
 import { beginProgram, runProgram } from '../support/program.ts';
+import { ancient, newest } from '../support/schemas.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -295,7 +296,11 @@ test('a source that cannot be copied is named, with what it has', { skip }, asyn
   };
   change("insert into kysely_migration values ('9999-later', '2027-01-01T00:00:00Z')");
   await refused(/andromeda\.db is of a newer version of Andromeda\. Copy it with that version/);
-  change("delete from kysely_migration where name = '9999-later'");
+  change(`delete from kysely_migration where name = '9999-later'; ${ancient}`);
+  await refused(
+    /andromeda\.db was written by a version of Andromeda before 0\.3\.0, which this one cannot read\./,
+  );
+  change(`update kysely_migration set name = '${newest}'`);
   change("update memberships set user_id = user_id || '_gone'");
   await refused(/A row of memberships cannot be copied: .*foreign key.*Nothing was copied/);
   writeFileSync(file, readFileSync(file).subarray(0, 40_000));

@@ -13,9 +13,8 @@ import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { systemUserId } from '../../src/store/people/people.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { runProgram } from '../support/program.ts';
-import { placeSchema, schemas } from '../support/schemas.ts';
+import { laterVersion, placeSchema, newest as schema } from '../support/schemas.ts';
 
-const schema = schemas.at(-2) ?? '';
 const skip = process.getuid?.() !== 0 && 'needs root';
 
 test('a copy that cannot be read or is not whole, and a disk without room for it, refuse the way back while the service runs', {
@@ -76,7 +75,7 @@ test('a copy that cannot be read or is not whole, and a disk without room for it
 });
 
 async function openUpgraded(dataDir: string) {
-  const store = await openStore(dataDir);
+  const store = await openStore(dataDir, { schema: laterVersion });
   return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 

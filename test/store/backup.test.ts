@@ -23,6 +23,7 @@ import { restoreBackup, verifyBackup } from '../../src/store/data-dir/restore.ts
 import { createHostRecord } from '../../src/sync/slurm/host-record.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { ancient } from '../support/schemas.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 const from = { madeAt: '2030-01-01T00:00:00.000Z', version: '9.9.9' };
@@ -255,6 +256,10 @@ test('what is no whole backup of this version is not restored, and is not left b
     'one of a newer version': {
       make: () => edited(`insert into kysely_migration values ('9999-later', '2099-01-01')`),
       says: 'was made by a newer version of Andromeda; restore it with that one.',
+    },
+    'one from before 0.3.0': {
+      make: () => edited(ancient),
+      says: 'was written by a version of Andromeda before 0.3.0, which this one cannot read; restore it with that version.',
     },
   };
   for (const [name, { make, says }] of Object.entries(cases)) {

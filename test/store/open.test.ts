@@ -10,6 +10,7 @@ import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { ancient } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
 test('an empty directory becomes a database of this version, and opening it again changes nothing', async () => {
@@ -32,7 +33,7 @@ test('an empty directory becomes a database of this version, and opening it agai
   assert.deepEqual(await versions(), first);
 });
 
-test('a database of a newer version is refused with a sentence, and is left as it is', async () => {
+test('a database of a newer version, or of one before 0.3.0, is refused with a sentence, and is left as it is', async () => {
   using directory = temporaryDirectory();
   await (await openStore(directory.path)).close();
   const file = join(directory.path, 'andromeda.db');
@@ -43,6 +44,12 @@ test('a database of a newer version is refused with a sentence, and is left as i
   await assert.rejects(openStore(directory.path), {
     code: 'invalid_state',
     message: `${file} was written by a newer version of Andromeda. Start that version, or restore a backup made by this one.`,
+  });
+  assert.deepEqual(tables(), before);
+  database.exec(`delete from kysely_migration where name like '9999%'; ${ancient}`);
+  await assert.rejects(openStore(directory.path), {
+    code: 'invalid_state',
+    message: `${file} was written by a version of Andromeda before 0.3.0, which this one cannot read. Start that version again; or have it write a lab file (\`andromeda admin export\`), and start this one with a new data directory or database, and that file as \`seed\`.`,
   });
   assert.deepEqual(tables(), before);
   database.close();

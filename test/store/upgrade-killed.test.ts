@@ -11,6 +11,8 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  utimesSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -18,12 +20,13 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Kysely, sql } from 'kysely';
+import type { Migration } from 'kysely/migration';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { placeSchema, schemas, stepsUpTo } from '../support/schemas.ts';
+import { laterVersion, newest, placeSchema } from '../support/schemas.ts';
 
 const now = '2030-01-01T00:00:00.000Z';
 const opener = fileURLToPath(new URL('./opener.ts', import.meta.url));
@@ -58,16 +61,16 @@ function writesIn(trace: string, dataDir: string): Write[] {
   });
 }
 
-function prepare(dataDir: string, schema: string): void {
+function prepare(dataDir: string): void {
   rmSync(dataDir, { recursive: true, force: true });
   mkdirSync(dataDir);
-  placeSchema(dataDir, schema);
+  placeSchema(dataDir, newest);
 }
 
-/** What an upgrade from a schema writes. */
-function listWrites(schema: string, dataDir: string): Write[] {
+/** What an upgrade writes. */
+function listWrites(dataDir: string): Write[] {
   using traces = temporaryDirectory();
-  prepare(dataDir, schema);
+  prepare(dataDir);
   const trace = join(traces.path, 'trace');
   const options = ['-y', '-o', trace, '-e', `trace=${writing.join(',')}`];
   assert.equal(spawnSync('strace', strace(dataDir, '--seccomp-bpf', ...options)).status, 0);
@@ -79,12 +82,11 @@ function listWrites(schema: string, dataDir: string): Write[] {
  * that were made and the process.
  */
 async function upgradeInSteps(
-  schema: string,
   dataDir: string,
   at: (made: number, pid: string) => Promise<void>,
 ): Promise<void> {
   using traces = temporaryDirectory();
-  prepare(dataDir, schema);
+  prepare(dataDir);
   const trace = join(traces.path, 'trace');
   const calls = writing.join(',');
   const child = spawn(
@@ -115,12 +117,11 @@ async function upgradeInSteps(
   }
 }
 
-/** Of writes to one file of the backup in a row, the first and the last; of the database, each `every`th one. */
-function chosen(writes: Write[], every: number): Write[] {
-  return writes.filter(({ file }, at) =>
-    file.startsWith('before-upgrade/')
-      ? writes[at - 1]?.file !== file || writes[at + 1]?.file !== file
-      : at % every === 0,
+/** Of writes to one file of the backup in a row, the first and the last; all of those to the database. */
+function chosen(writes: Write[]): Write[] {
+  return writes.filter(
+    ({ file }, at) =>
+      !file.startsWith('before-upgrade/') || writes[at - 1]?.file !== file || writes[at + 1]?.file !== file,
   );
 }
 
@@ -131,9 +132,8 @@ async function people(store: Store): Promise<string[]> {
 }
 
 /** Starts the version before, by itself or with the backup that it needs then, and this one. */
-async function startBoth(dataDir: string, schema: string): Promise<'before' | 'after'> {
-  const old = { schema: stepsUpTo(schema) };
-  const state = await openStore(dataDir, old).then(
+async function startBoth(dataDir: string): Promise<'before' | 'after'> {
+  const state = await openStore(dataDir).then(
     async (store) => {
       assert.deepEqual(await people(store), ['ada@x.example', 'bob@x.example']);
       return 'before' as const;
@@ -142,60 +142,56 @@ async function startBoth(dataDir: string, schema: string): Promise<'before' | 'a
       assert.match(error.message, /was written by a newer version/);
       using directory = temporaryDirectory();
       const back = join(directory.path, 'data');
-      restoreBackup(join(dataDir, 'before-upgrade', `${schema}.backup`), back, now);
-      assert.deepEqual(await people(await openStore(back, old)), ['ada@x.example', 'bob@x.example']);
+      restoreBackup(join(dataDir, 'before-upgrade', `${newest}.backup`), back, now);
+      assert.deepEqual(await people(await openStore(back)), ['ada@x.example', 'bob@x.example']);
       return 'after' as const;
     },
   );
-  assert.deepEqual(await people(await openStore(dataDir)), ['ada@x.example', 'bob@x.example']);
-  assert.deepEqual(readdirSync(join(dataDir, 'before-upgrade')), [`${schema}.backup`]);
+  assert.deepEqual(await people(await openStore(dataDir, { schema: laterVersion })), [
+    'ada@x.example',
+    'bob@x.example',
+  ]);
+  assert.deepEqual(readdirSync(join(dataDir, 'before-upgrade')), [`${newest}.backup`]);
   return state;
 }
 
-for (const [schema, every] of [
-  // Two steps of four statements: at every write. And all steps there are, at one of twenty.
-  ['0024-sessions-of-servers', 1],
-  ['0001-first-schema', 20],
-] as const)
-  test(`an upgrade from ${schema} that is killed at a write to the database (of ${every}, one) or to its backup leaves what both versions start with`, {
-    skip: !hasStrace && 'strace is missing, or may trace nothing',
-  }, async () => {
-    // In memory, where it can be: waiting for the disk is most of it.
-    using disk = process.getuid?.() === 0 ? smallDisk(512) : temporaryDirectory();
-    const dataDir = join(disk.path, 'data');
-    const copy = join(disk.path, 'copy');
-    const states = new Set<string>();
-    const check = async (directory: string, at: string) =>
-      void states.add(
-        await startBoth(directory, schema).catch((cause) => assert.fail(new Error(at, { cause }))),
-      );
-    const writes = listWrites(schema, dataDir);
-    const wanted = chosen(writes, every);
-    const numbers = new Set(wanted.map((write) => writes.indexOf(write)));
-    // Before the first there is nothing that differs.
-    numbers.delete(0);
-    await upgradeInSteps(schema, dataDir, async (made, pid) => {
-      if (!numbers.delete(made)) return;
-      cpSync(dataDir, copy, { recursive: true });
-      // The files of a process that runs are left alone; it would be dead.
-      for (const name of readdirSync(copy, { recursive: true, encoding: 'utf8' }))
-        if (name.includes(`.${pid}.`))
-          renameSync(join(copy, name), join(copy, name.replace(`.${pid}.`, `.${noPid}.`)));
-      await check(copy, `before write ${made}, ${JSON.stringify(writes[made])}`);
-      rmSync(copy, { recursive: true });
-    });
-    assert.deepEqual([...numbers], []);
-    // And a real one, in the middle.
-    const { call, index, file } = wanted[Math.floor(wanted.length / 2)] ?? assert.fail('no writes');
-    prepare(dataDir, schema);
-    const inject = `inject=${call}:signal=KILL:when=${index}`;
-    assert.notEqual(
-      spawnSync('strace', strace(dataDir, '--seccomp-bpf', '-o', '/dev/null', '-e', inject)).status,
-      0,
-    );
-    await check(dataDir, `killed at ${call} ${index}, ${file}`);
-    assert.deepEqual([...states].sort(), ['after', 'before']);
+test('an upgrade that is killed at a write to the database or to its backup leaves what both versions start with', {
+  skip: !hasStrace && 'strace is missing, or may trace nothing',
+}, async () => {
+  // In memory, where it can be: waiting for the disk is most of it.
+  using disk = process.getuid?.() === 0 ? smallDisk(512) : temporaryDirectory();
+  const dataDir = join(disk.path, 'data');
+  const copy = join(disk.path, 'copy');
+  const states = new Set<string>();
+  const check = async (directory: string, at: string) =>
+    void states.add(await startBoth(directory).catch((cause) => assert.fail(new Error(at, { cause }))));
+  const writes = listWrites(dataDir);
+  const wanted = chosen(writes);
+  const numbers = new Set(wanted.map((write) => writes.indexOf(write)));
+  // Before the first there is nothing that differs.
+  numbers.delete(0);
+  await upgradeInSteps(dataDir, async (made, pid) => {
+    if (!numbers.delete(made)) return;
+    cpSync(dataDir, copy, { recursive: true });
+    // The files of a process that runs are left alone; it would be dead.
+    for (const name of readdirSync(copy, { recursive: true, encoding: 'utf8' }))
+      if (name.includes(`.${pid}.`))
+        renameSync(join(copy, name), join(copy, name.replace(`.${pid}.`, `.${noPid}.`)));
+    await check(copy, `before write ${made}, ${JSON.stringify(writes[made])}`);
+    rmSync(copy, { recursive: true });
   });
+  assert.deepEqual([...numbers], []);
+  // And a real one, in the middle.
+  const { call, index, file } = wanted[Math.floor(wanted.length / 2)] ?? assert.fail('no writes');
+  prepare(dataDir);
+  const inject = `inject=${call}:signal=KILL:when=${index}`;
+  assert.notEqual(
+    spawnSync('strace', strace(dataDir, '--seccomp-bpf', '-o', '/dev/null', '-e', inject)).status,
+    0,
+  );
+  await check(dataDir, `killed at ${call} ${index}, ${file}`);
+  assert.deepEqual([...states].sort(), ['after', 'before']);
+});
 
 /** A disk of its own, of so many MiB. */
 function smallDisk(mebibytes: number): Disposable & { path: string } {
@@ -212,48 +208,43 @@ function smallDisk(mebibytes: number): Disposable & { path: string } {
 }
 
 const skip = process.getuid?.() !== 0 && 'needs root';
-const schema = schemas.at(-2) ?? '';
 
 test('an upgrade is refused with a sentence where the disk has no room for the backup before it', {
   skip,
 }, async () => {
   using disk = smallDisk(64);
-  placeSchema(disk.path, schema);
-  await assert.rejects(openStore(disk.path), {
+  placeSchema(disk.path, newest);
+  await assert.rejects(openStore(disk.path, { schema: laterVersion }), {
     code: 'service_unavailable',
     message:
       /^This version changes the database, and makes a backup of it first, which failed: The disk of .* has 6\d MiB left, and 1[23]\d MiB are needed\. Make room\. Nothing was changed: mend that and start again, or start the version before\.$/,
   });
   assert.ok(!existsSync(join(disk.path, 'before-upgrade')));
-  await (await openStore(disk.path, { schema: stepsUpTo(schema) })).close();
+  await (await openStore(disk.path)).close();
   execFileSync('mount', ['-o', 'remount,size=256m', disk.path]);
-  assert.equal(await startBoth(disk.path, schema), 'before');
+  assert.equal(await startBoth(disk.path), 'before');
 });
 
 test('a disk that becomes full in the middle of an upgrade leaves the database as it was', {
   skip,
 }, async () => {
   using disk = smallDisk(256);
-  placeSchema(disk.path, schema);
+  placeSchema(disk.path, newest);
   const filler = join(disk.path, 'filler');
-  const step = (up: (db: Kysely<unknown>) => Promise<void>) => ({ up });
-  const failing = {
-    migrations: {
-      ...migrations,
-      '9998-half': step(async (db) => {
-        await sql.raw('create table rooms (content blob not null)').execute(db);
-        fill(filler);
-        await sql`insert into rooms values (zeroblob(${64 * 2 ** 20}))`.execute(db);
-      }),
+  const half: Migration = {
+    async up(db: Kysely<unknown>) {
+      await sql.raw('create table rooms (content blob not null)').execute(db);
+      fill(filler);
+      await sql`insert into rooms values (zeroblob(${64 * 2 ** 20}))`.execute(db);
     },
-    oldestServed: schema,
   };
+  const failing = { migrations: { ...migrations, '9998-half': half }, oldestServed: newest };
   await assert.rejects(openStore(disk.path, { schema: failing }), {
     code: 'service_unavailable',
     message: /cannot be used: the disk is full\.$/,
   });
   rmSync(filler);
-  assert.equal(await startBoth(disk.path, schema), 'before');
+  assert.equal(await startBoth(disk.path), 'before');
 });
 
 function fill(file: string): void {
@@ -270,19 +261,21 @@ function fill(file: string): void {
 
 test('the backups of the last two upgrades are kept, and one of the same schema takes the place of the one before', async () => {
   using directory = temporaryDirectory();
-  const [one, two, three] = schemas.slice(-4) as [string, string, string];
-  const open = async (last: string) => (await openStore(directory.path, { schema: stepsUpTo(last) })).close();
-  placeSchema(directory.path, one);
-  for (const last of [two, three, schemas.at(-1) ?? '']) await open(last);
-  const kept = () => readdirSync(join(directory.path, 'before-upgrade')).sort();
-  assert.deepEqual(
-    kept(),
-    [two, three].map((name) => `${name}.backup`),
-  );
-  restoreBackup(join(directory.path, 'before-upgrade', `${three}.backup`), directory.path, now);
-  await open(schemas.at(-1) ?? '');
-  assert.deepEqual(
-    kept(),
-    [two, three].map((name) => `${name}.backup`),
-  );
+  const backups = join(directory.path, 'before-upgrade');
+  mkdirSync(backups);
+  for (const [name, day] of [
+    ['older', 1],
+    ['old', 2],
+  ] as const) {
+    writeFileSync(join(backups, `${name}.backup`), '');
+    utimesSync(join(backups, `${name}.backup`), day, day);
+  }
+  placeSchema(directory.path, newest);
+  const upgrade = async () => (await openStore(directory.path, { schema: laterVersion })).close();
+  const kept = () => readdirSync(backups).sort();
+  await upgrade();
+  assert.deepEqual(kept(), [`${newest}.backup`, 'old.backup']);
+  restoreBackup(join(backups, `${newest}.backup`), directory.path, now);
+  await upgrade();
+  assert.deepEqual(kept(), [`${newest}.backup`, 'old.backup']);
 });

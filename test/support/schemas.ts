@@ -1,20 +1,65 @@
-/** A small database of each schema so far, with people and clusters in it, as the steps made it when that schema was the newest. */
+/**
+ * A small database of each schema, with people and clusters in it, as it was when that schema was the newest; and the migrations
+ * that a later version may bring.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { sql } from 'kysely';
-import { files, openSqlite } from '../../src/store/engine/engine.ts';
-import { migrate, type SchemaSteps } from '../../src/store/engine/migrate.ts';
+import { type Kysely, sql } from 'kysely';
+import type { Migration } from 'kysely/migration';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
+import { acceptAccessLists, createAccessList } from '../../src/store/access/access-lists.ts';
+import { findClusterByName } from '../../src/store/clusters/clusters.ts';
+import { createInstallation } from '../../src/store/data-dir/lab.ts';
+import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { files } from '../../src/store/engine/engine.ts';
+import type { Store } from '../../src/store/engine/index.ts';
+import type { KnownSchema } from '../../src/store/engine/migrate.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
+import { createSshKey, revokeSshKey } from '../../src/store/people/ssh-keys.ts';
 import { temporaryDirectory } from './directory.ts';
+import { newPublicKey } from './ssh-keys.ts';
+import { userId } from './store.ts';
 
 export const schemas: readonly string[] = Object.keys(migrations).sort();
+export const newest: string = schemas.at(-1) ?? '';
+
+export function statements(...texts: string[]): Migration {
+  return {
+    async up(db: Kysely<unknown>) {
+      for (const text of texts) await sql.raw(text).execute(db);
+    },
+  };
+}
+
+const later: Record<string, Migration> = {
+  '9998-rooms': statements(
+    'create table rooms (id text primary key not null, size integer not null)',
+    "insert into rooms values ('hall', 3)",
+  ),
+  '9999-room-of-each': statements(
+    'alter table organizations add column room text',
+    "update organizations set room = 'hall'",
+    'create index organizations_by_room on organizations (room)',
+    "alter table users add column label text not null default 'person'",
+  ),
+};
+/** What a version to come knows. */
+export const laterVersion: KnownSchema = {
+  migrations: { ...migrations, ...later },
+  oldestServed: newest,
+};
+
+/** Makes a database look like one from before the first migration that there is now. */
+export const ancient = "update kysely_migration set name = '0036-member-reviews'";
 
 /** What the program knew whose newest schema this was. */
-export function stepsUpTo(last: string): SchemaSteps {
-  const steps = Object.entries(migrations).filter(([name]) => name <= last);
-  return { migrations: Object.fromEntries(steps), oldestServed: last };
+export function knownUpTo(last: string): KnownSchema {
+  const known = Object.entries(migrations).filter(([name]) => name <= last);
+  return { migrations: Object.fromEntries(known), oldestServed: last };
 }
 
 function fixtureOf(schema: string): string {
@@ -37,60 +82,45 @@ export async function writeFixtures(): Promise<void> {
     using directory = temporaryDirectory();
     const before = schemas[index - 1];
     if (before !== undefined) placeSchema(directory.path, before);
-    const connections = openSqlite(join(directory.path, 'andromeda.db'));
-    await connections.migrating(async (db) => {
-      await migrate(db, schema, { steps: stepsUpTo(schema) });
-      if (before === undefined) for (const row of rows) await sql.raw(row).execute(db);
-    });
-    await connections[Symbol.asyncDispose]();
+    const store = await openStore(directory.path, { schema: knownUpTo(schema) });
+    if (before === undefined) await fill(store);
+    await store.close();
     const compact = join(directory.path, 'compact');
-    const database = files.openFile(join(directory.path, 'andromeda.db'));
+    using database = files.openFile(join(directory.path, 'andromeda.db'));
     database.compactInto(compact);
-    database[Symbol.dispose]();
     writeFileSync(fixtureOf(schema), gzipSync(readFileSync(compact), { level: 9 }));
   }
 }
 
-const at = '2026-01-01T00:00:00.000Z';
-const cluster = (id: string, scheduler: string, driver: object) =>
-  `insert into clusters values ('${id}', 'org_1', '${id}', 's', 's', '${scheduler}', '${JSON.stringify(driver)}', 'active',
-  null, null, 1, null, null, null, null, null, 1, '', 0, 1, 0, 2, '', '${at}', '${at}')`;
-const person = (id: string, name: string) => [
-  `insert into users values ('${id}', 'person', '${name}@x.example', '${name}', null, '/bin/bash', 'active', '${at}', '${at}')`,
-  `insert into identities values ('https://issuer.example', '${name}', '${id}', '${at}')`,
-];
+const lab: Lab = {
+  organizations: [
+    {
+      slug: 'x',
+      name: 'X',
+      members: [
+        { email: 'ada@x.example', role: 'owner', username: 'ada' },
+        { email: 'bob@x.example', role: 'member', username: 'bob', permissions: ['clusters.ssh'] },
+      ],
+    },
+  ],
+  clusters: [
+    { name: 'slurm', organization: 'x', scheduler: 'sunk', simulated: { computeNodes: 1, gpusPerNode: 1 } },
+  ],
+};
 
-/** As the first schema has them: two people, of whom one has a key, and three clusters with an access list. */
-const rows = [
-  ...person('user_1', 'ada'),
-  ...person('user_2', 'bob'),
-  "insert into staff_permissions values ('user_1', 'staff.operate')",
-  `insert into organizations values ('org_1', 'x', 'X', 'active', 'user_1', '${at}', '${at}')`,
-  "insert into auto_join_domains values ('x.example', 'org_1')",
-  `insert into memberships values ('org_1', 'user_1', 'owner', 'active', '${at}', '${at}')`,
-  `insert into memberships values ('org_1', 'user_2', 'member', 'active', '${at}', '${at}')`,
-  "insert into member_permissions values ('org_1', 'user_2', 'clusters.ssh')",
-  `insert into organization_usernames values ('n1', 'org_1', 'user_1', 'ada', 'email', 'frozen', 20000, '${at}', '${at}')`,
-  `insert into organization_usernames values ('n2', 'org_1', 'user_2', 'bob', 'email', 'frozen', 20001, '${at}', '${at}')`,
-  `insert into ssh_keys values ('k1', 'user_1', 'ssh-ed25519', 'k1', 'SHA256:k1', 'active', null, '${at}', 'user_1', 'c', 1)`,
-  `insert into ssh_keys values ('k2', 'user_2', 'ssh-ed25519', 'k2', 'SHA256:k2', 'revoked', '${at}', '${at}', 'user_2', 'c', 1)`,
-  `insert into ssh_key_sets values ('user_1', 1, 'h', '${at}')`,
-  cluster('both', 'sunk', { slurm: {}, kubernetes: {} }),
-  cluster('slurm', 'sunk', { simulated: {} }),
-  cluster('kubernetes', 'kubernetes', { kubernetes: {} }),
-  `insert into resource_grants values ('g1', 'cluster', 'kubernetes', 'user_2', 'kubernetes.developer', 'team', null, null, 'user_1', '${at}', null)`,
-  ...['both', 'slurm'].flatMap((id) => [
-    `insert into access_lists values ('${id}', 3, 'h', 3, 1, null, '${at}')`,
-    `insert into access_list_users values ('${id}', 'user_1', 'ada', 'use', 'ready', 1, '/bin/bash')`,
-    `insert into observations values ('${id}', '${at}', 3, 1, null, '{"loginNodes":[],"kubernetes":{"ready":true}}')`,
-    `insert into observed_accounts values ('${id}', 'user_1', 1, '["SHA256:k1"]', '/bin/bash', 'ready')`,
-  ]),
-  `insert into commands values ('c', 'user_1', 'i', 'registerSshKey', 'h', '{}', '${at}')`,
-  ...[1, 2].map(
-    (seq) =>
-      `insert into audit_entries values (${seq}, '${at}', 'user_1', 'c', 'registerSshKey', 'k${seq}', 'first key', '', 'ok')`,
-  ),
-  `insert into passwords values ('user_1', 'hash', '${at}')`,
-  "insert into issuer_records values ('Session', 's1', '{}', null, null, null, null, null)",
-  "update counters set value = 20002 where name = 'uid'",
-];
+/** Two people, of whom one has a key and the other had one, and a cluster whose access list they are on. */
+async function fill(store: Store): Promise<void> {
+  await createInstallation(store, lab, 'test');
+  const [ada, bob] = [await userId(store, 'ada@x.example'), await userId(store, 'bob@x.example')];
+  const key = () => parseSshPublicKey(newPublicKey());
+  await store.write((tx) => createSshKey(tx, { userId: ada, key: key(), commandId: 'c' }));
+  await store.write(async (tx) => {
+    const { key: made } = await createSshKey(tx, { userId: bob, key: key(), commandId: 'c' });
+    await revokeSshKey(tx, { userId: bob, keyId: made.id });
+  });
+  const cluster = await findClusterByName(store.read, 'slurm');
+  if (!cluster) throw new Error('there is no cluster');
+  await createAccessList(store, cluster);
+  await updateListedUsers(store, cluster.organizationId);
+  await acceptAccessLists(store, cluster.organizationId);
+}

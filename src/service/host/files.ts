@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs
 import { dirname, join } from 'node:path';
 import { keyKinds } from '../../domain/key-rotation.ts';
 import { formatBytes } from '../../domain/units.ts';
-import { isDatabaseFile } from '../../store/data-dir/inspect.ts';
+import { findVersionFault, isDatabaseFile } from '../../store/data-dir/inspect.ts';
 import { listMissingKeys, missingKeyText } from '../../store/data-dir/keys-in-use.ts';
 import { isDatabaseError } from '../../store/engine/engine.ts';
 import { listCertificates } from '../config/certificates.ts';
@@ -83,6 +83,8 @@ export function* checkDatabase(dataDir: string): Generator<Finding> {
     return yield wrong(about, `${file} cannot be written: ${whyNot(file, stats)}.`);
   if (!isDatabaseFile(file))
     return yield wrong(about, `${file} is no database of SQLite. Restore a backup (\`andromeda restore\`).`);
+  const fault = findVersionFault(file);
+  if (fault !== undefined) return yield wrong(about, fault);
   yield ok(about, `${file}, ${formatBytes(stats.size)}. \`andromeda doctor\` looks into it.`);
 }
 

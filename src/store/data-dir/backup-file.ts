@@ -14,7 +14,7 @@ import { type AuditKey, backupText } from '../../domain/audit/key.ts';
 import { withClusterPaths } from '../../domain/clusters/lab-paths.ts';
 import { DomainError } from '../../domain/error.ts';
 import { type DatabaseFile, isDatabaseError } from '../engine/engine.ts';
-import { migrations } from '../migrations/index.ts';
+import { ancientText, schemaState } from '../engine/migrate.ts';
 
 interface Manifest {
   madeAt: string;
@@ -203,9 +203,10 @@ function faultOf(database: DatabaseFile): CheckedBackup | string {
   try {
     if (!isBackup(database)) return 'is not a backup of Andromeda.';
     if (!database.isWhole()) return damaged;
-    const steps = [...database.rows<{ name: string }>('select name from kysely_migration')];
-    if (steps.some((step) => !(step.name in migrations)))
-      return 'was made by a newer version of Andromeda; restore it with that one.';
+    const made = [...database.rows<{ name: string }>('select name from kysely_migration')];
+    const state = schemaState(made.map(({ name }) => name));
+    if (state === 'ancient') return `${ancientText}; restore it with that version.`;
+    if (state === 'newer') return 'was made by a newer version of Andromeda; restore it with that one.';
     const [row] = [...database.rows<BackupRow>('select * from backup_info')];
     if (!row) return damaged;
     const seal = compareWithManifest(database, row);

@@ -40,7 +40,7 @@ const kept = 2;
 const directoryName = 'before-upgrade';
 
 /**
- * Makes a backup of the data directory in it, named for the last step of its schema, and removes all but the last few of before. Returns
+ * Makes a backup of the data directory in it, named for its last migration, and removes all but the last few of before. Returns
  * its name. Throws a `DomainError` with a sentence, and then the database must stay as it is.
  */
 export async function keepBeforeUpgrade(dataDir: string, last: string, now: Date): Promise<string> {
@@ -106,7 +106,7 @@ export function listWrittenSince(dataDir: string, last: string): WrittenSince {
   return { madeAt, entries: entries ?? [], done: acts?.[0]?.done ?? 0 };
 }
 
-/** The last step of the schema of a data directory's database; undefined where there is none. */
+/** The last migration of a data directory's database; undefined where there is none. */
 export function findSchema(dataDir: string): string | undefined {
   const file = join(dataDir, 'andromeda.db');
   if (!statSync(file, { throwIfNoEntry: false })?.size) return undefined;

@@ -18,11 +18,10 @@ import {
   isPostgresError,
   type TableShape,
 } from '../engine/engine.ts';
-import { isMigrated, listSteps } from '../engine/migrate.ts';
+import { listMigrations, refuseAncient, schemaState } from '../engine/migrate.ts';
 import { type AnyRow, tablesOf } from '../engine/rows.ts';
 import type { Schema } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
-import { migrations } from '../migrations/index.ts';
 import { listServers } from '../servers/servers.ts';
 
 /** What is of one database and its servers, and would be wrong in another. */
@@ -201,15 +200,16 @@ function isCopied(name: string) {
   return name === 'counters' ? sql<boolean>`name not like 'secret %'` : sql<boolean>`1 = 1`;
 }
 
-/** Throws `invalid_state` where SQLite's file has other steps than this version. */
+/** Throws `invalid_state` where SQLite's file is of another version than this one. */
 export async function requireThisVersion(db: Kysely<Schema>, file: string): Promise<void> {
   const refuse = (is: string) => new DomainError('invalid_state', `${file} is of ${is}`);
-  if (!(await isMigrated(db)))
+  const state = schemaState(await listMigrations(db));
+  if (state === 'ancient') throw refuseAncient(file);
+  if (state === 'new' || state === 'older')
     throw refuse(
       'an older version of Andromeda. Start this version with it once, without `database`, stop it, and repeat this.',
     );
-  if ((await listSteps(db)).some((name) => !(name in migrations)))
-    throw refuse('a newer version of Andromeda. Copy it with that version.');
+  if (state === 'newer') throw refuse('a newer version of Andromeda. Copy it with that version.');
 }
 
 /**

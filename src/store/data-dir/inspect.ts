@@ -26,9 +26,8 @@ import {
   type ServerView,
   versionOf,
 } from '../engine/engine.ts';
-import { listSteps, migrate } from '../engine/migrate.ts';
+import { listMigrations, migrate, refuseAncient, schemaState } from '../engine/migrate.ts';
 import type { AuditEntryTable } from '../engine/service-tables.ts';
-import { migrations } from '../migrations/index.ts';
 
 interface SharedInspection {
   /** `new`: the first start fills it. `older`, `newer`: made by another version, so this one cannot check the rest. */
@@ -41,20 +40,18 @@ interface SharedInspection {
   isMovedAway: boolean;
 }
 
-const steps = 'kysely_migration';
-
-/** Throws a `DomainError` where the database cannot be queried. */
-export async function inspectShared({ reader, listObjects }: ServerView): Promise<SharedInspection> {
+/** Throws a `DomainError` where the database cannot be queried, or is of a version before the schema's first migration. */
+export async function inspectShared({ name, reader, listObjects }: ServerView): Promise<SharedInspection> {
   const found = await listObjects();
   const expected = await expectedObjects();
   const foreign = [...found.tables.keys()].filter((name) => !expected.tables.has(name));
   const known = { foreign, missing: [] as string[], isMovedAway: false };
   if ([...expected.tables.keys()].every((name) => !found.tables.has(name))) return { ...known, state: 'new' };
-  const done = found.tables.has(steps) ? await listSteps(reader) : undefined;
-  // A step of a newer version can have added anything.
-  if (done?.some((name) => !(name in migrations))) return { ...known, foreign: [], state: 'newer' };
-  if (done && Object.keys(migrations).some((name) => !done.includes(name)))
-    return { ...known, state: 'older' };
+  const state = schemaState(await listMigrations(reader));
+  if (state === 'ancient') throw refuseAncient(name);
+  // A migration of a newer version can have added anything.
+  if (state === 'newer') return { ...known, foreign: [], state };
+  if (state === 'older') return { ...known, state };
   const missing = missingOf(expected, found);
   return { state: 'known', missing, foreign, isMovedAway: (await versionOf(reader)) === undefined };
 }
@@ -90,8 +87,8 @@ async function expectedObjects(): Promise<SchemaObjects> {
 
 /** A database that is looked through. */
 export interface Inspection extends Disposable {
-  /** Whether this version can read it. */
-  isOfThisVersion(): boolean;
+  /** Why this version cannot look through it, as a sentence; undefined where it can. */
+  versionFault(): string | undefined;
   /** What is wrong with pages, indexes and references, table by table. */
   faults(): AsyncGenerator<string>;
   auditTrail(): Promise<AuditFindings>;
@@ -141,15 +138,26 @@ export function inspectDatabase(file: string): Inspection {
   if (!view) throw new DomainError('invalid_state', `${file} cannot be opened.`);
   const database = view;
   return {
-    isOfThisVersion: () =>
-      database
-        .rows<{ name: string }>('select name from kysely_migration')
-        .every(({ name }) => name in migrations),
+    versionFault: () => versionFaultOf(database, file),
     faults: () => faultsOf(database),
     auditTrail: () => readTrail(database),
     clusterSides: () => readSides(database),
     [Symbol.dispose]: database[Symbol.dispose],
   };
+}
+
+function versionFaultOf(database: DatabaseView, file: string): string | undefined {
+  const made = database.rows<{ name: string }>('select name from kysely_migration').map(({ name }) => name);
+  const state = schemaState(made);
+  if (state === 'ancient') return refuseAncient(file).message;
+  return state === 'newer'
+    ? `${file} was written by a newer version of Andromeda. Look with that one.`
+    : undefined;
+}
+
+/** Why this version cannot use a database, as a sentence; undefined where it can, or where that cannot be read without changing something. */
+export function findVersionFault(file: string): string | undefined {
+  return queryFile(file, (database) => versionFaultOf(database, file));
 }
 
 function readSides(database: DatabaseView): ClusterSideState[] {
@@ -174,12 +182,8 @@ async function* faultsOf(database: DatabaseView): AsyncGenerator<string> {
 
 /** Reads the trail; again from its beginning where retention moved that meanwhile. */
 async function readTrail(database: DatabaseView): Promise<AuditFindings> {
-  // One that was not served by this version yet has none.
-  const canHaveOne = database.tables().includes('audit_checkpoints');
   const checkpoint = () =>
-    canHaveOne
-      ? database.rows<AuditCheckpoint>('select * from audit_checkpoints order by seq desc limit 1').at(0)
-      : undefined;
+    database.rows<AuditCheckpoint>('select * from audit_checkpoints order by seq desc limit 1').at(0);
   for (;;) {
     const before = checkpoint();
     const findings = await readFrom(database, before);
@@ -218,7 +222,7 @@ async function readFrom(
       last.seq,
       pageSize,
     );
-    const page = rows.map((row) => withRedaction({ ...row, redaction: row.redaction ?? null }));
+    const page = rows.map((row) => withRedaction(row));
     for (const { redaction } of page) if (redaction) keys.add(redaction.key);
     const broken = findBreak(last, page);
     if (broken) return found(`Entry ${broken.seq} does not fit: it was changed, or what stood before it.`);

@@ -15,7 +15,7 @@ import {
   type SqliteConnections,
 } from '../engine/engine.ts';
 import { createStore, type Store } from '../engine/index.ts';
-import { migrate, requireMigrated, type SchemaSteps } from '../engine/migrate.ts';
+import { type KnownSchema, migrate, requireMigrated } from '../engine/migrate.ts';
 import { keepBeforeUpgrade } from './before-upgrade.ts';
 import { noteInstallation, refuseLost, refuseUnfit, timelineNote } from './first-start.ts';
 import { lockDataDir } from './lock.ts';
@@ -33,8 +33,8 @@ interface DatabaseOptions {
   log?: Logger | undefined;
   /** Resolves when it is to wait no longer. */
   stopping?: Promise<unknown> | undefined;
-  /** The steps of another version, in the place of this one's; for tests of upgrades. */
-  schema?: SchemaSteps | undefined;
+  /** The one of another version, in the place of this one's; for tests of upgrades. */
+  schema?: KnownSchema | undefined;
   /** While one database is copied to the other: there may be an SQLite file although the PostgreSQL is empty. */
   isCopying?: boolean;
 }
@@ -48,7 +48,7 @@ export interface StoreOptions extends Omit<DatabaseOptions, 'isCopying'> {
 
 /**
  * Opens the database of a data directory, making both if they are missing, and brings it to this version.
- * Holds the directory until closed. Throws `invalid_state` when another process holds it, or the directory was written by a newer version.
+ * Holds the directory until closed. Throws `invalid_state` when another process holds it, or the database is of another version that it cannot use.
  */
 export async function openStore(dataDir: string, options: StoreOptions = {}): Promise<Store> {
   const { clock = createClock({}), access = {}, log } = options;
@@ -83,16 +83,16 @@ interface Opening extends DatabaseOptions {
 }
 
 async function openFile(opening: Opening): Promise<Connections> {
-  const { dataDir, isMigrating, unlessOpen, schema: steps, log } = opening;
+  const { dataDir, isMigrating, unlessOpen, schema: known, log } = opening;
   const file = join(dataDir, databaseName);
   refuseLost(dataDir, file);
   const connections = unlessOpen.use(openDatabaseFile(file));
-  const beforeSteps = async (last: string) => {
+  const beforeMigrations = async (last: string) => {
     const backup = await keepBeforeUpgrade(dataDir, last, new Date());
     log?.info('database.upgrading', { backup });
   };
   await connections.migrating((db) =>
-    isMigrating ? migrate(db, file, { steps, beforeSteps }) : requireMigrated(db, steps),
+    isMigrating ? migrate(db, file, { known, beforeMigrations }) : requireMigrated(db, file, known),
   );
   if (isMigrating) connections.flushBeside(end);
   return connections;
@@ -117,7 +117,7 @@ async function requireAsItIs(
   { schema }: DatabaseOptions,
 ): Promise<void> {
   try {
-    await requireMigrated(reader, schema);
+    await requireMigrated(reader, name, schema);
   } catch (error) {
     const fault = faultMessage(error);
     if (fault === undefined) throw error;
@@ -130,8 +130,8 @@ async function requireAsItIs(
 async function migrateShared(connections: Connections, name: string, options: Opening): Promise<void> {
   const { dataDir } = options;
   await connections.migrating(async (db) => {
-    if (options.isMigrating) await migrate(db, name, { isShared: true, steps: options.schema });
-    else await requireMigrated(db, options.schema);
+    if (options.isMigrating) await migrate(db, name, { isShared: true, known: options.schema });
+    else await requireMigrated(db, name, options.schema);
     if (options.isCopying) return;
     await refuseUnfit(db, name, dataDir);
     await noteInstallation(db, dataDir);

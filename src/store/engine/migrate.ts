@@ -2,37 +2,55 @@
 import { type Kysely, sql } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { DomainError } from '../../domain/error.ts';
-import { migrations, oldestServed } from '../migrations/index.ts';
+import { firstMigration, migrations, oldestServed } from '../migrations/index.ts';
 import { faultMessage } from './engine.ts';
 import type { Schema } from './schema.ts';
 
-/** The steps that a program knows. */
-export interface SchemaSteps {
+/** The schema that a program knows. */
+export interface KnownSchema {
   migrations: Readonly<Record<string, Migration>>;
-  /** The last step of the oldest program that works with the schema behind all of them. */
+  /** The last migration of the oldest program that works with the schema behind all of them. */
   oldestServed: string;
 }
 
-const ownSteps: SchemaSteps = { migrations, oldestServed };
+const own: KnownSchema = { migrations, oldestServed };
 
-function migratorOf(db: Kysely<Schema>, { migrations: steps }: SchemaSteps): Migrator {
-  return new Migrator({ db, provider: { getMigrations: async () => ({ ...steps }) } });
+/**
+ * How a database stands to a program. `new`: there is nothing in it. `ancient`: from before 0.3.0, which no migration leads from.
+ * `older`: migrations are missing. `newer`: it has some that the program does not know.
+ */
+type SchemaState = 'new' | 'ancient' | 'older' | 'current' | 'newer';
+
+/** By the names of the migrations that were made in it. */
+export function schemaState(made: readonly string[], known: KnownSchema = own): SchemaState {
+  if (made.length === 0) return 'new';
+  if (!made.includes(firstMigration)) return 'ancient';
+  if (made.some((name) => !(name in known.migrations))) return 'newer';
+  return Object.keys(known.migrations).every((name) => made.includes(name)) ? 'current' : 'older';
 }
 
-/** Whether it has every step of this version. */
-export async function isMigrated(writer: Kysely<Schema>, steps: SchemaSteps = ownSteps): Promise<boolean> {
-  const known = await migratorOf(writer, steps).getMigrations();
-  return known.every((step) => step.executedAt !== undefined);
+export const ancientText = 'was written by a version of Andromeda before 0.3.0, which this one cannot read';
+
+/** `name`: what the database is called in messages. */
+export function refuseAncient(name: string): DomainError {
+  return new DomainError(
+    'invalid_state',
+    `${name} ${ancientText}. Start that version again; or have it write a lab file (\`andromeda admin export\`), and start this one with a new data directory or database, and that file as \`seed\`.`,
+  );
 }
 
-/** The steps that were taken in a database that has any. */
-export async function listSteps(db: Kysely<Schema>): Promise<string[]> {
-  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+/** The names of the migrations that were made in a database. */
+export async function listMigrations(db: Kysely<Schema>): Promise<string[]> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some(({ name }) => name === 'kysely_migration')) return [];
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db);
   return rows.map(({ name }) => name);
 }
 
-export async function requireMigrated(writer: Kysely<Schema>, steps?: SchemaSteps): Promise<void> {
-  if (await isMigrated(writer, steps)) return;
+export async function requireMigrated(db: Kysely<Schema>, name: string, known?: KnownSchema): Promise<void> {
+  const state = schemaState(await listMigrations(db), known);
+  if (state === 'ancient') throw refuseAncient(name);
+  if (state === 'current' || state === 'newer') return;
   throw new DomainError(
     'invalid_state',
     'The database is not as this version has it: it is new, or of a server of another version. Start a server of this version first.',
@@ -40,79 +58,73 @@ export async function requireMigrated(writer: Kysely<Schema>, steps?: SchemaStep
 }
 
 export interface MigrateOptions {
-  /** Whether the database may be a step further, where that says so: one that servers share. */
+  /** Whether the database may be a migration further, where that says so: one that servers share. */
   isShared?: boolean;
-  steps?: SchemaSteps | undefined;
-  /** Is called before the first step in a database that has been served, with the last step that was taken there. */
-  beforeSteps?(last: string): Promise<void>;
+  known?: KnownSchema | undefined;
+  /** Is called before the first migration in a database that has been served, with the last one that was made there. */
+  beforeMigrations?(last: string): Promise<void>;
 }
 
 /**
- * Takes the steps that are missing, all of them or none: they and the list of them are one transaction. `name`: what the database is
- * called in messages.
+ * Makes the migrations that are missing, all of them or none: they and the list of them are one transaction. `name`: what the
+ * database is called in messages.
  */
 export async function migrate(
-  writer: Kysely<Schema>,
+  db: Kysely<Schema>,
   name: string,
-  { isShared = false, steps = ownSteps, beforeSteps }: MigrateOptions = {},
+  { isShared = false, known = own, beforeMigrations }: MigrateOptions = {},
 ): Promise<void> {
-  const known = await migratorOf(writer, steps)
-    .getMigrations()
-    .catch((error: unknown) => {
-      throw migrationError(error, name, isShared);
-    });
-  const last = known.findLast(({ executedAt }) => executedAt !== undefined)?.name;
-  if (last !== undefined && known.some(({ executedAt }) => executedAt === undefined))
-    await beforeSteps?.(last);
+  const made = await listMigrations(db).catch((error: unknown) => {
+    throw migrationError(error, name);
+  });
+  const state = schemaState(made, known);
+  if (state === 'ancient') throw refuseAncient(name);
+  if (state === 'newer') {
+    if (isShared && (await isServed(db, known))) return;
+    throw refuseNewer(name, isShared);
+  }
+  if (state === 'older') await beforeMigrations?.(made.at(-1) ?? '');
   try {
-    await writer.transaction().execute(async (db) => {
-      const { error } = await migratorOf(db, steps).migrateToLatest();
+    await db.transaction().execute(async (tx) => {
+      const provider = { getMigrations: async () => ({ ...known.migrations }) };
+      const { error } = await new Migrator({ db: tx, provider }).migrateToLatest();
       if (error) throw error;
-      if (isShared) await noteSupport(db, steps);
+      if (isShared) await noteSupport(tx, known);
     });
   } catch (error) {
-    if (isNewer(error) && isShared && (await isServed(writer, steps))) return;
-    throw migrationError(error, name, isShared);
+    throw migrationError(error, name);
   }
 }
 
-function isNewer(error: unknown): boolean {
-  return error instanceof Error && /previously executed migration .* is missing/.test(error.message);
+function refuseNewer(name: string, isShared: boolean): DomainError {
+  const advice = isShared
+    ? 'It serves the version before that and no older one: upgrade this server.'
+    : 'Start that version, or restore a backup made by this one.';
+  return new DomainError('invalid_state', `${name} was written by a newer version of Andromeda. ${advice}`);
 }
 
-function migrationError(error: unknown, name: string, isShared: boolean): unknown {
-  if (isNewer(error)) {
-    const message = `${name} was written by a newer version of Andromeda. ${adviceOf(isShared)}`;
-    return new DomainError('invalid_state', message, { cause: error });
-  }
+function migrationError(error: unknown, name: string): unknown {
   const fault = faultMessage(error);
   if (fault === undefined) return error;
   const message = `The database ${name} cannot be used: ${fault}.`;
   return new DomainError('service_unavailable', message, { cause: error });
 }
 
-function adviceOf(isShared: boolean): string {
-  return isShared
-    ? 'It serves the version before that and no older one: upgrade this server.'
-    : 'Start that version, or restore a backup made by this one.';
-}
-
 /** Notes for older programs whether they can work with the schema as it is now. */
-async function noteSupport(db: Kysely<Schema>, { oldestServed: oldest }: SchemaSteps): Promise<void> {
+async function noteSupport(db: Kysely<Schema>, { oldestServed: oldest }: KnownSchema): Promise<void> {
   if ((await findSupport(db)) === oldest) return;
   await db.deleteFrom('schema_support').execute();
   await db.insertInto('schema_support').values({ oldest }).execute();
 }
 
-/** Whether the schema, which has steps that this program does not know, serves it all the same. */
-async function isServed(writer: Kysely<Schema>, steps: SchemaSteps): Promise<boolean> {
-  if (!(await isMigrated(writer, steps))) return false;
-  const support = await findSupport(writer);
-  const newest = Object.keys(steps.migrations).sort().at(-1);
+/** Whether the schema, which has migrations that this program does not know, serves it all the same. */
+async function isServed(db: Kysely<Schema>, known: KnownSchema): Promise<boolean> {
+  const support = await findSupport(db);
+  const newest = Object.keys(known.migrations).sort().at(-1);
   return support !== undefined && newest !== undefined && support <= newest;
 }
 
-/** The last step of the oldest program that works with the schema as it is; undefined where nothing notes it. */
+/** The last migration of the oldest program that works with the schema as it is; undefined where nothing notes it. */
 export async function findSupport(db: Kysely<Schema>): Promise<string | undefined> {
   return (await db.selectFrom('schema_support').select('oldest').executeTakeFirst())?.oldest;
 }

@@ -1,15 +1,9 @@
 /** What a new password ends, and what it does not, however close in time. */
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet } from 'jose';
-import { sql } from 'kysely';
 import { createAuthenticator } from '../../../src/api/identity/index.ts';
-import { openStore } from '../../../src/store/data-dir/open-store.ts';
-import { openSqlite } from '../../../src/store/engine/sqlite/index.ts';
-import { migrations } from '../../../src/store/migrations/index.ts';
 import { createIdentity, setPassword } from '../../../src/store/people/identities.ts';
-import { temporaryDirectory } from '../../support/directory.ts';
 import { ada, adaHash, audience, type Harness, refresh, signIn, startHarness } from './harness.ts';
 
 function authenticatorOf({ store, issuer, url }: Harness) {
@@ -50,40 +44,5 @@ test('of one moment: what was signed in to before a new password is over, and wh
     assert.equal(await authenticate((await signIn(url)).access_token), ada.id);
   } finally {
     mock.timers.reset();
-  }
-});
-
-test('an upgrade ends no sign-in, and brings none back that a new password had ended', async () => {
-  using directory = temporaryDirectory();
-  const { writer, [Symbol.asyncDispose]: close } = openSqlite(join(directory.path, 'andromeda.db'));
-  const record = (id: string, authTime: number) =>
-    `insert into issuer_records (model, id, payload, grant_id) values ('RefreshToken', '${id}', '{"accountId":"user_1","authTime":${authTime}}', 'g')`;
-  const at = '2026-01-01T00:00:10.900Z';
-  const seconds = Math.floor(Date.parse(at) / 1000);
-  try {
-    const { Migrator } = await import('kysely/migration');
-    const provider = { getMigrations: async () => migrations };
-    await new Migrator({ db: writer, provider }).migrateTo('0009-bound-permissions');
-    for (const text of [
-      `insert into users values ('user_1', 'person', 'a@x.example', 'A', null, '/bin/bash', 'active', '${at}', '${at}')`,
-      `insert into passwords (user_id, hash, updated_at) values ('user_1', 'x', '${at}')`,
-      record('before', seconds - 1),
-      record('after', seconds),
-    ])
-      await sql.raw(text).execute(writer);
-  } finally {
-    close();
-  }
-  const store = await openStore(directory.path);
-  try {
-    const left = await store.read.selectFrom('issuer_records').select('id').execute();
-    assert.deepEqual(left, [{ id: 'after' }]);
-    const { generation } = await store.read
-      .selectFrom('passwords')
-      .select('generation')
-      .executeTakeFirstOrThrow();
-    assert.equal(generation, 0);
-  } finally {
-    await store.close();
   }
 });

@@ -3,14 +3,12 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Kysely } from 'kysely';
-import { sql } from 'kysely';
 import { makeSecretsKey } from '../../../src/lib/secrets-key.ts';
 import type { SchemaState } from '../../../src/service/host/unit/schema-process.ts';
 import { wayBack } from '../../../src/service/host/unit/way-back.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../../src/store/engine/index.ts';
-import type { SchemaSteps } from '../../../src/store/engine/migrate.ts';
+import type { KnownSchema } from '../../../src/store/engine/migrate.ts';
 import { migrations, oldestServed } from '../../../src/store/migrations/index.ts';
 import {
   createOrganization,
@@ -20,6 +18,7 @@ import { systemUserId } from '../../../src/store/people/people.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 import { runProgram } from '../../support/program.ts';
+import { ancient, newest, statements } from '../../support/schemas.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -28,23 +27,22 @@ before(async () => {
 });
 after(() => postgres?.[Symbol.asyncDispose]());
 
-const newest = Object.keys(migrations).sort().at(-1) ?? '';
-const step = (statement: string) => ({
-  up: async (db: Kysely<unknown>) => void (await sql.raw(statement).execute(db)),
-});
-const current: SchemaSteps = { migrations, oldestServed };
+const current: KnownSchema = { migrations, oldestServed };
 /** The version that comes next: it adds a table and a column. */
-const next: SchemaSteps = {
+const next: KnownSchema = {
   migrations: {
     ...migrations,
-    '9998-next': step('create table rooms (id text primary key not null, size integer not null)'),
-    '9999-next': step("alter table organizations add column room text default 'hall'"),
+    '9998-next': statements('create table rooms (id text primary key not null, size integer not null)'),
+    '9999-next': statements("alter table organizations add column room text default 'hall'"),
   },
   oldestServed: newest,
 };
 /** The one behind that, which serves the next one only. */
-const afterNext: SchemaSteps = {
-  migrations: { ...next.migrations, '9999-then': step('alter table organizations add column wing text') },
+const afterNext: KnownSchema = {
+  migrations: {
+    ...next.migrations,
+    '9999-then': statements('alter table organizations add column wing text'),
+  },
   oldestServed: '9999-next',
 };
 
@@ -55,9 +53,9 @@ function opening() {
   const stack = new AsyncDisposableStack();
   return {
     schema,
-    async open(steps: SchemaSteps) {
+    async open(known: KnownSchema) {
       const directory = stack.use(temporaryDirectory());
-      const store = await openStore(directory.path, { database: postgres.url({ schema }), schema: steps });
+      const store = await openStore(directory.path, { database: postgres.url({ schema }), schema: known });
       stack.defer(() => store.close());
       return store;
     },
@@ -98,6 +96,22 @@ test('a server that is two versions behind is refused, in words', { skip }, asyn
     one.open(current),
     /was written by a newer version of Andromeda\. It serves the version before that and no older one: upgrade this server\./,
   );
+});
+
+test('a database from before 0.3.0 is refused in words, by a start and by check', { skip }, async () => {
+  await using one = opening();
+  await one.open(current);
+  await postgres.query(`set search_path to ${one.schema}; ${ancient}`);
+  const refusal =
+    /was written by a version of Andromeda before 0\.3\.0, which this one cannot read\. Start that version/;
+  await assert.rejects(one.open(current), refusal);
+  using directory = temporaryDirectory();
+  const config = join(directory.path, 'andromeda.yaml');
+  const settings = { dataDir: './data', database: postgres.url({ schema: one.schema }) };
+  writeFileSync(config, JSON.stringify(settings), { mode: 0o600 });
+  const { status, out } = await runProgram('check', '--quiet', '--config', config);
+  assert.equal(status, 1);
+  assert.match(out, new RegExp(`^wrong +database +.*${refusal.source}`, 'm'));
 });
 
 test('service rollback leaves a shared database that the version before works with as it is, and refuses in words where it does not', {

@@ -63,7 +63,7 @@ async function* findings(file: string, config: Config, ports: readonly Finding[]
 function* checkClusters(file: string, isRunning: boolean): Generator<Finding> {
   using database = inspectDatabase(file);
   try {
-    if (database.isOfThisVersion()) yield* judgeClusters(database.clusterSides(), isRunning);
+    if (database.versionFault() === undefined) yield* judgeClusters(database.clusterSides(), isRunning);
   } catch (error) {
     if (faultMessage(error) === undefined) throw error;
     // It is damaged, which was said.
@@ -158,11 +158,8 @@ function* checkSynchronized(): Generator<Finding> {
 /** Looks through a database: pages, references, audit trail. */
 export async function* examine(file: string): AsyncGenerator<Finding> {
   using database = inspectDatabase(file);
-  if (!database.isOfThisVersion())
-    return yield wrong(
-      'database',
-      `${file} was written by a newer version of Andromeda. Look with that one.`,
-    );
+  const fault = database.versionFault();
+  if (fault !== undefined) return yield wrong('database', fault);
   yield* checkPages(file, database);
   try {
     yield* judgeTrail(await database.auditTrail());

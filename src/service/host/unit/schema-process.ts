@@ -17,15 +17,15 @@ import {
 import { timelineNote } from '../../../store/data-dir/first-start.ts';
 import { restoreBackup } from '../../../store/data-dir/restore.ts';
 import { viewPostgres } from '../../../store/engine/engine.ts';
-import { findSupport, listSteps } from '../../../store/engine/migrate.ts';
+import { findSupport, listMigrations } from '../../../store/engine/migrate.ts';
 import { type Config, readConfig } from '../../config/index.ts';
 import { becomeOwnerOf } from './account.ts';
 
 /** The schema of the database. */
 export interface SchemaState {
-  /** Its last step; undefined: there is no database yet. */
+  /** Its last migration; undefined: there is no database yet. */
   schema?: string | undefined;
-  /** Where servers share it: the last step of the oldest program that works with it. */
+  /** Where servers share it: the last migration of the oldest program that works with it. */
   oldestServed?: string | undefined;
   isShared: boolean;
   /** What was written since the copy of the database with the schema that was named, which can be used; undefined: it has that schema, or there is none. */
@@ -95,7 +95,7 @@ async function inspectSharedSchema(database: string, dataDir: string): Promise<S
   try {
     const { tables } = await view.listObjects();
     if (!tables.has('kysely_migration') || !tables.has('schema_support')) return state;
-    const schema = (await listSteps(view.reader)).sort().at(-1);
+    const schema = (await listMigrations(view.reader)).at(-1);
     return { ...state, schema, oldestServed: await findSupport(view.reader) };
   } finally {
     await view.close();

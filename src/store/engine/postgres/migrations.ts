@@ -1,5 +1,5 @@
 /**
- * Migrations on PostgreSQL: the same steps, which were written for SQLite first. What the two say differently is put into
+ * Migrations on PostgreSQL: the same ones, which are written for SQLite first. What the two say differently is put into
  * PostgreSQL's words here: the type of whole numbers, and triggers.
  */
 import { setTimeout as wait } from 'node:timers/promises';
@@ -124,12 +124,8 @@ function kyselyFor(session: Session, listening: Listening): Kysely<Schema> {
 
 /** A statement of a migration as PostgreSQL has it. */
 function translate(sql: string): string {
-  // A step on what databases of before held: one of PostgreSQL never was at that version.
-  if (sql.includes('strftime(')) return 'select 1';
   const trigger = triggerPattern.exec(sql);
   if (trigger?.groups) return createTrigger(trigger.groups);
-  const dropped = /^\s*drop trigger (\w+)\s*$/i.exec(sql)?.[1];
-  if (dropped !== undefined) return `drop function ${dropped}() cascade`;
   if (/^\s*(create|alter) table/i.test(sql)) return sql.replaceAll(/\binteger\b/gi, 'bigint');
   return sql;
 }
