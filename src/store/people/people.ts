@@ -212,25 +212,21 @@ export async function listStaffKeys(db: Reader, userId: string): Promise<StaffKe
   return rows.map((row) => row.permission);
 }
 
-/**
- * Makes a person's operator permissions exactly these; whether that changed anything. Throws `invalid_state` when no person
- * would be left who can operate the installation.
- */
+/** Makes a person's operator permissions exactly these. Throws `invalid_state` when no person would be left who can operate the installation. */
 export async function updateStaffKeys(
   tx: Tx,
   person: { userId: string; keys: readonly StaffKey[] },
-): Promise<boolean> {
+): Promise<void> {
   const { userId } = person;
   const keys = [...new Set(person.keys)].sort();
   const before = await listStaffKeys(tx.db, userId);
-  if (JSON.stringify(before) === JSON.stringify(keys)) return false;
+  if (JSON.stringify(before) === JSON.stringify(keys)) return;
   await deleteRows(tx.db, 'staff_permissions', { user_id: userId });
   for (const permission of keys) {
     await insertRow(tx.db, 'staff_permissions', { user_id: userId, permission });
   }
   checkOperators({ before: before.includes('staff.operate'), after: await hasOperator(tx) });
   await touch(tx, userId, {});
-  return true;
 }
 
 async function hasOperator(tx: Tx): Promise<boolean> {
@@ -244,43 +240,37 @@ async function hasOperator(tx: Tx): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Sets the name that is shown; whether that changed anything. */
+/** Sets the name that is shown. */
 export async function updateDisplayName(
   tx: Tx,
   person: { userId: string; displayName: string },
-): Promise<boolean> {
+): Promise<void> {
   const known = await findPerson(tx.db, person.userId);
-  if (known?.displayName === person.displayName) return false;
+  if (known?.displayName === person.displayName) return;
   await touch(tx, person.userId, { display_name: person.displayName });
-  return true;
 }
 
-/**
- * Gives a person another primary email; whether that changed anything. Throws `invalid_state` where it is another account's,
- * also one that was never signed in to.
- */
-export async function updateEmail(tx: Tx, person: { userId: string; email: string }): Promise<boolean> {
+/** Gives a person another primary email. Throws `invalid_state` where it is another account's, also one that was never signed in to. */
+export async function updateEmail(tx: Tx, person: { userId: string; email: string }): Promise<void> {
   const email = foldEmail(person.email);
   const holder = await findPersonByEmail(tx.db, email);
-  if (holder?.id === person.userId) return false;
+  if (holder?.id === person.userId) return;
   if (holder || email === systemEmail) {
     throw new DomainError('invalid_state', `${email} is the address of another account.`);
   }
   await touch(tx, person.userId, { primary_email: email });
-  return true;
 }
 
-/** Lets a person sign in, or no more; whether that changed anything. Throws `invalid_state` as `updateStaffKeys` does. */
+/** Lets a person sign in, or no more. Throws `invalid_state` as `updateStaffKeys` does. */
 export async function updateLifecycle(
   tx: Tx,
   person: { userId: string; state: Person['lifecycleState'] },
-): Promise<boolean> {
+): Promise<void> {
   const known = await findPerson(tx.db, person.userId);
-  if (known?.lifecycleState === person.state) return false;
+  if (known?.lifecycleState === person.state) return;
   const before = await hasOperator(tx);
   await touch(tx, person.userId, { lifecycle_state: person.state });
   checkOperators({ before, after: await hasOperator(tx) });
-  return true;
 }
 
 /** A page of people by ID, beginning behind `after`, with the operator permissions they hold; only `email`, if given. */
