@@ -9,8 +9,6 @@ interface PersonGroupsTable {
   groups: string | null;
   /** When the token was issued that said them, or had the fault. */
   token_at: string;
-  /** When they were taken over. */
-  seen_at: string | null;
   /** Null: what the newest token said was taken over. */
   fault: string | null;
   fault_at: string | null;
@@ -21,7 +19,6 @@ interface GroupClientTable {
   issuer: string;
   claim: string;
   client: string;
-  seen_at: string;
 }
 
 /** A membership that rules give, or give something of. What is in force, both ways together, is in `memberships`. */
@@ -37,7 +34,6 @@ interface RuleMembershipTable {
   by_hand: string | null;
   /** Since when rules keep the last owner whom they would take away. */
   kept_since: string | null;
-  updated_at: string;
 }
 
 /** What a person was in an organization, until the next change. */

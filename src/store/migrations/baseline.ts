@@ -120,7 +120,6 @@ create table person_groups (
   claim text not null,
   groups text,
   token_at text not null,
-  seen_at text,
   fault text,
   fault_at text
 );
@@ -129,7 +128,6 @@ create table group_clients (
   issuer text not null,
   claim text not null,
   client text not null,
-  seen_at text not null,
   primary key (issuer, claim, client)
 );
 
@@ -141,7 +139,6 @@ create table rule_memberships (
   groups text not null,
   by_hand text,
   kept_since text,
-  updated_at text not null,
   primary key (org_id, user_id)
 );
 create index rule_memberships_by_user on rule_memberships (user_id);

@@ -177,6 +177,5 @@ async function saveMarks(
     groups: JSON.stringify(byRules.groups),
     by_hand: byHand ? JSON.stringify({ role: byHand.role, permissions: byHand.permissions }) : null,
     kept_since: keptSince ?? null,
-    updated_at: toTime(tx.now),
   });
 }

@@ -1,15 +1,13 @@
 /** The groups that the issuer said of people, and the clients whose tokens have them. */
 import type { GroupClaim } from '../../domain/people/groups.ts';
 import type { Reader, Tx } from '../engine/index.ts';
-import { findRow, saveRow, updateRows } from '../engine/rows.ts';
+import { findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
 /** What is known of a person's groups. Times in RFC 3339. */
 export interface KnownGroups {
   /** Undefined: none were ever taken over. */
   groups: readonly string[] | undefined;
-  /** When they were. */
-  seenAt: string | undefined;
   /** When the newest token was issued that changed something here, in ms since 1970. */
   tokenAt: number;
   /** Why what a token said after that was not taken over. */
@@ -26,7 +24,6 @@ export async function findGroups(
   return (
     row && {
       groups: row.groups === null ? undefined : (JSON.parse(row.groups) as string[]),
-      seenAt: row.seen_at ?? undefined,
       tokenAt: fromTime(row.token_at),
       fault: row.fault ?? undefined,
     }
@@ -45,7 +42,6 @@ export async function saveGroups(
     ...claim,
     groups: JSON.stringify(groups),
     token_at: toTime(tokenAt),
-    seen_at: toTime(tx.now),
     fault: null,
     fault_at: null,
   });
@@ -63,7 +59,7 @@ export async function saveGroupFault(
     await updateRows(tx.db, 'person_groups', { user_id: userId }, change);
     return;
   }
-  const row = { user_id: userId, ...claim, groups: null, seen_at: null, ...change };
+  const row = { user_id: userId, ...claim, groups: null, ...change };
   await saveRow(tx.db, 'person_groups', ['user_id'], row);
 }
 
@@ -78,8 +74,7 @@ export async function hasSentGroups(
 
 /** Notes that they had it. */
 export async function noteGroupClient(tx: Tx, claim: GroupClaim, client: string): Promise<void> {
-  const row = { ...claim, client, seen_at: toTime(tx.now) };
-  await saveRow(tx.db, 'group_clients', ['issuer', 'claim', 'client'], row);
+  await insertRow(tx.db, 'group_clients', { ...claim, client });
 }
 
 /** People who may sign in and of whom groups are known, or to whom rules give something: a page by ID, beginning behind `after`. */
