@@ -1,49 +1,47 @@
-/** One job of a run: a test file, or the check, in a process and a directory of its own. */
+/** One job of a run: a test file, a folder of them or a check, in a process and a directory of its own. */
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { killAll, leftIn } from './leftovers.ts';
-
-export { killAll };
+import { limit } from '../../test/support/limit.ts';
+import { openAccount } from './account.ts';
+import type { Job } from './jobs.ts';
+import { leftIn } from './leftovers.ts';
 
 export interface Outcome {
-  /** The test file, from the repository's root, or `check`; with `postgres: ` before it, on PostgreSQL. */
+  /** The job's. */
   name: string;
   isFine: boolean;
   output: string;
   seconds: number;
-  /** What the processors did for it: its process, and those that this waited for. Daemons that it left to others are missing. */
-  cpuSeconds: number;
+  /** What the processors did for it and all that it started; undefined where that is not known (`account.ts`). */
+  cpuSeconds: number | undefined;
   /** `tests`, `pass`, `fail`, `skipped` …, as the runner of Node names them. */
   counts: Record<string, number>;
 }
 
-/** Before the name of a file whose stores are on PostgreSQL instead of in files. */
-export const onPostgres = 'postgres: ';
-
-/** One test of a file, in ms; the file's own limit is larger. */
-const testLimitMs = 240_000;
 /** How long a job that was asked to end may take to do so. */
 const graceMs = 5_000;
 
 /**
  * Runs a job with `directory` as its TMPDIR, which is removed afterwards. Kills what runs longer than the limit, and
  * what it left running; both make it fail, with a sentence that names it. `shared`: where one file leaves what others
- * take; `postgres`: the directory of its socket.
+ * take; `program`: the executable that tests start, built by the job `build`; `postgres`: the directory of its socket.
  */
 export async function runJob(
-  name: string,
+  { name, files }: Job,
   {
     root,
     directory,
     shared,
+    program,
     limitSeconds,
     postgres,
   }: {
     root: string;
     directory: string;
     shared: string;
+    program: string;
     limitSeconds: number;
     postgres: string | undefined;
   },
@@ -52,20 +50,20 @@ export async function runJob(
   // Other users write here as well, as in /tmp.
   mkdirSync(directory);
   chmodSync(directory, 0o1777);
-  const [program = '', ...args] = commandOf(name, root);
+  const [command = '', ...args] = commandOf(name, files, program);
+  const account = openAccount();
   // Where a test runs this, it is the other test's.
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
-  const cpuFile = `${directory}.cpu`;
-  const child = spawn(program, args, {
+  const child = spawn(...(account?.command(command, args) ?? ([command, args] as const)), {
     cwd: root,
     // Compiled once for all jobs; npm would keep its own in TMPDIR.
     env: {
       NODE_COMPILE_CACHE: join(directory, '../compiled'),
       ANDROMEDA_TEST_SHARED: shared,
+      ...(existsSync(program) && { ANDROMEDA_TEST_PROGRAM: program }),
       ...environment,
       ...(postgres !== undefined && { ANDROMEDA_TEST_POSTGRES: postgres }),
       TMPDIR: directory,
-      ANDROMEDA_TEST_CPU: cpuFile,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -86,6 +84,8 @@ export async function runJob(
   const left = await leftIn(directory);
   // What was left running may hold the output open; it is gone now.
   await Promise.race([closed, wait(graceMs, undefined, { ref: false })]);
+  const cpuSeconds = account?.cpuSeconds();
+  await account?.close();
   const faults = [
     isLate ? `${name} did not end within ${limitSeconds} s and was ended` : '',
     left.length > 0 ? `${name} left behind: ${left.join('; ')}` : '',
@@ -95,27 +95,22 @@ export async function runJob(
     isFine: status === 0 && faults.length === 0,
     output: [output.trimEnd(), ...faults].join('\n'),
     seconds: (performance.now() - started) / 1000,
-    cpuSeconds: takeNumber(cpuFile),
+    cpuSeconds,
     counts: countsIn(output),
   };
 }
 
-function commandOf(name: string, root: string): string[] {
-  if (name === 'check') return ['npm', 'run', '--silent', 'check'];
-  const ends = join(root, 'test/support/ends.ts');
-  const options = [`--test-timeout=${testLimitMs}`, '--test-reporter=spec', `--import=${ends}`];
-  return [process.execPath, ...options, name.replace(onPostgres, '')];
-}
-
-/** The number in a file, which is removed; 0 where a job that was killed wrote none. */
-function takeNumber(file: string): number {
-  try {
-    return Number(readFileSync(file, 'utf8'));
-  } catch {
-    return 0;
-  } finally {
-    rmSync(file, { force: true });
-  }
+function commandOf(name: string, files: string[], program: string): string[] {
+  const [file = ''] = files;
+  if (name === 'build') return [process.execPath, 'scripts/build/main.ts', '--out', program];
+  if (files.length === 0) return [process.execPath, 'scripts/check.ts', name.replace('check: ', '')];
+  const options = [
+    `--test-timeout=${limit(240_000)}`,
+    '--test-reporter=spec',
+    '--import=./test/support/ends.ts',
+  ];
+  const entry = files.length > 1 ? ['test/support/together.ts', ...files] : [file];
+  return [process.execPath, ...options, ...entry];
 }
 
 /** The last lines of the output of Node's `spec` reporter: `ℹ tests 12`. */
