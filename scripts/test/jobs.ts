@@ -82,7 +82,7 @@ export function jobsOf(root: string, choice: Choice): Job[] {
   };
   if (choice.files && choice.files.length > 0)
     return choice.files.map((file) => ({ name: file, files: [file] }));
-  const checking = Object.keys(checks).map((name) => ({ name: `check: ${name}`, files: [] }));
+  const checking = checks.map((name) => ({ name: `check: ${name}`, files: [] }));
   const all = find('test/**/*.test.ts').filter((file) => choice.full || !file.endsWith('.full.test.ts'));
   if (choice.quick) return longestFirst([...checking, ...together(find(quick))]);
   if (choice.under) return longestFirst(together(all.filter((file) => file.startsWith(`${choice.under}/`))));
