@@ -6,8 +6,8 @@ import { personOfPage } from './api.ts';
 import { createSource } from './source.ts';
 
 const prefix = 'andromeda-draft ';
-/** A tab has room for some megabytes; what is longer lasts until the page is loaded again. */
-const longest = 100_000;
+/** A tab has room for some megabytes; what is longer, or has no room, lasts until the page is loaded again. */
+const longest = 3 * 2 ** 20;
 
 /** As JSON, by the person, the form and the field. */
 const drafts = createSource<ReadonlyMap<string, string>>(
@@ -44,6 +44,14 @@ function put(key: string, json: string | undefined, isKept: boolean): void {
     sessionStorage.removeItem(key);
   }
   drafts.set(all);
+}
+
+/** Whether the tab keeps all that was typed into a form. */
+export function isKept(form: string): boolean {
+  const begin = keyOf(form);
+  return [...drafts.get().keys()].every(
+    (key) => !key.startsWith(begin) || Object.hasOwn(sessionStorage, key),
+  );
 }
 
 /** Whether something of a form was typed and not sent. */

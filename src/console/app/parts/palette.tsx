@@ -21,11 +21,8 @@ interface KeysOptions {
 export function Keys({ pages, open, setOpen }: KeysOptions) {
   useEffect(() => {
     const press = (event: globalThis.KeyboardEvent) => {
-      // In an editor, which has a shadow root, the event's own target is the element around it.
-      const [target] = event.composedPath();
-      const isTyping =
-        target instanceof HTMLElement &&
-        (target.matches('input, textarea, select') || target.isContentEditable);
+      const { target } = event;
+      const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select');
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault();
         setOpen('palette');

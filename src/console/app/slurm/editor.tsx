@@ -1,15 +1,17 @@
 /** The configuration in the editor: what is wrong where, what saving does, and what to do where another person saved first. */
+import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
-import { Button } from '../parts/controls.tsx';
+import { Button, Check } from '../parts/controls.tsx';
 import { Panel, Problem } from '../parts/page.tsx';
 import { WriteForm } from '../parts/write.tsx';
 import { useWho } from '../who.tsx';
-import { CodeView } from './code-view.tsx';
+import { goToLine, TextArea } from './area.tsx';
 import { Conflict } from './conflict.tsx';
 import { Consequences } from './consequences.tsx';
-import { type Draft, type Editing, useDraft } from './editing.ts';
-import { generationOf, readStored, type Stored, useCheck, type Version } from './reads.ts';
+import { Difference } from './difference.tsx';
+import { type Draft, type Editing, useEditing } from './editing.ts';
+import { generationOf, readCheck, readStored, type Stored, type Version } from './reads.ts';
 import { type Configuration, type Fault, isSame, parseConfiguration } from './text.ts';
 
 /** A configuration of the history that is put into the editor. */
@@ -34,20 +36,27 @@ interface EditorOptions {
 }
 
 export function Editor({ cluster, stored, versions, isInService, restored, onSaved }: EditorOptions) {
-  const { me, orgID } = useWho();
-  const editing = useDraft(me.user.id, cluster.id, stored);
-  const { code, text, storedText, draft } = editing;
+  const { orgID } = useWho();
+  const editing = useEditing(cluster.id, stored);
+  const { text, storedText, draft } = editing;
   const [showsDifference, setShowsDifference] = useState(false);
   const showDifference = () => setShowsDifference(true);
-  useRestoring(restored, editing, stored, showDifference);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const goTo = (line: number) => area.current && goToLine(area.current, line);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each that is chosen of the history
+  useEffect(() => {
+    if (!restored) return;
+    editing.replace(restored.text, stored.generation);
+    showDifference();
+    goTo(1);
+  }, [restored]);
   const judged = useJudgement(cluster.id, stored, isInService, editing);
-  const { parsed, isConflict, error, faults } = judged;
-  const form = useRef<HTMLDivElement>(null);
+  const { configuration, isConflict, error, faults } = judged;
   const done = () => {
     onSaved();
     setShowsDifference(false);
   };
-  const about = { clusterId: cluster.id, stored, editing, versions, mine: parsed.configuration };
+  const about = { clusterId: cluster.id, stored, editing, versions, mine: configuration };
   return (
     <Panel
       title="Configuration"
@@ -56,68 +65,58 @@ export function Editor({ cluster, stored, versions, isInService, restored, onSav
     >
       {isConflict && draft && <Conflict {...about} draft={draft} show={showDifference} />}
       <Bar {...{ editing, stored, showsDifference, setShowsDifference }} />
-      <CodeView
-        code={code}
+      <TextArea
+        area={area}
         label={`Slurm configuration of ${cluster.name}, as YAML`}
         text={text}
         hint={hint}
-        isReadOnly={!isInService}
-        original={showsDifference ? storedText : undefined}
-        faults={faults}
-        onChange={editing.typed}
-        onSave={() => form.current?.querySelector('input')?.focus()}
+        marked={faults.map(({ line }) => line)}
+        describedBy="slurm-faults"
+        onChange={isInService ? editing.typed : undefined}
+        onSave={() => document.querySelector<HTMLInputElement>('[data-reason]')?.focus()}
       />
-      <Faults faults={faults} text={text} goTo={(at) => code.current?.goTo(at)} />
+      <Faults faults={faults} goTo={goTo} />
+      {showsDifference && draft && <Difference before={storedText} after={judged.text} />}
       {error && <Problem error={error} />}
       <Hint isInService={isInService} />
       {isInService && draft && (
-        <div ref={form}>
-          <Save key={restored?.generation} {...{ cluster, judged, draft, editing, restored, done }} />
-        </div>
+        <Save key={restored?.generation} {...{ cluster, judged, draft, editing, restored, done }} />
       )}
     </Panel>
   );
 }
 
-/** Puts what was chosen of the history into the editor. */
-function useRestoring(
-  restored: Restored | undefined,
-  editing: Editing,
-  stored: Stored,
-  onRestore: () => void,
-): void {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each that is chosen
+const typingMs = 400;
+
+/** A text once nothing was typed for a moment: a long one takes its time to be read. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
   useEffect(() => {
-    if (!restored) return;
-    editing.replace(restored.text, stored.generation);
-    onRestore();
-    editing.code.current?.goTo(0);
-  }, [restored]);
+    const timer = setTimeout(() => setSettled(text), typingMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
 }
 
 /** What is wrong with the draft, and whether another version was saved since it was begun. */
 function useJudgement(clusterId: string, stored: Stored, isInService: boolean, editing: Editing) {
   const { orgID } = useWho();
-  const { text, draft } = editing;
-  const parsed = useMemo(() => parseConfiguration(text), [text]);
-  const { configuration } = parsed;
+  const { text, draft, saved } = editing;
+  const settled = useSettled(text);
+  const parsed = useMemo(() => parseConfiguration(settled), [settled]);
   const isOverrun = draft !== undefined && draft.base !== stored.generation;
+  const configuration = settled === text ? parsed.configuration : undefined;
   // It was saved, and no answer said so; or another person saved the same.
   const isThere = isOverrun && configuration !== undefined && isSame(configuration, stored.configuration);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when that becomes so
   useEffect(() => {
-    if (isThere) editing.saved(text, stored);
-  }, [isThere]);
-  const checked = isInService && draft ? configuration : undefined;
-  const { check, error } = useCheck(clusterId, orgID, checked, stored.generation);
-  const faults = useMemo(() => {
-    const found = (check?.faults ?? []).map(({ field, file, message }) => ({
-      ...parsed.rangeFor(field, file),
-      message,
-    }));
-    return [...parsed.faults, ...found];
-  }, [parsed, check]);
-  return { parsed, isConflict: isOverrun && !isThere, check, error, faults };
+    if (isThere) saved(text, stored.generation);
+  });
+  const asked = isInService && draft ? configuration : undefined;
+  const { data: check, error } = useQuery(readCheck(clusterId, orgID, stored.generation, settled, asked));
+  const found = check?.faults ?? [];
+  const said = found.map(({ field, file, message }) => ({ line: parsed.lineOf(field, file), message }));
+  const faults = [...parsed.faults, ...said];
+  return { text: settled, configuration, isConflict: isOverrun && !isThere, check, error, faults };
 }
 
 function Hint({ isInService }: { isInService: boolean }) {
@@ -125,8 +124,7 @@ function Hint({ isInService }: { isInService: boolean }) {
   return (
     <p className="soft small">
       YAML, as <code>andromeda slurm-config get</code> prints it. Fields that are left out are cleared;
-      comments outside of the texts are not kept. Tab leaves the editor, Ctrl/⌘ S goes to the reason, Ctrl/⌘ F
-      finds.
+      comments outside of the texts are not kept. Ctrl/⌘ S goes to the reason.
     </p>
   );
 }
@@ -139,24 +137,19 @@ interface BarOptions {
 }
 
 function Bar({ editing, stored, showsDifference, setShowsDifference }: BarOptions) {
-  const { draft, replaced, isUnkept, storedText, replace } = editing;
+  const { draft, replaced, isKept, storedText, replace } = editing;
   return (
     <div className="code-bar">
       <span role="status">
         {draft ? `Changed from version ${draft.base}, not saved.` : `Version ${stored.generation}, current.`}
-        {draft && !isUnkept && <span className="soft"> Kept in this tab.</span>}
-        {isUnkept && <b> It is too large to keep in this tab: do not reload the page.</b>}
+        {draft && isKept && <span className="soft"> Kept in this tab.</span>}
+        {draft && !isKept && <b> It is too large to keep in this tab: do not reload the page.</b>}
       </span>
       <span className="tools">
         {draft && (
-          <label className="check">
-            <input
-              type="checkbox"
-              checked={showsDifference}
-              onChange={(event) => setShowsDifference(event.target.checked)}
-            />
+          <Check isOn={showsDifference} onChange={setShowsDifference} hint="">
             Show changes
-          </label>
+          </Check>
         )}
         {draft && (
           <Button className="link small" onClick={() => replace(storedText, stored.generation)}>
@@ -177,22 +170,20 @@ const mostListed = 10;
 
 interface FaultsOptions {
   faults: readonly Fault[];
-  text: string;
-  goTo: (position: number) => void;
+  goTo: (line: number) => void;
 }
 
-function Faults({ faults, text, goTo }: FaultsOptions) {
-  const lineOf = (position: number) => text.slice(0, position).split('\n').length;
+function Faults({ faults, goTo }: FaultsOptions) {
   return (
-    <div role="status" className="code-faults">
+    <div role="status" className="code-faults" id="slurm-faults">
       {faults.length > 0 && (
         <p className="fault">{faults.length === 1 ? 'One problem:' : `${faults.length} problems:`}</p>
       )}
       <ul>
-        {faults.slice(0, mostListed).map(({ from, message }) => (
-          <li key={`${from} ${message}`}>
-            <Button className="link small" onClick={() => goTo(from)}>
-              Line {lineOf(from)}
+        {faults.slice(0, mostListed).map(({ line, message }) => (
+          <li key={`${line} ${message}`}>
+            <Button className="link small" onClick={() => goTo(line)}>
+              Line {line}
             </Button>{' '}
             <span>{message}</span>
           </li>
@@ -213,21 +204,21 @@ interface SaveOptions {
 
 function Save({ cluster, judged, draft, editing, restored, done }: SaveOptions) {
   const { orgID } = useWho();
-  const { parsed, isConflict, check, faults } = judged;
+  const { configuration, isConflict, check, faults } = judged;
   const isSound = faults.length === 0;
-  const body = isSound && !isConflict && check ? parsed.configuration : undefined;
-  const send = async (configuration: Configuration, headers: WriteHeaders) => {
+  const body = isSound && !isConflict && check ? configuration : undefined;
+  const send = async (sent: Configuration, headers: WriteHeaders) => {
     const params = {
       path: { clusterId: cluster.id },
       query: { businessOrgId: orgID },
       header: { ...headers, 'If-Match': `"${draft.base}"` },
     };
     const answer = await platform
-      .PUT('/clusters/{clusterId}/scheduler-configuration', { params, body: configuration })
+      .PUT('/clusters/{clusterId}/scheduler-configuration', { params, body: sent })
       .finally(() => void queryClient.invalidateQueries({ queryKey: ['slurm', cluster.id, 'stored'] }));
     const stored = { configuration: bodyOf(answer), generation: generationOf(answer.response) };
     queryClient.setQueryData(readStored(cluster.id, orgID).queryKey, stored);
-    editing.saved(draft.text, stored);
+    editing.saved(draft.text, stored.generation);
   };
   return (
     <>

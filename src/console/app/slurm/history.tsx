@@ -8,7 +8,8 @@ import { Empty, Loaded } from '../parts/page.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { useWho } from '../who.tsx';
-import { CodeView } from './code-view.tsx';
+import { TextArea } from './area.tsx';
+import { Difference } from './difference.tsx';
 import type { Restored } from './editor.tsx';
 import { readVersion, type Version } from './reads.ts';
 import { type Configuration, formatConfiguration } from './text.ts';
@@ -117,13 +118,9 @@ interface ContentOptions {
 
 function Content({ generation, configuration, original }: ContentOptions) {
   if (configuration === null) return <p className="fault">It is no longer kept.</p>;
+  const text = formatConfiguration(configuration);
+  if (original) return <Difference before={formatConfiguration(original)} after={text} />;
   return (
-    <CodeView
-      label={`Configuration version ${generation}, as YAML`}
-      text={formatConfiguration(configuration)}
-      isReadOnly
-      hint="Nothing was set."
-      original={original ? formatConfiguration(original) : undefined}
-    />
+    <TextArea label={`Configuration version ${generation}, as YAML`} text={text} hint="Nothing was set." />
   );
 }

@@ -1,7 +1,7 @@
 /** What is read of a cluster's Slurm configuration, and the check of one that is typed. */
-import { useEffect, useState } from 'react';
+import { queryOptions } from '@tanstack/react-query';
 import type { components } from '../../../api/generated/platform.ts';
-import { ApiError, bodyOf, bodyOrNull, goToSignIn, isSignedOut, NoAnswer, platform } from '../api.ts';
+import { ApiError, bodyOf, bodyOrNull, NoAnswer, platform } from '../api.ts';
 import { read } from '../reads.ts';
 import type { Configuration } from './text.ts';
 
@@ -58,41 +58,22 @@ export const readVersion = (clusterId: string, orgID: string, generation: number
     return bodyOrNull(await platform.GET(`${path}/versions/{generation}`, { params }), 404);
   });
 
-const typingMs = 500;
-const againMs = 1_500;
-
-/** What a configuration would come to, asked for when nothing was typed for a moment. */
-export function useCheck(
+/** What a configuration, of this text, would come to; asked until there is an answer. */
+export const readCheck = (
   clusterId: string,
   orgID: string,
-  configuration: Configuration | undefined,
   generation: number,
-): { check: Check | undefined; error: Error | undefined } {
-  const [answer, setAnswer] = useState<{ of: Configuration; check?: Check; error?: Error }>();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: against another number the answer is another
-  useEffect(() => {
-    if (!configuration) return;
-    const stopping = new AbortController();
-    const { signal } = stopping;
-    const ask = async () => {
+  text: string,
+  body: Configuration | undefined,
+) =>
+  queryOptions({
+    queryKey: keyOf(clusterId, 'check', orgID, generation, text),
+    queryFn: async ({ signal }): Promise<Check> => {
       const params = about(clusterId, orgID);
-      try {
-        const body = bodyOf(await platform.POST(`${path}/check`, { params, body: configuration, signal }));
-        setAnswer({ of: configuration, check: body });
-      } catch (error) {
-        if (signal.aborted) return;
-        const isLater = error instanceof NoAnswer || (error instanceof ApiError && error.status >= 500);
-        if (isSignedOut(error)) goToSignIn();
-        else if (isLater) timer = setTimeout(() => void ask(), againMs);
-        else setAnswer({ of: configuration, error: error as Error });
-      }
-    };
-    let timer = setTimeout(() => void ask(), typingMs);
-    return () => {
-      stopping.abort();
-      clearTimeout(timer);
-    };
-  }, [clusterId, orgID, configuration, generation]);
-  const isOfThis = answer !== undefined && answer.of === configuration;
-  return { check: isOfThis ? answer.check : undefined, error: isOfThis ? answer.error : undefined };
-}
+      return bodyOf(await platform.POST(`${path}/check`, { params, body: body ?? {}, signal }));
+    },
+    enabled: body !== undefined,
+    gcTime: 10_000,
+    retry: (_, error) => error instanceof NoAnswer || (error instanceof ApiError && error.status >= 500),
+    retryDelay: 1_500,
+  });

@@ -1,12 +1,11 @@
 /** A Slurm configuration as the YAML that people edit (the one that `andromeda slurm-config get` prints), and back. */
-import { Document, isAlias, isMap, isScalar, type Pair, parseDocument, Scalar, visit } from 'yaml';
+import { Document, isMap, isScalar, LineCounter, parseDocument, Scalar, visit } from 'yaml';
 import type { components } from '../../../api/generated/platform.ts';
 import { escapeControls } from '../../../domain/visible-text.ts';
 
 export type Configuration = components['schemas']['SlurmConfiguration'];
-type Field = keyof Configuration;
 
-const isOfFiles: Record<Field, boolean> = {
+const isOfFiles: Record<keyof Configuration, boolean> = {
   slurmPartitions: false,
   slurmExtraConfig: false,
   cgroupExtraConfig: false,
@@ -18,10 +17,9 @@ const isOfFiles: Record<Field, boolean> = {
   computeS6Packages: false,
 };
 
-/** Something wrong at a place of the text. */
+/** Something wrong in a line of the text. */
 export interface Fault {
-  from: number;
-  to: number;
+  line: number;
   message: string;
 }
 
@@ -29,8 +27,8 @@ export interface Parsed {
   /** Undefined where the text says none. */
   configuration: Configuration | undefined;
   faults: Fault[];
-  /** Where a field or one of its files is named. */
-  rangeFor(field?: string, file?: string): { from: number; to: number };
+  /** Where a field or one of its files is named; the first line for what is not. */
+  lineOf(field?: string, file?: string): number;
 }
 
 const mostFaults = 50;
@@ -50,71 +48,60 @@ export function formatConfiguration(configuration: Configuration): string {
 }
 
 export function parseConfiguration(text: string): Parsed {
-  const document = parseDocument(text, { prettyErrors: false });
-  const faults: Fault[] = document.errors.map(({ pos, message }) => ({
-    from: pos[0],
-    to: pos[1],
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const lineAt = (offset = 0) => Math.max(1, lines.linePos(offset).line);
+  const lineOf: Parsed['lineOf'] = (field, file) => {
+    const key = keyIn(document.contents, field);
+    const inner = file === undefined ? undefined : keyIn(document.get(field, true), file);
+    return lineAt((inner ?? key)?.range?.[0]);
+  };
+  const faults = document.errors.map(({ pos, message }) => ({
+    line: lineAt(pos[0]),
     message: `${message.split('\n')[0]}${/[.:]$/.test(message) ? '' : '.'}`,
   }));
-  const ranges = new Map<string, { from: number; to: number }>();
-  const rangeFor: Parsed['rangeFor'] = (field = '', file = '') =>
-    ranges.get(keyOf(field, file)) ?? ranges.get(keyOf(field, '')) ?? { from: 0, to: 0 };
-  const note = (node: unknown, message: string) => faults.push({ ...rangeOf(node), message });
-  const values: [string, string | Record<string, string>][] = [];
-  const { contents } = document;
-  if (isMap(contents)) {
-    for (const pair of contents.items) {
-      const field = nameOf(pair);
-      ranges.set(keyOf(field, ''), rangeOf(pair.key));
-      if (!Object.hasOwn(isOfFiles, field)) {
-        note(
-          pair.key,
-          `There is no field ${JSON.stringify(field)}; there are ${Object.keys(isOfFiles).join(', ')}.`,
-        );
-      } else if (!isOfFiles[field as Field]) {
-        const value = textOf(pair);
-        if (value === undefined)
-          note(pair.value ?? pair.key, `${field} is text; leave the line out to clear it.`);
-        else values.push([field, value]);
-      } else if (!isMap(pair.value)) {
-        note(pair.value ?? pair.key, `${field} has files: their names, each with its text.`);
-      } else {
-        const files: [string, string][] = [];
-        for (const inner of pair.value.items) {
-          const file = nameOf(inner);
-          ranges.set(keyOf(field, file), rangeOf(inner.key));
-          const value = textOf(inner);
-          if (value === undefined)
-            note(inner.value ?? inner.key, `The file ${JSON.stringify(file)} is text.`);
-          else files.push([file, value]);
-        }
-        values.push([field, Object.fromEntries(files)]);
-      }
-    }
-  } else if (contents !== null && !(isScalar(contents) && contents.value === null) && faults.length === 0) {
-    note(contents, 'This is not a map of fields and their values.');
+  if (faults.length > 0) return { configuration: undefined, faults: faults.slice(0, mostFaults), lineOf };
+  const value: unknown = jsonOf(document);
+  const found = faultsOf(value).map(({ field, file, message }) => ({ line: lineOf(field, file), message }));
+  const configuration = found.length === 0 ? ((value ?? {}) as Configuration) : undefined;
+  return { configuration, faults: found.slice(0, mostFaults), lineOf };
+}
+
+function keyIn(map: unknown, name: string | undefined): Scalar | undefined {
+  const keys = isMap(map) ? map.items.map(({ key }) => key).filter(isScalar) : [];
+  return keys.find(({ value }) => String(value) === name);
+}
+
+/** An alias is no text: what it stands for can be large, and be there any number of times. */
+function jsonOf(document: Document.Parsed): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 0 });
+  } catch {
+    return [];
   }
-  const configuration = faults.length === 0 ? (Object.fromEntries(values) as Configuration) : undefined;
-  return { configuration, faults: faults.slice(0, mostFaults), rangeFor };
 }
 
-function keyOf(field: string, file: string): string {
-  return JSON.stringify([field, file]);
-}
+const isTable = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function nameOf({ key }: Pair<unknown, unknown>): string {
-  return isScalar(key) ? String(key.value) : '';
-}
-
-/** Undefined for what is no text. An alias is none: what it stands for can be anything, and large. */
-function textOf({ value }: Pair<unknown, unknown>): string | undefined {
-  if (isAlias(value) || !isScalar(value)) return undefined;
-  return typeof value.value === 'string' ? value.value : undefined;
-}
-
-function rangeOf(node: unknown): { from: number; to: number } {
-  const [from = 0, to = from] = (node as { range?: [number, number, number] } | null)?.range ?? [];
-  return { from, to };
+/** What makes a value no configuration; which of those are taken, the server says. */
+function faultsOf(value: unknown): { field?: string; file?: string; message: string }[] {
+  if (value === null || value === undefined) return [];
+  if (!isTable(value)) return [{ message: 'This is not a map of fields and their values.' }];
+  return Object.entries(value).flatMap(([field, given]) => {
+    if (!Object.hasOwn(isOfFiles, field)) {
+      const all = Object.keys(isOfFiles).join(', ');
+      return [{ field, message: `There is no field ${JSON.stringify(field)}; there are ${all}.` }];
+    }
+    if (!isOfFiles[field as keyof Configuration]) {
+      const message = `${field} is text; leave the line out to clear it.`;
+      return typeof given === 'string' ? [] : [{ field, message }];
+    }
+    if (!isTable(given)) return [{ field, message: `${field} has files: their names, each with its text.` }];
+    return Object.entries(given)
+      .filter(([, text]) => typeof text !== 'string')
+      .map(([file]) => ({ field, file, message: `The file ${JSON.stringify(file)} is text.` }));
+  });
 }
 
 /** What was changed on both sides of a common base; undefined where both changed the same part, each otherwise. */
@@ -141,21 +128,22 @@ export function isSame(one: Configuration, other: Configuration): boolean {
   return own.size === others.size && [...own].every(([key, text]) => others.get(key) === text);
 }
 
+/** The texts by their field and, for those of files, `field/file`. */
 function partsOf(configuration: Configuration): Map<string, string> {
-  const parts = new Map<string, string>();
-  for (const [field, value] of Object.entries(configuration)) {
-    if (typeof value === 'string') parts.set(keyOf(field, ''), value);
-    else for (const [file, text] of Object.entries(value)) parts.set(keyOf(field, file), text);
-  }
-  return parts;
+  const parts = Object.entries(configuration).flatMap(([field, value]) =>
+    typeof value === 'string'
+      ? [[field, value] as const]
+      : Object.entries(value).map(([file, text]) => [`${field}/${file}`, text] as const),
+  );
+  return new Map(parts);
 }
 
 function fromParts(parts: ReadonlyMap<string, string>): Configuration {
   const fields = new Map<string, string | Record<string, string>>();
   for (const [key, text] of parts) {
-    const [field, file] = JSON.parse(key) as [string, string];
-    if (!isOfFiles[field as Field]) fields.set(field, text);
-    else fields.set(field, { ...(fields.get(field) as Record<string, string>), [file]: text });
+    const [field = '', ...file] = key.split('/');
+    if (file.length === 0) fields.set(field, text);
+    else fields.set(field, { ...(fields.get(field) as object), [file.join('/')]: text });
   }
-  return Object.fromEntries(fields) as Configuration;
+  return Object.fromEntries(fields);
 }
