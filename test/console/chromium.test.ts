@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, eventually, physics } from '../support/app.ts';
-import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { type Browser, noBrowser, noWholeBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
 import { checkRefused, type Walk, walkAudit, walkInstallation, walkWhoIsOn } from './operator-pages.ts';
 import { checkPage, show, type WithPerson, withPageOf } from './page.ts';
@@ -56,10 +56,11 @@ after(async () => {
 
 const withPerson: WithPerson = (name, use) => withPageOf({ app, browser }, name, use);
 
-test('on her first day a member registers a key, sees it arrive, and has the line to copy', {
-  skip: noBrowser,
+test('in the browser that people have, a member registers a key on her first day, sees it arrive, and has the line to copy', {
+  skip: noBrowser || noWholeBrowser,
 }, async () => {
-  await withPerson('bob', async (page) => {
+  await using whole = await openBrowser({ isWhole: true });
+  await withPageOf({ app, browser: whole }, 'bob', async (page) => {
     await page.getByText('Three steps to a shell').waitFor();
     const field = page.getByLabel('Public key', { exact: true });
     await field.fill('-----BEGIN OPENSSH PRIVATE KEY-----');
