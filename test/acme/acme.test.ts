@@ -97,7 +97,6 @@ const until = (service: Service, event: string, count = 1) =>
   eventually(
     async () => events(service, event).length,
     (found) => found >= count,
-    20_000,
   );
 
 test('without a certificate no connection is served; then it is obtained, used and renewed', async (t) => {

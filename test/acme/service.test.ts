@@ -52,7 +52,6 @@ const until = (service: { log: string }, event: string, count = 1) =>
   eventually(
     async () => service.log.split(`"event":"${event}"`).length - 1,
     (found) => found >= count,
-    40_000,
   );
 
 /** What `/readyz` answers a client who trusts these. */
@@ -65,9 +64,7 @@ function readiness(port: number, ca: string): Promise<string> {
   });
 }
 
-test('from nothing to a service with a certificate; a reload keeps it; `check` and a stop', {
-  timeout: 120_000,
-}, async (t) => {
+test('from nothing to a service with a certificate; a reload keeps it; `check` and a stop', async (t) => {
   using directory = temporaryDirectory();
   using place = temporaryDirectory();
   await using authority = await startTestAcme(place.path);
@@ -116,7 +113,6 @@ test('from nothing to a service with a certificate; a reload keeps it; `check` a
 
 test('with Pebble in its strict mode: an order and a renewal', {
   skip: !existsSync('/usr/bin/pebble') && 'there is no pebble',
-  timeout: 120_000,
 }, async (t) => {
   using directory = temporaryDirectory();
   const [platform = 0, http = 0, listen, management, dns, control] = await freePorts(6);

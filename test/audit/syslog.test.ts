@@ -34,7 +34,6 @@ async function reaches(lines: () => Line[], seq: number): Promise<void> {
   await eventually(
     async () => entriesOf(lines()).at(-1),
     (sent) => sent === seq,
-    30_000,
   );
 }
 
@@ -59,7 +58,6 @@ test('each trouble of a syslog server is in the log once, and what was not read 
     await eventually(
       async () => server.connections,
       (count) => count >= 2,
-      20_000,
     );
     server.behave = server.read;
     const last = await findLastSeq(trail.store.read);

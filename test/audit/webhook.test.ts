@@ -37,14 +37,12 @@ async function withWebhook() {
       await eventually(
         async () => entriesOf(hook.lines()).at(-1),
         (sent) => sent === seq,
-        30_000,
       );
     },
     async logged(event: string, times = 1) {
       await eventually(
         async () => trail.events().filter((one) => one === event).length,
         (count) => count >= times,
-        20_000,
       );
     },
     async [Symbol.asyncDispose]() {
@@ -99,7 +97,6 @@ async function recoversFrom(behave: Behaviour): Promise<void> {
   await eventually(
     async () => it.hook.asked,
     (asked) => asked >= 2,
-    20_000,
   );
   await it.add('c');
   assert.deepEqual(it.hook.answered, []);
@@ -232,7 +229,6 @@ test('a service that is killed again and again loses nothing, and repeats at mos
       await eventually(
         async () => batches,
         (count) => count >= 2,
-        60_000,
       );
       const known = hook.answered.length;
       child.kill('SIGKILL');

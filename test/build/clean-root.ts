@@ -1,7 +1,9 @@
 /** A root directory with libc, libstdc++ and a shell, and nothing else: what a clean Debian has, without Node. */
+
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { limit } from '../support/limit.ts';
 
 /** What a session needs, and what the namespaces of the login node and the account of the gateway do. */
 const programs = [
@@ -112,7 +114,7 @@ export function createCleanRoot(root: string, executable: string, folder = 'bin'
     spawn('unshare', command(how, args), {
       env: env(how),
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 60_000,
+      timeout: limit(60_000),
     });
   return {
     start,

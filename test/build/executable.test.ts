@@ -1,4 +1,5 @@
 /** The executable that `npm run build` makes, where nothing of the checkout and no Node is. */
+
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import {
@@ -21,6 +22,7 @@ import { noKeyring, startKeyring } from '../cli/keyring.ts';
 import { alpha } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { buildExecutable, placeExecutable } from '../support/executable.ts';
+import { limit } from '../support/limit.ts';
 import { createCleanRoot, noCleanRoot } from './clean-root.ts';
 import { serveFrom } from './served-root.ts';
 
@@ -161,7 +163,7 @@ test('the session goes to the operating system’s credential store from it, too
   const home = fresh('home');
   const env = { HOME: home, ...keyring.env };
   const run = async (...args: string[]) => {
-    const { stdout, stderr } = await promisify(execFile)(executable, args, { env, timeout: 30_000 });
+    const { stdout, stderr } = await promisify(execFile)(executable, args, { env, timeout: limit(30_000) });
     assert.equal(stderr, '');
     return stdout;
   };
@@ -180,7 +182,7 @@ test('the session goes to the operating system’s credential store from it, too
   await new Promise<void>((done) => silent.listen(join(home, 'bus'), done));
   t.after(() => silent.close());
   const hung = { ...env, DBUS_SESSION_BUS_ADDRESS: `unix:path=${home}/bus` };
-  const child = spawn(executable, ['call', 'business', 'GET', '/me'], { env: hung, timeout: 30_000 });
+  const child = spawn(executable, ['call', 'business', 'GET', '/me'], { env: hung, timeout: limit(30_000) });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (part) => {
     said += part;

@@ -1,4 +1,5 @@
 /** From an empty home to a shell on a cluster, with the client that the service hands out, in each way that it offers. */
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import {
@@ -20,6 +21,7 @@ import { startConsoleApp } from '../console/harness.ts';
 import { answerDevice } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 import { offerRelease } from './release.ts';
 
@@ -85,7 +87,7 @@ function createHome(node: string | undefined, name = 'Ada Lovelace') {
     npm_config_audit: 'false',
   };
   const start = (command: string, args: string[], more: Record<string, string> = {}) =>
-    spawn(command, args, { env: { ...env, ...more }, cwd: home, timeout: 120_000 });
+    spawn(command, args, { env: { ...env, ...more }, cwd: home, timeout: limit(120_000) });
   const run = async (command: string, args: string[], more: Record<string, string> = {}): Promise<Said> => {
     const child = start(command, args, more);
     child.stdin.end();

@@ -36,7 +36,7 @@ export async function personOfConsole(app: ConsoleApp, name: string): Promise<Ss
       ...given,
       headers: { 'Idempotency-Key': `key-${path}`, 'Audit-Reason': 'a test' },
     });
-  return sshPerson({ ...app.test, business, platform: call('platform'), write }, name, 20_000);
+  return sshPerson({ ...app.test, business, platform: call('platform'), write }, name);
 }
 
 /** Is everything converged: what must be mended is said in words, and comes and goes by itself. */

@@ -1,4 +1,5 @@
 /** The commands people use every day, against the whole service, with real ssh. */
+
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createMachine, type Result, sessionAt } from '../cli/harness.ts';
 import { alpha, beta, startTestApp, type TestApp } from '../support/app.ts';
+import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 
 const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is not installed';
@@ -27,7 +29,7 @@ async function person(t: TestContext, app: TestApp, platformUrl: string, name: s
   return { run, ok, home };
 }
 
-test('from no key to a session, and back', { skip: withoutSsh, timeout: 60_000 }, async (t) => {
+test('from no key to a session, and back', { skip: withoutSsh }, async (t) => {
   const [port] = await freePorts(1);
   const platformUrl = `http://127.0.0.1:${port}`;
   await using app = await startTestApp({
@@ -74,8 +76,11 @@ test('from no key to a session, and back', { skip: withoutSsh, timeout: 60_000 }
     assert.match(written.stderr, /andromeda\.conf has andromeda-alpha, andromeda-alpha-job\.\n/);
     const plain = (program: string, ...args: string[]) =>
       new Promise<number>((done) =>
-        execFile(program, ['-F', config, '-o', 'BatchMode=yes', ...args], { timeout: 15_000 }, (error) =>
-          done(error ? Number(error.code) : 0),
+        execFile(
+          program,
+          ['-F', config, '-o', 'BatchMode=yes', ...args],
+          { timeout: limit(15_000) },
+          (error) => done(error ? Number(error.code) : 0),
         ),
       );
     assert.equal(await plain('ssh', 'andromeda-alpha', 'exit 5'), 5);

@@ -14,7 +14,6 @@ const reason = whyNoLab();
 
 test('servers and the primary are killed, and nothing that was answered is lost', {
   skip: reason ? `not here: ${reason}` : false,
-  timeout: 480_000,
 }, async (t) => {
   const args = [main, 'cluster', '--short', '--slack', '20'];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], signal: t.signal });

@@ -11,9 +11,7 @@ import { startTestIssuer } from '../support/issuer.ts';
 import { freePorts } from '../support/ports.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
-test('the host key and the key towards login nodes: announced, switched, retired, and people log in throughout', {
-  timeout: 200_000,
-}, async (t) => {
+test('the host key and the key towards login nodes: announced, switched, retired, and people log in throughout', async (t) => {
   using directory = temporaryDirectory();
   await using issuer = await startTestIssuer(Date.now);
   const [platform, business, gateway = 0] = await freePorts(3);
@@ -45,7 +43,6 @@ test('the host key and the key towards login nodes: announced, switched, retired
     eventually(
       async () => starts(),
       (n) => n === times,
-      40_000,
     );
   const reload = async () => {
     const before = starts();
@@ -96,7 +93,7 @@ test('the host key and the key towards login nodes: announced, switched, retired
   } as unknown as TestApp;
 
   await untilStarted(1);
-  using ada = await sshPerson(service, 'ada', 30_000);
+  using ada = await sshPerson(service, 'ada');
   const known = String(ada.options.at(-1)).replace('UserKnownHostsFile=', '');
   const knownKeys = () => readFileSync(known, 'utf8').trim().split('\n').length;
   const logIn = async (...more: string[]) => {
@@ -115,7 +112,7 @@ test('the host key and the key towards login nodes: announced, switched, retired
   await refuses(/There is a next key already/, 'announce', 'host');
   await refuses(/has not taken up the next key yet.*Reload/, 'switch', 'host');
   await reload();
-  const { host_key, next_host_key } = await eventually(ada.access, ({ ready }) => ready === true, 30_000);
+  const { host_key, next_host_key } = await eventually(ada.access, ({ ready }) => ready === true);
   assert.ok(next_host_key !== undefined && next_host_key !== host_key);
   await logIn(...learning);
   assert.equal(knownKeys(), 2);
@@ -127,13 +124,13 @@ test('the host key and the key towards login nodes: announced, switched, retired
   await does('switch', 'client');
   await refuses(/The service still uses SHA256:.*Reload it/, 'retire', 'client');
   await reload();
-  await eventually(ada.access, ({ ready }) => ready === true, 30_000);
+  await eventually(ada.access, ({ ready }) => ready === true);
   assert.equal((await ada.access()).host_key, next_host_key);
   await logIn();
   await does('retire', 'host');
   await does('retire', 'client');
   await reload();
-  await eventually(ada.access, ({ ready }) => ready === true, 30_000);
+  await eventually(ada.access, ({ ready }) => ready === true);
   await logIn(...learning);
   assert.equal(knownKeys(), 1);
   assert.match(
@@ -158,7 +155,7 @@ test('the host key and the key towards login nodes: announced, switched, retired
     await does('back', 'client');
     await does('withdraw', 'client');
     await reload();
-    await eventually(ada.access, ({ ready }) => ready === true, 30_000);
+    await eventually(ada.access, ({ ready }) => ready === true);
     await logIn();
   });
 

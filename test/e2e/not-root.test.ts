@@ -60,7 +60,6 @@ async function logUntil(
 
 test('without root a simulated login node is not started, in words in the log and in the condition', {
   skip,
-  timeout: 60_000,
 }, async (t) => {
   using directory = temporaryDirectory();
   const log = await logUntil(t, directory.path, {}, /"sync\.refused".*\n/);
@@ -73,7 +72,6 @@ test('without root a simulated login node is not started, in words in the log an
 
 test('clusters.unsafeSimulatedLogins has it all the same, with a warning', {
   skip,
-  timeout: 60_000,
 }, async (t) => {
   using directory = temporaryDirectory();
   const clusters = { unsafeSimulatedLogins: true };
@@ -84,7 +82,6 @@ test('clusters.unsafeSimulatedLogins has it all the same, with a warning', {
 
 test('as root nothing needs to be said', {
   skip: skip || (isRoot ? false : 'only root can'),
-  timeout: 60_000,
 }, async (t) => {
   using directory = temporaryDirectory();
   const log = await logUntil(t, directory.path, { root: true }, /"simulated\.applied","cluster":"alpha"/);

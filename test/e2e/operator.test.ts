@@ -1,4 +1,5 @@
 /** An installation from nothing, by its operator, with the real program and real ssh: README, "Your own installation". */
+
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -8,6 +9,7 @@ import { stringify } from 'yaml';
 import { createBrowser } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 
 const program = resolve('scripts/andromeda');
@@ -46,7 +48,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   };
   const run = (args: string[], input = '', file = program): Promise<Ran> =>
     new Promise((done) => {
-      const child = execFile(file, args, { env, timeout: 30_000 }, (error, stdout, stderr) =>
+      const child = execFile(file, args, { env, timeout: limit(30_000) }, (error, stdout, stderr) =>
         done({ code: error ? ((error.code as unknown as number) ?? 255) : 0, stdout, stderr }),
       );
       child.stdin?.on('error', () => {}); // the program need not read it
@@ -82,7 +84,6 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   await eventually(
     async () => log,
     (text) => text.includes('serve.ready'),
-    20_000,
   );
 
   const signIn = async (email: string, password: string, profile: string): Promise<string> => {
@@ -93,7 +94,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     });
     const exited = new Promise((done) => child.on('exit', done));
     const find = async () => /http:\S+user_code=\S+/.exec(printed)?.[0] ?? '';
-    const address = await eventually(find, (found) => found !== '', 20_000);
+    const address = await eventually(find, (found) => found !== '');
     const browser = createBrowser(address);
     let page = await browser.visit(address);
     page = await browser.submit(page, '/device/sign-in', { email, password });
@@ -195,7 +196,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   const [cluster] = (await call('default', 'platform', 'GET', `/clusters?businessOrgId=${org}`)).items;
   const access = () =>
     call('bob', 'platform', 'GET', `/clusters/${cluster.id}/ssh-access?organizationId=${org}`);
-  await eventually(access, (answer) => answer.ready, 20_000);
+  await eventually(access, (answer) => answer.ready);
   const ssh = [
     ...[
       'StrictHostKeyChecking=no',
@@ -219,7 +220,6 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     await eventually(
       async () => out,
       (text) => text.includes('in'),
-      15_000,
     );
     return { ended, said: () => err };
   };
@@ -272,7 +272,6 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     await eventually(
       () => call('default', 'platform', 'GET', `/clusters?businessOrgId=${org}`),
       (answer) => answer.items[0].status.lifecycleState === 'released',
-      20_000,
     );
   });
 });

@@ -16,9 +16,7 @@ import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 
-test('SIGHUP: new settings, the same process number, the same gateway process; a wrong file changes nothing', {
-  timeout: 120_000,
-}, async (t) => {
+test('SIGHUP: new settings, the same process number, the same gateway process; a wrong file changes nothing', async (t) => {
   using directory = temporaryDirectory();
   const [platform, business, gateway, issuer, other, metrics] = await freePorts(6);
   const file = join(directory.path, 'andromeda.yaml');
@@ -49,7 +47,6 @@ test('SIGHUP: new settings, the same process number, the same gateway process; a
     eventually(
       async () => count(event),
       (found) => found === times,
-      30_000,
     );
   const isServed = (port: number | undefined) =>
     fetch(`http://127.0.0.1:${port}/readyz`).then(
@@ -101,7 +98,6 @@ test('SIGHUP: new settings, the same process number, the same gateway process; a
   await eventually(
     async () => count('serve.ready'),
     (found) => found >= 3,
-    30_000,
   );
   child.kill('SIGTERM');
   assert.equal(await exited, 0, log);
@@ -135,7 +131,6 @@ async function startService(t: TestContext, path: string) {
   await eventually(
     async () => log,
     (text) => text.includes('serve.ready'),
-    30_000,
   );
   const reload = () =>
     promisify(execFile)('scripts/andromeda', ['service', 'reload', '--config', file]).then(
@@ -178,9 +173,7 @@ async function ended(child: ChildProcess): Promise<number | null> {
   return status;
 }
 
-test('twenty reloads under load refuse no connection, fail no request and end no kept connection', {
-  timeout: 240_000,
-}, async (t) => {
+test('twenty reloads under load refuse no connection, fail no request and end no kept connection', async (t) => {
   using directory = temporaryDirectory();
   const service = await startService(t, directory.path);
   const gateways = gatewaysOf(directory.path);
@@ -204,9 +197,7 @@ test('twenty reloads under load refuse no connection, fail no request and end no
   assert.equal(await ended(service.child), 0);
 });
 
-test('what is wrong with the settings is said by the command, and the service goes on as it was', {
-  timeout: 240_000,
-}, async (t) => {
+test('what is wrong with the settings is said by the command, and the service goes on as it was', async (t) => {
   using directory = temporaryDirectory();
   const service = await startService(t, directory.path);
   const taken = createServer().listen(0, '127.0.0.1');
@@ -244,7 +235,6 @@ test('what is wrong with the settings is said by the command, and the service go
       /Not reloaded: dataDir is .*other now, and the service has .*data\. Another one takes a restart/.test(
         text,
       ),
-    30_000,
   );
   for (const at of [service.platform, service.business])
     assert.equal((await fetch(`http://127.0.0.1:${at}/readyz`)).status, 200);
@@ -254,7 +244,7 @@ test('what is wrong with the settings is said by the command, and the service go
   assert.deepEqual(await service.reload(), { code: 0, said: `The service goes on with ${service.file}.\n` });
 });
 
-test('what only a start finds out brings the settings of before back', { timeout: 240_000 }, async (t) => {
+test('what only a start finds out brings the settings of before back', async (t) => {
   using directory = temporaryDirectory();
   const service = await startService(t, directory.path);
   // `check` asks who is there, and takes a service of ours for this one.
@@ -285,9 +275,7 @@ test('what only a start finds out brings the settings of before back', { timeout
   assert.equal((await fetch(`http://127.0.0.2:${service.business}/readyz`)).status, 200);
 });
 
-test('SIGUSR2, as at `systemctl restart`, leaves the gateway to the service that follows; SIGTERM does not', {
-  timeout: 240_000,
-}, async (t) => {
+test('SIGUSR2, as at `systemctl restart`, leaves the gateway to the service that follows; SIGTERM does not', async (t) => {
   using directory = temporaryDirectory();
   const first = await startService(t, directory.path);
   const gateways = gatewaysOf(directory.path);

@@ -1,4 +1,5 @@
 /** The walk of the README with the real clients: each command is taken from the page that `npm start` prints. */
+
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { eventually } from '../support/app.ts';
 import { noBrowser, withPage } from '../support/browser.ts';
 import { startDemo } from '../support/demo.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 
 test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowser }, async (t) => {
   using home = temporaryDirectory();
@@ -27,7 +29,7 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
   /** Runs a command line as a person would paste it. */
   const shell = (line: string) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((done) => {
-      execFile('sh', ['-c', line], { env: environment, timeout: 30_000 }, (error, stdout, stderr) =>
+      execFile('sh', ['-c', line], { env: environment, timeout: limit(30_000) }, (error, stdout, stderr) =>
         done({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
       );
     });
@@ -55,7 +57,6 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
     const address = await eventually(
       async () => /http:\S+user_code=\S+/.exec(printed)?.[0] ?? '',
       (found) => found !== '',
-      20_000,
     );
     const [, code = ''] = /user_code=(\S+)/.exec(address) ?? [];
     await withPage(async (page) => {
@@ -96,7 +97,7 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
     return stdout === '' ? { ready: false, reason: stderr } : JSON.parse(stdout);
   };
   await t.test('4. ssh-access turns ready within seconds', async () => {
-    const answer = await eventually(access, ({ ready }) => ready, 10_000);
+    const answer = await eventually(access, ({ ready }) => ready);
     assert.equal(answer.reason, 'ready');
     assert.equal(answer.username, 'ada');
     assert.equal(answer.ssh_key_set_generation, 1);
@@ -162,7 +163,7 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
     const { page } = demo;
     demo = await startDemo(data.path);
     assert.equal(demo.page, page);
-    await eventually(access, ({ ready }) => ready, 10_000);
+    await eventually(access, ({ ready }) => ready);
     const file = await shell(login(`${sshCommand} 'wc -c < copied.bin'`));
     assert.equal(file.stdout.trim(), '300000', file.stderr);
     const lost = opened.at(-1)?.target;

@@ -20,7 +20,7 @@ async function past(service: TestApp, as: string, query = '', path = '/operator/
 
 test('sessions that are over are found by person, cluster, key, address and time, and erased with their person', async () => {
   await using service = await startTestApp();
-  using bob = await sshPerson(service, 'bob', 40_000);
+  using bob = await sshPerson(service, 'bob');
   const before = new Date().toISOString();
   assert.equal((await bob.ssh([bob.target, 'echo "hi, there"; exit 3'])).status, 3);
   assert.equal((await bob.ssh(['-tt', bob.target], 'exit\n')).status, 0);
@@ -93,7 +93,7 @@ test('sessions that are over are found by person, cluster, key, address and time
 
 test('each cluster says when it first lacked a revoked key; sessions go as retention says', async () => {
   await using service = await startTestApp();
-  using bob = await sshPerson(service, 'bob', 40_000);
+  using bob = await sshPerson(service, 'bob');
   await bob.ssh([bob.target, 'true']);
   await eventually(
     () => past(service, 'root'),

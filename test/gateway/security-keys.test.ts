@@ -43,7 +43,7 @@ function announced(err: string): string | undefined {
 describe('with the real ssh', { skip: 'whyNot' in provider && provider.whyNot }, () => {
   test('a security key is registered and logs in, by a gateway process of its own too', async () => {
     await using service = await startTestApp({ gateway: { securityKeys: true, processes: 1 } });
-    using ada = await sshPerson(service, 'ada', 30_000, securityKey());
+    using ada = await sshPerson(service, 'ada', securityKey());
     const ran = await ada.ssh([...withKey, '-vv', ada.target, 'exit 7']);
     assert.equal(ran.status, 7, ran.err);
     assert.match(ran.err, /Server accepts key: \S+ ED25519-SK /);
@@ -64,7 +64,7 @@ describe('with the real ssh', { skip: 'whyNot' in provider && provider.whyNot },
 
   test('a signature without a touch is refused, in words', async () => {
     await using service = await startTestApp({ gateway: { securityKeys: true } });
-    using ada = await sshPerson(service, 'ada', 30_000, securityKey('-O', 'no-touch-required'));
+    using ada = await sshPerson(service, 'ada', securityKey('-O', 'no-touch-required'));
     const { status, err } = await ada.ssh([...withKey, ada.target, 'true']);
     assert.equal(status, 255);
     assert.match(err, /Your security key signed without a touch, and that is not accepted\. Make a key/);
@@ -73,8 +73,8 @@ describe('with the real ssh', { skip: 'whyNot' in provider && provider.whyNot },
 
   test('switched off again, a registered security key is refused in words, and other keys go on', async () => {
     await using service = await startTestApp({ gateway: { securityKeys: true } });
-    using ada = await sshPerson(service, 'ada', 30_000, securityKey('-O', 'application=ssh:lab'));
-    using bob = await sshPerson(service, 'bob', 30_000);
+    using ada = await sshPerson(service, 'ada', securityKey('-O', 'application=ssh:lab'));
+    using bob = await sshPerson(service, 'bob');
     assert.equal((await ada.ssh([...withKey, ada.target, 'exit 7'])).status, 7);
 
     await service.app[Symbol.asyncDispose]();
@@ -101,7 +101,7 @@ describe('with the real ssh', { skip: 'whyNot' in provider && provider.whyNot },
     await using service = await startTestApp({
       gateway: { securityKeys: true, requireSecurityKeys: 'staff' },
     });
-    using bob = await sshPerson(service, 'bob', 30_000);
+    using bob = await sshPerson(service, 'bob');
     const session = bob.start([bob.target, 'echo up; exec sleep 60']);
     await session.said;
     const staffed = await service.write(`/operator/people/${bob.userId}/staff-keys`, {
@@ -118,7 +118,7 @@ describe('with the real ssh', { skip: 'whyNot' in provider && provider.whyNot },
     const { body } = await service.business('/me/access', { as: 'bob' });
     assert.match(JSON.stringify(body), /You hold staff keys, so only a security key lets you in/);
 
-    using safe = await sshPerson(service, 'bob', 30_000, securityKey());
+    using safe = await sshPerson(service, 'bob', securityKey());
     assert.equal((await safe.ssh([...withKey, safe.target, 'exit 5'])).status, 5);
     assert.match((await bob.ssh([bob.target, 'true'])).err, words);
   });
@@ -132,7 +132,7 @@ test('by default security keys are not taken and not announced', async () => {
     body.error,
     /^Only Ed25519 keys are accepted, not sk-ssh-ed25519@openssh\.com\. Make one with/,
   );
-  using bob = await sshPerson(service, 'bob', 30_000);
+  using bob = await sshPerson(service, 'bob');
   const { err } = await bob.ssh(['-vv', bob.target, 'true']);
   assert.equal(announced(err), 'ssh-ed25519');
 });

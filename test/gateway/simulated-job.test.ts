@@ -9,14 +9,14 @@ import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 const notRoot = process.getuid?.() === 0 ? false : 'a simulated job takes a service that runs as root';
 const jobs = [{ id: '4711', user: 'bob', name: 'train', machines: ['alpha-2'] }];
 
-test('into a job of a simulated cluster', { skip: notRoot, timeout: 120_000 }, async (t) => {
+test('into a job of a simulated cluster', { skip: notRoot }, async (t) => {
   const [cluster, ...others] = physics.clusters ?? [];
   if (!cluster?.simulated) throw new Error('unreachable');
   const simulated = { ...cluster.simulated, runningJobs: jobs, requeue: true };
   const lab = { ...physics, clusters: [{ ...cluster, simulated }, ...others] };
   await using service = await startTestApp({ lab });
-  using bob = await sshPerson(service, 'bob', 30_000);
-  using ada = await sshPerson(service, 'ada', 30_000);
+  using bob = await sshPerson(service, 'bob');
+  using ada = await sshPerson(service, 'ada');
   /** The first name that a client is given counts, and is read when it starts. */
   const named = <T>(person: SshPerson, suffix: string, act: () => T): T => {
     const at = person.options.indexOf('-l') + 1;

@@ -94,12 +94,10 @@ async function assertAllGone(
     await eventually(
       async () => accepted.length,
       (length) => length === count,
-      60_000,
     );
     const left = await eventually(
       async () => accepted.filter((socket) => !socket.destroyed).length,
       (open) => open === 0,
-      60_000,
     );
     assert.equal(left, 0);
   } finally {

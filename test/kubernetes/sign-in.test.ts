@@ -1,4 +1,5 @@
 /** From a kubeconfig of the Platform API, over the embedded issuer, to a name that a binding has. */
+
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { stringify } from 'yaml';
 import { kubeconfig } from '../../src/domain/kubernetes/kubeconfig.ts';
 import { ada, type Harness, kubernetes, signIn, startHarness } from '../identity/issuer/harness.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { startFakeApi } from './fake-api.ts';
 import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
 
@@ -131,7 +133,7 @@ test('kubectl with that kubeconfig reaches the API server as the person', { skip
   const kubectl = (...args: string[]) =>
     promisify(execFile)('kubectl', ['--kubeconfig', path, ...args], {
       env: { ...process.env, PATH: `${directory.path}:${process.env['PATH']}`, HOME: directory.path },
-      timeout: 20_000,
+      timeout: limit(20_000),
     });
   const { stdout } = await kubectl('get', '--raw', '/version');
   assert.equal(JSON.parse(stdout).gitVersion, 'v1.34.9');

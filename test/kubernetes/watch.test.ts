@@ -96,7 +96,6 @@ test('a version that the server has forgotten (410) costs a pass, and the watch 
   await eventually(
     async () => lab.wakes,
     (count) => count > wakes,
-    10_000,
   );
   await eventually(
     async () => lab.api.asked.slice(before).filter(({ query }) => query.has('watch')).length,

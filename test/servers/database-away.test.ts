@@ -6,7 +6,6 @@ import { noServers, openServersLab } from './lab.ts';
 
 test('while the database is away logins cannot be confirmed and sessions go on; when it is back, both servers are by themselves', {
   skip: noServers,
-  timeout: 240_000,
 }, async () => {
   await using lab = await openServersLab({
     gateway: { limits: { recheckSeconds: 1, unconfirmedSeconds: 120 } },

@@ -18,7 +18,6 @@ const pastAt = async (server: RunningServer): Promise<Past[]> =>
 
 test('kill -9 of a service, which comes back to its sessions; then of all of it, whose sessions another closes in the record', {
   skip: noServers,
-  timeout: 290_000,
 }, async () => {
   // What is not confirmed for so long is not open any more, as far as A knows. B may take its time to come back.
   const gateway = (name: string) => (name === 'a' ? { limits: { confirmGraceSeconds: 20 } } : {});
@@ -50,7 +49,7 @@ test('kill -9 of a service, which comes back to its sessions; then of all of it,
 
   await again.kill('SIGKILL', 'all');
   await ofB.ended;
-  const onA = await eventually(() => pastAt(a), hasPresumed, 150_000);
+  const onA = await eventually(() => pastAt(a), hasPresumed);
   const presumed = onA.filter(({ end_reason: reason }) => isPresumed(reason));
   assert.deepEqual(
     presumed.map(({ end_reason: reason }) => reason),
@@ -66,7 +65,6 @@ test('kill -9 of a service, which comes back to its sessions; then of all of it,
 
 test('a login at a server whose service is gone ends with a sentence, and the next server lets the person in', {
   skip: noServers,
-  timeout: 240_000,
 }, async () => {
   await using lab = await openServersLab();
   const a = await lab.serve('a');

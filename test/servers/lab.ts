@@ -143,7 +143,6 @@ export async function openServersLab(options: LabOptions = {}): Promise<ServersL
       const manifest = await eventually(
         () => findManifest(lab.store, alpha),
         (found) => found !== undefined,
-        150_000,
       );
       if (!manifest) throw new Error('no list was accepted');
       await recordSlurmReport(lab.store, alpha, {
@@ -284,7 +283,7 @@ async function startServer(about: {
     },
   };
   const isReady = () => server.events('serve.ready').length > 0;
-  await Promise.race([eventually(async () => isReady(), Boolean, 150_000), exited]);
+  await Promise.race([eventually(async () => isReady(), Boolean), exited]);
   if (!isReady()) throw new Error(`server ${name} did not start: ${log}`);
   return server;
 }

@@ -15,7 +15,6 @@ const sessionsAt = async (server: RunningServer): Promise<Session[]> =>
 
 test('a key that is revoked on one server ends the session on the other, which both list and either closes', {
   skip: noServers,
-  timeout: 240_000,
 }, async () => {
   await using lab = await openServersLab();
   const a = await lab.serve('a');

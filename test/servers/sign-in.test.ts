@@ -54,7 +54,6 @@ async function openPair(): Promise<Pair> {
 
 test('two servers are as one behind a proxy that knows no stickiness', {
   skip: noServers,
-  timeout: 280_000,
 }, async (t) => {
   await using pair = await openPair();
   await t.test(

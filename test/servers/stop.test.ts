@@ -20,7 +20,6 @@ const slowRequests = 24;
 
 test('none of 24 slow requests through HAProxy is cut when one of two servers stops', {
   skip: missing ?? false,
-  timeout: 300_000,
 }, async (t) => {
   using directory = temporaryDirectory();
   await using postgres = await createPostgres();

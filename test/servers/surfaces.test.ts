@@ -140,7 +140,6 @@ async function faultsOf(all: readonly Surface[]): Promise<string[]> {
 
 test('every address answers 503 in words with Retry-After, or what needs no database, while PostgreSQL is away or stands still', {
   skip: missingPostgres() ?? false,
-  timeout: 200_000,
 }, async (t) => {
   await using postgres = await createPostgres();
   await using served = await surfaces(postgres);

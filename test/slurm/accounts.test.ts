@@ -19,7 +19,7 @@ const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 const eve = person('eve', 30_003, { loginState: 'waiting_for_key', keyFingerprints: [] });
 
-test('people on a Slurm cluster', { skip: noSlurm, timeout: 290_000 }, async (t) => {
+test('people on a Slurm cluster', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   let beta: Cluster;
   before(() => {

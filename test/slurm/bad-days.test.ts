@@ -13,7 +13,7 @@ const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 const cy = person('cy', 30_003);
 
-test('bad days of a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+test('bad days of a Slurm cluster', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   let beta: Cluster;
   before(async () => {

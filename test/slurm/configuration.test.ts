@@ -13,7 +13,6 @@ const bob = person('bob', 30_002);
 
 test('the configuration of a Slurm cluster', {
   skip: noSlurm,
-  timeout: 290_000,
 }, async (t) => {
   let lab: SlurmLab;
   let live: Cluster;

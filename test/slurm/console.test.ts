@@ -86,7 +86,6 @@ function laptop() {
 
 test('the web console with a real Slurm cluster behind it', {
   skip: noSlurm || noBrowser,
-  timeout: 280_000,
 }, async (t) => {
   using slurm = startSlurmLab({ homes: 'shared' });
   await using app = await startConsoleOn(slurm);

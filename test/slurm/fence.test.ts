@@ -8,7 +8,7 @@ const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 const cy = person('cy', 30_003);
 
-test('hosts with several masters', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+test('hosts with several masters', { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ nodes: 'a1' });
   const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
   const restored = driverOf(lab, {}, { fence: 3_000 });

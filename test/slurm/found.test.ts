@@ -9,7 +9,7 @@ const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 const cy = person('cy', 30_003);
 
-test('accounts as a Slurm host finds them', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+test('accounts as a Slurm host finds them', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   let beta: Cluster;
   const head = () => ({ name: 'login1', host: '127.0.0.1', port: lab.port, hostKey: lab.hostKey });

@@ -9,12 +9,11 @@ import { patienceMs, startService } from './service.ts';
 
 test('GPU-hours are those of sacct, of jobs that are over and of one that runs', {
   skip: noSlurm,
-  timeout: 240_000,
 }, async () => {
   using lab = startSlurmLab({ homes: 'shared' });
   {
     await using service = await startService(lab, { rollout: 'live' });
-    using abe = await sshPerson(service, 'abe', patienceMs);
+    using abe = await sshPerson(service, 'abe');
     const run = async (command: string) => {
       const { out, err, status: code } = await abe.ssh([abe.target, command]);
       assert.equal(code, 0, err);
@@ -27,7 +26,7 @@ test('GPU-hours are those of sacct, of jobs that are over and of one that runs',
   }
   // A service that just started asks for today first.
   await using service = await startService(lab, { rollout: 'live' });
-  using abe = await sshPerson(service, 'abe', patienceMs);
+  using abe = await sshPerson(service, 'abe');
   const ask = async () =>
     (await service.platform(`/gpu-hours?businessOrgId=${abe.orgId}`, { as: 'ada' })).body.items[0];
   const found = await eventually(ask, (one) => one?.people?.length > 0, patienceMs);

@@ -9,7 +9,7 @@ import { hangSshd, noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { driverOf } from './people.ts';
 import { accessList, optionsOf, patienceMs, permit, startService } from './service.ts';
 
-test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   before(() => {
     lab = startSlurmLab({ logins: 'bb1', nodes: 'a1 a2', homes: 'shared' });
@@ -43,7 +43,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
 
   await t.test('an open session outlives that its login node does not answer its operator', async () => {
     await using service = await startService(lab, { rollout: 'live', login: [login()] }, measured);
-    using abe = await sshPerson(service, 'abe', patienceMs);
+    using abe = await sshPerson(service, 'abe');
     const open = abe.start([abe.target, 'echo in; while read -r line; do echo "$line"; done']);
     assert.equal(await open.said, 'in\n');
     await using sshd = await hangSshd(lab, 'bb1');
@@ -93,10 +93,10 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm, timeout: 230_000 }, 
     'whose access ends is out at once wherever a host answers, and everywhere before it counts',
     async () => {
       await using service = await startService(lab, { rollout: 'live', login: [login()] }, measured);
-      using abe = await sshPerson(service, 'abe', patienceMs);
+      using abe = await sshPerson(service, 'abe');
       const { body: me } = await service.business('/me', { as: 'eve' });
       await permit(service, { orgId: abe.orgId, userId: me.user.id }, ['clusters.ssh']);
-      using eve = await sshPerson(service, 'eve', patienceMs);
+      using eve = await sshPerson(service, 'eve');
       const list = () => accessList(service, abe.orgId);
       await eventually(list, ({ state }) => state === 'converged', patienceMs);
       await shell('a1', 'setsid runuser -u eve -- sleep 998 > /dev/null 2>&1 < /dev/null &');

@@ -1,4 +1,5 @@
 /** Logins into a running job on a real Slurm cluster: `<cluster>.<user>+job`. */
+
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -9,16 +10,17 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { alpha, eventually } from '../support/app.ts';
+import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 import { throughSocks } from '../support/socks.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
 import { patienceMs, permit, startService } from './service.ts';
 
-test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
+test('a login into a job', { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ homes: 'shared' });
   await using service = await startService(lab, { rollout: 'live' });
-  using abe = await sshPerson(service, 'abe', patienceMs);
+  using abe = await sshPerson(service, 'abe');
   /** The first name that a client is given counts, and is read when it starts. */
   const named = <T>(suffix: string, act: () => T): T => {
     const at = abe.options.indexOf('-l') + 1;
@@ -79,7 +81,7 @@ test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
   await t.test(
     "another person's job is none of one's own, and a step that does not start is given up",
     async () => {
-      using other = await sshPerson(service, 'p0', patienceMs);
+      using other = await sshPerson(service, 'p0');
       const { out } = await other.ssh([other.target, "sbatch --wrap 'sleep 900'"]);
       const id = /job (\d+)/.exec(out)?.[1];
       assert.ok(id, out);
@@ -130,7 +132,7 @@ test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
     options.splice(at, 2);
     const name = `${alpha}.abe+job@127.0.0.1`;
     const scp = (...args: string[]) =>
-      promisify(execFile)('scp', ['-q', ...options, ...args], { timeout: 60_000 });
+      promisify(execFile)('scp', ['-q', ...options, ...args], { timeout: limit(60_000) });
     await scp(file, `${name}:copy`);
     await scp(`${name}:copy`, `${file}.back`);
     assert.ok(readFileSync(`${file}.back`).equals(bytes));
@@ -151,7 +153,7 @@ test('a login into a job', { skip: noSlurm, timeout: 290_000 }, async (t) => {
     const options = abe.options.toSpliced(at, 2).map((one) => (/[^\w./=-]/.test(one) ? `'${one}'` : one));
     const shell = ['ssh', ...options].join(' ');
     const target = `${alpha}.abe+job@127.0.0.1:tree/`;
-    await promisify(execFile)('rsync', ['-a', '-e', shell, `${from}/`, target], { timeout: 60_000 });
+    await promisify(execFile)('rsync', ['-a', '-e', shell, `${from}/`, target], { timeout: limit(60_000) });
     assert.equal((await into('+job', abe.target, 'cat tree/below/file')).out, 'in a tree');
     const [local, remote] = await freePorts(2);
     const serve = `use IO::Socket::INET; $|=1; $s=IO::Socket::INET->new(LocalAddr=>q(127.0.0.1:${remote}),Listen=>5);

@@ -1,9 +1,11 @@
 /** A real Slurm cluster for a test file, brought up by scripts/slurm-lab; and why there is none where there is none. */
+
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
+import { limit } from '../support/limit.ts';
 import { keygen } from '../support/ssh-keys.ts';
 
 const script = join(import.meta.dirname, '../../scripts/slurm-lab');
@@ -78,10 +80,10 @@ function bringUp(options: LabOptions): SlurmLab {
   writeFileSync(identityFile, key.privateKey, { mode: 0o600 });
   writeFileSync(`${identityFile}.pub`, key.publicKey);
   writeFileSync(join(directory, 'gateway.pub'), `${options.gatewayKey ?? ''}\n`);
-  const wipe = () => execFileSync(script, ['wipe', directory], { timeout: 60_000, stdio: 'ignore' });
+  const wipe = () => execFileSync(script, ['wipe', directory], { timeout: limit(60_000), stdio: 'ignore' });
   try {
     execFileSync(script, ['up', directory], {
-      timeout: 90_000,
+      timeout: limit(90_000),
       stdio: ['ignore', 'ignore', 'pipe'],
       env: {
         ...process.env,
@@ -100,7 +102,7 @@ function bringUp(options: LabOptions): SlurmLab {
   const hostKey = readFileSync(join(directory, 'etc/host_key.pub'), 'utf8').trim();
   const restartCommand = (daemon: string) => `${script} restart ${directory} ${daemon}`;
   const control = (verb: string, daemon: string) =>
-    void execFileSync(script, [verb, directory, daemon], { timeout: 60_000, stdio: 'ignore' });
+    void execFileSync(script, [verb, directory, daemon], { timeout: limit(60_000), stdio: 'ignore' });
   return {
     directory,
     port,

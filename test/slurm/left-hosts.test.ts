@@ -7,7 +7,7 @@ import { accountsOn, assertConverged, type Cluster, driverOf, manifest, person }
 const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 
-test('hosts that leave a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+test('hosts that leave a Slurm cluster', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   let beta: Cluster;
   const head = () => ({ name: 'login1', host: '127.0.0.1', port: lab.port, hostKey: lab.hostKey });

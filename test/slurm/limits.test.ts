@@ -9,7 +9,7 @@ import { type Cluster, driverOf, manifest, person, state } from './people.ts';
 const ada = person('ada', 30_001, { isAdmin: true });
 const bob = person('bob', 30_002);
 
-test('accounting of people on a Slurm cluster', { skip: noSlurm, timeout: 290_000 }, async (t) => {
+test('accounting of people on a Slurm cluster', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   before(() => {
     lab = startSlurmLab();
@@ -145,7 +145,6 @@ test('accounting of people on a Slurm cluster', { skip: noSlurm, timeout: 290_00
     const report = await eventually(
       () => beta.apply(manifest([ada, bob, paused])),
       ({ failure }) => failure === null,
-      30_000,
     );
     assert.equal(report.drifted, undefined);
     assert.deepEqual(await own('hpc'), ['ada|1||||', 'bob|1||||', 'eve|1||||', 'zoe|1||||', '|5||||']);

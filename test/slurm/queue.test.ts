@@ -19,11 +19,10 @@ interface Job {
 
 test('the jobs of a cluster are those of squeue, at most an interval later', {
   skip: noSlurm,
-  timeout: 240_000,
 }, async () => {
   using lab = startSlurmLab({ homes: 'shared' });
   await using service = await startService(lab, { rollout: 'live' });
-  using abe = await sshPerson(service, 'abe', patienceMs);
+  using abe = await sshPerson(service, 'abe');
   const path = `/clusters/${alpha}/usage?businessOrgId=${abe.orgId}`;
   const usage = async () => (await service.platform(path, { as: 'ada' })).body;
 
@@ -109,7 +108,7 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
   assert.ok(expected.ours);
 
   // Whom Slurm shows it to: everyone, until a file that slurm.conf includes says otherwise.
-  using _other = await sshPerson(service, 'p0', patienceMs);
+  using _other = await sshPerson(service, 'p0');
   await permit(service, _other, ['clusters.read', 'clusters.ssh']);
   const asOther = async () => {
     const { jobs = [], other_jobs: hidden } = (await service.platform(path, { as: 'p0' })).body;

@@ -6,7 +6,7 @@ import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { patienceMs, startService } from './service.ts';
 
-test('names that are taken on a Slurm cluster', { skip: noSlurm, timeout: 230_000 }, async (t) => {
+test('names that are taken on a Slurm cluster', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   before(() => {
     lab = startSlurmLab({ homes: 'shared', nodes: 'a1' });
@@ -21,7 +21,7 @@ test('names that are taken on a Slurm cluster', { skip: noSlurm, timeout: 230_00
       async () => {
         const everywhere = (command: string) =>
           Promise.all(['head', 'a1'].map((host) => shell(host, command)));
-        const loginOf = (name: string) => sshPerson(service, name, patienceMs);
+        const loginOf = (name: string) => sshPerson(service, name);
         // Each way out of the way, and what it leaves behind.
         const ways = {
           p1: 'usermod -l old1 p1; groupmod -n old1 p1',
@@ -63,7 +63,7 @@ test('names that are taken on a Slurm cluster', { skip: noSlurm, timeout: 230_00
       async () => {
         await shell('head', 'mkdir /home/p4; chown 1504 /home/p4');
         const { body: p4 } = await service.business('/me', { as: 'p4' });
-        const coming = sshPerson(service, 'p4', patienceMs);
+        const coming = sshPerson(service, 'p4');
         const failure = async () =>
           (await service.business('/operator/clusters', { as: 'root' })).body.clusters[0].failure;
         assert.match(

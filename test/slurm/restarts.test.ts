@@ -12,7 +12,6 @@ const bob = person('bob', 30_002);
 
 test('the restarts of a Slurm cluster', {
   skip: noSlurm,
-  timeout: 290_000,
 }, async (t) => {
   let lab: SlurmLab;
   let restarting: Cluster;

@@ -12,7 +12,7 @@ import { type Cluster, driverOf, manifest, person, state } from './people.ts';
 
 const ada = person('ada', 30_001);
 
-test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm, timeout: 290_000 }, async (t) => {
+test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
   let live: Cluster;
   const shell = async (host: string, command: string) => (await lab.on(host, command)).out;

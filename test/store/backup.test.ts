@@ -23,6 +23,7 @@ import { restoreBackup, verifyBackup } from '../../src/store/data-dir/restore.ts
 import { createHostRecord } from '../../src/sync/slurm/host-record.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { ancient } from '../support/schemas.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -146,7 +147,7 @@ test('writers go on while a backup is made, and it has a moment of which everyth
   const script = fileURLToPath(new URL('./key-writer.ts', import.meta.url));
   const writer = spawn(process.execPath, [script, old.dataDir, old.user, 'run'], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    timeout: 60_000,
+    timeout: limit(60_000),
   });
   t.after(() => writer.kill('SIGKILL'));
   let acknowledged = 0;
@@ -417,7 +418,7 @@ test('a restore that is killed leaves the old database or the new one, and the s
   for (let round = 0; round < 6; round++) {
     const child = spawn(process.execPath, [script, file, dataDir], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      timeout: 60_000,
+      timeout: limit(60_000),
     });
     const ended = new Promise((resolve) => child.once('close', resolve));
     child.stdout.once('data', () => setTimeout(() => child.kill('SIGKILL'), Math.random() * 120));

@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { alpha, eventually, type TestApp } from './app.ts';
+import { limit } from './limit.ts';
 import { keygen } from './ssh-keys.ts';
 
 export interface Ended {
@@ -31,11 +32,10 @@ export interface SshPerson extends Disposable {
   access(): Promise<Record<string, unknown>>;
 }
 
-/** Registers a key for `name` and waits until the cluster `alpha` lets it in, at most `limitMs`. */
+/** Registers a key for `name` and waits until the cluster `alpha` lets it in. */
 export async function sshPerson(
   service: TestApp,
   name: string,
-  limitMs = 10_000,
   key = keygen('-t', 'ed25519'),
 ): Promise<SshPerson> {
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-person-'));
@@ -47,7 +47,7 @@ export async function sshPerson(
   const added = await service.write('/me/ssh-keys', { as: name, body: { public_key: key.publicKey } });
   const path = `/clusters/${alpha}/ssh-access?organizationId=${orgId}`;
   const access = async () => (await service.platform(path, { as: name })).body;
-  const { host_key } = await eventually(access, (body) => body.ready === true, limitMs).catch((error) => {
+  const { host_key } = await eventually(access, (body) => body.ready === true).catch((error) => {
     rmSync(directory, { recursive: true });
     throw error;
   });
@@ -77,10 +77,10 @@ export async function sshPerson(
       });
       child.on('close', () => resolve(''));
     });
-    const limit = setTimeout(() => child.kill('SIGKILL'), Math.max(20_000, limitMs));
+    const timer = setTimeout(() => child.kill('SIGKILL'), limit(60_000));
     const ended = new Promise<Ended>((resolve) => {
       child.on('close', (status) => {
-        clearTimeout(limit);
+        clearTimeout(timer);
         children.delete(child);
         resolve({ status, ...parts });
       });

@@ -382,7 +382,6 @@ test('a side that fails is passed at once when the cluster itself shows signs of
   await eventually(
     async () => house.kubernetes.applied.length,
     (count) => count > before,
-    900,
   );
 });
 

@@ -55,9 +55,7 @@ withEachNode(
       ]);
     });
 
-    test('a client that stalls, with many channels and new keys in between', {
-      timeout: 60_000,
-    }, async () => {
+    test('a client that stalls, with many channels and new keys in between', async () => {
       const client = await rawClient(at.lab);
       const { transport } = client;
       const echoes: Echo[] = [];

@@ -7,7 +7,6 @@ import { type Entry, isAlive, openProcessLab } from './lab.ts';
 
 test('kill -9 of the gateway process ends its sessions, their records say why, and the next login gets in', {
   skip: whyNot,
-  timeout: 120_000,
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
@@ -51,9 +50,7 @@ test('kill -9 of the gateway process ends its sessions, their records say why, a
   assert.deepEqual(lab.gateways(), []);
 });
 
-test('a gateway process that cannot start is said in words, and none is left', {
-  timeout: 60_000,
-}, async () => {
+test('a gateway process that cannot start is said in words, and none is left', async () => {
   await using lab = await openProcessLab();
   const { createServer } = await import('node:net');
   const other = createServer().listen(lab.port, '127.0.0.1');

@@ -29,7 +29,6 @@ const skip = whyNot || (readable ? false : 'nobody cannot read this checkout');
 
 test('as another account: it holds no rights and no key where others see it, and sessions survive the service all the same', {
   skip,
-  timeout: 60_000,
 }, async () => {
   // The lab's directory is 0700 and root's: the way to the socket does not lead through it.
   await using lab = await openProcessLab({ account });
@@ -54,7 +53,6 @@ test('as another account: it holds no rights and no key where others see it, and
 
 test('nothing of the service is open in it: no database, no output, and no code of either is loaded', {
   skip: whyNot,
-  timeout: 60_000,
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
@@ -97,7 +95,6 @@ function opens(uid: string, paths: readonly string[]): string[] {
 
 test('started as root without an account for it, the demonstration’s gateway has a number of its own, which opens no key, no database and no memory of the service', {
   skip: notRoot || (existsSync('/usr/bin/setpriv') ? false : 'setpriv is not installed'),
-  timeout: 120_000,
 }, async () => {
   using directory = temporaryDirectory();
   // Everyone may pass, so that it is the files themselves that are closed.
@@ -124,7 +121,6 @@ test('started as root without an account for it, the demonstration’s gateway h
 
 test('two installations of root without an account have different numbers, and each keeps its own with its processes', {
   skip: whyNot || notRoot,
-  timeout: 120_000,
 }, async () => {
   await using lab = await openProcessLab();
   await using other = await openProcessLab();
@@ -151,7 +147,6 @@ test('two installations of root without an account have different numbers, and e
 
 test('a program below a directory that is closed to others runs as the other account, hand-over included; one that is closed itself does not', {
   skip: whyNot || notRoot,
-  timeout: 120_000,
 }, async () => {
   using directory = temporaryDirectory();
   const closed = join(directory.path, 'closed');
@@ -181,7 +176,6 @@ test('a program below a directory that is closed to others runs as the other acc
 
 test('a service that is root and has no account for the gateway, or no setpriv, refuses to start in words', {
   skip: whyNot || notRoot,
-  timeout: 120_000,
 }, async () => {
   const without = [
     'unshare',
@@ -201,7 +195,7 @@ test('a service that is root and has no account for the gateway, or no setpriv, 
   }
 });
 
-test('an account that does not exist is refused in words', { skip: whyNot, timeout: 60_000 }, async () => {
+test('an account that does not exist is refused in words', { skip: whyNot }, async () => {
   await using lab = await openProcessLab({ account: 'nobody-by-this-name' });
   await assert.rejects(
     lab.serve(),

@@ -15,7 +15,6 @@ import { openProcessLab } from './lab.ts';
 
 test('a recheck is over when the sessions concerned are closed, and people read why', {
   skip: whyNot,
-  timeout: 60_000,
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
@@ -31,7 +30,6 @@ test('a recheck is over when the sessions concerned are closed, and people read 
 
 test('a gateway process that does not answer holds nothing up for longer than a second, and is known as unreached until it does', {
   skip: whyNot,
-  timeout: 60_000,
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
@@ -57,7 +55,6 @@ test('a gateway process that does not answer holds nothing up for longer than a 
 
 test('a gateway process whose questions are not decided has confirmed nothing, and is unreached', {
   skip: whyNot,
-  timeout: 60_000,
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
@@ -74,33 +71,31 @@ test('a gateway process whose questions are not decided has confirmed nothing, a
 
 test('a gateway process that stands still is unreached with nothing to revoke, and is no fault where another one serves', {
   skip: whyNot,
-  timeout: 120_000,
 }, async () => {
   await using lab = await openProcessLab({ processes: 2 });
   const service = await lab.serve();
   const [first = 0, second = 0] = await eventually(
     async () => lab.gateways(),
     (all) => all.length === 2 && service.events('gateway.started').length === 2,
-    30_000,
   );
   const unreached = async () => (await service.ask<Unreached[]>('unreached')).map(({ pid }) => pid);
   const fault = () => service.ask<string | null>('fault');
   process.kill(second, 'SIGSTOP');
-  await eventually(unreached, (all) => all.includes(second), 30_000);
+  await eventually(unreached, (all) => all.includes(second));
   assert.equal(await fault(), null);
   process.kill(second, 'SIGCONT');
-  await eventually(unreached, (all) => all.length === 0, 30_000);
+  await eventually(unreached, (all) => all.length === 0);
 
   const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; read line; echo "$line"']);
   await firstOutput(open);
   const ended = finished(open);
   for (const pid of [first, second]) process.kill(pid, 'SIGSTOP');
-  const words = await eventually(fault, (now) => now !== null, 30_000);
+  const words = await eventually(fault, (now) => now !== null);
   assert.match(words ?? '', /^process \d+ does not answer$/);
   assert.deepEqual(new Set(await unreached()), new Set([first, second]));
   for (const pid of [first, second]) process.kill(pid, 'SIGCONT');
-  await eventually(fault, (now) => now === null, 30_000);
-  await eventually(unreached, (all) => all.length === 0, 30_000);
+  await eventually(fault, (now) => now === null);
+  await eventually(unreached, (all) => all.length === 0);
   assert.deepEqual(new Set(lab.gateways()), new Set([first, second]));
   open.stdin?.write('still here\n');
   assert.match((await ended).out, /still here/);
@@ -110,7 +105,6 @@ test('a gateway process that stands still is unreached with nothing to revoke, a
 
 test('a process that is cut off is unreached at once, and all its sessions are checked when it is back', {
   skip: whyNot,
-  timeout: 60_000,
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();

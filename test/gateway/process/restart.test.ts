@@ -14,7 +14,6 @@ const mebibytes = 8;
 
 test('kill -9 of the service under twenty sessions that copy: not a byte is wrong, a login meanwhile gets in, each record is there once', {
   skip: whyNot,
-  timeout: 180_000,
 }, async () => {
   await using lab = await openProcessLab();
   const first = await lab.serve();
@@ -38,7 +37,6 @@ test('kill -9 of the service under twenty sessions that copy: not a byte is wron
   await eventually(
     () => first.ask<number>('count'),
     (count) => count === 21,
-    60_000,
   );
   await first.kill('SIGKILL');
   const login = lab.ssh(['echo in']);
@@ -63,7 +61,6 @@ test('kill -9 of the service under twenty sessions that copy: not a byte is wron
   const entries = await eventually(
     () => second.ask<Entry[]>('entries'),
     (all) => all.length >= 46,
-    30_000,
   );
   const count = (operation: string) => entries.filter((entry) => entry.operation === operation).length;
   assert.deepEqual([count('ssh.session.opened'), count('ssh.session.closed')], [23, 23]);
@@ -75,7 +72,6 @@ test('kill -9 of the service under twenty sessions that copy: not a byte is wron
 
 test('a login whose client leaves while the service is away is not asked about when it is back', {
   skip: whyNot,
-  timeout: 60_000,
 }, async () => {
   await using lab = await openProcessLab();
   await (await lab.serve()).kill('SIGKILL');
@@ -98,7 +94,6 @@ test('a login whose client leaves while the service is away is not asked about w
 
 test('what ends while the service is away is recorded once it is back, with its own reason', {
   skip: whyNot,
-  timeout: 120_000,
 }, async () => {
   await using lab = await openProcessLab();
   const first = await lab.serve();
@@ -133,7 +128,6 @@ test('what ends while the service is away is recorded once it is back, with its 
 
 test('unconfirmed sessions end when the grace is over, and then the process', {
   skip: whyNot,
-  timeout: 120_000,
 }, async () => {
   const limits = { confirmGraceSeconds: 3, recheckSeconds: 1, loginGraceSeconds: 2 };
   await using lab = await openProcessLab({ limits });
@@ -153,7 +147,6 @@ test('unconfirmed sessions end when the grace is over, and then the process', {
   await eventually(
     async () => isAlive(gateway),
     (alive) => !alive,
-    30_000,
   );
   const next = await lab.serve();
   const entries = await eventually(
@@ -169,7 +162,6 @@ test('unconfirmed sessions end when the grace is over, and then the process', {
 
 test('a service that stands still confirms nothing: sessions end soon, and the records of that come when it goes on', {
   skip: whyNot,
-  timeout: 120_000,
 }, async () => {
   assert.equal(defaultLimits.unconfirmedMs, 30_000);
   const limits = { confirmGraceSeconds: 3_600, unconfirmedSeconds: 3, recheckSeconds: 1 };
@@ -193,7 +185,6 @@ test('a service that stands still confirms nothing: sessions end soon, and the r
 
 test('a service that is stopped for longer than one that runs may leave sessions unconfirmed finds them open', {
   skip: whyNot,
-  timeout: 120_000,
 }, async () => {
   const limits = { confirmGraceSeconds: 3_600, unconfirmedSeconds: 10, recheckSeconds: 1 };
   await using lab = await openProcessLab({ limits });
@@ -211,7 +202,6 @@ test('a service that is stopped for longer than one that runs may leave sessions
 
 test('a process whose data directory is gone ends at once, and its address is free', {
   skip: whyNot,
-  timeout: 60_000,
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();

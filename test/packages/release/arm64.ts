@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../support/directory.ts';
 import { createForeignRoot } from './foreign-root.ts';
 import { released } from './released.ts';
 
-test('the server for 64-bit ARM serves, and people sign in and log in', { timeout: 280_000 }, async () => {
+test('the server for 64-bit ARM serves, and people sign in and log in', async () => {
   using directory = temporaryDirectory();
   const root = join(directory.path, 'root');
   const foreign = createForeignRoot(root, released(/^andromeda-\d.*-linux-arm64$/));

@@ -39,9 +39,7 @@ dpkg --remove andromeda > /dev/null 2>&1; echo "removed: $? $(show ActiveState) 
 dpkg --purge andromeda > /dev/null 2> /campaign/purge; echo "purged: $? $(test -e /etc/andromeda || echo no configuration) $(test -e /var/lib/andromeda/andromeda.db && echo database) $(ls -d /var/cache/andromeda* 2> /dev/null || echo no cache)"
 `;
 
-test('the package installs, serves, upgrades, and a purge leaves the database', {
-  timeout: 300_000,
-}, async () => {
+test('the package installs, serves, upgrades, and a purge leaves the database', async () => {
   using directory = temporaryDirectory();
   const campaign = join(directory.path, 'campaign');
   const packages = join(directory.path, 'packages');

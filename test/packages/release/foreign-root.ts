@@ -2,11 +2,13 @@
  * This machine with one program for 64-bit ARM in it, which QEMU runs, also where it starts itself again: the kernel is told so
  * (binfmt_misc) in a user namespace of its own, which takes Linux 6.7. What it reads and writes in /srv and as root is below `root`.
  */
+
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { arm64Libraries, runnerFor } from '../../../scripts/packages/emulators.ts';
 import type { CleanRoot } from '../../build/clean-root.ts';
+import { limit } from '../../support/limit.ts';
 
 const header = '\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00';
 const mask =
@@ -37,7 +39,7 @@ export function createForeignRoot(root: string, executable: string): CleanRoot {
     spawn('sh', ['-ec', script, 'sh', inside, root, executable, ...args], {
       env: { PATH: process.env['PATH'], HOME: join(root, 'root') },
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: 240_000,
+      timeout: limit(240_000),
     });
   return {
     start,

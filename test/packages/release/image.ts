@@ -2,6 +2,7 @@
  * The image of dist/release in podman: read-only, without capabilities, as its own user, with one volume. It serves, says so to a
  * health check, keeps its data through a new container, and stops when it is told to. Part of `npm run release:test`.
  */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -9,12 +10,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
+import { limit } from '../../support/limit.ts';
 import { freePorts } from '../../support/ports.ts';
 import { released } from './released.ts';
 
-test('the image serves from a read-only root with one volume, and a new container goes on with it', {
-  timeout: 280_000,
-}, async () => {
+test('the image serves from a read-only root with one volume, and a new container goes on with it', async () => {
   using directory = temporaryDirectory();
   const at = (name: string) => join(directory.path, name);
   const podman = (...args: string[]) => {
@@ -23,7 +23,7 @@ test('the image serves from a read-only root with one volume, and a new containe
     const runtime = ['--runtime', 'runc', '--cgroup-manager', 'cgroupfs'];
     const { status, stdout, stderr } = spawnSync('podman', [...storage, ...runtime, ...args], {
       encoding: 'utf8',
-      timeout: 120_000,
+      timeout: limit(120_000),
     });
     return { status, out: stdout.trim(), err: stderr.trim() };
   };
@@ -52,7 +52,7 @@ test('the image serves from a read-only root with one volume, and a new containe
     const started = podman('run', ...flags, image);
     assert.equal(started.status, 0, started.err);
     const check = async () => podman('exec', 'one', 'andromeda', 'service', 'ready');
-    return eventually(check, ({ status }) => status === 0, 60_000);
+    return eventually(check, ({ status }) => status === 0);
   };
   try {
     assert.equal((await start()).out, 'The service serves.');

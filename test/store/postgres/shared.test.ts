@@ -240,7 +240,6 @@ test('a server says that it is there while another one writes, and finds out tha
     await eventually(
       async () => isOver || (await postgres.query(waits)).length > 0,
       (isSo) => isSo,
-      4_000,
     );
   });
   assert.notEqual(await renewed, 'has 1', 'it said so in the middle of that');

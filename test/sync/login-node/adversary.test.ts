@@ -55,7 +55,6 @@ async function start(t: TestContext) {
 
 test('a session gets no right of another account, whatever the machine grants its name: sudo, su, crontab, at, setuid programs', {
   skip,
-  timeout: 120_000,
 }, async (t) => {
   const { ssh, outside } = await start(t);
   const ways = ['/etc/roots-shell -p -c "id -u"', 'su -c "id -u"'];
@@ -78,7 +77,6 @@ test('a session gets no right of another account, whatever the machine grants it
 
 test('a session reaches nothing that listens on the machine, and sees no process of it', {
   skip,
-  timeout: 120_000,
 }, async (t) => {
   const { at, ssh, outside } = await start(t);
   const [port = 0] = await freePorts(1);
@@ -117,7 +115,6 @@ test('a session reaches nothing that listens on the machine, and sees no process
 
 test('a session that takes all that it can get leaves the machine its processes, memory and disk, and others their sessions', {
   skip,
-  timeout: 120_000,
 }, async (t) => {
   const { at, ssh } = await start(t);
   // Bounded by itself as well, for a machine where nothing else bounds it.
@@ -152,7 +149,6 @@ time.sleep(60)
 
 test('names that accounts, groups, their members or sudo rules of the machine have are taken', {
   skip,
-  timeout: 60_000,
 }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'login-node-names-'));
   t.after(() => rmSync(dir, { recursive: true }));

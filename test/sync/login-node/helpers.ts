@@ -1,10 +1,12 @@
 /** A started login node in a directory of its own, and the real clients that log in to it. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '../../../src/lib/log.ts';
 import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
+import { limit } from '../../support/limit.ts';
 import { type ListeningNode, type ListeningNodeOptions, startListeningNode } from './listening.ts';
 
 export const isRoot = process.getuid?.() === 0;
@@ -90,7 +92,7 @@ export function sshArguments(at: Pick<Bench, 'key' | 'node'>, ...rest: string[])
 /** Runs a program to its end. */
 export function run(program: string, args: string[], input: string | Buffer = ''): Promise<Result> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { timeout: 20_000 });
+    const child = spawn(program, args, { timeout: limit(20_000) });
     const out: Buffer[] = [];
     const errors: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
