@@ -86,8 +86,6 @@ const packages = {
   'oidc-provider': [['api/identity'], 'the embedded issuer is a part of identity'],
   'acme-client': [['service/certificates'], 'certificates are its business alone'],
   '@kubernetes/client-node': [['sync/kubernetes'], 'only a driver speaks with API servers'],
-  s3mini: [['service/backup'], 'only backups are kept on another machine'],
-  'age-encryption': [['service/backup'], 'only backups leave the machine'],
   'node-pty': [['sync/simulated/login-node'], 'terminals exist on login nodes only'],
 };
 

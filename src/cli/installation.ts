@@ -113,21 +113,19 @@ const restore = (server: ServerCommands): Verb =>
   own<RestoreOptions, [string?]>({
     usage: 'restore',
     summary: 'put a backup in place of what the data directory holds',
-    args: [new Argument('[file]', 'a backup: a file, s3://BUCKET/NAME, or newest')],
+    args: [new Argument('[file]', 'a backup: a file, or newest')],
     example: [
       'andromeda restore /srv/backup/andromeda.db --config andromeda.yaml',
-      'andromeda restore newest --identity backup-key.txt',
-      'andromeda restore --drill --identity backup-key.txt',
+      'andromeda restore newest',
+      'andromeda restore --drill',
     ],
     flags: [
       configFlag,
       dataFlag,
-      optional('--identity <file>', 'the private key that decrypts it: of age, or of SSH'),
       optional('--drill', 'change nothing: restore it to a temporary place, check it, and remove it again'),
     ],
     async run(options, file) {
-      if (file === undefined && !options.drill)
-        throw usage('Say what to restore: a file, s3://BUCKET/NAME, or newest.');
+      if (file === undefined && !options.drill) throw usage('Say what to restore: a file, or newest.');
       return interruptible('Cancelled; nothing was changed.', (signal) =>
         server.restore(file, checked(options), signal),
       );

@@ -23,7 +23,6 @@ export interface InstallationOptions extends OnHost {
 }
 
 export interface RestoreOptions extends InstallationOptions {
-  identity?: string;
   drill?: true;
 }
 

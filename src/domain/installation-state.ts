@@ -29,13 +29,14 @@ export interface ServiceKeys {
 }
 
 export interface BackupState {
-  /** Undefined: none are made by themselves. */
-  schedule: { to: string; everyMs: number; isEncrypted: boolean; dueAt: string } | undefined;
+  /** Undefined: none are made by themselves. `nextAt`: when the next is made, or the command after the last tried again. */
+  schedule: { to: string; everyMs: number; dueAt: string; nextAt: string } | undefined;
   /** However it was made. */
   last: { at: string; file: string; bytes: number } | undefined;
   /** By itself, where it is kept: it was read back whole. */
   kept: { at: string; file: string; bytes: number } | undefined;
-  failure: { at: string; failures: number; message: string } | undefined;
+  /** `file`: the backup that was made, where the command after it failed. */
+  failure: { at: string; failures: number; message: string; file?: string } | undefined;
   /** The last rehearsal of a restore. */
   drill: { at: string; file: string; isGood: boolean } | undefined;
 }

@@ -228,6 +228,8 @@ export interface LogEvents {
   'gateway.records.lost': { lost: number };
 
   'backup.made': { file: string; bytes: number; ms: number; removed: number };
+  /** To the command that the configuration names. */
+  'backup.handed_on': { file: string; ms: number };
   'backup.failed': { message: string; failures: number; retryMs: number };
   /** Files that belong into a backup and could not be read, or old backups that could not be removed. */
   'backup.incomplete': { message: string };

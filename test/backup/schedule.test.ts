@@ -8,7 +8,11 @@ import Database from 'better-sqlite3';
 import type { Logger } from '../../src/lib/log.ts';
 import { backupArguments } from '../../src/lib/packaging.ts';
 import { dueAt, type Schedule, startBackups } from '../../src/service/backup/index.ts';
-import { readBackupFailure, readKeptBackup } from '../../src/store/data-dir/last-backup.ts';
+import {
+  type BackupFailure,
+  readBackupFailure,
+  readKeptBackup,
+} from '../../src/store/data-dir/last-backup.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { openTestStore } from '../support/store.ts';
@@ -32,21 +36,23 @@ function start(dataDir: string, settings: Schedule | undefined, now = Date.now) 
 }
 
 test('what is due goes by the last success in the same place, and by failures after it', () => {
-  const settings = { everyMs: 24 * hour, keep: 3, to: { directory: '/b' }, encryptTo: [] };
+  const settings = { everyMs: 24 * hour, keep: 3, to: '/b', after: undefined };
   const at = Date.parse('2030-01-10T00:00:00Z');
-  const kept = (hours: number, storage = '/b') => ({
+  const kept = (hours: number, directory = '/b') => ({
     at: new Date(at - hours * hour).toISOString(),
-    storage,
-    file: 'f',
+    file: `${directory}/f`,
     bytes: 1,
+    awaits: true,
   });
-  const failed = (failures: number, minutes: number) => ({
+  const failed = (failures: number, minutes: number, file?: string) => ({
     at: new Date(at - minutes * 60_000).toISOString(),
     failures,
     message: 'm',
+    ...(file !== undefined && { file }),
   });
-  const wait = (one: ReturnType<typeof kept> | undefined, failure?: ReturnType<typeof failed>) =>
-    (dueAt(settings, { kept: one, failure }, at) - at) / hour;
+  const due = (one: ReturnType<typeof kept> | undefined, failure?: BackupFailure, after?: string) =>
+    dueAt({ ...settings, after }, { kept: one, failure }, at);
+  const wait = (...of: Parameters<typeof due>) => (due(...of).backup - at) / hour;
   assert.equal(wait(kept(5)), 19);
   assert.equal(wait(kept(30)), -6);
   assert.ok(wait(undefined) < 0);
@@ -56,12 +62,22 @@ test('what is due goes by the last success in the same place, and by failures af
   assert.equal(wait(kept(30), failed(3, 0)), 4 / 60);
   assert.equal(wait(kept(30), failed(60, 0)), 1, 'an hour at most');
   assert.equal(wait(kept(5), failed(1, 0)), 19);
+  assert.ok(wait(kept(30), failed(1, 0, '/b/f')) < 0, 'a command that fails holds back no backup');
+
+  const waitForCommand = (...[one, failure, after = 'true']: Parameters<typeof due>) =>
+    (due(one, failure, after).command - at) / hour;
+  assert.equal(due(kept(5)).command, Number.POSITIVE_INFINITY, 'there is no command');
+  assert.equal(waitForCommand({ ...kept(5), awaits: false }), Number.POSITIVE_INFINITY);
+  assert.equal(waitForCommand(kept(30)), Number.POSITIVE_INFINITY, 'the next backup comes first');
+  assert.ok(waitForCommand(kept(5)) < 0);
+  assert.equal(waitForCommand(kept(5), failed(3, 0, '/b/f')), 4 / 60);
+  assert.ok(waitForCommand(kept(5), failed(3, 0, '/b/before')) < 0, 'another backup, another try');
 });
 
 test('the service makes one when it is due, not again after a restart, and the next when that is due', async () => {
   await using opened = await openTestStore();
   using place = temporaryDirectory();
-  const settings = { everyMs: 24 * hour, keep: 3, to: { directory: place.path }, encryptTo: [] };
+  const settings = { everyMs: 24 * hour, keep: 3, to: place.path, after: undefined };
   const first = start(opened.dataDir, settings);
   const made = await first.next('backup.made');
   await first.stop();
@@ -84,7 +100,7 @@ test('one that fails is said, noted and not tried again at once; the next that s
   await using opened = await openTestStore();
   using place = temporaryDirectory();
   const directory = join(place.path, 'not-mounted');
-  const settings = { everyMs: hour, keep: 3, to: { directory }, encryptTo: [] };
+  const settings = { everyMs: hour, keep: 3, to: directory, after: undefined };
   const failing = start(opened.dataDir, settings);
   const failure = await failing.next('backup.failed');
   const sentence = `${directory} does not exist. Make the directory, or mount what it lies on.`;
@@ -109,8 +125,8 @@ test('a service that is stopped within a backup leaves nothing that counts, and 
   database.exec('create table padding (content blob)');
   for (let i = 0; i < 96; i++) database.exec('insert into padding values (zeroblob(1048576))');
   database.close();
-  const settings = { everyMs: hour, keep: 3, to: { directory: place.path }, encryptTo: [] };
-  const content = join(opened.dataDir, 'backup-work/content');
+  const settings = { everyMs: hour, keep: 3, to: place.path, after: undefined };
+  const content = join(opened.dataDir, 'backup-work');
   const service = start(opened.dataDir, settings);
   await eventually(
     async () => existsSync(content) && readdirSync(content).length > 0,

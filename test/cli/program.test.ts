@@ -89,7 +89,7 @@ test('a command line that is wrong is one sentence on stderr and status 2', asyn
       ['serve', '--config', 'x', '--data', 'y'],
       '--data goes with --demo; with --config, the file names dataDir.',
     ],
-    [['restore'], 'Say what to restore: a file, s3://BUCKET/NAME, or newest.'],
+    [['restore'], 'Say what to restore: a file, or newest.'],
     [['backup', 'f', '--list'], 'Give either <file> or --list, not both.'],
     [['backup', 'f', '--config', 'x', '--data', 'y'], 'Give either --config or --data, not both.'],
     [['restore', 'f', '--config', 'x', '--data', 'y'], 'Give either --config or --data, not both.'],

@@ -218,7 +218,7 @@ test('a copy of the audit trail that cannot be written is to be mended, until it
 test('keys, backups and what must be mended, for who may read only', { skip: noBrowser }, async () => {
   const dataDir = `${app.test.dataDir}/data`;
   const at = new Date().toISOString();
-  noteKeptBackup(dataDir, { at, file: '/b/one', bytes: 2 ** 20, storage: '/b' });
+  noteKeptBackup(dataDir, { at, file: '/b/one', bytes: 2 ** 20, awaits: false });
   noteBackupFailure(dataDir, { at, failures: 2, message: `no room ${evil}` });
   await withPerson('eve', async (page) => {
     await show(page, '/operator');

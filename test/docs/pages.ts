@@ -6,6 +6,8 @@ const root = join(import.meta.dirname, '../..');
 const programs = ['andromeda', 'curl', 'install', 'journalctl', 'runuser', 'sha256sum', 'systemctl'];
 
 export interface Page {
+  /** What is typed or put into files, each block on its own. */
+  blocks: string[];
   /** The lines of shell, in order. */
   commands: string[];
   /** The blocks that are YAML. */
@@ -23,6 +25,7 @@ export function readPage(name: string, heading?: string): Page {
   const isShell = (block: string) => programs.includes(block.split(' ')[0] ?? '');
   return {
     text,
+    blocks,
     commands: blocks.filter(isShell).flatMap((block) => block.split('\n')),
     settings: blocks.filter((block) => /^[a-z]\w*:(\n| )/i.test(block) && !isShell(block)),
   };

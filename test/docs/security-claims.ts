@@ -317,12 +317,10 @@ export const claims: Record<string, Record<string, string[]>> = {
       'the unit runs the service as its own account, with its directories and next to no rights',
     ],
   },
-  'Backups leave the machine': {
-    'backup/encryption': [
-      'what is encrypted to a key of age, the program age decrypts, and the other way round',
-    ],
-    'config/config': [
-      'backup says how often, how many, where and to whom; S3 only encrypted, and not in the clear',
+  'The command that gets each backup': {
+    'backup/after': [
+      'it runs once for each backup that is in place, with its path and without a secret in its environment',
+      'a service that stops ends it with all that it started, and the next one runs it again',
     ],
   },
   'A power cut or': {

@@ -226,7 +226,7 @@ test('the settings on the pages are ones that the service takes', async () => {
     readPage('identity-provider.md'),
     readPage('operations.md'),
   ].flatMap((page) => page.settings);
-  assert.equal(settings.length, 10);
+  assert.equal(settings.length, 12);
   for (const text of settings) {
     writeFileSync(file, text);
     assert.ok(readConfig(file));

@@ -4,19 +4,16 @@ import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { stringify } from 'yaml';
 import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
-import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { s3Bucket, s3Key, s3Region, startS3Server } from '../support/s3-server.ts';
 import { openTestStore } from '../support/store.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
 
-/** An installation that does not run, with keys to encrypt to. */
+/** An installation that does not run. */
 async function installation(t: TestContext) {
   const directory = temporaryDirectory();
   t.after(() => directory[Symbol.dispose]());
@@ -27,8 +24,6 @@ async function installation(t: TestContext) {
     execFileSync('cp', ['-a', opened.dataDir, at('data')]);
     loadAuditKey(at('data/keys/audit_ed25519.pem'));
   }
-  const identity = await generateIdentity();
-  writeFileSync(at('key'), `${identity}\n`);
   const [platform, business, issuer, gateway] = await freePorts(4);
   const listen = (port: number | undefined) => ({ listen: `127.0.0.1:${port}` });
   const settings = {
@@ -42,7 +37,6 @@ async function installation(t: TestContext) {
     at,
     config,
     dataDir: at('data'),
-    recipient: await identityToRecipient(identity),
     configure: (backup: object) =>
       writeFileSync(config, stringify({ ...settings, dataDir: './data', backup }), { mode: 0o600 }),
     /** Runs a command about it. The storage is in this process, so that this one must not wait. */
@@ -64,7 +58,7 @@ async function installation(t: TestContext) {
 test('in a directory: kept, listed, tried and restored; what doctor and check say of it', async (t) => {
   const own = await installation(t);
   const place = own.at('backups');
-  own.configure({ to: place, encryptTo: own.recipient });
+  own.configure({ to: place });
   const missing = await own.run('check', '--quiet');
   assert.match(
     missing.stdout,
@@ -73,7 +67,7 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   assert.equal(missing.status, 1);
   assert.match(
     (await own.run('doctor', '--quiet')).stdout,
-    /^wrong +backup +This service has made none in .*\/backups yet\. What is there cannot be asked: .* does not exist\./m,
+    /^wrong +backup +This service has made none in .*\/backups yet\. What is there cannot be listed: .* does not exist\./m,
   );
 
   mkdirSync(place, { mode: 0o700 });
@@ -98,16 +92,19 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   chmodSync(place, 0o700);
   const made = await own.run('backup');
   assert.equal(made.status, 0, made.stderr);
-  assert.match(made.stdout, /\.backup\.age: [\d.]+ [KM]iB, read back and checked; encrypted\.\n$/);
+  assert.match(
+    made.stdout,
+    /\.backup: [\d.]+ [KM]iB, read back and checked; as secret as the installation itself\.\n$/,
+  );
   const [file = ''] = made.stdout.split(':');
   const listed = await own.run('backup', '--list');
-  assert.match(listed.stdout, /^\d{4}-\d\d-\d\dT\S+Z +[\d.]+ [KM]iB {2}\S+\.backup\.age\n$/);
+  assert.match(listed.stdout, /^\d{4}-\d\d-\d\dT\S+Z +[\d.]+ [KM]iB {2}\S+\.backup\n$/);
 
   // One that was killed has left this.
   mkdirSync(own.at('tmp/andromeda-drill-99999999-x/data'), { recursive: true });
-  const drilled = await own.run('restore', '--drill', '--identity', own.at('key'));
+  const drilled = await own.run('restore', '--drill');
   assert.equal(drilled.status, 0, drilled.stdout + drilled.stderr);
-  assert.match(drilled.stdout, /^ok +backup +\S+\.backup\.age, [\d.]+ [KM]iB, is of \S+Z, by Andromeda /m);
+  assert.match(drilled.stdout, /^ok +backup +\S+\.backup, [\d.]+ [KM]iB, is of \S+Z, by Andromeda /m);
   assert.match(drilled.stdout, /^ok +database +.*every page, index and reference is as it should be\.$/m);
   assert.match(drilled.stdout, /^ok +audit trail +/m);
   assert.match(
@@ -116,12 +113,6 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   );
   assert.match(drilled.stdout, /^ok +scratch +\S+ is removed again\.$/m);
   assert.deepEqual(readdirSync(own.at('tmp')), []);
-  const without = await own.run('restore', '--drill');
-  assert.equal(without.status, 1);
-  assert.match(
-    without.stdout,
-    /^wrong +backup +\S+ is encrypted\. Give the private key: --identity FILE\.$/m,
-  );
 
   const doctor = await own.run('doctor', '--quiet');
   assert.match(doctor.stdout, /^warn +backup +.* are on one disk: when that is lost, both are\./m);
@@ -137,7 +128,7 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   );
 
   rmSync(own.dataDir, { recursive: true });
-  const restored = await own.run('restore', 'newest', '--identity', own.at('key'));
+  const restored = await own.run('restore', 'newest');
   assert.equal(restored.status, 0, restored.stderr);
   assert.match(restored.stdout, /data is as it was at /);
   assert.match(
@@ -153,55 +144,23 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   assert.match((await own.run('doctor', '--quiet')).stdout, /^wrong +backup +.*It is not there any more\./m);
 });
 
-test('in S3 over TLS: kept, tried and restored on a machine that knows where it is, and its key is guarded', async (t) => {
+test('backup.after: run by `andromeda backup` as well, whose status says how that ended', async (t) => {
   const own = await installation(t);
-  const authority = createAuthority();
-  await using server = await startS3Server({ tls: authority.issue('server') });
-  writeFileSync(own.at('ca.pem'), authority.ca);
-  const lines = [
-    `aws_access_key_id = ${s3Key.accessKeyId}`,
-    `aws_secret_access_key=${s3Key.secretAccessKey}`,
-  ];
-  writeFileSync(own.at('s3-key'), `[default]\n${lines.join('\n')}\n`, { mode: 0o644 });
-  own.configure({
-    to: `s3://${s3Bucket}/gpu`,
-    encryptTo: [own.recipient],
-    s3: { endpoint: server.endpoint, region: s3Region, credentials: './s3-key', ca: 'ca.pem' },
-  });
-  const open = await own.run('check', '--quiet');
-  assert.match(
-    open.stdout,
-    /^wrong +backup +\S+andromeda\.yaml:\d+: backup\.s3\.credentials: (\S+) can be read by others\. chmod 600 \1$/m,
-  );
-  assert.equal(open.status, 1);
-  chmodSync(own.at('s3-key'), 0o600);
-
-  server.fault = () => 403;
-  const unreachable = await own.run('doctor', '--quiet');
-  assert.match(
-    unreachable.stdout,
-    /^wrong +backup +This service has made none in \S+ yet\. What is there cannot be asked: /m,
-  );
-  server.fault = () => undefined;
-  assert.match((await own.run('doctor', '--quiet')).stdout, /^warn +backup +None is in \S+ yet\.$/m);
+  mkdirSync(own.at('backups'));
+  own.configure({ to: own.at('backups'), after: `cp "$1" ${own.at('elsewhere')}` });
   const made = await own.run('backup');
   assert.equal(made.status, 0, made.stderr);
-  const [file = ''] = /^s3:\/\/backups\/gpu\/\S+\.age/.exec(made.stdout) ?? [];
-  assert.ok(server.objects.has(file.slice('s3://backups/'.length)), made.stdout);
-  const doctor = await own.run('doctor');
+  assert.match(made.stdout, /read back and checked; .*\nbackup\.after has run for it\.\n$/);
+  assert.ok(existsSync(own.at('elsewhere')));
+  own.configure({ to: own.at('backups'), after: 'echo "far: no route" >&2; exit 4' });
+  const failed = await own.run('backup');
+  assert.equal(failed.status, 1);
   assert.match(
-    doctor.stdout,
-    /^ok +backup +The last one is of \S+Z: s3:\/\/backups\/gpu\/\S+, [\d.]+ [KM]iB, of 1 that are there\.$/m,
+    failed.stderr,
+    /^andromeda: backup\.after failed for \S+: it ended with status 4: far: no route\n$/,
   );
-  const drilled = await own.run('restore', '--drill', '--identity', own.at('key'));
-  assert.equal(drilled.status, 0, drilled.stdout + drilled.stderr);
-  rmSync(own.dataDir, { recursive: true });
-  const restored = await own.run('restore', file, '--identity', own.at('key'));
-  assert.equal(restored.status, 0, restored.stderr);
-  const other = await own.run('restore', `${file}x`, '--identity', own.at('key'));
-  assert.match(other.stderr, /^andromeda: There is no backup s3:\S+x where the configuration keeps them/);
-  assert.doesNotMatch(
-    made.stdout + made.stderr + doctor.stdout + restored.stderr,
-    RegExp(s3Key.secretAccessKey.slice(0, 9)),
+  assert.match(
+    (await own.run('doctor', '--quiet')).stdout,
+    /^wrong +backup +The last attempt failed, at \S+: backup\.after failed for \S+: .*: far: no route$/m,
   );
 });

@@ -2327,7 +2327,6 @@ export interface components {
                 schedule?: {
                     to: string;
                     every_seconds: number;
-                    encrypted: boolean;
                     due_at: components["schemas"]["Time"];
                 };
                 /** @description However it was made */

@@ -182,10 +182,7 @@ function describeKeys({ keys }: Installation): string {
 
 function describeBackup({ backup: { schedule, last, kept, failure, drill } }: Installation): string {
   return formatPairs([
-    [
-      'Backups to',
-      schedule ? `${schedule.to}${schedule.encrypted ? ', encrypted' : ''}` : 'none by themselves',
-    ],
+    ['Backups to', schedule?.to ?? 'none by themselves'],
     ['Last', last && `${last.at}  ${last.file}`],
     ['Kept and read back', kept && `${kept.at}  ${kept.file}`],
     ['Next due', schedule?.due_at],

@@ -1,64 +1,95 @@
-/** Backups in a directory, such as the mount of another machine's disk. */
-import { createReadStream } from 'node:fs';
-import { open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type BackupStorage, storageError, withSentences } from './storage.ts';
+/** The directory where backups are kept, such as the mount of another machine's disk. Its errors are sentences for the operator. */
+import { createHash } from 'node:crypto';
+import { createReadStream, statSync } from 'node:fs';
+import { open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
+import { newestFirst, type Stored } from './names.ts';
 
-/** What is being written has another name, which no backup has. */
-const partial = (name: string) => `.${name}.part`;
-
-export function openDirectory(directory: string): BackupStorage {
-  const at = (name: string) => join(directory, name);
-  const storage: BackupStorage = {
-    nameOf: at,
-    async list() {
-      const entries = await readdir(directory, { withFileTypes: true });
-      const files = entries.filter((entry) => entry.isFile() && entry.name.startsWith('andromeda-'));
-      return Promise.all(files.map(async ({ name }) => ({ name, bytes: (await stat(at(name))).size })));
-    },
-    async write(name, source, { signal, check }) {
-      const part = at(partial(name));
-      try {
-        await writeSynced(part, source, signal);
-        await check(createReadStream(part));
-        signal?.throwIfAborted();
-        await rename(part, at(name));
-      } catch (error) {
-        await rm(part, { force: true });
-        throw error;
-      }
-      await using entries = await open(directory, 'r');
-      await entries.sync();
-    },
-    read: (name) => createReadStream(at(name)),
-    remove: (name) => rm(at(name), { force: true }),
-    async sweep(id) {
-      const ours = new RegExp(`^\\.andromeda-${id}-\\w+\\.backup(\\.age)?\\.part$`);
-      for (const name of await readdir(directory)) if (ours.test(name)) await rm(at(name), { force: true });
-    },
-  };
-  return withSentences(storage, (error) => {
-    const isOfSystem = 'code' in (error as object) && 'syscall' in (error as object);
-    return isOfSystem ? storageError(sentence(directory, error as NodeJS.ErrnoException), error) : undefined;
+/** The backups that lie there, the newest first. */
+export function listBackups(directory: string): Promise<Stored[]> {
+  return inWords(directory, async () => {
+    const entries = await readdir(directory, { withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    const stored = files.map(async ({ name }) => ({ name, bytes: (await stat(join(directory, name))).size }));
+    return newestFirst(await Promise.all(stored));
   });
 }
 
-async function writeSynced(
-  path: string,
-  source: AsyncIterable<Uint8Array>,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+export function removeBackup(directory: string, name: string): Promise<void> {
+  return inWords(directory, () => unlink(join(directory, name)));
+}
+
+/** Removes what a killed attempt has left behind. The caller holds the lock: no other backup writes meanwhile. */
+export function sweep(directory: string, id: string): Promise<void> {
+  const ours = new RegExp(`^\\.andromeda-${id}-\\w+\\.backup\\.part$`);
+  return inWords(directory, async () => {
+    for (const name of await readdir(directory))
+      if (ours.test(name)) await rm(join(directory, name), { force: true });
+  });
+}
+
+/** Copies a backup there and reads it back: the same bytes, or nothing by that name. Resolves to their number. */
+export function placeBackup(copy: string, directory: string, name: string, signal?: AbortSignal) {
+  // No backup has such a name.
+  const part = join(directory, `.${name}.part`);
+  return inWords(directory, async () => {
+    try {
+      const written = await writeSynced(part, copy, signal);
+      if ((await sumOf(part, signal)) !== written)
+        throw unusable(
+          `${join(directory, name)} was written, and what was read back is not the same. The disk is not to be trusted; nothing was kept there.`,
+        );
+      await rename(part, join(directory, name));
+    } catch (error) {
+      await rm(part, { force: true });
+      throw error;
+    }
+    await using entries = await open(directory, 'r');
+    await entries.sync();
+    return statSync(join(directory, name)).size;
+  });
+}
+
+/** Resolves to the SHA-256 of what it wrote. */
+async function writeSynced(path: string, source: string, signal?: AbortSignal): Promise<string> {
   await using file = await open(path, 'wx', 0o600);
-  for await (const chunk of source) {
-    signal?.throwIfAborted();
-    await file.writeFile(chunk);
-  }
+  const sum = await sumOf(source, signal, (chunk) => file.writeFile(chunk));
   await file.sync();
+  return sum;
+}
+
+async function sumOf(
+  path: string,
+  signal: AbortSignal | undefined,
+  use?: (chunk: Buffer) => Promise<void>,
+): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024, signal })) {
+    hash.update(chunk);
+    await use?.(chunk);
+  }
+  return hash.digest('hex');
+}
+
+async function inWords<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw unusable(sentence(directory, error as NodeJS.ErrnoException), error);
+  }
+}
+
+function unusable(message: string, cause?: unknown): DomainError {
+  return new DomainError('service_unavailable', message, { cause });
 }
 
 function sentence(directory: string, { code, message, path }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT')
-    return `${path ?? directory} does not exist. Make the directory, or mount what it lies on.`;
+  if (code === 'ENOENT') {
+    const missing = path === undefined || dirname(path) === directory ? directory : path;
+    return `${missing} does not exist. Make the directory, or mount what it lies on.`;
+  }
   if (code === 'ENOSPC' || code === 'EDQUOT') return `The disk of ${directory} is full.`;
   if (code === 'EACCES' || code === 'EPERM')
     return `${directory} is not the service's account's to read and write.`;

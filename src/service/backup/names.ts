@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DomainError } from '../../domain/error.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 
 export interface Stored {
@@ -9,7 +10,7 @@ export interface Stored {
   bytes: number;
 }
 
-const form = /^andromeda-([0-9a-f]{12})-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup(?:\.age)?$/;
+const form = /^andromeda-([0-9a-f]{12})-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup$/;
 
 /**
  * What distinguishes an installation's backups from those of others in the same place. It is in each backup, so that an
@@ -38,9 +39,8 @@ export function knownId(dataDir: string): string | undefined {
 }
 
 /** `at`: RFC 3339. */
-export function backupName(id: string, at: string, encrypted: boolean): string {
-  const time = at.replace(/\.\d+/, '').replaceAll(/[-:]/g, '');
-  return `andromeda-${id}-${time}.backup${encrypted ? '.age' : ''}`;
+export function backupName(id: string, at: string): string {
+  return `andromeda-${id}-${at.replace(/\.\d+/, '').replaceAll(/[-:]/g, '')}.backup`;
 }
 
 /** When a backup was made by its name, in RFC 3339; undefined for a name that is not one of ours. */
@@ -69,4 +69,19 @@ export function tooMany(
   // A clock that was ahead has left names that look newer than the one that is known to be good.
   const others = names.filter((name) => name !== good);
   return others.slice(keep - 1);
+}
+
+/**
+ * The newest backup of the installation with this ID, or of the only one that there is where it has none. Throws a `DomainError` with
+ * a sentence.
+ */
+export function newestOf(stored: readonly Stored[], directory: string, id: string | undefined): Stored {
+  const [first, ...others] = newestFirst(stored, id);
+  if (!first) throw new DomainError('not_found', `There is no backup in ${directory}.`);
+  const other = others.find(({ name }) => form.exec(name)?.[1] !== form.exec(first.name)?.[1]);
+  if (!other) return first;
+  throw new DomainError(
+    'invalid_request',
+    `There are backups of several installations in ${directory}, such as ${first.name} and ${other.name}. Name the one that is meant.`,
+  );
 }

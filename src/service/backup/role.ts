@@ -1,24 +1,29 @@
 /**
- * The process that makes one backup: `andromeda backup-process`, an internal command that the service starts. Copying,
- * checking and encrypting a large database would block everything else on the same thread.
+ * The process that makes one backup, or runs the command after it: `andromeda backup-process`, an internal command that the service
+ * starts. Copying and checking a large database would block everything else on the same thread; a command takes what time it likes.
  *
  * The service sends the task over the IPC channel and receives the outcome. The process ends when the service is gone.
  */
+import { spawn } from 'node:child_process';
 import { setPriority } from 'node:os';
 import { DomainError } from '../../domain/error.ts';
+import { visibleName } from '../../domain/visible-text.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { type Kept, keepBackup } from './keep.ts';
-import type { KeepSettings } from './storage.ts';
+import { type KeepSettings, type Kept, keepBackup } from './keep.ts';
 
 /** What the service asks for. */
-export interface BackupTask {
-  settings: KeepSettings;
-  dataDir: string;
-  version: string;
-  elsewhere: readonly string[];
+export type BackupTask =
+  | { settings: KeepSettings; dataDir: string; version: string; elsewhere: readonly string[] }
+  | AfterTask;
+
+/** A command of the shell, which gets the path of the backup as `$1`. */
+interface AfterTask {
+  command: string;
+  file: string;
 }
 
-export type BackupOutcome = { kept: Kept } | { failure: string };
+/** What was made, where it was a backup. */
+export type BackupOutcome = { kept?: Kept } | { failure: string };
 
 const lowest = 19;
 
@@ -44,6 +49,7 @@ export async function runBackupProcess(): Promise<void> {
 }
 
 async function perform(task: BackupTask, signal: AbortSignal): Promise<BackupOutcome> {
+  if ('command' in task) return runCommand(task, signal);
   try {
     return { kept: await keepBackup({ ...task, madeAt: new Date().toISOString(), signal }) };
   } catch (error) {
@@ -53,6 +59,34 @@ async function perform(task: BackupTask, signal: AbortSignal): Promise<BackupOut
     };
   }
 }
+
+/** More than a line of what it says is nothing to keep. */
+const mostOutput = 4_000;
+
+async function runCommand({ command, file }: AfterTask, signal: AbortSignal): Promise<BackupOutcome> {
+  // The service that would end the group is gone.
+  process.once('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env;
+  const child = spawn('/bin/sh', ['-c', command, 'sh', file], { stdio: ['ignore', 'ignore', 'pipe'], env });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (output.length < mostOutput) output += text;
+  });
+  const how = await new Promise<string>((resolve) => {
+    const ended = (code: number | null, by: string | null) =>
+      resolve(code === 0 ? '' : by ? `it was ended by ${by}` : `it ended with status ${code}`);
+    child.once('error', (error) => resolve(error.message));
+    // What it left running does not count, unless that is being ended as well.
+    child.once('exit', (...status) => !signal.aborted && setTimeout(ended, outputMs, ...status));
+    child.once('close', ended);
+  });
+  if (how === '') return {};
+  const [line] = output.split('\n').filter((one) => one.trim() !== '');
+  return { failure: line === undefined ? `${how}.` : `${how}: ${visibleName(line, 300)}` };
+}
+
+/** What it said last is read within this, although a process that it left running may say more. */
+const outputMs = 500;
 
 function report(outcome: BackupOutcome): Promise<void> {
   return new Promise((resolve) => {

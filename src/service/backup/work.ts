@@ -1,20 +1,17 @@
-/** Where a backup is made before it is kept, and put before it is restored: as secret as the data directory it is in. */
+/** Where a backup is made before it is kept: as secret as the data directory it is in. */
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { lockBackups } from '../../store/data-dir/lock.ts';
 
 /**
- * Runs `work` with an empty directory under an exclusive lock. Removes all but notes from it before and after, so also what
- * a killed process has left. Throws `invalid_state` while another process holds the lock.
+ * Runs `work` with an empty directory under an exclusive lock, and removes it before and after, so also what a killed process has
+ * left. Throws `invalid_state` while another process holds the lock.
  */
 export async function withWorkDir<T>(dataDir: string, work: (directory: string) => Promise<T>): Promise<T> {
   const unlock = lockBackups(dataDir);
   if (!unlock)
-    throw new DomainError(
-      'invalid_state',
-      `Another backup or restore of ${dataDir} is under way. Wait for it.`,
-    );
+    throw new DomainError('invalid_state', `Another backup of ${dataDir} is under way. Wait for it.`);
   try {
     const directory = workDirOf(dataDir);
     clear(directory);
@@ -32,7 +29,7 @@ export async function withWorkDir<T>(dataDir: string, work: (directory: string) 
 /** Removes what was left behind, unless it is in use. */
 export function clearWorkDir(dataDir: string): void {
   // A service on a full disk starts, too.
-  if (!existsSync(join(workDirOf(dataDir), 'content'))) return;
+  if (!existsSync(workDirOf(dataDir))) return;
   const unlock = lockBackups(dataDir);
   if (unlock) clear(workDirOf(dataDir));
   unlock?.();
@@ -43,12 +40,5 @@ function workDirOf(dataDir: string): string {
 }
 
 function clear(directory: string): void {
-  rmSync(join(directory, 'content'), { recursive: true, force: true });
-}
-
-/** Where large and secret things go in a working directory. What is next to it is kept for the next attempt. */
-export function contentDir(workDir: string): string {
-  const directory = join(workDir, 'content');
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  return directory;
+  rmSync(directory, { recursive: true, force: true });
 }

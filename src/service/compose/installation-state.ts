@@ -13,7 +13,6 @@ import {
 } from '../../store/data-dir/last-backup.ts';
 import type { AuditFaults } from '../audit/index.ts';
 import { dueAt } from '../backup/index.ts';
-import { describeStorage } from '../backup/storage.ts';
 import { listCertificates } from '../config/certificates.ts';
 import type { Config } from '../config/index.ts';
 import type { Parts } from './parts.ts';
@@ -71,13 +70,15 @@ function listKeys({ config, hostKey, clientKey, issuer }: InstallationParts): Se
 
 function backupState({ backup, dataDir }: Config, now: number): BackupState {
   const [kept, failure] = [readKeptBackup(dataDir), readBackupFailure(dataDir)];
+  const due = backup && dueAt(backup, { kept, failure }, now);
   return {
-    schedule: backup && {
-      to: describeStorage(backup.to),
-      everyMs: backup.everyMs,
-      isEncrypted: backup.encryptTo.length > 0,
-      dueAt: new Date(Math.max(now, dueAt(backup, { kept, failure }, now))).toISOString(),
-    },
+    schedule: backup &&
+      due && {
+        to: backup.to,
+        everyMs: backup.everyMs,
+        dueAt: new Date(Math.max(now, due.backup)).toISOString(),
+        nextAt: new Date(Math.max(now, Math.min(due.backup, due.command))).toISOString(),
+      },
     last: readLastBackup(dataDir),
     kept,
     failure,
@@ -116,9 +117,9 @@ function problemsOfBackups({ schedule, last, failure }: BackupState, now: number
         ...about,
         urgency: 'now',
         since: failure.at,
-        message: `No backup could be made, ${failure.failures === 1 ? 'once' : `${failure.failures} times`} in a row: ${failure.message}`,
+        message: `${failure.file === undefined ? 'No backup could be made' : 'The command after a backup failed'}, ${failure.failures === 1 ? 'once' : `${failure.failures} times`} in a row: ${failure.message}`,
         action: 'Mend what it says; `andromeda backup` tries at once.',
-        nextTryAt: schedule?.dueAt,
+        nextTryAt: schedule?.nextAt,
       },
     ];
   const limitMs = schedule ? 2 * schedule.everyMs : 2 * dayMs;

@@ -69,9 +69,6 @@ function sentenceOf(error: ErrorObject, parts: readonly string[]): string {
     return `${prefix}${given} is not a setting; ${hint}`;
   }
   if (keyword === 'required') return `${at} lacks ${params['missingProperty']}.`;
-  const secret = /age-(secret-key|plugin-\w+)-|private key/i;
-  if (typeof error.data === 'string' && secret.test(error.data))
-    return `${at} has a private key; give the public one (age1…), and let nobody read this file who could not read the key.`;
   // In the place of the value, which can be a secret: addresses have passwords and keys in them.
   const form = (error.parentSchema as { form?: string } | undefined)?.form;
   if (form !== undefined && (keyword === 'pattern' || keyword === 'type')) return `${at} must be ${form}.`;

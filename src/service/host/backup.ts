@@ -1,9 +1,10 @@
 /** `andromeda backup` and `andromeda restore`: an installation in one file, on the host itself. */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { DomainError } from '../../domain/error.ts';
 import { formatBytes } from '../../domain/units.ts';
-import { makeDataDir, requireOwner } from '../../store/data-dir/lock.ts';
+import { readKeptBackup } from '../../store/data-dir/last-backup.ts';
+import { requireOwner } from '../../store/data-dir/lock.ts';
 import type { Restored } from '../../store/data-dir/restore.ts';
 import type { BackupSettings } from '../config/backup.ts';
 import { listConfigFiles, readConfig } from '../config/index.ts';
@@ -17,8 +18,6 @@ export interface InstallationOptions {
 }
 
 export interface RestoreOptions extends InstallationOptions {
-  /** The file with the private key. */
-  identity?: string;
   /** Only try it, in a directory of its own. */
   drill?: true;
 }
@@ -70,61 +69,76 @@ function requireOutside(file: string, dataDir: string): void {
 
 async function keep(
   { dataDir, settings }: Installation,
-  from: { madeAt: string; version: string; elsewhere: string[] },
+  from: { madeAt: string; version: string; elsewhere: string[]; signal: AbortSignal },
 ): Promise<string> {
   const { keepBackup } = await import('../backup/keep.ts');
-  const kept = await keepBackup({ settings: requireSettings(settings), dataDir, ...from });
-  sayMissing(kept.missing);
-  if (kept.notRemoved !== undefined)
-    process.stderr.write(`Older backups were not removed: ${kept.notRemoved}\n`);
-  const secret = settings?.encryptTo.length ? 'encrypted' : 'as secret as the installation itself';
-  return `${kept.file}: ${formatBytes(kept.bytes)}, read back and checked; ${secret}.
-`;
+  const wanted = requireSettings(settings);
+  const { after: command, everyMs } = wanted;
+  const { file, bytes, missing, notRemoved } = await keepBackup({ settings: wanted, dataDir, ...from });
+  sayMissing(missing);
+  if (notRemoved !== undefined) process.stderr.write(`Older backups were not removed: ${notRemoved}\n`);
+  const made = `${file}: ${formatBytes(bytes)}, read back and checked; as secret as the installation itself.\n`;
+  if (command === undefined) return made;
+  process.stdout.write(made);
+  const { handOn } = await import('../backup/hand-on.ts');
+  const kept = { at: from.madeAt, file, bytes, awaits: true };
+  const failure = await handOn({ dataDir, kept, command, everyMs, now: Date.now, signal: from.signal });
+  if (failure) throw refusal(failure.message);
+  if (from.signal.aborted) throw refusal('Cancelled while backup.after ran; the backup is made.');
+  return readKeptBackup(dataDir)?.awaits
+    ? 'The service runs backup.after for it.\n'
+    : 'backup.after has run for it.\n';
 }
 
 /** Prints what is kept where the configuration says. Resolves to the exit status. */
 export async function listKept(options: InstallationOptions): Promise<number> {
   return runCommand(async () => {
-    const { dataDir, settings } = installationOf(options);
-    const { listBackups } = await import('../backup/obtain.ts');
-    const { to } = requireSettings(settings);
-    const all = await listBackups(to, dataDir);
+    const { to } = requireSettings(installationOf(options).settings);
+    const { listBackups } = await import('../backup/directory.ts');
+    const { madeAt } = await import('../backup/names.ts');
+    const all = await listBackups(to);
     if (all.length === 0) process.stderr.write('There is none yet.\n');
-    return all.map(({ name, bytes, at }) => `${at}  ${formatBytes(bytes).padStart(10)}  ${name}\n`).join('');
+    const row = ({ name, bytes }: (typeof all)[number]) =>
+      `${madeAt(name)}  ${formatBytes(bytes).padStart(10)}  ${join(to, name)}\n`;
+    return all.map(row).join('');
   });
 }
 
 /** Puts a backup in place, or tries whether that could be done. Resolves to the exit status. */
 export async function restore(
   source: string | undefined,
-  options: RestoreOptions,
+  { drill: isDrill, ...options }: RestoreOptions,
   signal: AbortSignal,
 ): Promise<number> {
-  const { drill: isDrill, identity } = options;
-  const file = source ?? 'newest';
   return runCommand(async () => {
     const { dataDir, settings } = installationOf(options);
     if (isDrill) {
       const { drill } = await import('./drill.ts');
-      return drill({ source: file, identity, dataDir, settings, signal });
+      return drill({ find: () => fileOf(source, dataDir, settings), dataDir, settings, signal });
     }
     requireOwner(dataDir);
-    const { requireStopped, restoreBackup } = await import('../../store/data-dir/restore.ts');
-    const { isPlainFile, obtainBackup } = await import('../backup/obtain.ts');
-    const now = new Date().toISOString();
+    const { restoreBackup } = await import('../../store/data-dir/restore.ts');
     const { auditKeyOf } = await import('./backup-seal.ts');
     const known = auditKeyOf(dataDir);
-    if (isPlainFile(file)) return restored(dataDir, restoreBackup(resolve(file), dataDir, now), known);
-    requireStopped(dataDir);
-    makeDataDir(dataDir);
-    const { withWorkDir } = await import('../backup/work.ts');
-    return withWorkDir(dataDir, async (workDir) => {
-      const to = settings?.to;
-      const obtained = await obtainBackup(file, { to, identity, dataDir, workDir, signal });
-      process.stderr.write(`This is ${obtained.name}.\n`);
-      return restored(dataDir, restoreBackup(obtained.file, dataDir, now, obtained.name), known);
-    });
+    const file = await fileOf(source, dataDir, settings);
+    if (source === newest) process.stderr.write(`This is ${file}.\n`);
+    return restored(dataDir, restoreBackup(file, dataDir, new Date().toISOString()), known);
   });
+}
+
+const newest = 'newest';
+
+/** The backup that is meant; where none is named, the newest of those that are kept. */
+async function fileOf(
+  source: string = newest,
+  dataDir: string,
+  settings: BackupSettings | undefined,
+): Promise<string> {
+  if (source !== newest) return resolve(source);
+  const { to } = requireSettings(settings);
+  const { listBackups } = await import('../backup/directory.ts');
+  const { knownId, newestOf } = await import('../backup/names.ts');
+  return join(to, newestOf(await listBackups(to), to, knownId(dataDir)).name);
 }
 
 /** `known`: the key that it should be signed by. */

@@ -1,21 +1,21 @@
 /** `andromeda restore --drill`: whether the newest backup could be restored, tried in a temporary directory. */
-import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { formatBytes } from '../../domain/units.ts';
+import { requireFree } from '../../store/data-dir/before-upgrade.ts';
 import { listNamedFiles } from '../../store/data-dir/inspect.ts';
 import { noteDrill } from '../../store/data-dir/last-backup.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import { restoreBackup } from '../../store/data-dir/restore.ts';
-import { obtainBackup } from '../backup/obtain.ts';
 import type { BackupSettings } from '../config/backup.ts';
 import { auditKeyOf, judgeSeal } from './backup-seal.ts';
 import { checkKeys, examine } from './checks/doctor.ts';
 import { type Finding, ok, orWrong, printFindings, warn } from './checks/findings.ts';
 
 export interface DrillOptions {
-  source: string;
-  identity: string | undefined;
+  /** Finds the backup that is tried. */
+  find(): Promise<string>;
   dataDir: string;
   settings: BackupSettings | undefined;
   signal: AbortSignal;
@@ -58,25 +58,21 @@ async function* findings(options: DrillOptions, outcome: Outcome): AsyncGenerato
 }
 
 async function* rehearse(
-  { source, identity, dataDir, settings, signal }: DrillOptions,
+  { find, dataDir, settings, signal }: DrillOptions,
   scratch: string,
   outcome: Outcome,
 ): AsyncGenerator<Finding> {
   const started = performance.now();
-  const { file, name, bytes } = await obtainBackup(source, {
-    to: settings?.to,
-    identity,
-    dataDir,
-    workDir: scratch,
-    signal,
-  });
-  outcome.file = name;
+  const file = await find();
+  const bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  requireFree(scratch, 2 * bytes);
   const restored = join(scratch, 'data');
-  const { madeAt, version, elsewhere, seal } = restoreBackup(file, restored, new Date().toISOString(), name);
+  const { madeAt, version, elsewhere, seal } = restoreBackup(file, restored, new Date().toISOString());
+  outcome.file = file;
   const seconds = Math.ceil((performance.now() - started) / 1000);
-  const text = `${name}, ${formatBytes(bytes)}, is of ${madeAt}, by Andromeda ${version}. It was back in ${seconds} s.`;
+  const text = `${file}, ${formatBytes(bytes)}, is of ${madeAt}, by Andromeda ${version}. It was back in ${seconds} s.`;
   const ageMs = Date.now() - Date.parse(madeAt);
-  if (settings && source === 'newest' && ageMs > 2 * settings.everyMs)
+  if (settings && dirname(file) === settings.to && ageMs > 2 * settings.everyMs)
     yield warn('backup', `${text} That is older than it should be.`);
   else yield ok('backup', text);
   yield judgeSeal('it', seal, auditKeyOf(dataDir));

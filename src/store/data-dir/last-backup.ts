@@ -15,16 +15,18 @@ export interface LastBackup {
 
 /** A backup that lies where the configuration says, whole and verified. */
 export interface KeptBackup extends LastBackup {
-  /** Where it is one of several. */
-  storage: string;
+  /** Whether the command after it has yet to succeed. */
+  awaits: boolean;
 }
 
-/** Attempts that failed since the last backup that did not. */
+/** Attempts that failed since all went well. */
 export interface BackupFailure {
   /** Of the last attempt. RFC 3339. */
   at: string;
   failures: number;
   message: string;
+  /** The backup that is in place, where the command after it failed. */
+  file?: string;
 }
 
 /** A rehearsal of a restore. */
@@ -51,12 +53,18 @@ export const readBackupFailure = reads<BackupFailure>('backup-failure');
 const writeKeptBackup = writes<KeptBackup>('last-kept-backup');
 export const readKeptBackup = reads<KeptBackup>('last-kept-backup');
 
-/** Notes a backup that is kept, which ends what failed before. */
+/** Notes a backup that is kept, which ends what failed before; only the command itself ends that it failed. */
 export function noteKeptBackup(dataDir: string, backup: KeptBackup): void {
-  const { at, file, bytes } = backup;
+  const { at, file, bytes, awaits } = backup;
   noteBackup(dataDir, { at, file, bytes });
   writeKeptBackup(dataDir, backup);
-  rmSync(join(dataDir, 'backup-failure'), { force: true });
+  if (!awaits || readBackupFailure(dataDir)?.file === undefined)
+    rmSync(join(dataDir, 'backup-failure'), { force: true });
+}
+
+/** Notes that the command after a backup succeeded. */
+export function noteHandedOn(dataDir: string, backup: KeptBackup): void {
+  noteKeptBackup(dataDir, { ...backup, awaits: false });
 }
 
 function writes<Note extends object>(name: string) {

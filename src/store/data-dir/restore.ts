@@ -19,7 +19,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { files } from '../engine/engine.ts';
 import { type CheckedBackup, checkBackup, readFiles, removeFiles } from './backup-file.ts';
-import { isHeld, lockDataDir } from './lock.ts';
+import { lockDataDir } from './lock.ts';
 
 export interface Restored extends CheckedBackup {
   /** The directory of the files that were there before; undefined where there were none. */
@@ -79,11 +79,6 @@ export function verifyBackup(file: string): CheckedBackup {
   requireReadable(file);
   using database = files.openFile(file, { readonly: true });
   return checkBackup(database, file);
-}
-
-/** Throws `invalid_state` where the service runs, before there is much to do. */
-export function requireStopped(dataDir: string): void {
-  if (isHeld(dataDir)) throw served(dataDir);
 }
 
 function served(dataDir: string): DomainError {

@@ -110,7 +110,7 @@ test('GET /operator/installation: keys with the next step, and the state of back
   assert.deepEqual(before.backup, {});
   const dataDir = `${service.dataDir}/data`;
   const made = { at: '2030-01-01T00:00:00.000Z', file: '/b/one', bytes: 5 };
-  noteKeptBackup(dataDir, { ...made, storage: '/b' });
+  noteKeptBackup(dataDir, { ...made, awaits: false });
   noteDrill(dataDir, { at: made.at, file: '/b/one', isGood: true });
   assert.deepEqual((await get()).backup, {
     last: made,

@@ -62,7 +62,6 @@ export const operatorGetInstallation: Operation<'operatorGetInstallation'> = asy
         schedule: {
           to: schedule.to,
           every_seconds: Math.round(schedule.everyMs / 1000),
-          encrypted: schedule.isEncrypted,
           due_at: schedule.dueAt,
         },
       }),

@@ -86,7 +86,6 @@ function BackupFacts({ backup: { schedule, last, kept, failure, drill } }: { bac
           'Next due': schedule ? (
             <>
               <Moment at={schedule.due_at} />, to <code>{schedule.to}</code>
-              {schedule.encrypted ? ', encrypted' : ', not encrypted'}
             </>
           ) : (
             <>

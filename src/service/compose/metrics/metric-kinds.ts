@@ -15,7 +15,8 @@ const help = {
   andromeda_audit_lag_seconds:
     'Age of the oldest entry of the audit trail that a destination has not been sent; 0 where none waits',
   andromeda_audit_waiting_entries: 'Entries of the audit trail that a destination has not been sent',
-  andromeda_backup_failures: 'Backups by themselves that failed since the last that did not',
+  andromeda_backup_failures:
+    'Attempts to make a backup, or to run the command after it, that failed since all went well',
   andromeda_backup_last_timestamp_seconds:
     'When the last backup was made, in seconds since 1970; 0 where none was',
   andromeda_build_info: 'The program: always 1',

@@ -1,5 +1,6 @@
 /** What `check` and `doctor` say of backups. */
 import { constants, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { DomainError } from '../../../domain/error.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { readBackupFailure, readKeptBackup, readLastBackup } from '../../../store/data-dir/last-backup.ts';
@@ -12,16 +13,9 @@ import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 const dayMs = 86_400_000;
 const about = 'backup';
 
-/** For `check`: whether backups could be made by the settings. Nothing is asked over the network. */
-export async function* checkBackupSettings({ backup }: Config): AsyncGenerator<Finding> {
-  if (backup) yield* orWrong(about, checkSettings(backup));
-}
-
-async function* checkSettings({ encryptTo, to }: BackupSettings): AsyncGenerator<Finding> {
-  if (encryptTo.length > 0) await (await import('../../backup/encryption.ts')).requireRecipients(encryptTo);
-  if ('directory' in to) return yield checkDirectory(to.directory);
-  (await import('../../backup/key-files.ts')).readS3Credentials(to.credentials);
-  yield ok(about, `To the bucket ${to.bucket} at ${to.endpoint}; \`andromeda doctor\` asks there.`);
+/** For `check`: whether backups could be made by the settings. */
+export function* checkBackupSettings({ backup }: Config): Generator<Finding> {
+  if (backup) yield checkDirectory(backup.to);
 }
 
 function checkDirectory(directory: string): Finding {
@@ -54,10 +48,10 @@ export async function* checkBackups({ backup, dataDir }: Config): AsyncGenerator
       `${failure.failures === 1 ? 'The last attempt' : `The last ${failure.failures} attempts`} failed, at ${failure.at}: ${failure.message}`,
     );
   yield await checkKept(backup, dataDir);
-  if ('directory' in backup.to && sameDisk(backup.to.directory, dataDir))
+  if (backup.after === undefined && sameDisk(backup.to, dataDir))
     yield warn(
       about,
-      `${backup.to.directory} and ${dataDir} are on one disk: when that is lost, both are. Copy backups elsewhere.`,
+      `${backup.to} and ${dataDir} are on one disk: when that is lost, both are. \`backup.after\` can copy backups elsewhere.`,
     );
 }
 
@@ -73,31 +67,29 @@ function checkByHand(dataDir: string): Finding {
   return days > 2 ? warn(about, `${text} That is ${Math.floor(days)} days ago.`) : ok(about, text);
 }
 
-async function checkKept(settings: BackupSettings, dataDir: string): Promise<Finding> {
+async function checkKept({ to, everyMs }: BackupSettings, dataDir: string): Promise<Finding> {
   const kept = readKeptBackup(dataDir);
-  const { describeStorage } = await import('../../backup/storage.ts');
-  const storage = describeStorage(settings.to);
-  const known = kept?.storage === storage ? kept : undefined;
+  const known = kept && dirname(kept.file) === to ? kept : undefined;
   const text = known
     ? `The last one is of ${known.at}: ${known.file}, ${formatBytes(known.bytes)}`
-    : `This service has made none in ${storage} yet`;
+    : `This service has made none in ${to} yet`;
   let stored: { name: string; bytes: number }[];
   try {
-    stored = await (await import('../../backup/obtain.ts')).listBackups(settings.to, dataDir);
+    stored = await (await import('../../backup/directory.ts')).listBackups(to);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    return wrong(about, `${text}. What is there cannot be asked: ${error.message}`);
+    return wrong(about, `${text}. What is there cannot be listed: ${error.message}`);
   }
-  if (stored.length === 0 && !known) return warn(about, `None is in ${storage} yet.`);
+  if (stored.length === 0 && !known) return warn(about, `None is in ${to} yet.`);
   if (!known) return warn(about, `${text}; ${stored.length} are there.`);
-  const found = stored.find(({ name }) => name === known.file);
+  const found = stored.find(({ name }) => name === basename(known.file));
   if (!found) return wrong(about, `${text}. It is not there any more. \`andromeda backup\` makes another.`);
   if (found.bytes !== known.bytes)
     return wrong(
       about,
       `${text}. It has ${formatBytes(found.bytes)} now. \`andromeda backup\` makes another.`,
     );
-  if (Date.now() - Date.parse(known.at) > 2 * settings.everyMs)
+  if (Date.now() - Date.parse(known.at) > 2 * everyMs)
     return wrong(about, `${text}. That is longer ago than it should be: does the service run?`);
   return ok(about, `${text}, of ${stored.length} that are there.`);
 }

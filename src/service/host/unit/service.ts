@@ -115,7 +115,7 @@ function unitsOf(service: InstalledService, settings: Config | undefined): [name
   const writable = [
     ...written.filter((path) => !isMadeBySystemd(path)),
     // What is not mounted must not keep the service from starting.
-    ...(kept && 'directory' in kept ? [`-${kept.directory}`] : []),
+    ...(kept === undefined ? [] : [`-${kept}`]),
   ];
   const drainMs = (settings?.gateway.limits.drainMs ?? 0) + (settings?.server.drainMs ?? 0);
   return unitFiles({ ...service, writable, drainMs });
