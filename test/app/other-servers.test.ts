@@ -45,7 +45,7 @@ async function openLab(): Promise<Lab> {
     const { received, ...messages } = createMessages({ send }, (topic) => void faults.push(topic));
     receivers.set(server.id, received);
     await opened.store.write(async (tx) => {
-      await enterServer({ ...tx, server } as Tx, { name, version: '1', directory: name });
+      await enterServer({ ...tx, server } as Tx, { name, version: '1', directory: name, settings: {} });
       // Live for as long as the test takes.
       const seen = { seen_at: '2999-01-01T00:00:00.000Z' };
       await tx.db.updateTable('servers').set(seen).where('id', '=', server.id).execute();

@@ -89,7 +89,6 @@ const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null, w
 const delivered: Delivery = {
   generation: 5,
   acceptedGeneration: 5,
-  rejection: null,
   observation: fresh,
   now,
 };
@@ -112,7 +111,6 @@ const states: [string, Partial<Delivery>, AccessListState, ReturnType<typeof obs
     'converged',
   ],
   ['reported as failed', { observation: { ...fresh, failure: 'no space' } }, 'failed', 'failed'],
-  ['refused by Platform', { rejection: 'a name is taken' }, 'rejected', 'converged'],
 ];
 for (const [what, change, state, observed] of states) {
   test(`a list that is ${what} is ${state}, its observation ${observed}`, () => {

@@ -16,7 +16,7 @@ import { asServer, letPass } from '../support/servers.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
 
 const enter = (store: Store, name: string, directory = name) =>
-  store.write((tx) => enterServer(tx, { name, version: '1', directory }));
+  store.write((tx) => enterServer(tx, { name, version: '1', directory, settings: {} }));
 const take = (store: Store, ...names: string[]) => store.write((tx) => takeLeases(tx, names));
 
 async function two(base: Store): Promise<[Store, Store]> {
@@ -167,7 +167,7 @@ test('of servers that end at every start, each with another data directory, only
 testOnFile('a server that is alone is one row, whatever was there, and always seen', async () => {
   await using lab = await openTestStore();
   await two(lab.store);
-  const entrant = { name: 'alone', version: '1', directory: 'alone' };
+  const entrant = { name: 'alone', version: '1', directory: 'alone', settings: {} };
   await lab.store.write((tx) => enterAlone(tx, entrant));
   const [row, ...more] = await listServers(lab.store);
   assert.deepEqual([row?.name, row?.isLive, row?.id, more], ['alone', true, lab.store.server.id, []]);

@@ -120,7 +120,6 @@ export function deliveryOf(
   return {
     generation: list.generation,
     acceptedGeneration: list.acceptedGeneration,
-    rejection: list.rejection,
     observation,
     now: isAsked || !observation ? now : observation.observedAt,
   };

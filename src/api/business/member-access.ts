@@ -198,7 +198,7 @@ async function onSlurm(
     waiting.length === 0 &&
     (!isReady || found?.facts.confirmed?.loginState === 'ready');
   const side = sides.find((one) => one.side === 'slurm');
-  const failure = list?.rejection ?? (side && sideFailure(side)) ?? observation?.failure ?? undefined;
+  const failure = (side && sideFailure(side)) ?? observation?.failure ?? undefined;
   const message = failure ?? waitingText(waiting);
   const decision = found && wanted ? decideAccess(found.facts, {}) : undefined;
   const isKnown = observation !== undefined && isRecent(observation.observedAt, now);

@@ -134,12 +134,11 @@ async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<Cl
   const requests = own.requests.filter(({ organizationId }) => organizationId === cluster.organizationId);
   const onSide = (side: Side, gate: 'clusters.ssh' | 'clusters.kubernetes'): UseContext => {
     const state = states.find((one) => one.side === side);
-    const rejection = side === 'slurm' ? list?.rejection : null;
     return {
       name: cluster.name,
       lifecycle: cluster.state,
       seesFaults: seesAll(own, cluster) || grants.length > 0 || own.isStaff,
-      fault: rejection ?? (state && sideFailure(state)) ?? undefined,
+      fault: (state && sideFailure(state)) ?? undefined,
       changedAt: Math.max(own.changedAt, Date.parse(cluster.infrastructureReadyAt ?? cluster.createdAt)),
       now: own.now,
       absence: absenceOf(gate, facts, requests, own.now),

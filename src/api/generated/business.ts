@@ -2231,7 +2231,7 @@ export interface components {
                 /** @description The one that the cluster last reported to have */
                 applied_generation: number | null;
                 /** @enum {string} */
-                state: "pending" | "accepted" | "converged" | "stale" | "rejected" | "failed";
+                state: "pending" | "accepted" | "converged" | "stale" | "failed";
                 updated_at: components["schemas"]["Time"];
             } | null;
             /** @description Slurm, Kubernetes or both */

@@ -53,7 +53,7 @@ interface Reached {
   desired: Pick<Step, 'name' | 'at'>;
   /** Whether the list is accepted; undefined where there is none. */
   isAccepted: boolean | undefined;
-  state: 'there' | 'rejected' | 'failed' | 'unknown' | 'pending';
+  state: 'there' | 'failed' | 'unknown' | 'pending';
 }
 
 /** How far a list of people has come on a cluster. */
@@ -62,14 +62,7 @@ export function deliverySteps({ desired, isAccepted, state }: Reached): Step[] {
   const missing = isAccepted === false ? 'waiting' : 'busy';
   return [
     { ...desired, state: 'done' },
-    ...(isAccepted === undefined
-      ? []
-      : [
-          {
-            name: 'accepted',
-            state: isAccepted ? 'done' : state === 'rejected' ? 'failed' : 'busy',
-          } as const,
-        ]),
+    ...(isAccepted === undefined ? [] : [{ name: 'accepted', state: isAccepted ? 'done' : 'busy' } as const]),
     { name: 'applied', state: isThere ? 'done' : state === 'failed' ? 'failed' : missing },
     { name: 'observed', state: isThere ? 'done' : state === 'unknown' ? 'failed' : 'waiting' },
   ];

@@ -39,8 +39,6 @@ export interface AccessList {
   /** The last generation that Platform accepted. */
   acceptedGeneration: number;
   desiredGeneration: number;
-  /** Why Platform refused it, in words. */
-  rejection: string | null;
   isWithdrawn: boolean;
   /** RFC 3339. */
   updatedAt: string;
@@ -95,23 +93,22 @@ export function accessListHash(users: readonly Omit<AccessListUser, 'keyFingerpr
   return `sha256:${hash.digest('hex')}`;
 }
 
-export type AccessListState = 'pending' | 'accepted' | 'converged' | 'stale' | 'rejected' | 'failed';
+/** The contract has `rejected` as well: Platform takes every list. */
+export type AccessListState = 'pending' | 'accepted' | 'converged' | 'stale' | 'failed';
 
 /** How far the delivery of a list has come. Times in milliseconds since 1970. */
 export interface Delivery {
   generation: number;
   acceptedGeneration: number;
-  rejection: string | null;
   observation:
     | { observedAt: number; manifestGeneration: number; failure: string | null; waiting: readonly unknown[] }
     | undefined;
   now: number;
 }
 
-/** The list's state: refused, waiting for Platform, or what the cluster made of it. */
+/** The list's state: waiting for Platform, or what the cluster made of it. */
 export function accessListState(delivery: Delivery): AccessListState {
-  const { generation, acceptedGeneration, rejection, observation } = delivery;
-  if (rejection !== null) return 'rejected';
+  const { generation, acceptedGeneration, observation } = delivery;
   if (acceptedGeneration < generation) return 'pending';
   if (!observation) return 'accepted';
   if (!isRecent(observation.observedAt, delivery.now)) return 'stale';

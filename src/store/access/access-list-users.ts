@@ -280,7 +280,7 @@ async function raiseVersion(tx: Tx, organizationId: string): Promise<number> {
     .executeTakeFirstOrThrow();
   await tx.db
     .updateTable('access_lists')
-    .set((eb) => ({ generation: eb('generation', '+', 1), rejection: null, updated_at: toTime(tx.now) }))
+    .set((eb) => ({ generation: eb('generation', '+', 1), updated_at: toTime(tx.now) }))
     .where('withdrawn', '=', 0)
     .where('cluster_id', 'in', (eb) =>
       eb.selectFrom('clusters').select('id').where('organization_id', '=', organizationId),

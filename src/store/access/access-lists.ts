@@ -88,7 +88,6 @@ export async function createAccessList(
         generation: 1,
         accepted_generation: 0,
         desired_generation: cluster.desiredGeneration,
-        rejection: null,
         withdrawn: 0,
         updated_at: toTime(tx.now),
       })

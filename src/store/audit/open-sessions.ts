@@ -19,7 +19,7 @@ const presumedMs = 86_400_000;
 /** Those of the other servers, as they were when they opened. */
 export async function listSessionsElsewhere(db: Reader, serverId: string): Promise<SshSession[]> {
   const rows = await listRows(db, 'open_sessions', { presumed_seq: null });
-  const others = rows.filter((row) => row.server_id !== null && row.server_id !== serverId);
+  const others = rows.filter((row) => row.server_id !== serverId);
   return others.flatMap(({ entry }) => (JSON.parse(entry) as Opened).session ?? []);
 }
 
@@ -44,7 +44,7 @@ export async function listClosings(db: Reader, serverId: string): Promise<Closin
 /** The servers that have sessions in the record. */
 export async function listServersWithSessions(db: Reader): Promise<string[]> {
   const rows = await listRows(db, 'open_sessions', { presumed_seq: null });
-  return [...new Set(rows.flatMap(({ server_id: id }) => id ?? []))];
+  return [...new Set(rows.map(({ server_id: id }) => id))];
 }
 
 /**
@@ -159,7 +159,7 @@ export async function closeLostSessions(
 ): Promise<number> {
   return store.write(async (tx) => {
     const open = await listRows(tx.db, 'open_sessions', {}, 'id');
-    const isOwn = (id: string | null) => !before || id === null || before.includes(id);
+    const isOwn = (id: string) => !before || before.includes(id);
     const lost = open.filter(
       (row) => row.presumed_seq === null && isOwn(row.server_id) && !spared.has(row.id),
     );

@@ -229,7 +229,6 @@ async function withdrawAccessList(tx: Tx, clusterId: string): Promise<void> {
     .set((eb) => ({
       generation: eb('generation', '+', 1),
       accepted_generation: eb('generation', '+', 1),
-      rejection: null,
       withdrawn: 1,
       updated_at: toTime(tx.now),
     }))

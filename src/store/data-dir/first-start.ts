@@ -108,7 +108,7 @@ async function refuseOther(db: Kysely<Schema> | undefined, name: string, dataDir
   if (noted === undefined) return;
   const found = db && (await findId(db));
   if (found === noted) return;
-  // One that was restored from a dump of an older version has no ID yet.
+  // One that was copied there has no ID before it is first served.
   if (db && found === undefined && !(await isEmpty(db))) return;
   const state =
     found === undefined

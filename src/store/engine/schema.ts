@@ -107,7 +107,6 @@ export interface SshKeySetTable {
 /** Kubernetes access to one cluster or one of its namespaces, with or without membership. */
 interface ResourceGrantTable {
   id: string;
-  resource_kind: 'kubernetes_cluster';
   resource_id: string;
   user_id: string;
   relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
@@ -238,7 +237,6 @@ interface AccessListTable {
   generation: number;
   accepted_generation: number;
   desired_generation: number;
-  rejection: string | null;
   withdrawn: 0 | 1;
   updated_at: string;
 }

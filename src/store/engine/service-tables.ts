@@ -71,10 +71,10 @@ interface ServerTable {
   started_at: string;
   /** By the database's clock. */
   seen_at: string;
-  /** By which the database's clock is ahead of its own; null of a version that does not say so. */
+  /** By which the database's clock is ahead of its own; null until that was measured. */
   clock_differs_ms: number | null;
-  /** What has to be the same on all servers, as JSON; null likewise. */
-  settings: string | null;
+  /** What has to be the same on all servers, as JSON. */
+  settings: string;
 }
 
 interface LeaseTable {
@@ -83,7 +83,6 @@ interface LeaseTable {
   server_id: string | null;
   /** Rises each time a server takes it. */
   token: number;
-  taken_at: string;
 }
 
 /** A host that has something of ours. */
@@ -105,8 +104,8 @@ interface OpenSessionTable {
   id: string;
   /** The audit entry of its opening, as JSON. */
   entry: string;
-  /** Whose it is; null where a version before wrote it. */
-  server_id: string | null;
+  /** Whose it is. */
+  server_id: string;
   /** Its server is to close it, with this word to the person. */
   closing: string | null;
   /** Its server was gone for so long that another closed it in the trail: the number of that entry, and when. */

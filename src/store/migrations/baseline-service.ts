@@ -156,14 +156,13 @@ create table servers (
   started_at text not null,
   seen_at text not null,
   clock_differs_ms integer,
-  settings text
+  settings text not null
 );
 
 create table leases (
   name text primary key not null,
   server_id text,
-  token integer not null,
-  taken_at text not null
+  token integer not null
 );
 
 create table managed_hosts (
@@ -197,7 +196,7 @@ create table server_keys (
 create table open_sessions (
   id text primary key not null,
   entry text not null,
-  server_id text,
+  server_id text not null,
   closing text,
   presumed_seq integer,
   presumed_at text

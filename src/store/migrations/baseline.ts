@@ -200,7 +200,6 @@ create index clusters_by_organization on clusters (organization_id, created_at, 
 
 create table resource_grants (
   id text primary key not null,
-  resource_kind text not null,
   resource_id text not null references clusters (id),
   user_id text not null references users (id),
   relation text not null,
@@ -237,7 +236,6 @@ create table access_lists (
   generation integer not null,
   accepted_generation integer not null,
   desired_generation integer not null,
-  rejection text,
   withdrawn integer not null,
   updated_at text not null
 );

@@ -90,7 +90,6 @@ export async function createGrant(
   const id = newId('grant', tx.now);
   await insertRow(tx.db, 'resource_grants', {
     id,
-    resource_kind: 'kubernetes_cluster',
     resource_id: grant.clusterId,
     user_id: grant.userId,
     relation: grant.relation,

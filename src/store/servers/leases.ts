@@ -142,7 +142,7 @@ export async function takeLeases(tx: Tx, names: readonly string[]): Promise<Map<
     // Not below the time, so that hosts take it for newer than tokens from before a restore of the database.
     const { token } = await tx.db
       .insertInto('leases')
-      .values({ name, server_id: tx.server.id, token: Math.floor(now), taken_at: toTime(now) })
+      .values({ name, server_id: tx.server.id, token: Math.floor(now) })
       .onConflict((conflict) =>
         conflict.column('name').doUpdateSet((eb) => ({
           server_id: tx.server.id,
@@ -152,7 +152,6 @@ export async function takeLeases(tx: Tx, names: readonly string[]): Promise<Map<
             .then(Math.floor(now))
             .else(eb('leases.token', '+', 1))
             .end(),
-          taken_at: toTime(now),
         })),
       )
       .returning('token')

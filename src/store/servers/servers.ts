@@ -19,7 +19,7 @@ export interface Entrant {
   version: string;
   directory: string;
   /** What has to be the same on all servers. */
-  settings?: ServerSettings | undefined;
+  settings: ServerSettings;
 }
 
 /** Writes this server down as the only one. */
@@ -47,7 +47,7 @@ export async function enterServer(tx: Tx, entrant: Entrant): Promise<void> {
 
 async function insert({ db, server }: Tx, { settings, ...entrant }: Entrant, now: number): Promise<void> {
   const at = toTime(now);
-  const said = { settings: settings ? JSON.stringify(settings) : null, clock_differs_ms: null };
+  const said = { settings: JSON.stringify(settings), clock_differs_ms: null };
   await insertRow(db, 'servers', { id: server.id, ...entrant, started_at: at, seen_at: at, ...said });
 }
 
@@ -153,8 +153,8 @@ export async function listServers({
 }
 
 /** As far as they can be read: another version may have written them. */
-function settingsOf(text: string | null): ServerSettings {
-  const entries = Object.entries(Object(JSON.parse(text ?? '{}')));
+function settingsOf(text: string): ServerSettings {
+  const entries = Object.entries(Object(JSON.parse(text)));
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 

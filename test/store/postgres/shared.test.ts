@@ -211,7 +211,7 @@ test('a server says that it is there while another one writes, and finds out tha
   await using opened = await openStores(2);
   const [one, two] = opened.stores as [Store, Store];
   for (const [name, store] of Object.entries({ one, two }))
-    await store.write((tx) => enterServer(tx, { name, version: '1', directory: name }));
+    await store.write((tx) => enterServer(tx, { name, version: '1', directory: name, settings: {} }));
   const taken = await one.write((tx) => takeLeases(tx, ['a']));
   const held = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();

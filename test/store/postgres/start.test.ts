@@ -96,7 +96,7 @@ test('a data directory that has served one installation serves no other, and non
   await open('right');
   rmSync(join(directory.path, 'installation-id'));
   await open('empty');
-  // A dump of an older version has no ID.
+  // One that was copied there has no ID yet.
   await postgres.query("delete from empty.counters where name = 'installation'");
   await postgres.query(
     `insert into empty.users select (jsonb_populate_record(u, '{"id":"usr_one","kind":"person","primary_email":"one@physics.example"}')).* from empty.users u`,

@@ -1,5 +1,5 @@
 /** What operators must mend, and what the service says of its own keys, backups and servers. */
-import { accessListState, isRecent } from '../../../domain/access/list.ts';
+import { isRecent } from '../../../domain/access/list.ts';
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import { type SideState, schedulerTrouble, sideTrouble } from '../../../domain/clusters/merged-report.ts';
 import { type Observation, waitingText } from '../../../domain/clusters/observation.ts';
@@ -13,7 +13,6 @@ import {
 import { problemsOfGroups } from '../../../domain/people/group-problems.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
 import { problemsOfServers } from '../../../domain/server-problems.ts';
-import { findAccessList } from '../../../store/access/access-lists.ts';
 import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
 import type { Reader } from '../../../store/engine/index.ts';
@@ -21,7 +20,6 @@ import { toTime } from '../../../store/engine/time.ts';
 import { listKeptOwners } from '../../../store/organizations/rule-memberships.ts';
 import { findGroupFaults } from '../../../store/people/groups.ts';
 import { listServers } from '../../../store/servers/servers.ts';
-import { deliveryOf } from '../clusters.ts';
 import type { InstallationView, Operation } from '../operation.ts';
 import { requireStaff } from './staff.ts';
 
@@ -101,25 +99,11 @@ async function problemsOf(
   now: number,
   { passesOf }: InstallationView,
 ): Promise<Problem[]> {
-  const [sides, list, observation] = await Promise.all([
+  const [sides, observation] = await Promise.all([
     listSideStates(db, cluster),
-    findAccessList(db, cluster.id),
     findObservation(db, cluster.id, 'slurm'),
   ]);
   const at = { area: 'cluster' as const, about: cluster.name, clusterId: cluster.id };
-  const isRejected = list && accessListState(deliveryOf(cluster, list, observation, now)) === 'rejected';
-  const ofList: Problem[] = isRejected
-    ? [
-        {
-          ...at,
-          side: 'slurm',
-          urgency: 'now',
-          since: list.updatedAt,
-          message: `The platform refused version ${list.generation} of the access list${list.rejection ? `: ${list.rejection}` : '.'}`,
-          action: 'Change what it names; the next version is taken by itself.',
-        },
-      ]
-    : [];
   return [
     ...sides.flatMap((state) => {
       const passes = passesOf(cluster.id, state.side);
@@ -127,7 +111,6 @@ async function problemsOf(
       const known = problemOf(cluster, state, passes, now);
       return known ? [{ ...at, side: state.side, nextTryAt, ...known }] : [];
     }),
-    ...ofList,
     ...[...problemOfHosts(observation, now), ...problemOfJobLogins(observation)].map((known) => ({
       ...at,
       side: 'slurm' as const,

@@ -118,7 +118,6 @@ function accountText(state: Reviewed['account']): string {
 /** How far a list in this state has come, and what is missing. */
 const states = {
   pending: ['pending', 'The list has not been accepted yet.'],
-  rejected: ['rejected', 'The list was refused.'],
   accepted: ['pending', 'The next sync applies it.'],
   failed: ['failed', 'The cluster could not apply it.'],
   stale: ['unknown', 'The cluster has not reported recently, so its state is unknown.'],
@@ -127,10 +126,11 @@ const states = {
 
 function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery }) {
   const { generation, updated_at: at } = list;
-  const [state, usual] = states[list.state];
+  // The contract has `rejected` as well, which no list is.
+  const [state, usual] = states[list.state as keyof typeof states];
   const steps = deliverySteps({
     desired: { name: `desired ${generation}`, at },
-    isAccepted: list.state !== 'pending' && list.state !== 'rejected',
+    isAccepted: list.state !== 'pending',
     state,
   });
   const missing = state === 'failed' ? (delivery.failure ?? usual) : usual;

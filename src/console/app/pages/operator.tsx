@@ -83,7 +83,6 @@ function Sentence({ rows }: { rows: readonly Row[] }) {
 function stateOf({ cluster: { cluster }, side, list }: Row): { kind: Kind; text: string } {
   if (cluster.state === 'released') return { kind: 'none', text: 'Released' };
   if (side.failure !== null || list?.state === 'failed') return { kind: 'bad', text: 'Needs attention' };
-  if (list?.state === 'rejected') return { kind: 'bad', text: 'Rejected' };
   if (side.state === 'unreachable') return { kind: 'bad', text: 'Unreachable' };
   if (side.state === 'stale') return { kind: 'warn', text: 'Not reporting' };
   if (cluster.state === 'releasing') return { kind: 'busy', text: 'Being released' };
@@ -111,10 +110,7 @@ function stepsOf({ side, list }: Row): Step[] {
   const isApplied = (list.applied_generation ?? 0) >= list.generation;
   return [
     { name: `desired ${list.generation}`, state: 'done', at: list.updated_at },
-    {
-      name: 'accepted',
-      state: isAccepted ? 'done' : list.state === 'rejected' ? 'failed' : 'busy',
-    },
+    { name: 'accepted', state: isAccepted ? 'done' : 'busy' },
     {
       name: 'applied',
       state: failed && !isBroken ? 'failed' : isApplied ? 'done' : isAccepted ? 'busy' : 'waiting',
@@ -126,9 +122,8 @@ function stepsOf({ side, list }: Row): Step[] {
 }
 
 /** What is missing, in words. */
-function missingOf({ side, list }: Row): string {
+function missingOf({ side }: Row): string {
   if (side.failure !== null) return side.failure;
-  if (list?.state === 'rejected') return 'The platform refused the access list.';
   if (side.state === 'unreported') return 'It has not reported yet.';
   if (side.state === 'unreachable') return 'The last attempt to look at it failed.';
   if (side.state === 'stale') return 'It has not reported recently, so its state is unknown.';

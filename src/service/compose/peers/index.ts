@@ -14,7 +14,7 @@ import { joinShared, type Times } from './shared.ts';
 
 export interface JoinOptions extends Partial<Times> {
   /** What has to be the same on all servers. */
-  settings?: ServerSettings | undefined;
+  settings?: ServerSettings;
   /** The time of day. */
   now?: () => number;
 }
@@ -24,7 +24,7 @@ export async function joinPeers(
   { dataDir, server: { name } }: Pick<Config, 'dataDir'> & { server: Pick<Config['server'], 'name'> },
   store: Store,
   log: Logger,
-  { settings, now = Date.now, ...times }: JoinOptions = {},
+  { settings = {}, now = Date.now, ...times }: JoinOptions = {},
 ): Promise<Peers> {
   const entrant: Entrant = { name, version: manifest.version, directory: dataDirId(dataDir), settings };
   if (!store.server.isAlone) return joinShared({ store, entrant, log, now, times });

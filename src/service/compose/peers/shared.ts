@@ -271,7 +271,7 @@ class SharedPeers implements Peers {
       const { id, name, version } = one;
       if (!this.#others.has(id)) {
         this.#log.info('servers.seen', { serverId: id, name, version });
-        const message = differenceOf(this.#entrant.settings ?? {}, one);
+        const message = differenceOf(this.#entrant.settings, one);
         if (message !== undefined) this.#log.warn('servers.differ', { serverId: id, name, message });
       }
       this.#others.set(id, one);
