@@ -1,6 +1,6 @@
 /** What a run consists of. */
 import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, matchesGlob } from 'node:path';
 import { checks } from '../check.ts';
 
 export interface Job {
@@ -20,13 +20,30 @@ const costsFile = join(import.meta.dirname, 'costs.json');
  * Folders whose files test in the process that they are in. One after the other in one process, they take less than half: most
  * of a file's time goes into loading what all of them load.
  */
-const inProcess = ['app', 'audit', 'business', 'config', 'domain', 'lib', 'platform', 'ssh', 'store'];
+const inProcess = [
+  'app',
+  'audit',
+  'backup',
+  'business',
+  'config',
+  'domain',
+  'http',
+  'identity',
+  'kubernetes',
+  'lib',
+  'platform',
+  'ssh',
+  'store',
+];
 
-/** Files of those folders that start processes of their own, block the process, or measure it. */
+/** Files of those folders that would hold up the others: they wait for long, or block the process. */
 const apart = [
-  'test/store/backup.test.ts',
-  'test/store/campaign.test.ts',
-  ...['bad-days', 'failover', 'held-up', 'start', 'tls'].map((name) => `test/store/postgres/${name}.test.ts`),
+  'test/app/{clock,other-servers,servers}.test.ts',
+  'test/http/{docs,half-sent}.test.ts',
+  'test/identity/issuer/{chromium,password-page}.test.ts',
+  'test/kubernetes/{bad-days,service}.test.ts',
+  'test/store/{backup,campaign}.test.ts',
+  'test/store/postgres/*.test.ts',
 ];
 
 /** Rules, unit tables and one walk through the demonstration: `npm run test:quick`, under a minute. */
