@@ -111,10 +111,8 @@ export function jobsOf(root: string, choice: Choice): Job[] {
 /** Files of folders that are in one process as one job, any other as its own. */
 function together(files: string[]): Job[] {
   const folderOf = (file: string) => {
-    const [folder] = inProcess
-      .filter((one) => file.startsWith(`test/${one}/`))
-      .sort((a, b) => b.length - a.length);
-    return folder === undefined || apart.includes(file) ? file : `test/${folder}`;
+    const folder = inProcess.find((one) => file.startsWith(`test/${one}/`));
+    return folder === undefined || apart.some((one) => matchesGlob(file, one)) ? file : `test/${folder}`;
   };
   return [...Map.groupBy(files, folderOf)].map(([name, own]) => ({ name, files: own }));
 }
