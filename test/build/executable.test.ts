@@ -7,7 +7,6 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -21,7 +20,7 @@ import { startEnvironment } from '../cli/issuer.ts';
 import { noKeyring, startKeyring } from '../cli/keyring.ts';
 import { alpha } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { buildExecutable, placeExecutable } from '../support/executable.ts';
+import { placeExecutable } from '../support/executable.ts';
 import { limit } from '../support/limit.ts';
 import { createCleanRoot, noCleanRoot } from './clean-root.ts';
 import { serveFrom } from './served-root.ts';
@@ -63,18 +62,6 @@ test('version prints program, Node, SQLite and OpenSSL versions and whether the 
   assert.deepEqual(parts(stdout), parts(checkout.stdout));
   const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).stdout.trim();
   assert.ok(commit.startsWith(/^commit ([0-9a-f]+)/m.exec(stdout)?.[1] ?? 'none'));
-});
-
-test('two builds have the same bytes', { skip }, async () => {
-  // Where the first one was made: the name of the directory is in what V8 makes.
-  const second = join(process.env['ANDROMEDA_TEST_SHARED'] ?? directory.path, 'second');
-  await buildExecutable(second);
-  const [one, other] = [readFileSync(executable), readFileSync(second)];
-  rmSync(second);
-  if (one.equals(other)) return;
-  const at = one.findIndex((byte, index) => byte !== other[index]);
-  const around = (bytes: Buffer) => bytes.subarray(at - 40, at + 40).toString('latin1');
-  assert.fail(`byte ${at} of ${one.length} and ${other.length}: ${around(one)} and ${around(other)}`);
 });
 
 test('native addons are unpacked once, privately, and never loaded unverified', { skip }, async (t) => {

@@ -1,0 +1,23 @@
+/** That the executable of a commit has the same bytes, whenever it is built. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { missingForBundle } from '../../scripts/build/bundle.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { buildExecutable } from '../support/executable.ts';
+
+const missing = missingForBundle(join(import.meta.dirname, '../..'));
+const skip = missing.length > 0 ? `the build needs ${missing.join(', ')}` : false;
+
+test('two builds have the same bytes', { skip }, async () => {
+  using directory = temporaryDirectory();
+  // Names of one length: it is part of what V8 makes.
+  const files = ['one', 'two'].map((name) => join(directory.path, name));
+  for (const file of files) await buildExecutable(file);
+  const [one = Buffer.of(), two = Buffer.of()] = files.map((file) => readFileSync(file));
+  if (one.equals(two)) return;
+  const at = one.findIndex((byte, index) => byte !== two[index]);
+  const around = (bytes: Buffer) => bytes.subarray(at - 40, at + 40).toString('latin1');
+  assert.fail(`byte ${at} of ${one.length} and ${two.length}: ${around(one)} and ${around(two)}`);
+});

@@ -1,0 +1,4 @@
+/** As many commands as a playbook for a large site sends. */
+import { testCommands } from './commands.ts';
+
+testCommands(500);
