@@ -16,6 +16,7 @@ import { missingFor, type Target, thisMachine } from './target.ts';
 /** Files whose dynamic imports begin parts. */
 const entries = [
   'src/main.ts',
+  'src/host-commands.ts',
   'src/sync/simulated/login-node/main.ts',
   'src/sync/kubernetes/client.ts',
   'src/service/certificates/order.ts',
