@@ -38,14 +38,6 @@ interface SidePass extends ClusterSide {
   commands?: readonly string[];
 }
 
-/** An entry or a signed head of the audit trail, for a destination. */
-interface SentMessage {
-  destination: string;
-  kind: 'entry' | 'head';
-  seq: number;
-  hash: string;
-}
-
 /** Every event and its fields. Times are milliseconds. */
 export interface LogEvents {
   'serve.ready': {
@@ -242,17 +234,9 @@ export interface LogEvents {
   /** Nothing in the database names the person any more. */
   'erasure.done': { userId: string };
   'erasure.failed': { error: string };
-  /** How much went on could not be written down; it is counted on. */
-  /** `oldestAt`: of the first entry that waits; left out where none does. */
-  'audit.sending': { destination: string; waiting: number; oldestAt: string | undefined };
-  /** Counted, and logged in words where it is news. */
-  'audit.attempt.failed': { destination: string };
-  'audit.destination.working': { destination: string };
-  'audit.destination.failed': { destination: string; error: string };
-  /** The last that was sent is not in the trail any more as it was. */
-  'audit.destination.diverged': { destination: string; seq: number; message: string };
-  'audit.message.refused': SentMessage & { error: string; message: string };
-  'audit.message.skipped': SentMessage;
+  /** The copy of the trail. */
+  'audit.file.working': { file: string };
+  'audit.file.failed': { file: string; error: string };
 
   /** The first change that comes while everything is in force. */
   'sync.changed': ClusterSide;

@@ -8,7 +8,11 @@ import { findBreak } from '../../src/domain/audit/audit.ts';
 import { isSignedCheckpoint } from '../../src/domain/audit/head.ts';
 import { newId } from '../../src/domain/id.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { applyRetention, type RetentionSettings } from '../../src/service/audit/retention.ts';
+import {
+  applyRetention,
+  type RetentionDeps,
+  type RetentionSettings,
+} from '../../src/service/audit/retention.ts';
 import { createSigner, loadAuditKey } from '../../src/service/audit/signer.ts';
 import { appendAuditEntry, listAuditEntries, setPosition } from '../../src/store/audit/audit.ts';
 import { setCheckpoint } from '../../src/store/audit/retention.ts';
@@ -46,7 +50,7 @@ async function openOldTrail(entries: number) {
   await add('ssh.session.closed', 3);
   const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
   const signer = createSigner(store, key, () => clock.now);
-  const deps = { store, key, signer, destinations: [] as string[], log: createLogger('silent') };
+  const deps: RetentionDeps = { store, key, signer, file: undefined, log: createLogger('silent') };
   const file = join(dataDir, 'andromeda.db');
   return {
     ...deps,
@@ -181,13 +185,13 @@ test('a crash behind the checkpoint leaves a trail that fits, and the next run g
   assert.equal((await trail.findings()).fault, undefined);
 });
 
-test('what a destination has not been sent stays; a trail that was changed is not cleared away', async () => {
+test('what the copy does not have yet stays; a trail that was changed is not cleared away', async () => {
   await using trail = await openOldTrail(10);
-  const deps = { ...trail.deps, destinations: ['file:/somewhere'] };
+  const deps = { ...trail.deps, file: '/somewhere' };
   const [first] = await trail.seqs();
   await trail.retain({ audit: 30 }, deps);
   assert.equal((await trail.seqs())[0], first);
-  await setPosition(trail.store, 'file:/somewhere', { entry: 6, hash: '', head: 0 });
+  await setPosition(trail.store, '/somewhere', { entry: 6, head: 0 });
   await trail.retain({ audit: 30 }, deps);
   assert.equal((await trail.seqs())[0], 6);
   trail.tamper("update audit_entries set reason = 'forged' where seq = 9");
@@ -274,7 +278,7 @@ test('audit verify accepts a trail that begins at a checkpoint, and says so', as
   await service.write('/operator/people', { as: 'root', body: { email: 'new@x.example' } });
   const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
   const signer = createSigner(store, key, Date.now);
-  const deps = { store, key, signer, destinations: [], log: createLogger('silent') };
+  const deps = { store, key, signer, file: undefined, log: createLogger('silent') };
   await applyRetention(deps, { audit: 30 }, new AbortController().signal);
   const machine = await createMachine(t);
   const accessToken = await service.issuer.token('root');

@@ -9,7 +9,7 @@ import { listKeptFiles } from '../../src/store/data-dir/backup-file.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { openTrail, rewrite } from './support.ts';
 
-const config = { signMs: 3_600_000, file: undefined, syslog: undefined, webhook: undefined };
+const config = { signMs: 3_600_000, file: undefined, group: undefined };
 const keyFile = 'keys/audit_ed25519.pem';
 
 test('the key of an installation is made once, for its owner only, and is a part of its backups', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -116,7 +116,7 @@ test('settings that are all left out have every default: everything on loopback,
     },
     uids: { base: 20_000 },
     log: { level: 'info' },
-    audit: { signMs: 60_000, file: undefined, syslog: undefined, webhook: undefined },
+    audit: { signMs: 60_000, file: undefined, group: undefined },
     backup: undefined,
     metrics: undefined,
     console: undefined,
@@ -160,70 +160,12 @@ test('trustedProxies are addresses and networks', () => {
   }
 });
 
-test('audit says where the trail is sent; what it names belongs to the configuration', () => {
-  writeFileSync(join(directory.path, 'ca.pem'), 'authority');
-  const { audit } = read(
-    'audit: { signSeconds: 5, file: trail.jsonl, syslog: { to: "tls://[::1]:6514", ca: ca.pem } }',
-  );
-  assert.deepEqual(audit, {
-    signMs: 5_000,
-    file: join(directory.path, 'trail.jsonl'),
-    syslog: {
-      protocol: 'tls',
-      host: '::1',
-      port: 6514,
-      ca: Buffer.from('authority'),
-      client: undefined,
-      timeoutMs: 30_000,
-    },
-    webhook: undefined,
-  });
-  assert.ok(listConfigFiles(file).includes(join(directory.path, 'ca.pem')));
-  for (const to of ['logs:514', 'http://logs:514', 'tcp://logs', 'udp://logs:70000', 'tcp://a b:1'])
-    assert.throws(() => read(`audit: { syslog: { to: "${to}" } }`), /audit/, to);
-  assert.throws(() => read('audit: { syslog: { to: "tls://a:1", cert: ca.pem } }'), /audit\.syslog.*key/);
-});
-
-test('a webhook is sent to over HTTPS, and its secrets are in a file that no other account can read', () => {
-  const secretFile = join(directory.path, 'hook.secret');
-  const write = (text: string, mode = 0o600) => {
-    writeFileSync(secretFile, text);
-    chmodSync(secretFile, mode);
-  };
-  const hook = (to = 'https://hooks.example.org/in?a=b', more = '') =>
-    read(`audit: { webhook: { to: "${to}", secretFile: hook.secret ${more} } }`).audit.webhook;
-  write(`whsec_${Buffer.alloc(32, 1).toString('base64')}\nwhsec_${Buffer.alloc(24, 2).toString('base64')}\n`);
-  assert.deepEqual(hook(undefined, ', skip: [7], timeoutSeconds: 5'), {
-    url: new URL('https://hooks.example.org/in?a=b'),
-    secrets: [Buffer.alloc(32, 1), Buffer.alloc(24, 2)],
-    ca: undefined,
-    skip: new Set([7]),
-    timeoutMs: 5_000,
-  });
-  assert.ok(listConfigFiles(file).includes(secretFile));
-  assert.ok(hook('http://127.0.0.1:9000/x'));
-  for (const to of [
-    'http://hooks.example.org/',
-    'https://name:word@hooks.example.org/',
-    'ftp://a/',
-    'https://',
-  ])
-    assert.throws(() => hook(to), /audit\.webhook\.to/, to);
-  for (const text of [
-    '',
-    'short',
-    `whsec_${Buffer.alloc(20).toString('base64')}`,
-    'secret-in-the-clear'.repeat(3),
-  ]) {
-    write(text);
-    assert.throws(
-      () => hook(),
-      (error: Error) =>
-        /one secret a line/.test(error.message) && (text === '' || !error.message.includes(text)),
-    );
-  }
-  write(`whsec_${Buffer.alloc(32, 1).toString('base64')}`, 0o640);
-  assert.throws(() => hook(), /hook\.secret can be read or written by others\. chmod 600/);
+test('audit says which file the trail is copied to, and which group of this host may read it', () => {
+  const { audit } = read('audit: { signSeconds: 5, file: trail.jsonl, group: daemon }');
+  const [, , id] = /^daemon:.*$/m.exec(readFileSync('/etc/group', 'utf8'))?.[0].split(':') ?? [];
+  assert.deepEqual(audit, { signMs: 5_000, file: join(directory.path, 'trail.jsonl'), group: Number(id) });
+  assert.throws(() => read('audit: { file: x, group: no-such }'), /audit\.group: there is no group no-such/);
+  assert.throws(() => read('audit: { group: daemon }'), /audit.*file/);
 });
 
 test('backup says how often, how many, where, and what runs after each', () => {
@@ -259,20 +201,11 @@ test('the challenge TLS-ALPN-01, which is no longer answered, is refused with wh
 });
 
 test('no error repeats what can be a secret: passwords and queries of addresses', () => {
-  const rows: [string, RegExp][] = [
-    [
-      'audit: { webhook: { to: "https://u:SECRET@c/", secretFile: x } }',
-      /audit\.webhook\.to must be as https/,
-    ],
-    ['audit: { syslog: { to: "tls://u:SECRET@c" } }', /audit\.syslog\.to must be as tls/],
-    ['platform: { url: "https://u:SECRET@c/?SECRET" }', /"https:\/\/…@c\/\?…", which is not/],
-  ];
-  for (const [text, message] of rows)
-    assert.throws(
-      () => read(text),
-      (error: Error) => message.test(error.message) && !/SECRET/.test(error.message),
-      text,
-    );
+  assert.throws(
+    () => read('platform: { url: "https://u:SECRET@c/?SECRET" }'),
+    (error: Error) =>
+      /"https:\/\/…@c\/\?…", which is not/.test(error.message) && !/SECRET/.test(error.message),
+  );
 });
 
 test('copies and old entries of the trail are not written between the service’s own files', () => {
@@ -589,7 +522,7 @@ server: { drainSeconds: 20s }
 sync: { intervalSeconds: 1m }
 access: { maxDaysWithoutSignIn: 2w, keyMaxDays: 730d, reviewMonths: 6 }
 retention: { commands: 168h, sessions: 180, audit: 730d }
-audit: { signSeconds: 5m, syslog: { to: "udp://logs.example:514", timeoutSeconds: 1m } }
+audit: { signSeconds: 5m }
 gateway: { limits: { idleSeconds: 8h, recheckSeconds: 2s } }
 `);
   assert.equal(config.server.drainMs, 20_000);
@@ -601,7 +534,6 @@ gateway: { limits: { idleSeconds: 8h, recheckSeconds: 2s } }
     assert.throws(() => read(`access: { reviewMonths: ${months} }`), /access\.reviewMonths must be/);
   assert.deepEqual(config.retention, { commands: 7, sessions: 180, audit: 730 });
   assert.equal(config.audit.signMs, 300_000);
-  assert.equal(config.audit.syslog?.timeoutMs, 60_000);
   assert.deepEqual(config.gateway.limits, { idleMs: 28_800_000, recheckMs: 2_000 });
   const wrong = ['36h', '0d', '730 d', 'forever', '1.5', 'null', '[30]', '40000d', 'true', '30M'];
   for (const text of wrong)

@@ -17,6 +17,8 @@ import { type TestContext, test } from 'node:test';
 import Database from 'better-sqlite3';
 import { parse, stringify } from 'yaml';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
+import type { Config } from '../../src/service/config/index.ts';
+import { checkAuditPaths } from '../../src/service/host/files.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { createPerson } from '../../src/store/people/people.ts';
@@ -110,6 +112,28 @@ test('a place for the audit trail that cannot be written is wrong', async (t) =>
     /^wrong +settings +\/andromeda.yaml:11: audit\.file .*within the data directory/,
   );
   assert.equal(about('./logs/audit.jsonl'), '');
+});
+
+test('a copy of the audit trail is of the account, and that in the group that may read it', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'audit.jsonl');
+  writeFileSync(file, '');
+  const said = (group?: number) => {
+    const config = { audit: { file, group }, retention: {} } as Config;
+    return [...checkAuditPaths(config)].map(({ verdict, text }) => `${verdict}: ${text}`).join();
+  };
+  assert.match(said(4711), /^ok: /);
+  process.seteuid?.(65_534);
+  try {
+    assert.match(said(), /^wrong: audit\.file: .* belongs to root, and must be this account's/);
+    chownSync(file, 65_534, 65_534);
+    assert.match(said(4711), /^wrong: audit\.group: this account is not in that group/);
+    assert.match(said(), /^ok: /);
+  } finally {
+    process.seteuid?.(0);
+  }
 });
 
 test('certificates: which file, when it ends, whether the key fits, and whether it is for the url', async (t) => {

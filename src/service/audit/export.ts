@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { AuditCheckpoint } from '../../domain/audit/head.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { AuditListing } from '../../store/audit/audit.ts';
-import { entryMessage } from './messages.ts';
+import { lineOf } from './messages.ts';
 
 /**
  * Writes pages of entries and what `end` returns behind them; returns the file, which is whole and on disk then. Without
@@ -59,7 +59,7 @@ async function write(
     for await (const page of pages) {
       first ||= page[0]?.seq ?? 0;
       last = page.at(-1)?.seq ?? last;
-      await handle.appendFile(page.map((one) => `${entryMessage(one).json}\n`).join(''));
+      await handle.appendFile(page.map((one) => `${lineOf('entry', one)}\n`).join(''));
     }
     await handle.appendFile(`${JSON.stringify({ kind: 'checkpoint', ...checkpoint() })}\n`);
     await handle.sync();

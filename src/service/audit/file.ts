@@ -1,27 +1,41 @@
-/** The audit trail in a file: one line of JSON a message, appended; a file that was moved away is begun anew. */
+/** A file that lines are appended to, and that others read; where it was moved away, it is begun anew. */
 import { constants } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import type { AuditMessage } from './messages.ts';
-import type { Destination } from './sender.ts';
+
+export interface FileOptions {
+  path: string;
+  /** The ID of the group that may read it; undefined: none. */
+  group: number | undefined;
+}
+
+interface Last {
+  kind: 'entry' | 'head';
+  seq: number;
+  hash: string;
+}
+
+export interface Lines {
+  /** The last entry and the last head that it has. */
+  last(): Promise<Last[]>;
+  /** Resolves once they are on disk; rejects where it is not known how many are. */
+  append(lines: readonly string[]): Promise<void>;
+  close(): void;
+}
 
 /** The longest entry and a page of heads are shorter. */
 const tailBytes = 128 * 1024;
 /** O_NONBLOCK: do not block on a pipe without a reader. */
 const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
-/** The file at `path`, made with mode 0640. */
-export function fileDestination(path: string): Destination {
+export function openLines({ path, group }: FileOptions): Lines {
   let handle: FileHandle | undefined;
 
   /** The file that is at the path now. */
   async function current(): Promise<FileHandle> {
     if (handle && (await isStillThere(handle, path))) return handle;
     await shut();
-    handle = await open(path, flags, 0o640);
-    if (!(await handle.stat()).isFile()) {
-      await shut();
-      throw new Error(`${path} is not a regular file`);
-    }
+    handle = await open(path, flags, 0o600);
+    await settle(handle, { path, group });
     return handle;
   }
 
@@ -31,28 +45,48 @@ export function fileDestination(path: string): Destination {
     await old?.close().catch(() => {});
   }
 
+  async function using<T>(body: (file: FileHandle) => Promise<T>): Promise<T> {
+    try {
+      return await body(await current());
+    } catch (error) {
+      await shut();
+      throw error;
+    }
+  }
+
   return {
-    name: `file:${path}`,
-    async last() {
-      const lines = (await readEnd(await current(), tailBytes)).split('\n').slice(0, -1);
-      const messages = lines.map(parse).filter((message) => message !== undefined);
-      const last = (kind: string) => messages.findLast((message) => message.kind === kind) ?? [];
-      return [last('entry'), last('head')].flat();
-    },
-    async send(messages) {
-      try {
-        const file = await current();
+    last: () =>
+      using(async (file) => {
+        const lines = (await readEnd(file, tailBytes)).split('\n').slice(0, -1);
+        const messages = lines.map(parse).filter((message) => message !== undefined);
+        const last = (kind: string) => messages.findLast((message) => message.kind === kind) ?? [];
+        return [last('entry'), last('head')].flat();
+      }),
+    append: (lines) =>
+      using(async (file) => {
         // A full disk or a crash can have cut the last line: what follows must not become a part of it.
         const start = ['', '\n'].includes(await readEnd(file, 1)) ? '' : '\n';
-        await file.appendFile(`${start}${messages.map(({ json }) => `${json}\n`).join('')}`);
+        await file.appendFile(`${start}${lines.map((line) => `${line}\n`).join('')}`);
         await file.datasync();
-      } catch (error) {
-        await shut();
-        throw error;
-      }
-    },
+      }),
     close: () => void shut(),
   };
+}
+
+/** Sets who may read it, whatever the umask is, and whoever made it. Throws where that cannot be set. */
+async function settle(file: FileHandle, { path, group }: FileOptions): Promise<void> {
+  const stats = await file.stat();
+  if (!stats.isFile()) throw new Error(`${path} is not a regular file`);
+  const wanted = group === undefined ? 0o600 : 0o640;
+  try {
+    // The group first: no other is to read it.
+    if (group !== undefined && stats.gid !== group) await file.chown(stats.uid, group);
+    if ((stats.mode & 0o777) !== wanted) await file.chmod(wanted);
+  } catch (error) {
+    const member = group === undefined ? '' : ', which must be in the group of audit.group';
+    const message = `the mode and group of ${path} cannot be set: it must belong to the service's account${member}`;
+    throw new Error(message, { cause: error });
+  }
 }
 
 async function isStillThere(handle: FileHandle, path: string): Promise<boolean> {
@@ -67,7 +101,7 @@ async function readEnd(file: FileHandle, most: number): Promise<string> {
   return buffer.toString('latin1', 0, bytesRead);
 }
 
-function parse(line: string): Pick<AuditMessage, 'kind' | 'seq' | 'hash'> | undefined {
+function parse(line: string): Last | undefined {
   try {
     const { kind, seq, hash } = JSON.parse(line);
     if ((kind === 'entry' || kind === 'head') && Number.isSafeInteger(seq) && typeof hash === 'string')

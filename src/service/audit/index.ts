@@ -1,10 +1,9 @@
 /**
- * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and copies of
- * trail and heads in a file, at a syslog server and at a webhook. It reads the trail; only retention writes to it.
+ * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and a copy of
+ * trail and heads in a file. It reads the trail; only retention writes to it.
  *
  * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
- * `sender.ts`, one for each destination, sends entries and heads (`file.ts`, `syslog.ts`, `webhook.ts`) → `retention.ts`
- * deletes what is old, up to a signed checkpoint. Of several servers, one does all that (a lease), and any signs on demand.
+ * `copy.ts` appends entries and heads to a file → `retention.ts` deletes what is old, up to a signed checkpoint. Of several servers, one does all that (a lease), and any signs on demand.
  */
 import { join } from 'node:path';
 import type { SignedHead } from '../../domain/audit/head.ts';
@@ -14,23 +13,18 @@ import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { allLeases, type Lease, type Leases } from '../../store/servers/leases.ts';
+import { type CopyFault, startCopy } from './copy.ts';
 import { startErasures } from './erasure.ts';
-import { fileDestination } from './file.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
-import { type Destination, type DestinationFault, Sender } from './sender.ts';
 import { type AuditSigner, createSigner, loadAuditKey } from './signer.ts';
-import { type SyslogAddress, syslogDestination } from './syslog.ts';
-import { type WebhookAddress, webhookDestination } from './webhook.ts';
 
 export interface AuditConfig {
   /** How often heads are signed while entries come. */
   signMs: number;
   /** The file that gets a copy; undefined: none. */
   file: string | undefined;
-  /** The server that gets a copy; undefined: none. */
-  syslog: SyslogAddress | undefined;
-  /** The address that gets a copy by HTTPS; undefined: none. */
-  webhook: WebhookAddress | undefined;
+  /** The ID of the group that may read it; undefined: none. */
+  group: number | undefined;
 }
 
 export interface AuditDeps {
@@ -57,22 +51,21 @@ export interface Audit {
   eraseNames(): void;
   /** What this server knows not to work of it; nothing where another server of the database keeps it. */
   faults(): AuditFaults;
-  /** Signs and sends what is left, within about a second. To be called behind everything that writes entries. */
+  /** Signs and copies what is left, within about a second. To be called behind everything that writes entries. */
   stop(): Promise<void>;
 }
 
 export interface AuditFaults {
   /** Why no head is signed; since when in ms since 1970. */
   signing?: { since: number; message: string };
-  destinations: DestinationFault[];
+  copy?: CopyFault;
 }
 
-const stopMs = 500;
 const retentionFirstMs = 5_000;
 const retentionMs = 86_400_000;
 const minuteMs = 60_000;
 
-/** Starts to sign and to send. Throws `invalid_state` where the key cannot be read. */
+/** Starts to sign and to copy. Throws `invalid_state` where the key cannot be read. */
 export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
   const { store, leases = allLeases(store), dataDir, now } = deps;
   const key = deps.key ?? loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
@@ -99,7 +92,7 @@ export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
       // Lost, it is found within a minute.
       else store.messages.send(erasureTopic, {}).catch(() => {});
     },
-    faults: () => keeping?.faults() ?? { destinations: [] },
+    faults: () => keeping?.faults() ?? {},
     async stop() {
       stopListening();
       await leave();
@@ -113,7 +106,7 @@ const erasureTopic = 'erasures';
 interface Keeping {
   erasures: Rounds;
   faults(): AuditFaults;
-  /** With `last`, signs and sends what is left. */
+  /** With `last`, signs and copies what is left. */
   stop(last: boolean): Promise<void>;
 }
 
@@ -142,35 +135,24 @@ function keepTrail(
     }
   }
 
+  const { file, group, signMs } = config;
   // At the start too: finds changes to the trail that were made while no service ran.
-  const signing = startRounds(signNow, { everyMs: config.signMs, onFault() {} });
-  const destinations = destinationsOf(config);
-  const senders = destinations.map((destination) => new Sender(store, destination, { log, now }));
+  const signing = startRounds(signNow, { everyMs: signMs, onFault() {} });
+  const copy = file === undefined ? undefined : startCopy(store, { path: file, group }, { log, now });
   const erasures = startErasures({ store, key, log, now });
-  const retaining = startRetention(
-    { store, key, signer, destinations: destinations.map(({ name }) => name), log },
-    retention,
-  );
+  const retaining = startRetention({ store, key, signer, file, log }, retention);
   return {
     erasures,
-    faults: () => ({
-      ...(failing && { signing: failing }),
-      destinations: senders.flatMap((sender) => sender.fault() ?? []),
-    }),
+    faults: () => {
+      const fault = copy?.fault();
+      return { ...(failing && { signing: failing }), ...(fault && { copy: fault }) };
+    },
     async stop(last) {
       await Promise.all([signing.stop(), retaining?.stop(), erasures.stop()]);
       if (last) await signNow();
-      await Promise.all(senders.map((sender) => sender.stop(last ? stopMs : 0)));
+      await copy?.stop(last);
     },
   };
-}
-
-function destinationsOf({ file, syslog, webhook }: AuditConfig): Destination[] {
-  return [
-    ...(file === undefined ? [] : [fileDestination(file)]),
-    ...(syslog === undefined ? [] : [syslogDestination(syslog)]),
-    ...(webhook === undefined ? [] : [webhookDestination(webhook)]),
-  ];
 }
 
 /** Retention at the start, when everything else has started, and once a day. */

@@ -1,4 +1,4 @@
-/** What a destination is sent: entries and signed heads, each as one line of JSON, in batches that are bounded in number and bytes. */
+/** What a copy of the trail has: entries and signed heads, each as one line of JSON, in batches that are bounded in number and bytes. */
 import type { SignedHead } from '../../domain/audit/head.ts';
 import {
   type AuditListing,
@@ -8,73 +8,43 @@ import {
 } from '../../store/audit/audit.ts';
 import type { Reader } from '../../store/engine/index.ts';
 
-/** What is sent, as one line of JSON in ASCII. */
-export type AuditMessage = { kind: 'entry' | 'head'; seq: number; hash: string; at: string; json: string };
-
 export interface Batch {
-  /** At least one. */
-  messages: readonly AuditMessage[];
-  /** The position once all of them are sent. */
+  /** At least one, in ASCII. */
+  lines: readonly string[];
+  /** The position once all of them are written. */
   end: AuditPosition;
-  /** Whether more may wait behind it. */
-  isFull: boolean;
 }
 
 /** More are never in one batch. */
-export const mostMessages = 250;
-/** A batch ends with the message that exceeds this; one message is some kilobytes. */
+const mostLines = 250;
+/** A batch ends with the line that exceeds this; one line is some kilobytes. */
 const mostBytes = 128 * 1024;
 
-/** What follows a position, at most `most` messages; undefined when there is nothing. */
-export async function nextBatch(
-  db: Reader,
-  position: AuditPosition,
-  most: number,
-): Promise<Batch | undefined> {
-  const entries = await listAuditEntries(db, {}, { after: position.entry, limit: most });
+/** What follows a position; undefined when there is nothing. */
+export async function nextBatch(db: Reader, position: AuditPosition): Promise<Batch | undefined> {
+  const entries = await listAuditEntries(db, {}, { after: position.entry, limit: mostLines });
   const last = entries.at(-1)?.seq ?? position.entry;
   // A head follows the entries that it covers.
-  const heads = await listHeads(db, { after: position.head, limit: most });
+  const heads = await listHeads(db, { after: position.head, limit: mostLines });
   const covered = heads.filter(({ seq }) => seq <= last);
-  const messages: AuditMessage[] = [];
+  const lines: string[] = [];
+  const end = { ...position };
   let bytes = 0;
-  for (const message of [...entries.map(entryMessage), ...covered.map(headMessage)]) {
-    if (messages.length === most || bytes > mostBytes) break;
-    messages.push(message);
-    bytes += message.json.length;
-  }
-  if (messages.length === 0) return undefined;
-  const entry = messages.findLast(({ kind }) => kind === 'entry');
-  const head = messages.findLast(({ kind }) => kind === 'head');
-  return {
-    messages,
-    isFull: messages.length === most || bytes > mostBytes,
-    end: {
-      entry: entry?.seq ?? position.entry,
-      hash: entry?.hash ?? position.hash,
-      head: head?.seq ?? position.head,
-    },
+  const add = (kind: 'entry' | 'head', fields: AuditListing | SignedHead) => {
+    if (lines.length === mostLines || bytes > mostBytes) return;
+    const line = lineOf(kind, fields);
+    lines.push(line);
+    bytes += line.length;
+    end[kind] = fields.seq;
   };
-}
-
-export function entryMessage(entry: AuditListing): AuditMessage {
-  return message('entry', entry);
-}
-
-function headMessage(head: SignedHead): AuditMessage {
-  return message('head', head);
-}
-
-function message(
-  kind: AuditMessage['kind'],
-  fields: { seq: number; hash: string; at: string },
-): AuditMessage {
-  const { seq, hash, at } = fields;
-  const known = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-  return { kind, seq, hash, at, json: toAscii(JSON.stringify({ kind, ...known })) };
+  for (const entry of entries) add('entry', entry);
+  for (const head of covered) add('head', head);
+  return lines.length === 0 ? undefined : { lines, end };
 }
 
 /** JSON whose strings hold nothing that a terminal or a collector could take for something else. */
-function toAscii(json: string): string {
+export function lineOf(kind: 'entry' | 'head', fields: AuditListing | SignedHead): string {
+  const known = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+  const json = JSON.stringify({ kind, ...known });
   return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

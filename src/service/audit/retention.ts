@@ -45,8 +45,8 @@ export interface RetentionDeps {
   store: Store;
   key: AuditKey;
   signer: AuditSigner;
-  /** Names of the destinations that the trail is sent to: what they have not yet is not deleted. */
-  destinations: readonly string[];
+  /** The file that gets a copy: what it does not have yet is not deleted. */
+  file: string | undefined;
   log: Logger;
   /** Whether the service has run for less than a day: its clock is believed less then. */
   isNew?(): boolean;
@@ -140,10 +140,10 @@ async function deleteEntries(
   }
 }
 
-/** The entry before which all may go: the last one stays, and what a destination waits for. */
-async function lastToGo({ store, destinations }: RetentionDeps): Promise<number> {
-  const sent = await Promise.all(destinations.map((name) => findPosition(store.read, name)));
-  return Math.min(await findLastSeq(store.read), ...sent.map(({ entry }) => entry));
+/** The entry before which all may go: the last one stays, and what the copy does not have yet. */
+async function lastToGo({ store, file }: RetentionDeps): Promise<number> {
+  const last = await findLastSeq(store.read);
+  return file === undefined ? last : Math.min(last, (await findPosition(store.read, file)).entry);
 }
 
 /** An entry, as what follows names it. */

@@ -179,38 +179,24 @@ function problemsOfListeners({ config, gateway, acme, now }: InstallationParts):
   return problems;
 }
 
-function problemsOfAudit({ signing, destinations }: AuditFaults): Problem[] {
-  const toTime = (at: number) => new Date(at).toISOString();
-  const problems = destinations.map(({ name, since, nextAt, message, refused }): Problem => {
-    const isFile = name.startsWith('file:');
-    return {
-      area: 'audit',
-      about: `copy to ${name}`,
-      urgency: 'now',
-      since: toTime(since),
-      message:
-        refused === undefined
-          ? `It does not get what it should: ${message}`
-          : `It refuses number ${refused}, and nothing behind it is sent: ${message}`,
+function problemsOfAudit({ signing, copy }: AuditFaults): Problem[] {
+  const problems: Problem[] = [];
+  const add = (fault: { since: number }, rest: Pick<Problem, 'about' | 'message' | 'action'>) =>
+    problems.push({ area: 'audit', urgency: 'now', since: new Date(fault.since).toISOString(), ...rest });
+  if (copy)
+    add(copy, {
+      about: `copy to ${copy.path}`,
+      message: `It does not get what it should: ${copy.message}`,
       action:
-        refused === undefined
-          ? `See that ${isFile ? 'the service may write there, and that its disk has room' : 'it is up, and that this host reaches it'}. What waits is then sent by itself.`
-          : `Have it accept that; or add ${refused} to \`audit.webhook.skip\`, and reload the service.`,
-      nextTryAt: toTime(nextAt),
-    };
-  });
-  if (!signing) return problems;
-  return [
-    ...problems,
-    {
-      area: 'audit',
+        'See that the service may write there, and that its disk has room. What waits is then written by itself.',
+    });
+  if (signing)
+    add(signing, {
       about: 'signed heads',
-      urgency: 'now',
-      since: toTime(signing.since),
       message: `No head is signed: ${signing.message}`,
       action: 'Ask the trail itself: `andromeda admin audit verify`.',
-    },
-  ];
+    });
+  return problems;
 }
 
 const mebibyte = 2 ** 20;

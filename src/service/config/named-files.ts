@@ -40,12 +40,6 @@ export class NamedFiles {
   readSecretText(name: string, path: string): string {
     return this.readSecret(name, path).toString('utf8').trim();
   }
-
-  /** Those that are not empty. */
-  readSecretLines(name: string, path: string): string[] {
-    const lines = this.readSecret(name, path).toString('latin1').split('\n');
-    return lines.map((line) => line.trim()).filter((line) => line !== '');
-  }
 }
 
 export function invalid(message: string): DomainError {

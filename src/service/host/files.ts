@@ -108,10 +108,11 @@ export function* checkMissingKeys(
 /** Where copies and old entries of the audit trail are written. */
 export function* checkAuditPaths({ audit, retention }: Config): Generator<Finding> {
   const about = 'audit';
-  const { file } = audit;
+  const { file, group } = audit;
   if (file !== undefined) {
     const stats = statSync(file, { throwIfNoEntry: false });
     const directory = dirname(file);
+    const uid = process.geteuid?.();
     if (stats && !stats.isFile()) yield wrong(about, `audit.file: ${file} is no regular file.`);
     else if (stats && !isAllowed(file, constants.R_OK | constants.W_OK))
       yield wrong(about, `audit.file: ${file} cannot be written: ${whyNot(file, stats)}.`);
@@ -119,6 +120,16 @@ export function* checkAuditPaths({ audit, retention }: Config): Generator<Findin
       yield wrong(
         about,
         `audit.file: ${file} cannot be made: ${directory} is missing, or not this account's to write.`,
+      );
+    else if (stats && uid !== 0 && stats.uid !== uid)
+      yield wrong(
+        about,
+        `audit.file: ${file} belongs to ${accountName(stats.uid)}, and must be this account's, which sets who may read it.`,
+      );
+    else if (group !== undefined && uid !== 0 && !process.getgroups?.().includes(group))
+      yield wrong(
+        about,
+        'audit.group: this account is not in that group. Put it there, and restart the service.',
       );
     else yield ok(about, `A copy of the trail to ${file}.`);
   }

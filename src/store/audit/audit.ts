@@ -48,24 +48,21 @@ export async function addHead(store: Store, head: SignedHead): Promise<void> {
   });
 }
 
-/** How far a destination has got: the numbers of the last entry and of the last head that it has. */
+/** How much of the trail a file has: the numbers of its last entry and of its last head. */
 export interface AuditPosition {
   entry: number;
-  /** Of that entry; '' where it is not known. */
-  hash: string;
   head: number;
 }
 
-/** The position of a destination; the beginning for one that is new. */
-export async function findPosition(db: Reader, destination: string): Promise<AuditPosition> {
-  const row = await findRow(db, 'audit_positions', { destination });
-  return { entry: row?.entry_seq ?? 0, hash: row?.entry_hash ?? '', head: row?.head_seq ?? 0 };
+/** The position of a file; the beginning for one that is new. */
+export async function findPosition(db: Reader, file: string): Promise<AuditPosition> {
+  const row = await findRow(db, 'audit_positions', { destination: file });
+  return { entry: row?.entry_seq ?? 0, head: row?.head_seq ?? 0 };
 }
 
-/** Sets the position of a destination. It does not wait for the disk. */
-export async function setPosition(store: Store, destination: string, position: AuditPosition): Promise<void> {
-  const { entry, hash, head } = position;
-  const row = { destination, entry_seq: entry, entry_hash: hash, head_seq: head };
+/** Sets the position of a file. It does not wait for the disk. */
+export async function setPosition(store: Store, file: string, { entry, head }: AuditPosition): Promise<void> {
+  const row = { destination: file, entry_seq: entry, entry_hash: '', head_seq: head };
   await store.write(({ db }) => saveRow(db, 'audit_positions', ['destination'], row), { flush: false });
 }
 

@@ -7,14 +7,7 @@ export type Counts = { [Name in EventName]?: (fields: LogEvents[Name]) => void }
 
 const help = {
   andromeda_acme_attempts_total: 'Attempts to obtain a TLS certificate (ACME), by result: done, failed',
-  andromeda_audit_destination_blocked:
-    'Whether a destination of the audit trail refuses an entry for what it is (1), so that none behind it is sent',
-  andromeda_audit_destination_up:
-    'Whether a destination of the audit trail takes what it is sent (1) or not (0)',
-  andromeda_audit_failures_total: 'Attempts to send the audit trail that failed',
-  andromeda_audit_lag_seconds:
-    'Age of the oldest entry of the audit trail that a destination has not been sent; 0 where none waits',
-  andromeda_audit_waiting_entries: 'Entries of the audit trail that a destination has not been sent',
+  andromeda_audit_file_up: 'Whether the copy of the audit trail can be written (1) or not (0)',
   andromeda_backup_failures:
     'Attempts to make a backup, or to run the command after it, that failed since all went well',
   andromeda_backup_last_timestamp_seconds:

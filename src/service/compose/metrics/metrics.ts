@@ -70,7 +70,7 @@ function createCounts(kinds: Kinds, now: () => number): Counts {
     ...apiCounts(kinds),
     ...syncCounts(kinds, now),
     ...gatewayCounts(kinds),
-    ...auditCounts(kinds, now),
+    ...auditCounts(kinds),
     ...serverCounts(kinds),
   };
 }
@@ -120,31 +120,12 @@ function gatewayCounts({ counter, histogram }: Kinds): Counts {
   };
 }
 
-function auditCounts({ counter, gauge, measured }: Kinds, now: () => number): Counts {
-  const up = gauge('andromeda_audit_destination_up', 'destination');
-  const unsent = gauge('andromeda_audit_waiting_entries', 'destination');
-  const blocked = gauge('andromeda_audit_destination_blocked', 'destination');
-  const failures = counter('andromeda_audit_failures_total', 'destination');
-  /** Since when the oldest entry waits that a destination has not been sent; undefined: none does. */
-  const oldest = new Map<string, string | undefined>();
-  measured('andromeda_audit_lag_seconds', ['destination'], (it) => {
-    for (const [destination, at] of oldest)
-      it.set({ destination }, at === undefined ? 0 : Math.max(0, now() - Date.parse(at)) / 1000);
-  });
-  const set = (destination: string, isUp: boolean, isBlocked: boolean) => {
-    up.set({ destination }, Number(isUp));
-    blocked.set({ destination }, Number(isBlocked));
-  };
+function auditCounts({ gauge }: Kinds): Counts {
+  // Without labels it would be there, and 0, where there is no copy.
+  const up = gauge('andromeda_audit_file_up', 'file');
   return {
-    'audit.sending': ({ destination, waiting, oldestAt }) => {
-      unsent.set({ destination }, waiting);
-      oldest.set(destination, oldestAt);
-      failures.inc({ destination }, 0);
-    },
-    'audit.attempt.failed': ({ destination }) => failures.inc({ destination }),
-    'audit.message.refused': ({ destination }) => set(destination, false, true),
-    'audit.destination.working': ({ destination }) => set(destination, true, false),
-    'audit.destination.failed': ({ destination }) => set(destination, false, false),
+    'audit.file.working': ({ file }) => up.set({ file }, 1),
+    'audit.file.failed': ({ file }) => up.set({ file }, 0),
   };
 }
 

@@ -48,6 +48,8 @@ RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
+# For the group that reads the copy of the audit trail; without the right, only groups of the account's own.
+SystemCallFilter=@chown
 SystemCallErrorNumber=EPERM
 # Not MemoryDenyWriteExecute: JavaScript is compiled while it runs.
 `;
@@ -74,7 +76,8 @@ StateDirectoryMode=0711
 CacheDirectory=andromeda
 CacheDirectoryMode=0700
 LogsDirectory=andromeda
-LogsDirectoryMode=0750
+# Others get to a file there whose group they are in.
+LogsDirectoryMode=0711
 # Where the processes of the SSH gateway find the service. It stays through a restart; when the unit has stopped it is removed,
 # and then they end as well, also those that a service left behind that had to be killed.
 RuntimeDirectory=andromeda
