@@ -147,14 +147,14 @@ test('after a crash nothing is there twice, and a line that was cut is there aga
   await trail.add('a', 'b');
   await trail.start().stop();
   // As if the service had ended before it wrote down how far it was.
-  await trail.store.write(async ({ db }) => void (await db.deleteFrom('audit_positions').execute()));
+  await trail.store.write(async ({ db }) => void (await db.deleteFrom('audit_copies').execute()));
   await trail.add('c');
   await trail.start().stop();
   assert.deepEqual(trail.seqs(), upTo(await trail.last()));
 
   truncateSync(trail.file, trail.raw().indexOf('"target":"c"'));
   const half = trail.raw().split('\n').at(-1) ?? '';
-  await trail.store.write(async ({ db }) => void (await db.deleteFrom('audit_positions').execute()));
+  await trail.store.write(async ({ db }) => void (await db.deleteFrom('audit_copies').execute()));
   await trail.start().stop();
   assert.deepEqual(seqsOf(trail.raw().replace(`${half}\n`, '')), upTo(await trail.last()));
 });

@@ -118,6 +118,7 @@ test('a copy of the audit trail is of the account, and that in the group that ma
   skip: process.getuid?.() !== 0 && 'needs root',
 }, () => {
   using directory = temporaryDirectory();
+  chmodSync(directory.path, 0o755);
   const file = join(directory.path, 'audit.jsonl');
   writeFileSync(file, '');
   const said = (group?: number) => {

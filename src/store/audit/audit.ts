@@ -56,14 +56,14 @@ export interface AuditPosition {
 
 /** The position of a file; the beginning for one that is new. */
 export async function findPosition(db: Reader, file: string): Promise<AuditPosition> {
-  const row = await findRow(db, 'audit_positions', { destination: file });
+  const row = await findRow(db, 'audit_copies', { file });
   return { entry: row?.entry_seq ?? 0, head: row?.head_seq ?? 0 };
 }
 
 /** Sets the position of a file. It does not wait for the disk. */
 export async function setPosition(store: Store, file: string, { entry, head }: AuditPosition): Promise<void> {
-  const row = { destination: file, entry_seq: entry, entry_hash: '', head_seq: head };
-  await store.write(({ db }) => saveRow(db, 'audit_positions', ['destination'], row), { flush: false });
+  const row = { file, entry_seq: entry, head_seq: head };
+  await store.write(({ db }) => saveRow(db, 'audit_copies', ['file'], row), { flush: false });
 }
 
 const longestTarget = 200;

@@ -160,11 +160,10 @@ export interface AuditEntryTable extends AuditRecord {
   redaction: string | null;
 }
 
-/** How much of the trail a destination has been sent: up to which entry, and which of its heads. */
-interface AuditPositionTable {
-  destination: string;
+/** How much of the trail a file has: up to which entry, and which of its heads. */
+interface AuditCopyTable {
+  file: string;
   entry_seq: number;
-  entry_hash: string;
   head_seq: number;
 }
 
@@ -222,7 +221,7 @@ export interface ServiceSchema {
   audit_checkpoints: SignedHead;
   erasures: ErasureTable;
   unbound_identities: UnboundIdentityTable;
-  audit_positions: AuditPositionTable;
+  audit_copies: AuditCopyTable;
   secrets: SecretTable;
   server_keys: ServerKeyTable;
 }

@@ -56,10 +56,9 @@ create table audit_checkpoints (
   signature text not null
 );
 
-create table audit_positions (
-  destination text primary key not null,
+create table audit_copies (
+  file text primary key not null,
   entry_seq integer not null,
-  entry_hash text not null,
   head_seq integer not null
 );
 
