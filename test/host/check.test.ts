@@ -121,20 +121,20 @@ test('a copy of the audit trail is of the account, and that in the group that ma
   chmodSync(directory.path, 0o755);
   const file = join(directory.path, 'audit.jsonl');
   writeFileSync(file, '');
-  const said = (group?: number) => {
-    const config = { audit: { file, group }, retention: {} } as Config;
-    return [...checkAuditPaths(config)].map(({ verdict, text }) => `${verdict}: ${text}`).join();
+  const said = (uid: number, group?: number) => {
+    process.seteuid?.(uid);
+    try {
+      const config = { audit: { file, group }, retention: {} } as Config;
+      return [...checkAuditPaths(config)].map(({ verdict, text }) => `${verdict}: ${text}`).join();
+    } finally {
+      process.seteuid?.(0);
+    }
   };
-  assert.match(said(4711), /^ok: /);
-  process.seteuid?.(65_534);
-  try {
-    assert.match(said(), /^wrong: audit\.file: .* belongs to root, and must be this account's/);
-    chownSync(file, 65_534, 65_534);
-    assert.match(said(4711), /^wrong: audit\.group: this account is not in that group/);
-    assert.match(said(), /^ok: /);
-  } finally {
-    process.seteuid?.(0);
-  }
+  assert.match(said(0, 4711), /^ok: /);
+  assert.match(said(65_534), /^wrong: audit\.file: .* belongs to root, and must be this account's/);
+  chownSync(file, 65_534, 65_534);
+  assert.match(said(65_534, 4711), /^wrong: audit\.group: this account is not in that group/);
+  assert.match(said(65_534), /^ok: /);
 });
 
 test('certificates: which file, when it ends, whether the key fits, and whether it is for the url', async (t) => {
