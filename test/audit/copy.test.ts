@@ -195,7 +195,7 @@ test('a service that is killed again and again loses nothing, and writes nothing
   await using trail = await withFile();
   await trail.store.close();
   const size = () => statSync(trail.file, { throwIfNoEntry: false })?.size ?? 0;
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < 3; round++) {
     const before = size();
     const child = startWriter(trail);
     await eventually(

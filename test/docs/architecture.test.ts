@@ -11,7 +11,7 @@ const filesIn = (part: string) =>
   [...part.matchAll(/`([\w./-]+\.(?:ts|mjs|yaml|md|json))`/g)].map(([, file = '']) => file);
 
 test('every file that docs/architecture.md names exists', () => {
-  const files = filesIn(text).map((file) => file);
+  const files = filesIn(text);
   const ownByInstallation = ['andromeda.yaml'];
   assert.ok(files.length > 20, `${files.length} files`);
   assert.deepEqual(

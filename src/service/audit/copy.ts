@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
-import { startRounds } from '../../lib/rounds.ts';
+import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import {
   type AuditPosition,
   findLastSeq,
@@ -15,7 +15,7 @@ import {
   setPosition,
 } from '../../store/audit/audit.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { type FileOptions, openLines } from './file.ts';
+import { type FileOptions, type Lines, openLines } from './file.ts';
 import { nextBatch } from './messages.ts';
 
 /** Why the file does not get what it should. */
@@ -26,83 +26,88 @@ export interface CopyFault {
   message: string;
 }
 
-export interface Copy {
-  fault(): CopyFault | undefined;
-  /** Ends within half a second; with `last`, it writes what is left first. */
-  stop(last: boolean): Promise<void>;
-}
-
 const everyMs = 1_000;
 const stopMs = 500;
 
 /** Copies from now on, until stopped. */
-export function startCopy(
-  store: Store,
-  options: FileOptions,
-  { log, now }: { log: Logger; now(): number },
-): Copy {
-  const { path } = options;
-  const file = openLines(options);
-  let position: AuditPosition | undefined;
-  let fault: CopyFault | undefined;
-  let isWorking = false;
+export class Copy {
+  readonly #store: Store;
+  readonly #path: string;
+  readonly #file: Lines;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #rounds: Rounds;
+  #position: AuditPosition | undefined;
+  #fault: CopyFault | undefined;
+  #isWorking = false;
 
-  async function copy(stopping: AbortSignal): Promise<void> {
-    position ??= await firstPosition();
+  constructor(store: Store, options: FileOptions, { log, now }: { log: Logger; now(): number }) {
+    this.#store = store;
+    this.#path = options.path;
+    this.#file = openLines(options);
+    this.#log = log;
+    this.#now = now;
+    const onFault = (error: unknown) => this.#failed(error);
+    this.#rounds = startRounds((stopping) => this.#copy(stopping), { everyMs, onFault });
+  }
+
+  fault(): CopyFault | undefined {
+    return this.#fault;
+  }
+
+  /** Ends within half a second; with `last`, it writes what is left first. */
+  async stop(last: boolean): Promise<void> {
+    const finish = async () => {
+      await this.#rounds.stop();
+      if (last) await this.#copy(AbortSignal.timeout(stopMs)).catch((error) => this.#failed(error));
+    };
+    await Promise.race([finish(), sleep(stopMs, undefined, { ref: false })]);
+    this.#file.close();
+  }
+
+  async #copy(stopping: AbortSignal): Promise<void> {
+    this.#position ??= await this.#firstPosition();
     while (!stopping.aborted) {
-      const batch = await nextBatch(store.read, position);
+      const batch = await nextBatch(this.#store.read, this.#position);
       if (!batch) break;
       // Entries of sessions are written without waiting for the disk. Flush: nothing is copied that a power cut can take back.
-      await store.write(async () => {});
-      await file.append(batch.lines);
-      position = batch.end;
-      await setPosition(store, path, position);
+      await this.#store.write(async () => {});
+      await this.#file.append(batch.lines);
+      this.#position = batch.end;
+      await setPosition(this.#store, this.#path, batch.end);
     }
-    if (!isWorking) log.info('audit.file.working', { file: path });
-    isWorking = true;
-    if (fault) announce();
-    fault = undefined;
+    if (!this.#isWorking) this.#log.info('audit.file.working', { file: this.#path });
+    this.#isWorking = true;
+    if (this.#fault) this.#announce();
+    this.#fault = undefined;
   }
 
   /** The stored position, or behind what the file ends with: after a crash it has more than the position says. */
-  async function firstPosition(): Promise<AuditPosition> {
-    const { entry, head } = await findPosition(store.read, path);
-    const found = { entry: Math.min(entry, await findLastSeq(store.read)), head };
-    for (const { kind, seq, hash } of await file.last()) {
+  async #firstPosition(): Promise<AuditPosition> {
+    const { read } = this.#store;
+    const { entry, head } = await findPosition(read, this.#path);
+    const position = { entry: Math.min(entry, await findLastSeq(read)), head };
+    for (const { kind, seq, hash } of await this.#file.last()) {
       const page = { after: seq - 1, limit: 1 };
-      const list = kind === 'entry' ? listAuditEntries(store.read, {}, page) : listHeads(store.read, page);
-      const [known] = await list;
+      const [known] = await (kind === 'entry' ? listAuditEntries(read, {}, page) : listHeads(read, page));
       // After a restore, another entry may have that number.
-      if (known?.seq === seq && known.hash === hash) found[kind] = Math.max(found[kind], seq);
+      if (known?.seq === seq && known.hash === hash) position[kind] = Math.max(position[kind], seq);
     }
-    return found;
+    return position;
   }
 
-  function failed(error: unknown): void {
+  #failed(error: unknown): void {
     const message = messageOf(error);
     // Once, and not at each attempt.
-    if (!fault) log.error('audit.file.failed', { file: path, error: message });
-    if (!fault) announce();
-    fault = { path, since: fault?.since ?? now(), message };
-    isWorking = false;
-    position = undefined;
+    if (!this.#fault) this.#log.error('audit.file.failed', { file: this.#path, error: message });
+    if (!this.#fault) this.#announce();
+    this.#fault = { path: this.#path, since: this.#fault?.since ?? this.#now(), message };
+    this.#isWorking = false;
+    this.#position = undefined;
   }
 
   /** Updates pages that show faults. If this write fails, they show the fault of the database. */
-  function announce(): void {
-    store.write(async ({ changed }) => changed({ kind: 'service' })).catch(() => {});
+  #announce(): void {
+    this.#store.write(async ({ changed }) => changed({ kind: 'service' })).catch(() => {});
   }
-
-  const rounds = startRounds(copy, { everyMs, onFault: failed });
-  async function finish(last: boolean): Promise<void> {
-    await rounds.stop();
-    if (last) await copy(AbortSignal.timeout(stopMs)).catch(failed);
-  }
-  return {
-    fault: () => fault,
-    async stop(last) {
-      await Promise.race([finish(last), sleep(stopMs, undefined, { ref: false })]);
-      file.close();
-    },
-  };
 }

@@ -13,7 +13,7 @@ import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { allLeases, type Lease, type Leases } from '../../store/servers/leases.ts';
-import { type CopyFault, startCopy } from './copy.ts';
+import { Copy, type CopyFault } from './copy.ts';
 import { startErasures } from './erasure.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
 import { type AuditSigner, createSigner, loadAuditKey } from './signer.ts';
@@ -138,7 +138,7 @@ function keepTrail(
   const { file, group, signMs } = config;
   // At the start too: finds changes to the trail that were made while no service ran.
   const signing = startRounds(signNow, { everyMs: signMs, onFault() {} });
-  const copy = file === undefined ? undefined : startCopy(store, { path: file, group }, { log, now });
+  const copy = file === undefined ? undefined : new Copy(store, { path: file, group }, { log, now });
   const erasures = startErasures({ store, key, log, now });
   const retaining = startRetention({ store, key, signer, file, log }, retention);
   return {
