@@ -1,31 +1,24 @@
 /** `andromeda service ready`, which containers ask for a service's health. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-
-const program = join(import.meta.dirname, '../../scripts/andromeda');
+import { runProgram } from '../support/program.ts';
 
 test('service ready ends with 0 where the service of the configuration serves, and says that it does not', async () => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'andromeda.yaml');
   const [free = 0] = await freePorts(1);
-  const ask = (url: string) => {
+  const ask = async (url: string) => {
     const at = { listen: new URL(url).host, url };
     const other = { listen: '127.0.0.1:1', url: 'http://127.0.0.1:1' };
     const config = { dataDir: './data', platform: other, business: at, gateway: { listen: '127.0.0.1:2' } };
     writeFileSync(file, JSON.stringify({ ...config, identity: { issuer: 'http://127.0.0.1:3' } }));
-    const child = spawn(program, ['service', 'ready', '--config', file]);
-    let said = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.on('data', (part) => {
-        said += part;
-      });
-    return new Promise((done) => child.once('close', (status) => done(`${status} ${said}`)));
+    const { status, out, err } = await runProgram('service', 'ready', '--config', file);
+    return `${status} ${out}${err}`;
   };
   {
     await using app = await startTestApp();

@@ -27,6 +27,7 @@ import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { ancient, newest } from '../support/schemas.ts';
+import { runProgram } from '../support/program.ts';
 import { openTestStore } from '../support/store.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
@@ -50,10 +51,10 @@ async function installation(t: TestContext, extra: object = {}) {
 }
 
 /** Its exit status and the lines that it prints. */
-function check(file: string, ...args: string[]) {
-  const run = spawnSync(program, ['check', '--config', file, ...args], { encoding: 'utf8', timeout: 60_000 });
-  assert.equal(run.stderr, '');
-  return { status: run.status, lines: run.stdout.split('\n').filter((line) => line !== '') };
+async function check(file: string, ...args: string[]) {
+  const { status, out, err } = await runProgram('check', '--config', file, ...args);
+  assert.equal(err, '');
+  return { status, lines: out.split('\n').filter((line) => line !== '') };
 }
 
 /** Every name below a directory, with its size and when it was changed. */
@@ -68,50 +69,50 @@ function contents(path: string) {
 
 test('before the first start all is well, and nothing is made', async (t) => {
   const { path, file } = await installation(t);
-  const { status, lines } = check(file);
+  const { status, lines } = await check(file);
   assert.equal(status, 0, lines.join('\n'));
   for (const line of lines) assert.match(line, /^ok {5}(settings|file|data|database|port) +\S/);
   assert.equal(lines.filter((line) => /port .* free\.$/.test(line)).length, 4);
   assert.deepEqual(readdirSync(path), ['andromeda.yaml']);
-  assert.deepEqual(check(file, '--quiet'), { status: 0, lines: [] });
+  assert.deepEqual(await check(file, '--quiet'), { status: 0, lines: [] });
 });
 
 test('a setting that is none, and a file that is not there, are one line', async (t) => {
   const { file, write, settings } = await installation(t, { sink: {}, log: { level: 'loud' } });
-  const [unknown = '', level = ''] = check(file).lines;
+  const [unknown = '', level = ''] = (await check(file)).lines;
   assert.match(level, /^wrong {2}settings +\S+:\d+: log\.level must be one of debug, /);
   assert.match(unknown, /^wrong {2}settings +\S+:\d+: sink is not a setting; known here: /);
   const tls = { cert: 'chain.pem', key: 'key.pem' };
   write({ platform: { ...settings.platform, tls } });
-  const { status, lines } = check(file);
+  const { status, lines } = await check(file);
   assert.equal(status, 1);
   assert.match(
     lines.join(),
     /^wrong {2}settings +\S+\/andromeda\.yaml:\d+: platform\.tls\.cert: cannot read .*chain\.pem \(ENOENT\)/,
   );
-  assert.match(check(`${file}.no`).lines.join(), /^wrong {2}settings .* there is no such file\.$/);
+  assert.match((await check(`${file}.no`)).lines.join(), /^wrong {2}settings .* there is no such file\.$/);
 });
 
 test('a place for the audit trail that cannot be written is wrong', async (t) => {
   const { path, file, write } = await installation(t);
-  const about = (place: string) => {
+  const about = async (place: string) => {
     write({ audit: { file: place } });
-    return check(file, '--quiet').lines.join('\n').replaceAll(path, '');
+    return (await check(file, '--quiet')).lines.join('\n').replaceAll(path, '');
   };
   mkdirSync(join(path, 'logs'));
   assert.match(
-    about('./none/audit.jsonl'),
+    await about('./none/audit.jsonl'),
     /^wrong +audit +\/andromeda.yaml:11: audit\.file: .* \/none is missing, or not this/,
   );
   assert.match(
-    about('./logs'),
+    await about('./logs'),
     /^wrong +audit +\/andromeda.yaml:11: audit\.file: \/logs is no regular file\.$/,
   );
   assert.match(
-    about('./data/andromeda.db'),
+    await about('./data/andromeda.db'),
     /^wrong +settings +\/andromeda.yaml:11: audit\.file .*within the data directory/,
   );
-  assert.equal(about('./logs/audit.jsonl'), '');
+  assert.equal(await about('./logs/audit.jsonl'), '');
 });
 
 test('a copy of the audit trail is of the account, and that in the group that may read it', {
@@ -146,39 +147,42 @@ test('certificates: which file, when it ends, whether the key fits, and whether 
   };
   const tls = { cert: 'chain.pem', key: 'key.pem' };
   const secure = { ...settings, platform: { ...settings.platform, tls } };
-  const line = () => {
-    const { status, lines } = check(file);
+  const line = async () => {
+    const { status, lines } = await check(file);
     return `${status} ${lines.find((one) => /^\w+ +certificate/.test(one))}`.replaceAll(path, '');
   };
   const names = '127\\.0\\.0\\.1, localhost';
   write(secure);
   put(authority.issue('server', 90 * dayMs + 60_000));
   assert.match(
-    line(),
+    await line(),
     RegExp(
       `^0 ok +certificate +platform\\.tls: /chain\\.pem ends on \\S+, in 90 days\\. It is for ${names}\\.$`,
     ),
   );
   put(authority.issue('server', 7 * dayMs + 60_000));
   assert.match(
-    line(),
+    await line(),
     /^0 warn +certificate +\S+:\d+: platform\.tls: \/chain\.pem ends on \S+, in 7 days\. Renew it/,
   );
   put(authority.issue('server', -60_000));
-  assert.match(line(), /^1 wrong +certificate +\S+:\d+: platform\.tls: \/chain\.pem ended on \S+\. Renew it/);
+  assert.match(
+    await line(),
+    /^1 wrong +certificate +\S+:\d+: platform\.tls: \/chain\.pem ended on \S+\. Renew it/,
+  );
   put({ cert: authority.issue('server').cert, key: authority.issue('server').key });
   assert.match(
-    line(),
+    await line(),
     /^1 wrong +certificate +\S+:\d+: platform\.tls: The key in \/key\.pem is not that of the first certificate in \/chain\.pem/,
   );
   put({ cert: authority.issue('server').cert, key: 'no key' });
   assert.match(
-    line(),
+    await line(),
     /^1 wrong +certificate +\S+:\d+: platform\.tls: \/key\.pem holds no private key in PEM/,
   );
   put({ cert: 'no certificate', key: authority.issue('server').key });
   assert.match(
-    line(),
+    await line(),
     /^1 wrong +certificate +\S+:\d+: platform\.tls: \/chain\.pem holds no certificate in PEM\.$/,
   );
   put(authority.issue('server', 90 * dayMs));
@@ -187,11 +191,11 @@ test('certificates: which file, when it ends, whether the key fits, and whether 
   const other = RegExp(
     `^1 wrong +certificate +/andromeda.yaml:3: platform\\.tls: /chain\\.pem is for ${names}, and not for gpu\\.physics\\.example, which the url names\\.$`,
   );
-  assert.match(line(), other);
+  assert.match(await line(), other);
   write({ ...secure, platform: elsewhere, trustedProxies: ['127.0.0.1'] });
-  assert.match(line(), /^0 warn /);
+  assert.match(await line(), /^0 warn /);
   chmodSync(join(path, 'key.pem'), 0o644);
-  const { lines } = check(file, '--quiet');
+  const { lines } = await check(file, '--quiet');
   assert.match(
     lines.join('\n'),
     /^wrong +file +\S+\/key\.pem is a key that everybody can read\. chmod o-r /m,
@@ -203,17 +207,11 @@ test('a port that another program has is wrong, and says which setting it is', a
   const other = createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n'));
   await new Promise<void>((done) => other.listen(gateway, '127.0.0.1', done));
   t.after(() => other.close());
-  // Not spawnSync: the other program is this one.
-  const child = spawn(program, ['check', '--config', file, '--quiet']);
-  let said = '';
-  child.stdout.setEncoding('utf8').on('data', (part) => {
-    said += part;
-  });
-  const status = await new Promise((done) => child.once('close', done));
+  const { status, lines } = await await check(file, '--quiet');
   const line = RegExp(
     `^wrong  port +\\S+/andromeda.yaml:6: gateway\\.listen, 127\\.0\\.0\\.1 port ${gateway}: in use by another program\\. .*\\n$`,
   );
-  assert.match(said, line);
+  assert.match(`${lines.join('\n')}\n`, line);
   assert.equal(status, 1);
 });
 
@@ -260,7 +258,7 @@ test('while the service runs, its own ports are its own, and nothing of its data
     async () => log,
     (text) => text.includes('serve.ready'),
   );
-  const running = check(file);
+  const running = await check(file);
   assert.equal(running.status, 0, running.lines.join('\n'));
   const held = running.lines.filter((line) => /port .*: held by Andromeda, which runs\.$/.test(line));
   assert.equal(held.length, 5, running.lines.join('\n'));
@@ -273,7 +271,7 @@ test('while the service runs, its own ports are its own, and nothing of its data
   delete switched.platform.tls;
   const after = join(directory.path, 'after.yaml');
   writeFileSync(after, stringify(switched), { mode: 0o600 });
-  const ports = check(after).lines.filter((line) => / port /.test(line));
+  const ports = (await check(after)).lines.filter((line) => / port /.test(line));
   assert.equal(ports.length, 5);
   for (const line of ports) assert.match(line, /held by Andromeda, which runs\.$/);
 
@@ -282,7 +280,7 @@ test('while the service runs, its own ports are its own, and nothing of its data
   const data = join(directory.path, 'data');
   const before = contents(data);
   chmodSync(join(directory.path, 'kubeconfig'), 0o644);
-  const stopped = check(file);
+  const stopped = await check(file);
   const kubeconfig = stopped.lines.filter((line) =>
     /^wrong +cluster file +(\S+\/lab\.yaml:\d+: )?gamma, .* can be read by everybody/.test(line),
   );
@@ -296,30 +294,30 @@ test('a database that is missing where there are keys, or none, or not this acco
   await opened.store.close();
   const { path, file, write } = await installation(t);
   const data = join(path, 'data');
-  const wrongs = () => check(file, '--quiet').lines.join('\n').replaceAll(path, '');
+  const wrongs = async () => (await check(file, '--quiet')).lines.join('\n').replaceAll(path, '');
   mkdirSync(join(data, 'keys'), { recursive: true, mode: 0o700 });
   chmodSync(data, 0o711);
   assert.match(
-    wrongs(),
+    await wrongs(),
     /^wrong +database +\/data\/andromeda\.db is not there, and there are keys of an installation beside it\. /,
   );
   writeFileSync(join(data, 'andromeda.db'), 'not a database', { mode: 0o600 });
-  assert.match(wrongs(), /^wrong +database +\/data\/andromeda\.db is no database of SQLite\. /);
+  assert.match(await wrongs(), /^wrong +database +\/data\/andromeda\.db is no database of SQLite\. /);
   writeFileSync(join(data, 'andromeda.db'), readFileSync(join(opened.dataDir, 'andromeda.db')));
-  assert.equal(wrongs(), '');
+  assert.equal(await wrongs(), '');
   const database = new Database(join(data, 'andromeda.db'));
   database.exec(ancient);
   assert.match(
-    wrongs(),
+    await wrongs(),
     /^wrong +database +\/data\/andromeda\.db was written by a version of Andromeda before 0\.3\.0/,
   );
   database.exec(`update kysely_migration set name = '${newest}'`);
   database.close();
   chmodSync(data, 0o777);
-  assert.match(wrongs(), /^wrong +data +\/data can be written by others\. chmod go-w \/data$/);
+  assert.match(await wrongs(), /^wrong +data +\/data can be written by others\. chmod go-w \/data$/);
   write({ dataDir: 'a/b' });
   assert.match(
-    wrongs(),
+    await wrongs(),
     /^wrong +data +\/andromeda.yaml:10: dataDir: \/a\/b is not there, and cannot be made: \/a is missing/,
   );
 });
@@ -333,7 +331,7 @@ test('a seed is said to be ignored where the database was filled without it', as
   };
   writeFileSync(join(path, 'lab.yaml'), stringify(lab));
   write({ seed: 'lab.yaml' });
-  const about = () => check(file).lines.filter((line) => / seed /.test(line));
+  const about = async () => (await check(file)).lines.filter((line) => / seed /.test(line));
   for (const isBootstrapped of [false, true]) {
     const store = await openStore(data);
     if (isBootstrapped)
@@ -341,7 +339,7 @@ test('a seed is said to be ignored where the database was filled without it', as
         async (tx) => void (await createPerson(tx, { email: 'ada@physics.example', displayName: 'Ada' })),
       );
     await store.close();
-    const lines = about();
+    const lines = await about();
     assert.equal(lines.length, isBootstrapped ? 2 : 1, lines.join('\n'));
     if (isBootstrapped) assert.match(lines[1] ?? '', /^warn +seed +\S+lab\.yaml is ignored: /);
   }
@@ -349,7 +347,7 @@ test('a seed is said to be ignored where the database was filled without it', as
   const store = await openStore(data);
   await createInstallation(store, lab, 'lab.yaml');
   await store.close();
-  assert.equal(about().length, 1, 'it was the seed that filled it');
+  assert.equal((await about()).length, 1, 'it was the seed that filled it');
 });
 
 test('rules for groups name organizations that are in the database', async (t) => {
@@ -362,17 +360,17 @@ test('rules for groups name organizations that are in the database', async (t) =
   const store = await openStore(join(path, 'data'));
   await createInstallation(store, lab, 'lab.yaml');
   await store.close();
-  const said = (organization: string) => {
+  const said = async (organization: string) => {
     const groups = { claim: 'groups', rules: [{ group: 'a', organization }] };
     write({ identity: { issuer: 'https://login.example.org', groups } });
-    return check(file).lines.filter((line) => / groups /.test(line));
+    return (await check(file)).lines.filter((line) => / groups /.test(line));
   };
   assert.match(
-    said('physics').join(),
+    (await said('physics')).join(),
     /^ok +groups +Every rule for groups names an organization that is there\.$/,
   );
   assert.match(
-    said('phsyics').join(),
+    (await said('phsyics')).join(),
     /^wrong +groups +\S+andromeda\.yaml:\d+: identity\.groups\.rules\[0\]\.organization: there is no organization phsyics\./,
   );
 });
@@ -381,14 +379,17 @@ test('root looks with the eyes of the account that the service runs as', {
   skip: process.getuid?.() !== 0 && 'needs root',
 }, async (t) => {
   const { path, file } = await installation(t);
+  // It becomes that account for good.
+  const asProcess = (config: string) =>
+    spawnSync(program, ['check', '--config', config], { encoding: 'utf8', timeout: 60_000 });
   chmodSync(path, 0o755);
   mkdirSync(join(path, 'data'), { mode: 0o711 });
   chownSync(join(path, 'data'), 65534, 65534);
-  const { status, lines } = check(file);
-  assert.equal(status, 1);
-  assert.match(lines.join(), /^wrong {2}settings +Cannot read \S+andromeda\.yaml: EACCES\.$/);
+  const first = asProcess(file);
+  assert.equal(first.status, 1);
+  assert.match(first.stdout, /^wrong {2}settings +Cannot read \S+andromeda\.yaml: EACCES\.$/m);
   chownSync(file, 65534, 65534);
-  assert.equal(check(file).status, 0);
+  assert.equal(asProcess(file).status, 0);
 });
 
 test('a person whose client runs on the service’s host, and who may not read its settings, gets the doctor of the client', {

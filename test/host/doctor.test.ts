@@ -22,22 +22,15 @@ import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { ancient } from '../support/schemas.ts';
+import { runProgram } from '../support/program.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
 
-/** Its exit status and what it prints. The service is in this process, so that this one must not wait. */
+/** Its exit status and what it prints. */
 async function doctor(config: string, ...args: string[]) {
-  const child = spawn(program, ['doctor', '--config', config, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (part) => {
-      said += part;
-    });
-  const status = await new Promise((done) => child.once('close', done));
-  return { status, said };
+  const { status, out, err } = await runProgram('doctor', '--config', config, ...args);
+  return { status, said: out + err };
 }
 
 test('while the service runs all is well, and what is not is said', async (t) => {
@@ -66,10 +59,7 @@ test('while the service runs all is well, and what is not is said', async (t) =>
       assert.equal((await app.business('/me', { as: 'ada' })).status, 200);
     });
     await t.test('a backup is known from then on', async () => {
-      const backup = spawn(program, ['backup', join(place.path, 'backup'), '--config', own], {
-        stdio: 'ignore',
-      });
-      assert.equal(await new Promise((done) => backup.once('close', done)), 0);
+      assert.equal((await runProgram('backup', join(place.path, 'backup'), '--config', own)).status, 0);
       assert.match(
         (await doctor(own)).said,
         /^ok +backup +The last one is of \S+Z: .*\/backup, [\d.]+ [KM]iB\.$/m,

@@ -6,10 +6,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { serviceSecrets } from '../../src/domain/service-secret.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { startApp } from '../../src/service/compose/index.ts';
+import { readConfig } from '../../src/service/config/index.ts';
 import { listMissingKeys, missingKeyText, noteKeysInUse } from '../../src/store/data-dir/keys-in-use.ts';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { runProgram } from '../support/program.ts';
 import { testOnFile } from '../support/store.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
@@ -26,9 +30,14 @@ testOnFile(
     const dataDir = join(app.dataDir, 'data');
     const config = join(app.dataDir, 'andromeda.yaml');
 
-    /** Runs a command to its end; what goes on until it is stopped, until it says that it serves. */
     async function run(...args: string[]) {
-      const child = spawn(program, [...args, '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+      const { status, out, err } = await runProgram(...args, '--config', config);
+      return { status, said: out + err };
+    }
+
+    /** Starts the service, and ends it once it says that it serves. */
+    async function serve() {
+      const child = spawn(program, ['serve', '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] });
       let said = '';
       for (const stream of [child.stdout, child.stderr])
         stream.setEncoding('utf8').on('data', (part) => {
@@ -40,10 +49,11 @@ testOnFile(
     }
 
     async function isRefused(file: string) {
-      for (const command of [['serve'], ['check', '--quiet'], ['doctor', '--quiet']]) {
-        const { status, said } = await run(...command);
-        assert.ok(said.includes(sentence(file)), `${command[0]}: ${said}`);
-        assert.equal(status, command[0] === 'serve' ? 78 : 1);
+      const started = startApp({ config: readConfig(config), log: createLogger('silent') });
+      await assert.rejects(started, ({ message }: Error) => message.includes(sentence(file)));
+      for (const command of ['check', 'doctor']) {
+        const { status, said } = await run(command, '--quiet');
+        assert.deepEqual([status, said.includes(sentence(file))], [1, true], `${command}: ${said}`);
       }
       assert.ok(!existsSync(file));
     }
@@ -61,6 +71,8 @@ testOnFile(
     await t.test('all of them at once, with the list of those in use', async () => {
       renameSync(join(dataDir, 'keys'), join(dataDir, 'keys.away'));
       await isRefused(file);
+      const refused = await serve();
+      assert.deepEqual([refused.status, refused.said.includes(sentence(file))], [78, true], refused.said);
       renameSync(join(dataDir, 'keys.away'), join(dataDir, 'keys'));
     });
 
@@ -83,7 +95,7 @@ testOnFile(
         .all();
       database.close();
       assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);
-      const started = await run('serve');
+      const started = await serve();
       assert.ok(started.said.includes('"serve.ready"'), started.said);
     });
   },

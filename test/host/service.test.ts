@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { readConfig } from '../../src/service/config/index.ts';
 import { firstConfig, unitFiles, unitText } from '../../src/service/host/unit/service-unit.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { runProgram } from '../support/program.ts';
 
 const root = join(import.meta.dirname, '../..');
 const analyze = '/usr/bin/systemd-analyze';
@@ -19,8 +20,7 @@ const options = {
   drainMs: 0,
 };
 
-const andromeda = (...args: string[]) =>
-  spawnSync(join(root, 'scripts/andromeda'), ['service', ...args], { encoding: 'utf8', timeout: 30_000 });
+const service = (...args: string[]) => runProgram('service', ...args);
 
 /** Writes the units into a directory. Returns their files. */
 const writeUnits = (directory: string, changed: object) =>
@@ -84,35 +84,32 @@ test('the configuration to begin with is one that the service takes', () => {
   assert.equal(readConfig(file).dataDir, '/var/lib/andromeda');
 });
 
-test('service print prints the units', () => {
-  const { status, stdout, stderr } = andromeda('print');
+test('service print prints the units', async () => {
+  const { status, out, err } = await service('print');
   const program = join(root, 'scripts/andromeda');
   const files = unitFiles({ ...options, program, user: 'andromeda' });
   if (status === 0)
-    assert.equal(stdout, files.map(([name, text]) => `# /etc/systemd/system/${name}\n${text}`).join('\n'));
-  else assert.match(stderr, /is a checkout out of the service's reach/);
-  const wrong = andromeda('print', '--user', 'a b');
-  assert.deepEqual([wrong.status, wrong.stderr], [1, 'andromeda: "a b" is not a name for an account.\n']);
-  const lines = andromeda('print', '--config', '/etc/a\nUser=root');
+    assert.equal(out, files.map(([name, text]) => `# /etc/systemd/system/${name}\n${text}`).join('\n'));
+  else assert.match(err, /is a checkout out of the service's reach/);
+  const wrong = await service('print', '--user', 'a b');
+  assert.deepEqual([wrong.status, wrong.err], [1, 'andromeda: "a b" is not a name for an account.\n']);
+  const lines = await service('print', '--config', '/etc/a\nUser=root');
   const sentence = 'andromeda: The path of a configuration has no control characters.\n';
-  assert.deepEqual([lines.status, lines.stdout, lines.stderr], [1, '', sentence]);
+  assert.deepEqual([lines.status, lines.out, lines.err], [1, '', sentence]);
 });
 
-test('service install --dry-run says what it would do, and does nothing', () => {
+test('service install --dry-run says what it would do, and does nothing', async () => {
   const before = existsSync('/etc/systemd/system/andromeda.service');
-  const { status, stdout, stderr } = andromeda('install', '--dry-run');
+  const { status, out, err } = await service('install', '--dry-run');
   assert.equal(existsSync('/etc/systemd/system/andromeda.service'), before);
-  if (status !== 0) return assert.match(stderr, /is a checkout out of the service's reach/);
-  assert.match(
-    stdout,
-    /^This would\n\n( {2}- .*\n)* {2}- write \/etc\/systemd\/system\/andromeda\.service\n/,
-  );
-  assert.match(stdout, /\n\[Unit\]\n/);
+  if (status !== 0) return assert.match(err, /is a checkout out of the service's reach/);
+  assert.match(out, /^This would\n\n( {2}- .*\n)* {2}- write \/etc\/systemd\/system\/andromeda\.service\n/);
+  assert.match(out, /\n\[Unit\]\n/);
 });
 
-test('a checkout is not installed into an image', () => {
+test('a checkout is not installed into an image', async () => {
   using directory = temporaryDirectory();
-  const { status, stderr } = andromeda('install', '--root', directory.path);
+  const { status, err } = await service('install', '--root', directory.path);
   assert.equal(status, 1);
-  assert.match(stderr, /^andromeda: .* Install the executable of `npm run build`\.\n$/);
+  assert.match(err, /^andromeda: .* Install the executable of `npm run build`\.\n$/);
 });

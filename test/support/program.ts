@@ -1,7 +1,9 @@
-/** The program as a child process, with what it says. */
+/** The program as a child process, and its commands on the host by function. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { runCommand } from './command.ts';
 
 const built = process.env['ANDROMEDA_TEST_PROGRAM'];
 
@@ -16,16 +18,17 @@ export function beginProgram(...args: string[]): ChildProcess {
   return spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** Waits for its end. */
+/** What is a process of its own. */
+const processes = ['serve', 'schema-process'];
+
+/** Runs a command to its end; by function, where it is no process. */
 export async function runProgram(...args: string[]): Promise<{ status: number; out: string; err: string }> {
-  const child = beginProgram(...args);
-  let [out, err] = ['', ''];
-  child.stdout?.setEncoding('utf8').on('data', (text) => {
-    out += text;
-  });
-  child.stderr?.setEncoding('utf8').on('data', (text) => {
-    err += text;
-  });
-  const [status] = await once(child, 'close');
+  if (processes.includes(args[0] ?? '')) {
+    const child = beginProgram(...args);
+    const streams = [child.stdout, child.stderr].map((stream) => (stream ? text(stream) : ''));
+    const [[status], out = '', err = ''] = await Promise.all([once(child, 'close'), ...streams]);
+    return { status, out, err };
+  }
+  const { status, stdout: out, stderr: err } = await runCommand(args, { env: process.env });
   return { status, out, err };
 }

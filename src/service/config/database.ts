@@ -1,5 +1,6 @@
 /** The PostgreSQL that several servers share, in place of SQLite's file in the data directory, and the key of the secrets in it. */
 import { statSync } from 'node:fs';
+import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { parsePostgresUrl } from '../../lib/postgres-url.ts';
 import { parseSecretsKeys, type SecretsKeys, secretsKeyVariable } from '../../lib/secrets-key.ts';
@@ -62,7 +63,7 @@ export function readSecretsKey(
   { database, databaseFile, secretsKeyFile: path }: RawDatabase,
   files: NamedFiles,
 ): SecretsKeys | undefined {
-  const value = process.env[secretsKeyVariable];
+  const value = commandIo().env[secretsKeyVariable];
   if (database === undefined && databaseFile === undefined) {
     if (path === undefined) return undefined;
     throw invalid(

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { DomainError } from '../../domain/error.ts';
 import { formatBytes } from '../../domain/units.ts';
+import { commandIo } from '../../lib/command-io.ts';
 import { readKeptBackup } from '../../store/data-dir/last-backup.ts';
 import { requireOwner } from '../../store/data-dir/lock.ts';
 import type { Restored } from '../../store/data-dir/restore.ts';
@@ -76,10 +77,10 @@ async function keep(
   const { after: command, everyMs } = wanted;
   const { file, bytes, missing, notRemoved } = await keepBackup({ settings: wanted, dataDir, ...from });
   sayMissing(missing);
-  if (notRemoved !== undefined) process.stderr.write(`Older backups were not removed: ${notRemoved}\n`);
+  if (notRemoved !== undefined) commandIo().stderr.write(`Older backups were not removed: ${notRemoved}\n`);
   const made = `${file}: ${formatBytes(bytes)}, read back and checked; as secret as the installation itself.\n`;
   if (command === undefined) return made;
-  process.stdout.write(made);
+  commandIo().stdout.write(made);
   const { handOn } = await import('../backup/hand-on.ts');
   const kept = { at: from.madeAt, file, bytes, awaits: true };
   const failure = await handOn({ dataDir, kept, command, everyMs, now: Date.now, signal: from.signal });
@@ -97,7 +98,7 @@ export async function listKept(options: InstallationOptions): Promise<number> {
     const { listBackups } = await import('../backup/directory.ts');
     const { madeAt } = await import('../backup/names.ts');
     const all = await listBackups(to);
-    if (all.length === 0) process.stderr.write('There is none yet.\n');
+    if (all.length === 0) commandIo().stderr.write('There is none yet.\n');
     const row = ({ name, bytes }: (typeof all)[number]) =>
       `${madeAt(name)}  ${formatBytes(bytes).padStart(10)}  ${join(to, name)}\n`;
     return all.map(row).join('');
@@ -121,7 +122,7 @@ export async function restore(
     const { auditKeyOf } = await import('./backup-seal.ts');
     const known = auditKeyOf(dataDir);
     const file = await fileOf(source, dataDir, settings);
-    if (source === newest) process.stderr.write(`This is ${file}.\n`);
+    if (source === newest) commandIo().stderr.write(`This is ${file}.\n`);
     return restored(dataDir, restoreBackup(file, dataDir, new Date().toISOString()), known);
   });
 }
@@ -149,7 +150,7 @@ async function restored(
 ): Promise<string> {
   const { judgeSeal } = await import('./backup-seal.ts');
   const { verdict, text } = judgeSeal('the backup', seal, known);
-  if (verdict !== 'ok') process.stderr.write(`${text}\n`);
+  if (verdict !== 'ok') commandIo().stderr.write(`${text}\n`);
   const before =
     aside === undefined ? '' : `What was there before is in ${aside}; remove it when all is well.\n`;
   const list = elsewhere.map((path) => `  ${path}\n`).join('');
@@ -166,7 +167,7 @@ Next:
 }
 
 function sayMissing(missing: readonly string[]): void {
-  for (const path of missing) process.stderr.write(`${path} is not in it: it cannot be read.\n`);
+  for (const path of missing) commandIo().stderr.write(`${path} is not in it: it cannot be read.\n`);
 }
 
 function requireSettings(settings: BackupSettings | undefined): BackupSettings {

@@ -1,6 +1,7 @@
 /** What commands on the host share: which installation they are about, and how they end. */
 import { accessSync, constants, existsSync } from 'node:fs';
 import { DomainError } from '../../domain/error.ts';
+import { commandIo } from '../../lib/command-io.ts';
 
 /** Where a configuration is looked for when none is given: here, and where `service install` puts it. */
 const usualConfigs = ['andromeda.yaml', '/etc/andromeda/andromeda.yaml'];
@@ -35,11 +36,11 @@ export async function runCommand(command: () => Promise<string | number> | strin
   try {
     const result = await command();
     if (typeof result === 'number') return result;
-    process.stdout.write(result);
+    commandIo().stdout.write(result);
     return 0;
   } catch (error) {
     if (!(error instanceof DomainError || (error instanceof Error && 'syscall' in error))) throw error;
-    process.stderr.write(`andromeda: ${error.message}\n`);
+    commandIo().stderr.write(`andromeda: ${error.message}\n`);
     return 1;
   }
 }

@@ -1,6 +1,8 @@
 /** What `check` and `doctor` find, one line each. */
+
 import { DomainError } from '../../../domain/error.ts';
 import { escapeControls } from '../../../domain/visible-text.ts';
+import { commandIo } from '../../../lib/command-io.ts';
 
 export interface Finding {
   /** `warn`: it works today. `wrong`: it does not, or not as it should. */
@@ -45,8 +47,8 @@ export async function printFindings(
     all.push(finding);
     if (json) continue;
     const line = `${verdict.padEnd(5)}  ${about.padEnd(14)}  ${text.replaceAll('\n', ' ')}`;
-    process.stdout.write(`${escapeControls(line)}\n`);
+    commandIo().stdout.write(`${escapeControls(line)}\n`);
   }
-  if (json) process.stdout.write(`${escapeControls(JSON.stringify({ findings: all }, null, 2))}\n`);
+  if (json) commandIo().stdout.write(`${escapeControls(JSON.stringify({ findings: all }, null, 2))}\n`);
   return status;
 }

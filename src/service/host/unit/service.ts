@@ -1,6 +1,7 @@
 /** `andromeda service`: the service under systemd, as an account of its own that can do nothing else. */
 import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import { commandIo } from '../../../lib/command-io.ts';
 import { isOneFile, programFile } from '../../../lib/packaging.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import { type Config, readConfig } from '../../config/index.ts';
@@ -43,7 +44,7 @@ export async function installService(options: ServiceOptions): Promise<number> {
       throw refusal('This changes the system; run it as root, or with --dry-run to see.');
     for (const { description, run } of steps) {
       run();
-      process.stdout.write(`${description}: done\n`);
+      commandIo().stdout.write(`${description}: done\n`);
     }
     return isFirst ? nextSteps(options) : again;
   });
