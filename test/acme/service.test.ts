@@ -1,6 +1,6 @@
 /** The whole service with a certificate of its own making: from nothing, over a reload, and with Debian's test authority. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { runProgram } from '../support/program.ts';
 
 const host = 'gpu.physics.example';
 
@@ -78,9 +79,7 @@ test('from nothing to a service with a certificate; a reload keeps it; `check` a
   await until(service, 'acme.failed');
   assert.match(service.log, /"event":"acme\.waiting".*Nobody can connect over HTTPS until then/);
   await assert.rejects(readiness(platform, authority.root));
-  const { stdout } = spawnSync('scripts/andromeda', ['check', '--config', service.file], {
-    encoding: 'utf8',
-  });
+  const { out: stdout } = await runProgram('check', '--config', service.file);
   assert.match(
     stdout,
     /^warn +certificate +There is none yet for gpu\.physics\.example\. The service obtains it from 127/m,
@@ -89,12 +88,12 @@ test('from nothing to a service with a certificate; a reload keeps it; `check` a
     stdout,
     /^warn +certificate +No certificate could be obtained from .* is not for us\. It is tried again at /m,
   );
-  const doctor = spawnSync('scripts/andromeda', ['doctor', '--config', service.file], { encoding: 'utf8' });
+  const doctor = await runProgram('doctor', '--config', service.file);
   assert.match(
-    doctor.stdout,
+    doctor.out,
     /^wrong +service +It runs, and nobody can connect .* until it has its certificate\.$/m,
   );
-  assert.doesNotMatch(doctor.stdout, /restart it/);
+  assert.doesNotMatch(doctor.out, /restart it/);
 
   authority.fault = 'none';
   // As an operator does who does not want to wait.

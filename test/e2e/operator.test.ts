@@ -1,25 +1,20 @@
 /** An installation from nothing, by its operator, with the real program and real ssh: README, "Your own installation". */
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { stringify } from 'yaml';
 import { createBrowser } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
+import { runCommand, startCommand } from '../support/command.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 
 const program = resolve('scripts/andromeda');
 const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is not installed';
-
-interface Ran {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
 
 test('from an empty directory to a session and its end', { skip: withoutSsh }, async (t) => {
   using home = temporaryDirectory();
@@ -46,26 +41,19 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     XDG_CACHE_HOME: join(here, '.cache'),
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
   };
-  const run = (args: string[], input = '', file = program): Promise<Ran> =>
-    new Promise((done) => {
-      const child = execFile(file, args, { env, timeout: limit(30_000) }, (error, stdout, stderr) =>
-        done({ code: error ? ((error.code as unknown as number) ?? 255) : 0, stdout, stderr }),
-      );
-      child.stdin?.on('error', () => {}); // the program need not read it
-      child.stdin?.end(input);
-    });
+  const run = (args: string[], input = '') => runCommand(args, { env, input });
   const admin = async (...args: string[]): Promise<string> => {
-    const { code, stdout, stderr } = await run(['admin', ...args]);
-    assert.equal(code, 0, stderr);
+    const { status, stdout, stderr } = await run(['admin', ...args]);
+    assert.equal(status, 0, stderr);
     return stdout;
   };
 
   await t.test('admin bootstrap makes the first operator on the host, and says what to do next', async () => {
-    const { code, stdout, stderr } = await run(
+    const { status, stdout, stderr } = await run(
       ['admin', 'bootstrap', '--config', config, '--email', 'Ada@physics.example', '--name', 'Ada'],
       'correct horse\n',
     );
-    assert.equal(code, 0, stderr);
+    assert.equal(status, 0, stderr);
     assert.match(stdout, /ada@physics\.example is an operator/);
     assert.ok(stdout.includes(`auth login --url ${platformUrl}`));
     assert.equal(statSync(join(here, 'data/andromeda.db')).mode & 0o777, 0o600);
@@ -87,33 +75,29 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   );
 
   const signIn = async (email: string, password: string, profile: string): Promise<string> => {
-    const child = spawn(program, ['auth', 'login', '--url', platformUrl, '--profile', profile], { env });
-    let printed = '';
-    child.stdout.setEncoding('utf8').on('data', (part) => {
-      printed += part;
-    });
-    const exited = new Promise((done) => child.on('exit', done));
-    const find = async () => /http:\S+user_code=\S+/.exec(printed)?.[0] ?? '';
-    const address = await eventually(find, (found) => found !== '');
+    const login = startCommand(['auth', 'login', '--url', platformUrl, '--profile', profile], { env });
+    const [address = ''] = /http:\S+user_code=\S+/.exec(await login.until('enter the code')) ?? [];
     const browser = createBrowser(address);
     let page = await browser.visit(address);
     page = await browser.submit(page, '/device/sign-in', { email, password });
     if (page.status !== 303) {
-      child.kill();
+      login.signal('SIGINT');
+      await login.result;
       return 'refused';
     }
     page = await browser.visit(page.location ?? '');
     await browser.submit(page, '/device/approval', { decision: 'approve' });
-    assert.equal(await exited, 0, printed);
-    return printed;
+    const { status, screen } = await login.result;
+    assert.equal(status, 0, screen);
+    return screen;
   };
 
   await t.test('which also works while the server runs', async () => {
-    const { code, stderr } = await run(
+    const { status, stderr } = await run(
       ['admin', 'bootstrap', '--config', config, '--email', 'grace@physics.example'],
       'another secret\n',
     );
-    assert.equal(code, 0, stderr);
+    assert.equal(status, 0, stderr);
     assert.match(await signIn('grace@physics.example', 'another secret', 'grace'), /grace/);
     const { stdout } = await run(['call', '--profile', 'grace', 'business', 'GET', '/me']);
     assert.deepEqual(JSON.parse(stdout).staff_keys, ['staff.operate']);
@@ -162,28 +146,36 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     const headers = body
       ? ['-H', `Idempotency-Key: ${Math.random()}`, '-H', 'Audit-Reason: test', '-d', JSON.stringify(body)]
       : [];
-    const { code, stdout, stderr } = await run(['call', '--profile', profile, ...headers, api, method, path]);
-    assert.equal(code, 0, stderr);
+    const { status, stdout, stderr } = await run([
+      'call',
+      '--profile',
+      profile,
+      ...headers,
+      api,
+      method,
+      path,
+    ]);
+    assert.equal(status, 0, stderr);
     return JSON.parse(stdout);
   };
 
   await t.test('a password of the operator’s lets a member sign in, register a key and log in', async () => {
     for (const weak of ['short', 'Password1234', 'bob@physics.example']) {
       const refused = await run(['admin', 'person', 'password', 'bob@physics.example'], `${weak}\n`);
-      assert.notEqual(refused.code, 0);
+      assert.notEqual(refused.status, 0);
       assert.match(refused.stderr, /between 12 and 1024 characters|first that others would try/);
     }
     const set = await run(['admin', 'person', 'password', 'bob@physics.example'], 'bobs own secret\n');
-    assert.equal(set.code, 0, set.stderr);
+    assert.equal(set.status, 0, set.stderr);
     assert.ok(!(set.stdout + set.stderr).includes('bobs own secret'));
     await signIn('bob@physics.example', 'bobs own secret', 'bob');
-    assert.equal((await run(['-q', '-t', 'ed25519', '-N', '', '-f', key], '', 'ssh-keygen')).code, 0);
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
     await call('bob', 'business', 'POST', '/me/ssh-keys', { public_key: readFileSync(`${key}.pub`, 'utf8') });
   });
 
   await t.test('another password ends what was signed in to with the one before', async () => {
     const before = await run(['call', '--profile', 'bob', 'business', 'GET', '/me']);
-    assert.equal(before.code, 0, before.stderr);
+    assert.equal(before.status, 0, before.stderr);
     await new Promise((done) => setTimeout(done, 1_100));
     await run(['admin', 'person', 'password', 'bob@physics.example'], 'a newer secret\n');
     const after = await run(['call', '--profile', 'bob', 'business', 'GET', '/me']);
@@ -240,11 +232,10 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   await t.test('removing a member closes their open session and lets them in no more', async () => {
     const session = await openSession();
     const removed = await run(['members', 'remove', '--org', 'physics', 'bob@physics.example']);
-    assert.equal(removed.code, 0, removed.stderr);
+    assert.equal(removed.status, 0, removed.stderr);
     await session.ended;
     assert.notEqual(session.said(), '');
-    const again = await run(ssh.concat('true'), '', 'ssh');
-    assert.equal(again.code, 255);
+    assert.equal(spawnSync('ssh', ssh.concat('true'), { env }).status, 255);
   });
 
   await t.test('the audit trail has all of it, and verifies', async () => {
@@ -267,7 +258,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
 
   await t.test('cluster release takes the cluster out of service', async () => {
     const refused = await run(['admin', 'cluster', 'release', 'alpha']);
-    assert.notEqual(refused.code, 0);
+    assert.notEqual(refused.status, 0);
     await admin('cluster', 'release', 'alpha', '--yes');
     await eventually(
       () => call('default', 'platform', 'GET', `/clusters?businessOrgId=${org}`),

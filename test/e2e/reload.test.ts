@@ -1,13 +1,12 @@
 /** `systemctl reload`: the service takes up its settings in its own process; connections and the gateway's process go on. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 import { askForReload } from '../../src/service/host/ask-service.ts';
 import { gatewaysOf, isAlive } from '../gateway/process/lab.ts';
@@ -15,6 +14,7 @@ import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { runProgram } from '../support/program.ts';
 
 test('SIGHUP: new settings, the same process number, the same gateway process; a wrong file changes nothing', async (t) => {
   using directory = temporaryDirectory();
@@ -132,11 +132,10 @@ async function startService(t: TestContext, path: string) {
     async () => log,
     (text) => text.includes('serve.ready'),
   );
-  const reload = () =>
-    promisify(execFile)('scripts/andromeda', ['service', 'reload', '--config', file]).then(
-      ({ stdout }) => ({ code: 0, said: stdout }),
-      ({ code, stderr }: { code: number; stderr: string }) => ({ code, said: stderr }),
-    );
+  const reload = async () => {
+    const { status, out, err } = await runProgram('service', 'reload', '--config', file);
+    return { code: status, said: out + err };
+  };
   return { file, write, child, reload, platform, business, gateway, log: () => log };
 }
 

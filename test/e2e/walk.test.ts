@@ -1,7 +1,7 @@
 /** The walk of the README with the real clients: each command is taken from the page that `npm start` prints. */
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,6 +9,7 @@ import Database from 'better-sqlite3';
 import pty from 'node-pty';
 import { eventually } from '../support/app.ts';
 import { noBrowser, withPage } from '../support/browser.ts';
+import { startCommand } from '../support/command.ts';
 import { startDemo } from '../support/demo.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
@@ -34,6 +35,16 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
       );
     });
   const key = join(home.path, '.ssh/id_ed25519');
+  /** Starts a command of the page as `shell` does, by function. */
+  const andromeda = (line: string) => {
+    const words = execFileSync('sh', ['-c', `printf '%s\\0' ${line}`], {
+      env: environment,
+      encoding: 'utf8',
+    });
+    const [npx, name, ...args] = words.split('\0').slice(0, -1);
+    assert.deepEqual([npx, name], ['npx', 'andromeda']);
+    return startCommand(args, { env: environment });
+  };
   await shell(`mkdir -p ~/.ssh && ssh-keygen -q -t ed25519 -N '' -C ada@laptop -f ${key}`);
   const options = [
     `-i ${key}`,
@@ -48,16 +59,8 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
   const [, port = '', target = ''] = /ssh -p (\d+) (\S+)/.exec(sshCommand) ?? [];
 
   await t.test('1. auth login prints an address and a code, and says who signed in', async () => {
-    const child = spawn('sh', ['-c', demo.command('auth login')], { env: environment });
-    let printed = '';
-    child.stdout.setEncoding('utf8').on('data', (part) => {
-      printed += part;
-    });
-    const exited = new Promise((done) => child.on('exit', done));
-    const address = await eventually(
-      async () => /http:\S+user_code=\S+/.exec(printed)?.[0] ?? '',
-      (found) => found !== '',
-    );
+    const command = andromeda(demo.command('auth login'));
+    const [address = ''] = /http:\S+user_code=\S+/.exec(await command.until('enter the code')) ?? [];
     const [, code = ''] = /user_code=(\S+)/.exec(address) ?? [];
     await withPage(async (page) => {
       await page.goto(address);
@@ -72,8 +75,9 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
       await page.getByRole('button', { name: 'Approve' }).click();
       await page.getByText('You can close this window').waitFor();
     });
-    assert.equal(await exited, 0);
-    assert.match(printed, /Ada Lovelace/);
+    const { status, screen } = await command.result;
+    assert.equal(status, 0);
+    assert.match(screen, /Ada Lovelace/);
   });
 
   await t.test('2. GET /me prints the person', async () => {
@@ -84,8 +88,8 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
 
   let keyId = '';
   await t.test('3. the key is registered', async () => {
-    const { code, stdout, stderr } = await shell(demo.command('POST /me/ssh-keys'));
-    assert.equal(code, 0, stderr);
+    const { status, stdout, stderr } = await andromeda(demo.command('POST /me/ssh-keys')).result;
+    assert.equal(status, 0, stderr);
     const { ssh_key } = JSON.parse(stdout);
     keyId = ssh_key.id;
     const printed = await shell(`ssh-keygen -lf ${key}.pub`);
@@ -93,7 +97,7 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
   });
 
   const access = async () => {
-    const { stdout, stderr } = await shell(demo.command('ssh-access'));
+    const { stdout, stderr } = await andromeda(demo.command('ssh-access')).result;
     return stdout === '' ? { ready: false, reason: stderr } : JSON.parse(stdout);
   };
   await t.test('4. ssh-access turns ready within seconds', async () => {
@@ -190,8 +194,8 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
       async () => out,
       (text) => text.includes('in'),
     );
-    const revoked = await shell(demo.command('/revoke').replace('KEY_ID', keyId));
-    assert.equal(revoked.code, 0, revoked.stderr);
+    const revoked = await andromeda(demo.command('/revoke').replace('KEY_ID', keyId)).result;
+    assert.equal(revoked.status, 0, revoked.stderr);
     const limit = setTimeout(() => session.kill('SIGKILL'), 5_000);
     assert.equal(await exited, 255);
     clearTimeout(limit);
