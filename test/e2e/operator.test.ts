@@ -10,7 +10,6 @@ import { createBrowser } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
 import { runCommand, startCommand } from '../support/command.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 
 const program = resolve('scripts/andromeda');

@@ -26,8 +26,8 @@ import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { ancient, newest } from '../support/schemas.ts';
 import { runProgram } from '../support/program.ts';
+import { ancient, newest } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
 const program = join(import.meta.dirname, '../../scripts/andromeda');
