@@ -58,6 +58,7 @@ function signIn(home: string, url: string): void {
     issuer: url,
     clientId: 'bench',
     accessToken: 'token',
+    resource: url,
   };
   mkdirSync(join(home, 'andromeda'), { mode: 0o700 });
   const profile = { platformUrl: url, sessions: { [url]: session } };

@@ -49,7 +49,11 @@ const serviceVerbs = (server: ServerCommands): Verb[] => [
     usage: 'install',
     summary: 'make the accounts, a configuration and the units',
     example: ['andromeda service install --dry-run', 'sudo ./andromeda service install'],
-    flags: [...unitFlags, optional('--dry-run', 'only print what it would do').default(false)],
+    flags: [
+      ...unitFlags,
+      optional('--dry-run', 'only print what it would do').default(false),
+      optional('--no-enable', 'leave it as it is whether the service starts with the machine'),
+    ],
     run: (options) => server.installService(options),
   }),
   own({
@@ -65,12 +69,12 @@ const serviceVerbs = (server: ServerCommands): Verb[] => [
     example: 'sudo andromeda service rollback',
     run: () => server.rollbackService(),
   }),
-  own<Omit<ServiceOptions, 'dryRun'>>({
+  own<Omit<ServiceOptions, 'dryRun' | 'enable'>>({
     usage: 'print',
     summary: 'print the units',
     example: 'andromeda service print',
     flags: unitFlags,
-    run: (options) => server.printUnit({ ...options, dryRun: true }),
+    run: (options) => server.printUnit({ ...options, dryRun: true, enable: false }),
   }),
   own<{ config: string }>({
     usage: 'reload',

@@ -35,6 +35,7 @@ export interface ServiceOptions {
   user: string;
   root: string;
   dryRun: boolean;
+  enable: boolean;
 }
 
 /** The files with the keys. */

@@ -84,6 +84,7 @@ export async function serveFrom(
     issuer: issuer.url,
     clientId: 'andromeda-cli',
     accessToken: await issuer.token('ada'),
+    resource: config.platform.url,
     user: { id: 'ada', email: 'ada@physics.example', name: 'Ada' },
   };
   const state = join(path, how.uid === 0 ? 'root' : 'home/carl', '.local/state/andromeda');

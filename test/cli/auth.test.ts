@@ -280,13 +280,6 @@ test('tokens are asked for one platform, at sign-in and at every refresh', async
       ['/token', url],
     ],
   );
-
-  // A session from before resources were asked for is refreshed as it was made.
-  const { resource: _none, ...older } = (await readProfile()).sessions[url] as Session;
-  await writeProfile([{ ...older, expiresAt: past }]);
-  assert.equal((await run(['call', 'business', 'GET', '/me'])).status, 0);
-  const last = requests.findLast(({ method }) => method === 'POST');
-  assert.deepEqual([last?.url, form(last?.body ?? Buffer.alloc(0)).resource], ['/token', undefined]);
 });
 
 test('a damaged session file is kept aside before anyone is sent to a browser', async (t) => {

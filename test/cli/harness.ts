@@ -69,6 +69,7 @@ export function sessionAt(url: string, changes: Partial<Session> = {}): Session 
     issuer: url,
     clientId: 'andromeda-cli',
     accessToken: 'secret-access',
+    resource: url,
     refreshToken: 'secret-refresh',
     expiresAt: new Date(Date.now() + 3600_000).toISOString(),
     user: { name: 'Ada', email: 'ada@physics.example' },

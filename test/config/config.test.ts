@@ -193,13 +193,6 @@ test('backup says how often, how many, where, and what runs after each', () => {
   for (const [text, message] of rows) assert.throws(() => read(`backup: ${text}`), message, text);
 });
 
-test('the challenge TLS-ALPN-01, which is no longer answered, is refused with what to do', () => {
-  assert.throws(
-    () => read('acme: { agreeToTerms: true, challenge: tls-alpn-01 }'),
-    /acme\.challenge must be http-01, .*: leave it out, and let the authority reach acme\.listen at port 80/,
-  );
-});
-
 test('no error repeats what can be a secret: passwords and queries of addresses', () => {
   assert.throws(
     () => read('platform: { url: "https://u:SECRET@c/?SECRET" }'),
@@ -520,7 +513,7 @@ test('a duration is a number of its setting’s unit, or a text with a unit', ()
   const config = read(`
 server: { drainSeconds: 20s }
 sync: { intervalSeconds: 1m }
-access: { maxDaysWithoutSignIn: 2w, keyMaxDays: 730d, reviewMonths: 6 }
+access: { maxHoursWithoutSignIn: 2w, endOpenSessions: true, keyMaxDays: 730d, reviewMonths: 6 }
 retention: { commands: 168h, sessions: 180, audit: 730d }
 audit: { signSeconds: 5m }
 gateway: { limits: { idleSeconds: 8h, recheckSeconds: 2s } }

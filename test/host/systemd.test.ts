@@ -171,15 +171,7 @@ listens() { until_ '(: > /dev/tcp/127.0.0.1/2222) 2> /dev/null'; }
 units=/run/systemd/system/andromeda.service.d; mkdir -p $units
 printf '%s\\n' '[Service]' Type=simple WatchdogSec=0 RestartSec=1 ExecStartPre= ExecStart= \\
   "ExecStart=/checkout/node_modules/node/bin/node /checkout/test/gateway/process/service.ts $lab/order.json" > $units/test.conf
-# As it was before the gateway had units of its own.
-printf '[Service]\\nEnvironment=ANDROMEDA_GATEWAY_LAUNCHER=\\n' > $units/old.conf
-systemctl daemon-reload; systemctl start andromeda; listens; log_in
-echo "before: $(goes_on one), $(gateway andromeda | wc -w) $(gateway | wc -w)"
-rm $units/old.conf; systemctl daemon-reload; systemctl restart andromeda
-until_ '[ -n "$(gateway)" ]'; listens
-echo "with the units: $(goes_on two), $(gateway andromeda | wc -w) $(gateway | wc -w)"
-log_in; goes_on three
-until_ '[ -z "$(gateway andromeda)" ]'; echo "the old gateway: $(gateway andromeda)"
+systemctl daemon-reload; systemctl start andromeda; listens; log_in; goes_on one
 
 held=$(gateway); before=$(show MainPID); systemctl restart andromeda
 echo "restarted: $([ $before != $(show MainPID) ] && echo another service), $(goes_on four), $([ "$held" = "$(gateway)" ] && echo same gateway)"
@@ -192,7 +184,7 @@ systemctl stop andromeda; until_ '[ -z "$(gateway)" ]'
 wait $!; echo "stopped: $? $(grep -q "The gateway is being restarted" err && echo told) $(gateway)$(systemctl list-units --all --no-legend 'andromeda-gateway@*')"
 `;
 
-test('under systemd SSH sessions outlive the service, and units in the place of older ones, but no stop', {
+test('under systemd SSH sessions outlive the service, but no stop', {
   skip: noSystemd(),
   timeout: 900_000,
 }, async () => {
@@ -200,10 +192,7 @@ test('under systemd SSH sessions outlive the service, and units in the place of 
   assert.deepEqual(
     lines,
     [
-      'before: the session goes on, 1 0',
-      'with the units: the session goes on, 1 1',
       'the session goes on',
-      'the old gateway: ',
       'restarted: another service, the session goes on, same gateway',
       'killed: the session goes on, same gateway',
       'without its socket: the session goes on, same gateway',

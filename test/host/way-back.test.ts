@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { AuditEntry } from '../../src/domain/audit/audit.ts';
 import type { SchemaState } from '../../src/service/host/unit/schema-process.ts';
-import { requireNothingDone, wayBack } from '../../src/service/host/unit/way-back.ts';
+import { lossOf, requireNothingDone } from '../../src/service/host/unit/way-back.ts';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import { copyOf, listWrittenSince } from '../../src/store/data-dir/before-upgrade.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
@@ -37,7 +37,7 @@ test('a copy that cannot be read or is not whole, and a disk without room for it
 
     const { answer } = await inspect();
     assert.ok(answer?.written);
-    assert.equal(wayBack({ version: '0.2.0', schema, wasStarted: true }, answer), 'copy');
+    assert.equal(lossOf({ version: '0.2.0', schema }, answer), answer.written);
 
     chmodSync(directory.path, 0o711);
     execFileSync('chown', ['-R', '65534:65534', dataDir]);
@@ -66,7 +66,7 @@ test('a copy that cannot be read or is not whole, and a disk without room for it
     const gone = (await inspect()).answer;
     assert.ok(gone);
     assert.throws(
-      () => wayBack({ version: '0.2.0', schema, wasStarted: true }, gone),
+      () => lossOf({ version: '0.2.0', schema }, gone),
       /the copy of before is gone from before-upgrade\/\. Nothing was changed\.$/,
     );
   } finally {

@@ -1,5 +1,5 @@
 /**
- * The changes that make the source that of the version after this one: another number, another text in the unit, and one more step
+ * The changes that make the source that of the version after this one: another number, another text in the units, and one more step
  * of the schema, which hangs, fails, or is not there, as /etc/andromeda/step says.
  */
 import { readFileSync } from 'node:fs';
@@ -27,13 +27,15 @@ const changes: Record<string, (text: string) => string> = {
   'package.json': (text) => JSON.stringify({ ...JSON.parse(text), version: nextVersion }),
   'src/store/migrations/index.ts': (text) => text + step,
   'src/service/host/unit/service-unit.ts': (text) => text.replace('access to GPU clusters', 'the next one'),
+  'src/service/host/unit/gateway-units.ts': (text) =>
+    text.replaceAll(/^Description=.*$/gm, 'Description=the next one'),
 };
 
 const plugin: Plugin = {
   name: 'next-version',
   setup(build) {
     const root = build.initialOptions.absWorkingDir ?? '';
-    build.onLoad({ filter: /\/(package\.json|index\.ts|service-unit\.ts)$/ }, ({ path }) => {
+    build.onLoad({ filter: /\/(package\.json|index\.ts|(service-unit|gateway-units)\.ts)$/ }, ({ path }) => {
       const change = changes[relative(root, path)];
       if (!change) return undefined;
       return { contents: change(readFileSync(path, 'utf8')), loader: path.endsWith('.json') ? 'json' : 'ts' };

@@ -181,20 +181,6 @@ test('a login node that could not take the accounts gets them when they are appl
   assert.deepEqual(since(), ['set ada']);
 });
 
-test('what an earlier version wrote is taken up without a restart', async () => {
-  using directory = temporaryDirectory();
-  const old = { manifestGeneration: 3, desiredGeneration: 1, accounts: [ada, keyless], jobsEnded: true };
-  writeFileSync(join(directory.path, 'simulated.json'), JSON.stringify(old));
-  const { driver, since } = await start(directory.path);
-  const report = await driver.observe(signal);
-  assert.deepEqual([report.manifestGeneration, report.listVersion, report.accounts.length], [3, 0, 2]);
-  assert.deepEqual(since(), ['start ada']);
-  await driver.apply(manifest(4, { ...ada, keySetGeneration: 2 }, keyless), signal);
-  const after = await driver.observe(signal);
-  assert.deepEqual([after.manifestGeneration, after.listVersion, after.accounts], [4, 14, []]);
-  assert.deepEqual(since(), []);
-});
-
 test('released, it has no login node and no accounts, and what it was is forgotten; homes stay', async () => {
   using directory = temporaryDirectory();
   const { driver, since } = await start(directory.path);

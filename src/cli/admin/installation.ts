@@ -92,9 +92,9 @@ Match User ${user} Address ${from}
 `;
 }
 
-/** Every key that login nodes are to trust. A server from before keys rotated names one. */
-function publicKeys(answer: { public_key: string; other_public_keys?: readonly string[] }): string[] {
-  return [answer.public_key, ...(answer.other_public_keys ?? [])];
+/** Every key that login nodes are to trust. */
+function publicKeys(answer: { public_key: string; other_public_keys: readonly string[] }): string[] {
+  return [answer.public_key, ...answer.other_public_keys];
 }
 
 export const gateway: Noun = {

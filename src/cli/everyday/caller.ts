@@ -101,14 +101,11 @@ export async function findCluster(apis: Apis, wanted: string, options: OrgOption
 /** The clusters that the caller may use and not list. */
 async function usableIn(api: Reader, hidden: readonly Organization[]): Promise<Cluster[]> {
   if (hidden.length === 0) return [];
-  // A server of an earlier version has no such path.
-  const found = await unless(api.get('/me/access'), 'notFound');
-  return (found?.clusters ?? []).flatMap(
-    ({ cluster_id: id, cluster_name: name, organization_id: organizationId }) => {
-      const organization = hidden.find((one) => one.id === organizationId);
-      return organization ? { id, name, organization } : [];
-    },
-  );
+  const { clusters } = await api.get('/me/access');
+  return clusters.flatMap(({ cluster_id: id, cluster_name: name, organization_id: organizationId }) => {
+    const organization = hidden.find((one) => one.id === organizationId);
+    return organization ? { id, name, organization } : [];
+  });
 }
 
 /** Whether it was not taken out of service. */

@@ -94,13 +94,10 @@ export const machines = reads<OrgOptions>({
       if (why === undefined) return answer;
       return { ...answer, message: `No machines are known; the cluster reports: ${why}` };
     }
-    // A server of an earlier version does not say what is in use.
-    const usage = platform.get('/clusters/{clusterId}/usage', cluster);
-    const used = await unless(usage, 'notFound', 'forbidden');
-    const useOf = new Map(used?.machines.map(({ id, gpus_in_use, reason }) => [id, { gpus_in_use, reason }]));
+    const { machines, gpus } = await platform.get('/clusters/{clusterId}/usage', cluster);
+    const useOf = new Map(machines.map(({ id, gpus_in_use, reason }) => [id, { gpus_in_use, reason }]));
     const rows = items.map((machine) => ({ ...row(machine), ...useOf.get(machine.id) }));
-    const table = machineTable.many({ items, ...(used && { gpus: used.gpus }) }, rows);
-    return used ? { ...table, message: `${describeGpuUsage(used.gpus)}.` } : table;
+    return { ...machineTable.many({ items, gpus }, rows), message: `${describeGpuUsage(gpus)}.` };
   },
 });
 

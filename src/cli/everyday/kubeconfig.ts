@@ -6,7 +6,7 @@ import type { Business } from '../net/operations.ts';
 import { pick } from '../pick.ts';
 import { openLocalState, storedSession } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
-import { type Apis, type Cluster, findCluster, findMe, type OrgOptions, orgFlag, unless } from './caller.ts';
+import { type Apis, type Cluster, findCluster, findMe, type OrgOptions, orgFlag } from './caller.ts';
 
 interface UsableCluster {
   id: string;
@@ -25,9 +25,8 @@ async function findUsableCluster(apis: Apis, wanted: string, options: OrgOptions
     throw error;
   });
   if ('platform' in own) return ofOrganization(own);
-  // A server of an earlier version has no such path.
-  const answer = await unless(apis.api.get('/me/access'), 'notFound');
-  const shared = (answer?.clusters ?? []).filter(({ kubernetes }) => kubernetes.granted).map(ofUse);
+  const answer = await apis.api.get('/me/access');
+  const shared = answer.clusters.filter(({ kubernetes }) => kubernetes.granted).map(ofUse);
   try {
     if (shared.length > 0) return pick(kind, shared, wanted, ({ name, id }) => [name, id]);
   } catch (error) {

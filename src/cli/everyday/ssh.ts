@@ -6,7 +6,7 @@ import type { Api, PlatformReader } from '../net/api.ts';
 import { printMessage } from '../output.ts';
 import { isWatched, waitFor } from '../progress.ts';
 import { writes } from '../verb.ts';
-import { type Cluster, findCluster, type OrgOptions, orgFlag, unless } from './caller.ts';
+import { type Cluster, findCluster, type OrgOptions, orgFlag } from './caller.ts';
 import { listKeys, registerKey } from './keys.ts';
 import { adviseNewKey, findIdentityFile, isPlain, listLocalKeys } from './local-keys.ts';
 import {
@@ -20,7 +20,6 @@ import {
   type SshAccess,
   sshOptions,
 } from './ssh-host.ts';
-import { readUses } from './uses.ts';
 
 const longestWaitMs = 120_000;
 
@@ -69,8 +68,8 @@ function takeJob(given: readonly string[]): { suffix: string; rest: readonly str
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
   const access = await readSshAccess(platform, cluster);
   if (access.ready || isSignInDue(access)) return access;
-  // A server of an earlier version has no such path.
-  const [use] = (await unless(readUses(api, cluster.id), 'notFound')) ?? [];
+  const { clusters } = await api.get('/me/access');
+  const use = clusters.find(({ cluster_id: id }) => id === cluster.id);
   if (use?.ssh.state === 'failed') throw failure(use.ssh.message);
   if (access.reason === 'no_keys' && access.lapsed === undefined && isAttended()) await offerKey(api);
   else if (!isOnItsWay(access) || !isWatched())

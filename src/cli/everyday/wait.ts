@@ -133,10 +133,9 @@ const waitForPermission = reads<WaitOptions>({
     const found = await waitFor(timeoutMs, async () => {
       const [held, kubernetes] = await Promise.all([
         readPermissions(api, path),
-        // A server of an earlier version has no such path.
-        unless(api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path }), 'notFound'),
+        api.get('/organizations/{orgID}/members/{userID}/kubernetes-access', { path }),
       ]);
-      const missing = (kubernetes?.clusters ?? [])
+      const missing = kubernetes.clusters
         .filter(({ state }) => state !== 'applied' && state !== 'none')
         .map(({ cluster_name: name, state, message }) => {
           const why = message === undefined ? '' : ` (${message})`;

@@ -6,7 +6,7 @@ import { getJson, isSafeUrl, urlAt, withoutSlash } from './request.ts';
 /** Where a service says its version and what it offers; it may be read without a token. */
 const listPath = '/download/list.json';
 
-/** The version of the service at `platformUrl`; undefined where it does not say, as services of before. Never throws. */
+/** The version of the service at `platformUrl`; undefined where it does not say. Never throws. */
 export async function offeredVersion(platformUrl: string, timeoutMs: number): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);

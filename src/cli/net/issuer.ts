@@ -152,15 +152,14 @@ async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Prom
 export async function refreshTokens(
   who: Client,
   refreshToken: string,
-  resource: string | undefined,
+  resource: string,
 ): Promise<Tokens | 'refused'> {
   const configuration = await connect(who);
-  const parameters = resource === undefined ? {} : { resource };
   const began = performance.now();
   for (const pauseMs of [...againAfterMs, undefined]) {
     const asked = Date.now();
     try {
-      return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, parameters), asked);
+      return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, { resource }), asked);
     } catch (error) {
       const status = refusal(error);
       if (status !== undefined && status < 500 && status !== 429) return 'refused';

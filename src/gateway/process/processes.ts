@@ -17,7 +17,7 @@ import { Members } from './members.ts';
 import type { FromProcess, Hello, ToProcess } from './messages.ts';
 import { type Account, findAccount, usualAccount } from './privileges.ts';
 import { loginMs, Reports } from './reports.ts';
-import { isOfAnother, openRunDirectory } from './run-directory.ts';
+import { openRunDirectory } from './run-directory.ts';
 
 /** Processes from before say hello within this, or are ended. They connect several times a second. */
 const helloMs = 2_000;
@@ -219,9 +219,7 @@ export class GatewayProcesses implements Gateways {
       });
     const { host, port } = settings.listen;
     const hasOtherAddress = hello.listen !== undefined && hello.listen !== `${host}:${port}`;
-    // From before there were units for these processes.
-    const isOurs = launcher !== undefined && !isOfAnother(member.pid);
-    if (hasOtherAddress || isOurs || member.isForeign) this.#drain(member);
+    if (hasOtherAddress || member.isForeign) this.#drain(member);
   }
 
   #drain(member: Member): void {

@@ -12,7 +12,6 @@ import {
   readFileSync,
   rmSync,
   statSync,
-  symlinkSync,
 } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { isAbsolute, join } from 'node:path';
@@ -82,17 +81,11 @@ export function openRunDirectory(
   };
 }
 
-/**
- * The directory that the unit of gateway processes mounts for them: the one above is closed to all but the service. Those from
- * before there was such a unit look for the socket there.
- */
+/** The directory that the unit of gateway processes mounts for them: the one above is closed to all but the service. */
 function makeReached(path: string): string {
   const reached = join(path, 'gateway');
   mkdirSync(reached, { recursive: true });
   chmodSync(reached, 0o755);
-  const before = join(path, 'gateway.sock');
-  rmSync(before, { force: true });
-  symlinkSync('gateway/gateway.sock', before);
   return reached;
 }
 

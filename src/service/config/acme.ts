@@ -12,10 +12,6 @@ export const acmeSchema = section(
     directory: pattern('^https://[^/?#]+(/.*)?$'),
     email: pattern('^[^\\s@,]+@[^\\s@,]+$'),
     agreeToTerms: flag,
-    challenge: pattern(
-      '^http-01$',
-      'http-01, the only challenge that the service answers: leave it out, and let the authority reach acme.listen at port 80 of each name',
-    ),
     listen: text,
     ca: file,
     externalAccount: section({ kid: text, keyFile: file }, ['kid', 'keyFile']),

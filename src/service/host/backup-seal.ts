@@ -21,12 +21,7 @@ export function auditKeyOf(dataDir: string): string | undefined {
 }
 
 /** `known`: the key that it should be signed by, where the installation has one. */
-export function judgeSeal(name: string, seal: Seal | undefined, known: string | undefined): Finding {
-  if (!seal)
-    return warn(
-      about,
-      `${name} has no manifest, as a backup of an older version has none: whether anything in it was changed is not known.`,
-    );
+export function judgeSeal(name: string, seal: Seal, known: string | undefined): Finding {
   const whole = `All ${seal.parts} parts of ${name} are as they were made`;
   if (seal.key === undefined)
     return warn(about, `${whole}, and nothing signed that: the installation had no key for its audit trail.`);

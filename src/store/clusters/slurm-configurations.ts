@@ -105,14 +105,10 @@ export async function listSlurmVersions(db: Reader, clusterId: string): Promise<
     .where('v.cluster_id', '=', clusterId)
     .orderBy('v.generation', 'desc')
     .execute();
-  return rows.map((row) => ({ ...row, ...parseChanges(row.changes) }));
-}
-
-/** Those of earlier releases were kept without their count. */
-function parseChanges(text: string): { changes: ConfigurationChange[]; changeCount: number } {
-  const kept = JSON.parse(text) as ConfigurationChange[] | ConfigurationChanges;
-  if (Array.isArray(kept)) return { changes: kept, changeCount: kept.length };
-  return { changes: kept.changes, changeCount: kept.count };
+  return rows.map((row) => {
+    const { changes, count } = JSON.parse(row.changes) as ConfigurationChanges;
+    return { ...row, changes, changeCount: count };
+  });
 }
 
 /** One version; undefined where it is not kept. */

@@ -23,13 +23,13 @@ interface Manifest {
   parts: Record<string, string>;
 }
 
-/** The row that says where a backup is from, as it is in the database. Backups of before have no manifest. */
+/** The row that says where a backup is from, as it is in the database. */
 interface BackupRow {
   made_at: string;
   version: string;
-  manifest?: string | null;
-  key?: string | null;
-  signature?: string | null;
+  manifest: string | null;
+  key: string | null;
+  signature: string | null;
 }
 
 /** What a backup was compared with. */
@@ -47,14 +47,13 @@ function manifestOf(database: DatabaseFile, info: Omit<Manifest, 'parts'>): stri
 }
 
 /** Compares a backup with its manifest. What does not fit is a string, as the end of a sentence about the backup. */
-function compareWithManifest(database: DatabaseFile, row: BackupRow): Seal | undefined | string {
+function compareWithManifest(database: DatabaseFile, row: BackupRow): Seal | string {
   const { manifest: text, key, signature } = row;
-  if (text === undefined || text === null) return undefined;
-  const manifest = readManifest(text);
+  const manifest = readManifest(text ?? '');
   if (!manifest || manifest.madeAt !== row.made_at || manifest.version !== row.version)
     return 'was changed after it was made (the manifest); take another backup.';
   const isSealed = (key ?? signature ?? null) !== null;
-  if (isSealed && !isSigned(backupText(text), { key: key ?? '', signature: signature ?? '' }))
+  if (isSealed && !isSigned(backupText(text ?? ''), { key: key ?? '', signature: signature ?? '' }))
     return 'was changed after it was made (the signature of its manifest is wrong); take another backup.';
   const found = partsOf(database);
   const names = new Set([...Object.keys(found), ...Object.keys(manifest.parts)]);
@@ -113,8 +112,7 @@ export interface BackupInfo {
 
 /** A backup that was checked. */
 export interface CheckedBackup extends BackupInfo {
-  /** Undefined where it has no manifest, as those of before. */
-  seal: Seal | undefined;
+  seal: Seal;
 }
 
 /** `Andr`: what kind of file it is. */
@@ -139,7 +137,6 @@ export function addFiles(
   sign: AuditKey['signBackup'] | undefined,
 ): void {
   database.transaction(() => {
-    // Programs of before read the first two columns, and remove the table when they restore it.
     database.run(
       'create table backup_info (made_at text not null, version text not null, manifest text, key text, signature text) strict',
     );

@@ -10,6 +10,7 @@ import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import { describePostgres, parsePostgresUrl } from '../../lib/postgres-url.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
+import { flush } from '../../lib/whole-file.ts';
 import { findCheckpoint, findLastSeq, listAuditEntries } from '../audit/audit.ts';
 import {
   type Connections,
@@ -40,7 +41,6 @@ import {
   type SignRedaction,
 } from './copy-tables.ts';
 import { openDatabaseFile, openDataDir } from './open-store.ts';
-import { flush } from './restore.ts';
 
 /** What is in files of a data directory, and in tables where servers share a database. */
 export interface FilesAndTables {

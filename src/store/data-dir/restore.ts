@@ -1,14 +1,11 @@
 /** A data directory from a backup. */
 import {
   accessSync,
-  closeSync,
   constants,
   copyFileSync,
   existsSync,
-  fsyncSync,
   linkSync,
   mkdirSync,
-  openSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -17,6 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
+import { flush } from '../../lib/whole-file.ts';
 import { files } from '../engine/engine.ts';
 import { type CheckedBackup, checkBackup, readFiles, removeFiles } from './backup-file.ts';
 import { lockDataDir } from './lock.ts';
@@ -140,13 +138,6 @@ function keepAside(name: string, dataDir: string, aside: string): void {
     // Not every file system has links.
     copyFileSync(join(dataDir, name), kept);
   }
-}
-
-/** Waits until a file, or what a directory lists, is on the disk. */
-export function flush(path: string): void {
-  const descriptor = openSync(path, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
 }
 
 /** Others pass through to the homes of simulated login nodes; keys are for the service alone. */

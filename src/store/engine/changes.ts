@@ -72,41 +72,21 @@ export type ChangeListener<K extends Kind = Kind> = (
   origin: ChangeOrigin,
 ) => void;
 
-/** A name between servers, and the field that it stands for; without one, it is `true` in every change of the kind. */
-type WireField = readonly [name: string, field?: string];
+type Type = 'string' | 'string?' | 'true?';
 
-/**
- * A change's fields by their names between servers, which are those of version 0.1. Servers of that version know the kind by
- * the first one, which is in every change of its kind.
- */
-const wire: Record<Kind, readonly [WireField, ...WireField[]]> = {
-  person: [
-    ['userId', 'userId'],
-    ['permissionEnd', 'permissionEnd'],
-  ],
-  organization: [['organizationId', 'organizationId']],
-  cluster: [['clusterId', 'clusterId']],
-  report: [['observedClusterId', 'clusterId']],
-  browsers: [['browsersOfUserId', 'userId']],
-  sessions: [['sessionsOfUserId', 'userId']],
-  requests: [
-    ['requestsOfUserId', 'userId'],
-    ['inOrganizationId', 'organizationId'],
-  ],
-  service: [['ofService']],
-  closing: [['closingSessionId', 'sessionId']],
-  everything: [['everything'], ['wentBack', 'wentBack']],
+/** What a change of each kind has besides kind and command, between servers; what has a question mark may be missing. */
+const fields: Record<Kind, Readonly<Record<string, Type>>> = {
+  person: { userId: 'string', permissionEnd: 'string?' },
+  organization: { organizationId: 'string' },
+  cluster: { clusterId: 'string' },
+  report: { clusterId: 'string' },
+  browsers: { userId: 'string' },
+  sessions: { userId: 'string' },
+  requests: { userId: 'string', organizationId: 'string' },
+  service: {},
+  closing: { sessionId: 'string' },
+  everything: { wentBack: 'true?' },
 };
-const optional = new Set(['permissionEnd', 'wentBack']);
-const booleans = new Set(['ofService', 'everything', 'wentBack']);
-
-/** A change as other servers are sent it. */
-export function writeChange(change: Change): object {
-  const values = new Map<string, unknown>(Object.entries(change));
-  const fields = wire[change.kind].map(([name, field]) => [name, field === undefined || values.get(field)]);
-  const { kind, commandId } = change;
-  return { kind, ...Object.fromEntries(fields), commandId };
-}
 
 /**
  * Changes as another server announced them, which may be of another version. A kind that is not known here is about nothing
@@ -119,19 +99,17 @@ export function readChanges(received: unknown): Change[] {
 
 function readChange(received: unknown): Change[] {
   const everything: Change[] = [{ kind: 'everything' }];
-  if (typeof received !== 'object' || received === null || Array.isArray(received)) return everything;
+  if (typeof received !== 'object' || received === null) return everything;
   const values = new Map<string, unknown>(Object.entries(received));
-  const found = Object.entries(wire).find(([, [[first]]]) => values.has(first));
-  if (!found) return [];
-  const [kind, fields] = found;
+  const kind = values.get('kind');
+  if (typeof kind !== 'string') return everything;
+  if (!Object.hasOwn(fields, kind)) return [];
   const change: Record<string, unknown> = { kind };
-  for (const [name, field] of fields) {
+  for (const [name, type] of Object.entries({ ...fields[kind as Kind], commandId: 'string?' })) {
     const value = values.get(name);
-    const type = booleans.has(name) ? 'boolean' : 'string';
-    if (value === undefined ? !optional.has(name) : typeof value !== type) return everything;
-    if (field !== undefined && value !== undefined) change[field] = value;
+    if (value === undefined && type.endsWith('?')) continue;
+    if (type === 'true?' ? value !== true : typeof value !== 'string') return everything;
+    change[name] = value;
   }
-  const commandId = values.get('commandId');
-  if (typeof commandId === 'string') change['commandId'] = commandId;
   return [change as Change];
 }

@@ -94,7 +94,6 @@ class SimulatedSlurmDriver implements SlurmDriver {
     this.#loginNode?.setJobs(report.runningJobs, settings.gpusPerNode);
     return {
       ...report,
-      accounts: [...report.accounts, ...foreign.accounts.map(withoutAccount)],
       failure: report.failure ?? foreign.words,
       ...(words === foreign.words ? {} : { drifted: true }),
     };
@@ -192,7 +191,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
   }
 
   #report(settings: SimulatedSettings): SlurmReport {
-    const { manifestGeneration, desiredGeneration, listVersion, accounts = [], startedAt } = this.#state;
+    const { manifestGeneration, desiredGeneration, listVersion, startedAt, foreign = noForeign } = this.#state;
     const { name, loginNodeRefusal } = this.#options;
     const isOver = this.#state.jobsEnded && settings.requeue !== true;
     const runningJobs = isOver ? [] : (settings.runningJobs ?? []);
@@ -217,9 +216,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
       usageIsPrivate: false,
       loginMode: settings.loginMode ?? 'Shared',
       loginNodes: this.#loginNodeReports(settings),
-      accounts: accounts.map(({ userId, shell, loginState, keySetGeneration, keyFingerprints }) => {
-        return { userId, shell, loginState, keySetGeneration, keyFingerprints };
-      }),
+      accounts: foreign.accounts.map(withoutAccount),
       failure: rejected
         ? `The Slurm configuration was not taken: ${rejected.message}`
         : (settings.failure ?? null),

@@ -20,8 +20,6 @@ export interface SimulatedState {
   /** When it first started, in ms since 1970; 0 before that. */
   startedAt: number;
   foreign?: Foreign;
-  /** As an earlier version wrote them, before lists had versions. */
-  accounts?: ManifestAccount[];
 }
 
 const fresh: Readonly<SimulatedState> = {
@@ -53,8 +51,7 @@ export function isReady({ loginState }: ManifestAccount): boolean {
 
 /** Those who can log in there. */
 export function readLogins(dataDir: string): Account[] {
-  const rows = read<[string, number, string][]>(dataDir, loginsFile);
-  if (!rows) return (readState(dataDir).accounts ?? []).filter(isReady);
+  const rows = read<[string, number, string][]>(dataDir, loginsFile) ?? [];
   return rows.map(([username, uid, shell]) => ({ username, uid, gid: uid, shell }));
 }
 

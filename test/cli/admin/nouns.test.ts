@@ -87,6 +87,7 @@ golden(
       port: 22,
       host_key: 'ssh-ed25519 A',
       public_key: 'ssh-ed25519 AAAA gateway\n',
+      other_public_keys: [],
     },
   },
   [{ args: ['gateway', 'key'], asks: ['GET /operator/gateway'], prints: ['ssh-ed25519 AAAA gateway'] }],

@@ -14,6 +14,7 @@ const routes = {
     port: 22,
     host_key: 'ssh-ed25519 A',
     public_key: 'ssh-ed25519 AAAA gateway\n',
+    other_public_keys: [],
   },
 };
 

@@ -26,7 +26,12 @@ import {
 
 /** The program with an ssh that prints its arguments, one a line, and exits as it is told. */
 async function withSsh(t: TestContext, routes: Routes = {}, exits = 'exit 3') {
-  const machine = await signedIn(t, { ...lookups, [accessRoute]: access, ...routes });
+  const machine = await signedIn(t, {
+    ...lookups,
+    'GET /me/access': { clusters: [] },
+    [accessRoute]: access,
+    ...routes,
+  });
   const home = dirname(machine.directory);
   const bin = join(home, 'bin');
   await mkdir(bin);

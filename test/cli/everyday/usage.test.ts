@@ -191,6 +191,7 @@ test('who belongs to several organizations chooses, where one is needed', async 
 test('who belongs to none names the one that shares a cluster with them', async (t) => {
   const { run } = await signedIn(t, {
     'GET /me': { ...me, memberships: [], default_org_id: undefined },
+    'GET /me/access': { clusters: [] },
     [`GET /clusters?${inPhysics}&limit=200`]: lookups[`GET /clusters?${inPhysics}&limit=200`],
     [`GET /clusters/${gammaId}/kubeconfig?organizationId=org_1`]: (seen: Seen, response: ServerResponse) =>
       json(response, 200, {

@@ -170,6 +170,7 @@ test('wait permission follows the access list of every Slurm cluster, also when 
   const accessOfAlpha = `GET /organizations/org_1/clusters/${alphaId}/access`;
   const { run, requests } = await signedIn(t, {
     ...lookups,
+    'GET /organizations/org_1/members/user_bob/kubernetes-access': { clusters: [] },
     'GET /organizations/org_1/members/user_bob/permissions': oneAfterTheOther(
       { user_id: 'user_bob', role: 'member', permissions: ['clusters.ssh'] },
       { user_id: 'user_bob', role: 'member', permissions: ['clusters.ssh'] },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { makeSecretsKey } from '../../../src/lib/secrets-key.ts';
 import type { SchemaState } from '../../../src/service/host/unit/schema-process.ts';
-import { wayBack } from '../../../src/service/host/unit/way-back.ts';
+import { lossOf } from '../../../src/service/host/unit/way-back.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../../src/store/engine/index.ts';
 import type { KnownSchema } from '../../../src/store/engine/migrate.ts';
@@ -123,18 +123,18 @@ test('service rollback leaves a shared database that the version before works wi
   const settings = { dataDir: './data', database: postgres.url({ schema: one.schema }) };
   writeFileSync(join(directory.path, 'key'), makeSecretsKey(), { mode: 0o600 });
   writeFileSync(config, JSON.stringify({ ...settings, secretsKeyFile: './key' }));
-  const wayFor = async (schema: string | undefined) => {
+  const lossFor = async (schema: string | undefined) => {
     const { out, err } = await runProgram('schema-process', config, 'inspect', schema ?? '');
     const { answer } = JSON.parse(out || JSON.stringify({ err })) as { answer: SchemaState };
-    return wayBack({ version: '0.2.0', schema, wasStarted: true }, answer);
+    return lossOf({ version: '0.2.0', schema }, answer);
   };
-  assert.equal(await wayFor(undefined), 'as it is');
+  assert.equal(await lossFor(undefined), undefined);
   await one.open(current);
-  assert.equal(await wayFor(newest), 'as it is');
+  assert.equal(await lossFor(newest), undefined);
   await one.open(next);
-  assert.equal(await wayFor(newest), 'as it is');
+  assert.equal(await lossFor(newest), undefined);
   await one.open(afterNext);
-  await assert.rejects(wayFor(newest), {
+  await assert.rejects(lossFor(newest), {
     code: 'invalid_state',
     message:
       /^The shared database has a schema that 0\.2\.0 does not work with, and there is no copy of it here\. .* Nothing was changed\.$/,

@@ -6,6 +6,7 @@
 export const gatewayAccount = 'andromeda-gateway';
 /** Where its processes see the directory in which the service listens. */
 const serviceDirectory = '/run/andromeda-gateway';
+export const gatewaySocket = 'andromeda-gateway.socket';
 /** Where systemd listens. */
 export const launcherSocket = '/run/andromeda-gateway.sock';
 
@@ -14,6 +15,8 @@ export function gatewaySocketText(user: string): string {
   return `# Made by \`andromeda service install\`. Yours to change by a drop-in: systemctl edit andromeda-gateway.socket
 [Unit]
 Description=Where Andromeda has the processes of its SSH gateway started
+# Each installation, upgrade and way back starts it again.
+StartLimitIntervalSec=0
 
 [Socket]
 ListenStream=${launcherSocket}

@@ -34,11 +34,10 @@ export interface SchemaState {
 
 interface Answers {
   inspect: SchemaState;
-  compare: WrittenSince;
   restore: object;
 }
 
-/** Has such a process of this program inspect the database, or compare or restore the copy of a schema. Throws what it refuses. */
+/** Has such a process of this program inspect the database, or restore the copy of a schema. Throws what it refuses. */
 export function askSchema<Task extends keyof Answers>(
   config: string,
   task: Task,
@@ -70,7 +69,6 @@ export async function runSchemaProcess([file = '', task, schema = '']: string[])
 
 async function perform(config: Config, task: string | undefined, schema: string): Promise<object> {
   const { dataDir, database } = config;
-  if (task === 'compare') return listWrittenSince(dataDir, schema);
   if (task === 'restore') return restoreBackup(copyOf(dataDir, schema), dataDir, new Date().toISOString());
   if (database !== undefined) return inspectSharedSchema(database, dataDir);
   const present = findSchema(dataDir);
@@ -78,7 +76,7 @@ async function perform(config: Config, task: string | undefined, schema: string)
   return { schema: present, isShared: false, written: needsCopy ? inspectCopy(dataDir, schema) : undefined };
 }
 
-/** While the service runs: what is wrong with the copy, or with the room for it, is said before it is stopped. */
+/** What is wrong with the copy, or with the room for it, is said before the service is stopped. */
 function inspectCopy(dataDir: string, schema: string): WrittenSince {
   try {
     requireSpaceForCopies(dataDir, 1);

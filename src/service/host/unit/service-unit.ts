@@ -1,6 +1,6 @@
 /** The systemd unit of the service, and the configuration it begins with. */
 import { exitStatus } from '../messages.ts';
-import { gatewaySocketText, gatewayUnitText, launcherSocket } from './gateway-units.ts';
+import { gatewaySocket, gatewaySocketText, gatewayUnitText, launcherSocket } from './gateway-units.ts';
 
 export interface UnitOptions {
   /** The program, as a path that the service can reach. */
@@ -85,19 +85,12 @@ RuntimeDirectoryMode=0700
 RuntimeDirectoryPreserve=restart
 `;
 
-/** The names of the units' files. */
-export const unitNames = [
-  'andromeda.service',
-  'andromeda-gateway.socket',
-  'andromeda-gateway@.service',
-] as const;
-
 /** The units by the names of their files, for systemd 245 and newer: the service's first. */
 export function unitFiles(options: UnitOptions): [name: string, text: string][] {
   return [
-    [unitNames[0], unitText(options)],
-    [unitNames[1], gatewaySocketText(options.user)],
-    [unitNames[2], gatewayUnitText(quoted(options.program), sandbox)],
+    ['andromeda.service', unitText(options)],
+    [gatewaySocket, gatewaySocketText(options.user)],
+    ['andromeda-gateway@.service', gatewayUnitText(quoted(options.program), sandbox)],
   ];
 }
 

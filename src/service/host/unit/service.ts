@@ -6,10 +6,10 @@ import { isOneFile, programFile } from '../../../lib/packaging.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import { type Config, readConfig } from '../../config/index.ts';
 import { refusal, runCommand } from '../installation.ts';
-import { gatewayAccount } from './gateway-units.ts';
-import { installProgram } from './program-before.ts';
+import { gatewayAccount, gatewaySocket } from './gateway-units.ts';
 import { firstConfig, logsDirectory, stateDirectory, unitDirectory, unitFiles } from './service-unit.ts';
-import { type InstalledService, run, systemctl } from './systemd.ts';
+import { type InstalledService, run, systemctl, unit } from './systemd.ts';
+import { installProgram } from './upgrade-state.ts';
 
 export interface ServiceOptions {
   config: string;
@@ -18,6 +18,8 @@ export interface ServiceOptions {
   root: string;
   /** Only print what would be done. */
   dryRun: boolean;
+  /** Have it start with the machine. */
+  enable: boolean;
 }
 
 interface Step {
@@ -91,19 +93,15 @@ function planned(options: ServiceOptions): { units: string; steps: Step[]; isFir
   }
   steps.push(...unitSteps(files, root));
   if (isRunning(root)) {
-    step('have systemd read it, and start it with the machine', () => {
+    step('have systemd read them', () => {
       systemctl('daemon-reload');
-      systemctl('enable', 'andromeda.service');
+      // Where a socket's unit was gone for a while, systemd has closed it and still takes it for active: then a start does nothing.
+      systemctl('restart', gatewaySocket);
     });
+    if (options.enable) step('start it with the machine', () => void systemctl('enable', unit));
   }
   const units = files.map(([name, text]) => `# ${unitDirectory}/${name}\n${text}`).join('\n');
   return { units, steps, isFirst: settings === undefined };
-}
-
-/** Brings the accounts and units of an installation that is there to what this version has. systemd has yet to read them. */
-export function updateService(service: InstalledService): void {
-  const files = unitsOf(service, readConfig(service.config));
-  for (const { run } of [...accountSteps(service.user, '/'), ...unitSteps(files, '/')]) run();
 }
 
 function unitsOf(service: InstalledService, settings: Config | undefined): [name: string, text: string][] {

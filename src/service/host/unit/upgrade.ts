@@ -1,11 +1,10 @@
 /**
- * `andromeda service upgrade` puts this program in the place of the one that the unit runs, with the units of its version, and goes
- * back where it does not serve; `andromeda service rollback` goes back later. Both may be killed at any point, and run again. At
- * every instant there is a program; the newer one may have the units of before or a database of before, never the other way round.
+ * `andromeda service upgrade` puts this program in the place of the one that the unit runs, and the one before back where this one
+ * does not serve; `andromeda service rollback` puts it back later. Both may be killed at any point, and either ends well then. At every
+ * instant there is a program. Whichever is in place makes its units itself, as `andromeda service install` does.
  */
 import { spawnSync } from 'node:child_process';
 import { renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import manifest from '../../../../package.json' with { type: 'json' };
 import { DomainError } from '../../../domain/error.ts';
@@ -15,29 +14,23 @@ import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
 import { readConfig } from '../../config/index.ts';
 import { askReadiness } from '../ask-service.ts';
 import { refusal, runCommand } from '../installation.ts';
+import { askSchema } from './schema-process.ts';
+import { type InstalledService, installedService, isStarted, run, systemctl, unit } from './systemd.ts';
 import {
-  type Before,
-  completeUpgrade,
-  findBefore,
-  findBegun,
-  forget,
-  forgetAll,
+  forgetState,
   installProgram,
   isSame,
   keepProgram,
-  noteLost,
-  putBackUnits,
-} from './program-before.ts';
-import { askSchema } from './schema-process.ts';
-import { updateService } from './service.ts';
-import { unitDirectory, unitNames } from './service-unit.ts';
-import { type InstalledService, installedService, isStarted, systemctl, unit } from './systemd.ts';
-import { lossText, requireNothingDone, wayBack } from './way-back.ts';
+  programBefore,
+  readState,
+  type UpgradeState,
+  writeState,
+} from './upgrade-state.ts';
+import { lossOf, lossText, requireNothingDone } from './way-back.ts';
 
 /** Time limit for `/readyz` to succeed (it also wants the gateway) after the service has notified systemd that it is ready. */
 const readyMs = 120_000;
 const pollMs = 200;
-const units = unitNames.map((name) => join(unitDirectory, name));
 
 /** Resolves to the exit status: 0 where this program serves. */
 export async function upgradeService(): Promise<number> {
@@ -45,17 +38,10 @@ export async function upgradeService(): Promise<number> {
     const service = requireService();
     const { program } = service;
     if (!isOneFile) throw refusal('This is a checkout. Run the executable that `npm run build` makes.');
-    const kept = findBefore(program);
-    // A way back that was interrupted, or an upgrade before it changed anything.
-    const isBack = kept !== undefined && isSame(kept.program, program);
-    let begun = isBack ? undefined : findBegun(program);
-    if (!isSame(programFile, program)) {
-      if (begun)
-        throw refusal(
-          `${program} is of an upgrade from ${begun.version} that was interrupted. First \`andromeda service upgrade\`, which ends it, or \`andromeda service rollback\`.`,
-        );
-      begun = installThis(service, isBack && kept.wasStarted);
-    }
+    const found = readState(program);
+    const begun = found?.isUnderWay ? found : undefined;
+    if (begun && isSame(programFile, programBefore(program))) return endRollback(service, begun);
+    if (!isSame(programFile, program)) return finish(service, installThis(service, begun));
     if (!begun) return `${program} is ${manifest.version} already. Nothing was changed.\n`;
     return finish(service, begun);
   });
@@ -63,70 +49,84 @@ export async function upgradeService(): Promise<number> {
 
 /** Resolves to the exit status: 0 where the version of before serves. */
 export async function rollbackService(): Promise<number> {
-  return runCommand(async () => {
+  return runCommand(() => {
     const service = requireService();
-    const before = findBefore(service.program);
-    if (!before)
+    const state = readState(service.program);
+    if (!state)
       throw refusal(
         'There is no upgrade to go back from: none was made here, or it was gone back from already.',
       );
-    const { database, fault } = await goBack(service, before, { mayLose: true });
-    if (fault !== undefined)
-      throw refusal(
-        `${service.program} is ${before.version} again, and does not serve: ${fault} \`journalctl -u ${unit}\` says why.`,
-      );
-    forgetAll(service.program);
-    const state = before.wasStarted
-      ? `The service is ${before.version} again.`
-      : notRunning(service, before.version);
-    return `${state}${database}\n`;
+    return endRollback(service, { ...state, wasStarted: state.wasStarted || isStarted() });
   });
 }
 
-/** Keeps what is there, and puts this program in its place. The service does not notice yet. */
-function installThis({ program, config }: InstalledService, wasStarted: boolean): Before {
+/**
+ * Puts this program in its place, which the service does not notice yet. `begun`: what an upgrade or a way back that was interrupted
+ * goes back to, and so does this one.
+ */
+function installThis({ program, config }: InstalledService, begun: UpgradeState | undefined): UpgradeState {
   const fresh = `${program}.next`;
   try {
     // The account of the service has to reach it.
     installProgram(programFile, fresh);
     requireUsable(fresh, config);
-    const { schema } = askSchema(config, 'inspect');
-    const note = { version: versionOf(program), schema, wasStarted: wasStarted || isStarted() };
-    const before = keepProgram(program, units, note);
+    const state = begun ?? {
+      version: versionOf(program),
+      schema: askSchema(config, 'inspect').schema,
+      wasStarted: isStarted(),
+      isUnderWay: true,
+    };
+    if (!begun) keepProgram(program, state);
     renameSync(fresh, program);
-    return before;
+    return state;
   } finally {
     rmSync(fresh, { force: true });
   }
 }
 
-async function finish(service: InstalledService, before: Before): Promise<string> {
-  const { program } = service;
-  updateService(service);
-  systemctl('daemon-reload');
-  const fault = before.wasStarted ? await startAgain(service) : undefined;
-  if (fault !== undefined) throw await undone(service, before, fault);
-  completeUpgrade(program, before);
-  if (!before.wasStarted) return `${notRunning(service, manifest.version)}\n`;
-  return `The service is ${manifest.version} now; it was ${before.version}. Open SSH sessions went on. \`andromeda service rollback\` goes back.\n`;
+async function finish(service: InstalledService, state: UpgradeState): Promise<string> {
+  const { program, config } = service;
+  const { version, wasStarted, schema, lost } = state;
+  const isOnCopy = lost !== undefined && askSchema(config, 'inspect').schema === schema;
+  const fault = await takeUp(service, wasStarted);
+  if (fault !== undefined) throw await undone(service, state, fault);
+  writeState(program, { ...state, isUnderWay: false, lost: undefined });
+  const serves = `The service is ${manifest.version} now; it was ${version}. Open SSH sessions went on. \`andromeda service rollback\` goes back.`;
+  return `${wasStarted ? serves : notRunning(program, manifest.version)}${isOnCopy ? copyText(lost) : ''}\n`;
 }
 
 /** Goes back from a program that does not serve, unless people have written something meanwhile. What to say of it. */
-async function undone(service: InstalledService, before: Before, fault: string): Promise<DomainError> {
+async function undone(service: InstalledService, state: UpgradeState, fault: string): Promise<DomainError> {
+  const { program } = service;
+  const { version } = state;
   const why = `\`journalctl -u ${unit}\` says why.`;
   const failed = `${manifest.version} did not serve: ${fault}`;
   try {
-    const back = await goBack(service, before, { mayLose: false });
-    if (back.fault === undefined) forget(before.directory);
-    const state =
-      back.fault === undefined ? 'and the service runs it' : `which does not serve either: ${back.fault}`;
+    const back = await goBack(service, state, { mayLose: false });
+    if (back.fault !== undefined)
+      return refusal(
+        `${failed} ${program} is ${version} again, which does not serve either: ${back.fault}${back.database} ${why}`,
+      );
+    forgetState(program);
     return refusal(
-      `${failed} ${service.program} is ${before.version} again, ${state}.${back.database} ${why}`,
+      `${failed} ${program} is ${version} again, and the service runs it.${back.database} ${why}`,
     );
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     return refusal(`${failed} It stays: ${error.message} ${why}`);
   }
+}
+
+async function endRollback(service: InstalledService, state: UpgradeState): Promise<string> {
+  const { program } = service;
+  const { version, wasStarted } = state;
+  const { database, fault } = await goBack(service, state, { mayLose: true });
+  if (fault !== undefined)
+    throw refusal(
+      `${program} is ${version} again, and does not serve: ${fault} \`journalctl -u ${unit}\` says why.`,
+    );
+  forgetState(program);
+  return `${wasStarted ? `The service is ${version} again.` : notRunning(program, version)}${database}\n`;
 }
 
 interface Back {
@@ -139,55 +139,64 @@ interface Back {
 /** `mayLose`: also where what people have written since is lost. Throws a `DomainError` where it cannot, and then nothing has changed. */
 async function goBack(
   service: InstalledService,
-  before: Before,
+  given: UpgradeState,
   { mayLose }: { mayLose: boolean },
 ): Promise<Back> {
-  const kept = ' The database is as it is: nothing is lost.';
-  let database = await bringBackDatabase(service, before, mayLose);
-  if (putBackUnits(before, units)) systemctl('daemon-reload');
-  if (!isSame(before.program, service.program)) installProgram(before.program, service.program);
-  let fault = before.wasStarted ? await startAgain(service) : undefined;
-  if (fault !== undefined && database === undefined) {
-    // The newer program can have changed it at its very end.
-    database = await bringBackDatabase(service, before, mayLose);
-    if (database !== undefined) fault = await startAgain(service);
+  const { program, config, user } = service;
+  const before = programBefore(program);
+  // It may not know what the configuration has come to say.
+  run(before, ['service', 'print', '--config', config, '--user', user]);
+  let state = await bringBackDatabase(service, given, mayLose);
+  if (!isSame(before, program)) installProgram(before, program);
+  let fault = await takeUp(service, state.wasStarted);
+  if (fault !== undefined && !state.lost) {
+    // The newer program can have changed the database at its very end.
+    state = await bringBackDatabase(service, state, mayLose);
+    if (state.lost) fault = await takeUp(service, state.wasStarted);
   }
-  return { database: database ?? kept, fault };
+  const { lost } = state;
+  return { database: lost ? copyText(lost) : ' The database is as it is: nothing is lost.', fault };
 }
 
-/** Puts the copy of before in the database's place where the schema is another. Returns what became of it; undefined: nothing. */
+/** Puts the copy in the database's place where the version before does not take it as it is. Returns the state that is written then. */
 async function bringBackDatabase(
   service: InstalledService,
-  before: Before,
+  given: UpgradeState,
   mayLose: boolean,
-): Promise<string | undefined> {
-  const { config } = service;
-  const { schema } = before;
-  const present = askSchema(config, 'inspect', schema);
-  if (wayBack(before, present) === 'as it is' || schema === undefined) {
+): Promise<UpgradeState> {
+  const { program, config } = service;
+  const { schema } = given;
+  const findLoss = () => {
+    const loss = lossOf(given, askSchema(config, 'inspect', schema));
+    if (loss && !mayLose) requireNothingDone(loss);
+    return loss;
+  };
+  const state = { ...given, isUnderWay: true };
+  const isAsItIs = findLoss() === undefined;
+  writeState(program, state);
+  if (isAsItIs) {
     // A way back that was interrupted had put the copy there.
-    if (before.lost) process.stdout.write(lossText(before.lost));
-    return before.lost && copyText(before.lost);
+    if (state.lost) process.stdout.write(lossText(state.lost));
+    return state;
   }
-  if (present.written && !mayLose) requireNothingDone(present.written);
   const wasStarted = isStarted();
   systemctl('stop', unit);
   try {
-    const lost = askSchema(config, 'compare', schema);
-    if (!mayLose) requireNothingDone(lost);
-    process.stdout.write(lossText(lost));
-    noteLost(before, lost);
+    // Once more: what was written until it had stopped.
+    state.lost = findLoss();
+    if (state.lost) process.stdout.write(lossText(state.lost));
+    writeState(program, state);
     askSchema(config, 'restore', schema);
-    return copyText(lost);
+    return state;
   } catch (error) {
     if (!wasStarted) throw error;
-    const fault = await startAgain(service);
+    const fault = await takeUp(service, true);
     if (!(error instanceof DomainError)) throw error;
-    const state =
+    const end =
       fault === undefined
         ? 'was started again and serves'
         : `was started again, and does not serve: ${fault}`;
-    throw refusal(`${error.message} The service was stopped, which ended SSH sessions; it ${state}.`);
+    throw refusal(`${error.message} The service was stopped, which ended SSH sessions; it ${end}.`);
   }
 }
 
@@ -195,9 +204,14 @@ function copyText({ madeAt }: WrittenSince): string {
   return ` The database is that of ${madeAt}; the newer one is in before-restore-… beside it, to be removed when all is well.`;
 }
 
-/** Starts what is in place, and waits until it serves. Resolves to why it does not. */
-async function startAgain({ config }: InstalledService): Promise<string | undefined> {
+/** Has the program in place make its units, starts it if it is to run, and waits until it serves. Resolves to why it does not. */
+async function takeUp(
+  { program, config, user }: InstalledService,
+  isToRun: boolean,
+): Promise<string | undefined> {
   try {
+    run(program, ['service', 'install', '--no-enable', '--config', config, '--user', user]);
+    if (!isToRun) return undefined;
     systemctl('reset-failed', unit);
     systemctl('restart', unit);
     const deadline = performance.now() + readyMs;
@@ -232,6 +246,6 @@ function requireUsable(program: string, config: string): void {
     throw refusal(`This program cannot use ${config}. Nothing was changed.\n${stdout}${stderr}`.trimEnd());
 }
 
-function notRunning({ program }: InstalledService, version: string): string {
+function notRunning(program: string, version: string): string {
   return `${program} is ${version} now. The service does not run.`;
 }

@@ -2,20 +2,26 @@
 
 import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
 import { refusal } from '../installation.ts';
-import type { BeforeNote } from './program-before.ts';
 import type { SchemaState } from './schema-process.ts';
+import type { UpgradeState } from './upgrade-state.ts';
 
-/** Whether the version before takes the database as it is, or the copy. Throws `invalid_state` where it can take neither. */
-export function wayBack({ version, schema }: BeforeNote, present: SchemaState): 'as it is' | 'copy' {
-  if (present.schema === schema) return 'as it is';
+/**
+ * What is lost by the copy of the database, where the version before needs that; undefined where it takes the database as it is.
+ * Throws `invalid_state` where it can take neither.
+ */
+export function lossOf(
+  { version, schema }: Pick<UpgradeState, 'version' | 'schema'>,
+  present: SchemaState,
+): WrittenSince | undefined {
+  if (present.schema === schema) return undefined;
   if (present.isShared) {
     const { oldestServed } = present;
-    if (schema !== undefined && oldestServed !== undefined && oldestServed <= schema) return 'as it is';
+    if (schema !== undefined && oldestServed !== undefined && oldestServed <= schema) return undefined;
     throw refusal(
       `The shared database has a schema that ${version} does not work with, and there is no copy of it here. To go back all the same, stop every server, restore a dump of before (pg_restore) into a new database, and install ${version} by hand. Nothing was changed.`,
     );
   }
-  if (present.written) return 'copy';
+  if (present.written) return present.written;
   const copy =
     schema === undefined ? 'there was no database before' : 'the copy of before is gone from before-upgrade/';
   throw refusal(

@@ -12,7 +12,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { DomainError } from '../../../domain/error.ts';
 import type { Logger } from '../../../lib/log.ts';
-import { type Change, readChanges, writeChange } from '../changes.ts';
+import { type Change, readChanges } from '../changes.ts';
 import type { Others } from '../dialect.ts';
 import { lastRow, quote, type Session } from './connect.ts';
 import { PostgresError } from './fault.ts';
@@ -234,7 +234,7 @@ async function askVersion(session: Session): Promise<number | undefined> {
 function partsOf(changes: readonly Change[]): object[][] {
   const parts: object[][] = [[]];
   let bytes = 0;
-  for (const change of changes.map(writeChange)) {
+  for (const change of changes) {
     const size = Buffer.byteLength(JSON.stringify(change)) + 1;
     if (bytes + size > mostBytes) {
       parts.push([]);
@@ -243,7 +243,7 @@ function partsOf(changes: readonly Change[]): object[][] {
     bytes += size;
     parts.at(-1)?.push(change);
   }
-  return parts.length > mostParts ? [everything.map(writeChange)] : parts;
+  return parts.length > mostParts ? [[...everything]] : parts;
 }
 
 /** Undefined where it is none of ours. */

@@ -124,14 +124,12 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
 recall_accounts() {
   cat "$S/accounts" > "$T/ours" 2> /dev/null
   cat /dev/null /var/lib/andromeda-slurm/*/accounts > "$T/noted" 2> /dev/null
-  # Accounts of earlier versions do not name their cluster: they are ours where no other was ever here.
-  only=$(ls -A /var/lib/andromeda-slurm 2> /dev/null | grep -vxc -e lock -e "$(rows id)")
-  awk -v id="$(rows id)" -v others="$only" '
+  awk -v id="$(rows id)" '
     s == "noted" { noted[$1] = 1; next }
     s == "shadow" { expires[$1] = $8; next }
     $1 in noted || $3 < 20000 || $4 != $3 || $6 != "/home/" $1 { next }
     { split($5, comment, ",") }
-    comment[1] == "Andromeda" && (comment[5] == id || (comment[5] == "" && others == 0)) {
+    comment[1] == "Andromeda" && comment[5] == id {
       print $1, $3, expires[$1] == "1" ? "locked" : "ready", "-", $7
     }' OFS='\t' FS='\t' s=noted "$T/noted" FS=: s=shadow /etc/shadow s=passwd /etc/passwd >> "$T/ours"
 }

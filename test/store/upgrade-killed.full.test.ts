@@ -1,34 +1,15 @@
 /** An upgrade that is cut off: whatever is on the disk then, the version before goes on with it, and so does this one. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import {
-  closeSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { type Kysely, sql } from 'kysely';
-import type { Migration } from 'kysely/migration';
-import { openStore } from '../../src/store/data-dir/open-store.ts';
-import { restoreBackup } from '../../src/store/data-dir/restore.ts';
-import type { Store } from '../../src/store/engine/index.ts';
-import { migrations } from '../../src/store/migrations/index.ts';
+import { smallDisk, startBoth } from '../support/both-versions.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { laterVersion, newest, placeSchema } from '../support/schemas.ts';
+import { newest, placeSchema } from '../support/schemas.ts';
 
-const now = '2030-01-01T00:00:00.000Z';
 const opener = fileURLToPath(new URL('./opener.ts', import.meta.url));
 /** More than Linux gives. */
 const noPid = 4_194_305;
@@ -125,38 +106,9 @@ function chosen(writes: Write[]): Write[] {
   );
 }
 
-async function people(store: Store): Promise<string[]> {
-  const rows = await store.read.selectFrom('users').select('primary_email').orderBy('id').execute();
-  await store.close();
-  return rows.map((row) => row.primary_email ?? '').slice(1);
-}
-
-/** Starts the version before, by itself or with the backup that it needs then, and this one. */
-async function startBoth(dataDir: string): Promise<'before' | 'after'> {
-  const state = await openStore(dataDir).then(
-    async (store) => {
-      assert.deepEqual(await people(store), ['ada@x.example', 'bob@x.example']);
-      return 'before' as const;
-    },
-    async (error: Error) => {
-      assert.match(error.message, /was written by a newer version/);
-      using directory = temporaryDirectory();
-      const back = join(directory.path, 'data');
-      restoreBackup(join(dataDir, 'before-upgrade', `${newest}.backup`), back, now);
-      assert.deepEqual(await people(await openStore(back)), ['ada@x.example', 'bob@x.example']);
-      return 'after' as const;
-    },
-  );
-  assert.deepEqual(await people(await openStore(dataDir, { schema: laterVersion })), [
-    'ada@x.example',
-    'bob@x.example',
-  ]);
-  assert.deepEqual(readdirSync(join(dataDir, 'before-upgrade')), [`${newest}.backup`]);
-  return state;
-}
-
 test('an upgrade that is killed at a write to the database or to its backup leaves what both versions start with', {
   skip: !hasStrace && 'strace is missing, or may trace nothing',
+  timeout: 900_000,
 }, async () => {
   // In memory, where it can be: waiting for the disk is most of it.
   using disk = process.getuid?.() === 0 ? smallDisk(512) : temporaryDirectory();
@@ -191,91 +143,4 @@ test('an upgrade that is killed at a write to the database or to its backup leav
   );
   await check(dataDir, `killed at ${call} ${index}, ${file}`);
   assert.deepEqual([...states].sort(), ['after', 'before']);
-});
-
-/** A disk of its own, of so many MiB. */
-function smallDisk(mebibytes: number): Disposable & { path: string } {
-  const directory = temporaryDirectory();
-  const { path } = directory;
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path]);
-  return {
-    path,
-    [Symbol.dispose]() {
-      execFileSync('umount', ['-l', path]);
-      directory[Symbol.dispose]();
-    },
-  };
-}
-
-const skip = process.getuid?.() !== 0 && 'needs root';
-
-test('an upgrade is refused with a sentence where the disk has no room for the backup before it', {
-  skip,
-}, async () => {
-  using disk = smallDisk(64);
-  placeSchema(disk.path, newest);
-  await assert.rejects(openStore(disk.path, { schema: laterVersion }), {
-    code: 'service_unavailable',
-    message:
-      /^This version changes the database, and makes a backup of it first, which failed: The disk of .* has 6\d MiB left, and 1[23]\d MiB are needed\. Make room\. Nothing was changed: mend that and start again, or start the version before\.$/,
-  });
-  assert.ok(!existsSync(join(disk.path, 'before-upgrade')));
-  await (await openStore(disk.path)).close();
-  execFileSync('mount', ['-o', 'remount,size=256m', disk.path]);
-  assert.equal(await startBoth(disk.path), 'before');
-});
-
-test('a disk that becomes full in the middle of an upgrade leaves the database as it was', {
-  skip,
-}, async () => {
-  using disk = smallDisk(256);
-  placeSchema(disk.path, newest);
-  const filler = join(disk.path, 'filler');
-  const half: Migration = {
-    async up(db: Kysely<unknown>) {
-      await sql.raw('create table rooms (content blob not null)').execute(db);
-      fill(filler);
-      await sql`insert into rooms values (zeroblob(${64 * 2 ** 20}))`.execute(db);
-    },
-  };
-  const failing = { migrations: { ...migrations, '9998-half': half }, oldestServed: newest };
-  await assert.rejects(openStore(disk.path, { schema: failing }), {
-    code: 'service_unavailable',
-    message: /cannot be used: the disk is full\.$/,
-  });
-  rmSync(filler);
-  assert.equal(await startBoth(disk.path), 'before');
-});
-
-function fill(file: string): void {
-  const descriptor = openSync(file, 'w');
-  const block = Buffer.alloc(2 ** 20);
-  try {
-    for (;;) writeSync(descriptor, block);
-  } catch (error) {
-    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-test('the backups of the last two upgrades are kept, and one of the same schema takes the place of the one before', async () => {
-  using directory = temporaryDirectory();
-  const backups = join(directory.path, 'before-upgrade');
-  mkdirSync(backups);
-  for (const [name, day] of [
-    ['older', 1],
-    ['old', 2],
-  ] as const) {
-    writeFileSync(join(backups, `${name}.backup`), '');
-    utimesSync(join(backups, `${name}.backup`), day, day);
-  }
-  placeSchema(directory.path, newest);
-  const upgrade = async () => (await openStore(directory.path, { schema: laterVersion })).close();
-  const kept = () => readdirSync(backups).sort();
-  await upgrade();
-  assert.deepEqual(kept(), [`${newest}.backup`, 'old.backup']);
-  restoreBackup(join(backups, `${newest}.backup`), directory.path, now);
-  await upgrade();
-  assert.deepEqual(kept(), [`${newest}.backup`, 'old.backup']);
 });
