@@ -191,7 +191,13 @@ class SimulatedSlurmDriver implements SlurmDriver {
   }
 
   #report(settings: SimulatedSettings): SlurmReport {
-    const { manifestGeneration, desiredGeneration, listVersion, startedAt, foreign = noForeign } = this.#state;
+    const {
+      manifestGeneration,
+      desiredGeneration,
+      listVersion,
+      startedAt,
+      foreign = noForeign,
+    } = this.#state;
     const { name, loginNodeRefusal } = this.#options;
     const isOver = this.#state.jobsEnded && settings.requeue !== true;
     const runningJobs = isOver ? [] : (settings.runningJobs ?? []);
