@@ -91,15 +91,7 @@ function planned(options: ServiceOptions): { units: string; steps: Step[]; isFir
       chownSync(at(installed), 0, requireAccount(user, root).gid);
     });
   }
-  steps.push(...unitSteps(files, root));
-  if (isRunning(root)) {
-    step('have systemd read them', () => {
-      systemctl('daemon-reload');
-      // Where a socket's unit was gone for a while, systemd has closed it and still takes it for active: then a start does nothing.
-      systemctl('restart', gatewaySocket);
-    });
-    if (options.enable) step('start it with the machine', () => void systemctl('enable', unit));
-  }
+  steps.push(...unitSteps(files, root), ...(isRunning(root) ? systemdSteps(options) : []));
   const units = files.map(([name, text]) => `# ${unitDirectory}/${name}\n${text}`).join('\n');
   return { units, steps, isFirst: settings === undefined };
 }
@@ -134,6 +126,20 @@ function unitSteps(files: [name: string, text: string][], root: string): Step[] 
     const file = join(root, unitDirectory, name);
     return { description: `write ${file}`, run: () => write(file, text, 0o644) };
   });
+}
+
+function systemdSteps({ enable }: ServiceOptions): Step[] {
+  const read = () => {
+    systemctl('daemon-reload');
+    // Where a socket's unit was gone for a while, systemd has closed it and still takes it for active: then a start does nothing.
+    systemctl('restart', gatewaySocket);
+  };
+  return [
+    { description: 'have systemd read them', run: read },
+    ...(enable
+      ? [{ description: 'start it with the machine', run: () => void systemctl('enable', unit) }]
+      : []),
+  ];
 }
 
 function isMadeBySystemd(path: string): boolean {
