@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
+import { limit } from '../support/limit.ts';
 import { nextVersion } from '../support/next-version.ts';
 import { noSystemd, runUnderSystemd } from '../support/systemd.ts';
 import { begin, goBack, goUp } from '../support/upgrade-script.ts';
@@ -48,7 +49,7 @@ for call in rename unlink clone; do at_every "$back" new $call; done
 
 test('killed at any step of an upgrade or of a rollback, either of the two then ends well', {
   skip: skipWithout('/usr/bin/strace'),
-  timeout: 3_600_000,
+  timeout: limit(3_600_000),
 }, async () => {
   const { lines, read, context } = await runUnderSystemd(kills, { withNext: true });
   const all = ['rename', 'link', 'clone', 'rename', 'unlink', 'clone'];
@@ -125,7 +126,7 @@ order; ${goBack} > /campaign/gone; echo "back from that too: $? $(state)"
 
 test('where the new program does not serve, or there is no way back, what was there goes on', {
   skip: skipWithout('/usr/bin/strace'),
-  timeout: 3_600_000,
+  timeout: limit(3_600_000),
 }, async () => {
   const { lines, read, context } = await runUnderSystemd(failures, { withNext: true });
   assert.deepEqual(

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { limit } from '../support/limit.ts';
 import { noSystemd, runUnderSystemd } from '../support/systemd.ts';
 import { begin, goBack, goUp } from '../support/upgrade-script.ts';
 
@@ -24,7 +25,7 @@ order none; ${goUp} > /dev/null; echo "up again: $? $(state) $(systemctl is-enab
 
 test('under systemd a new version comes and goes by the lines of the page, whatever became of the units', {
   skip: noSystemd(),
-  timeout: 900_000,
+  timeout: limit(900_000),
 }, async () => {
   const { lines, read, context } = await runUnderSystemd(script, { withNext: true });
   assert.deepEqual(

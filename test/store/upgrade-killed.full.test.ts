@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { smallDisk, startBoth } from '../support/both-versions.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { newest, placeSchema } from '../support/schemas.ts';
 
 const opener = fileURLToPath(new URL('./opener.ts', import.meta.url));
@@ -108,7 +109,7 @@ function chosen(writes: Write[]): Write[] {
 
 test('an upgrade that is killed at a write to the database or to its backup leaves what both versions start with', {
   skip: !hasStrace && 'strace is missing, or may trace nothing',
-  timeout: 900_000,
+  timeout: limit(900_000),
 }, async () => {
   // In memory, where it can be: waiting for the disk is most of it.
   using disk = process.getuid?.() === 0 ? smallDisk(512) : temporaryDirectory();

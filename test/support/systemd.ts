@@ -43,7 +43,7 @@ const begin = `
 config=/etc/andromeda/andromeda.yaml
 show() { systemctl show -P "$1" andromeda; }
 ready() { curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/readyz; }
-until_() { for i in $(seq 300); do if eval "$1"; then return 0; fi; sleep 0.2; done; return 1; }
+until_() { for i in $(seq 1500); do if eval "$1"; then return 0; fi; sleep 0.2; done; return 1; }
 gateway() { pgrep -u \${1:-andromeda-gateway} -f ' gateway [0-9]' | sort | tr '\\n' ' '; }
 trap 'journalctl -o cat --no-pager > /campaign/journal; kill -s SIGRTMIN+4 1' EXIT
 
