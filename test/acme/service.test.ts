@@ -11,7 +11,7 @@ import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { runProgram } from '../support/program.ts';
+import { program, runProgram } from '../support/program.ts';
 
 const host = 'gpu.physics.example';
 
@@ -38,7 +38,7 @@ async function serve(
     acme: { agreeToTerms: true, ca: 'ca.pem', ...acme },
   };
   writeFileSync(file, stringify(settings));
-  const child = spawn('scripts/andromeda', ['serve', '--config', file], {
+  const child = spawn(program, ['serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));

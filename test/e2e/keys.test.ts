@@ -9,6 +9,7 @@ import { eventually, physics, type TestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { startTestIssuer } from '../support/issuer.ts';
 import { freePorts } from '../support/ports.ts';
+import { program } from '../support/program.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
 test('the host key and the key towards login nodes: announced, switched, retired, and people log in throughout', async (t) => {
@@ -29,7 +30,7 @@ test('the host key and the key towards login nodes: announced, switched, retired
   };
   writeFileSync(file, stringify(settings));
   writeFileSync(join(directory.path, 'lab.yaml'), stringify(physics));
-  const child = spawn('scripts/andromeda', ['serve', '--config', file], {
+  const child = spawn(program, ['serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));
@@ -50,7 +51,7 @@ test('the host key and the key towards login nodes: announced, switched, retired
     await untilStarted(before + 1);
   };
   async function key(...args: string[]) {
-    const command = spawn('scripts/andromeda', ['admin', 'key', ...args, '--config', file], {
+    const command = spawn(program, ['admin', 'key', ...args, '--config', file], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let said = '';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { stringify } from 'yaml';
 import { createBrowser } from '../identity/issuer/harness.ts';
@@ -11,8 +11,8 @@ import { eventually } from '../support/app.ts';
 import { runCommand, startCommand } from '../support/command.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { program } from '../support/program.ts';
 
-const program = resolve('scripts/andromeda');
 const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is not installed';
 
 test('from an empty directory to a session and its end', { skip: withoutSsh }, async (t) => {

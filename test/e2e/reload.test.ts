@@ -14,7 +14,7 @@ import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { runProgram } from '../support/program.ts';
+import { program, runProgram } from '../support/program.ts';
 
 test('SIGHUP: new settings, the same process number, the same gateway process; a wrong file changes nothing', async (t) => {
   using directory = temporaryDirectory();
@@ -33,7 +33,7 @@ test('SIGHUP: new settings, the same process number, the same gateway process; a
       }),
     );
   write(business);
-  const child = spawn('scripts/andromeda', ['serve', '--config', file], {
+  const child = spawn(program, ['serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));
@@ -120,7 +120,7 @@ async function startService(t: TestContext, path: string) {
       }),
     );
   write();
-  const child = spawn('scripts/andromeda', ['serve', '--config', file], {
+  const child = spawn(program, ['serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));

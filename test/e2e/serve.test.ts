@@ -10,6 +10,7 @@ import { stringify } from 'yaml';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { program } from '../support/program.ts';
 import { ancient } from '../support/schemas.ts';
 
 interface Run {
@@ -20,7 +21,7 @@ interface Run {
 
 function serve(...args: string[]): Run {
   const started = performance.now();
-  const child = spawn('scripts/andromeda', ['serve', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(program, ['serve', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (part) => {
     stderr += part;

@@ -20,6 +20,7 @@ import { alpha, type Call, eventually, type Reply } from '../support/app.ts';
 import { startTestIssuer, type TestIssuer } from '../support/issuer.ts';
 import { freePorts } from '../support/ports.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../support/postgres-server.ts';
+import { program } from '../support/program.ts';
 
 /** For `test(…, { skip: noServers })`. */
 export const noServers: string | false = missingPostgres() ?? whyNot;
@@ -243,8 +244,7 @@ async function startServer(about: {
     ...options.config?.({ issuerListen, consoleListen }),
   };
   writeFileSync(configFile, stringify(settings), { mode: 0o600 });
-  const main = join(import.meta.dirname, '../../src/main.ts');
-  const child = spawn(process.execPath, [main, 'serve', '--config', configFile], {
+  const child = spawn(program, ['serve', '--config', configFile], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let log = '';

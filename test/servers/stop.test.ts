@@ -14,6 +14,7 @@ import { proxyText, whyNoProxy } from '../../scripts/campaign/cluster/haproxy.ts
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { createPostgres, missingPostgres } from '../support/postgres-server.ts';
+import { program } from '../support/program.ts';
 
 const missing = missingPostgres() ?? whyNoProxy();
 const slowRequests = 24;
@@ -41,7 +42,7 @@ test('none of 24 slow requests through HAProxy is cut when one of two servers st
       trustedProxies: [proxy],
     };
     writeFileSync(file, stringify(settings));
-    const child = spawn('scripts/andromeda', ['serve', '--config', file], {
+    const child = spawn(program, ['serve', '--config', file], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     t.after(() => child.kill('SIGKILL'));

@@ -11,6 +11,7 @@ import { temporaryDirectory } from './directory.ts';
 import { startTestIssuer, type TestIssuer } from './issuer.ts';
 import { freePorts } from './ports.ts';
 import { createPostgres, type TestPostgres } from './postgres-server.ts';
+import { program } from './program.ts';
 
 export const gamma = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 
@@ -69,7 +70,7 @@ export async function shareDatabase(): Promise<ServerProcesses> {
         seed: lab,
       };
       writeFileSync(file, stringify(settings));
-      const child = spawn('scripts/andromeda', ['serve', '--config', file], {
+      const child = spawn(program, ['serve', '--config', file], {
         stdio: ['ignore', 'ignore', 'pipe'],
         env: { ...process.env, ANDROMEDA_SECRETS_KEY: secretsKey },
       });

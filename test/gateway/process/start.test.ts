@@ -19,11 +19,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { eventually } from '../../support/app.ts';
 import { freePorts } from '../../support/ports.ts';
+import { program } from '../../support/program.ts';
 import { within } from '../../support/within.ts';
 import { finished, firstOutput, whyNot } from '../lab.ts';
 import { isAlive, openProcessLab, type ProcessLab } from './lab.ts';
 
-const program = join(import.meta.dirname, '../../../scripts/andromeda');
 const noTmpfs = process.getuid?.() !== 0 && 'only root can mount a disk that is full';
 
 /** Changes the settings of the lab's service. */
