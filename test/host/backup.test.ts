@@ -17,9 +17,8 @@ import pty from 'node-pty';
 import manifest from '../../package.json' with { type: 'json' };
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { program } from '../support/program.ts';
 import { openTestStore } from '../support/store.ts';
-
-const program = join(import.meta.dirname, '../../scripts/andromeda');
 
 /** Runs it in `cwd`; times and sizes in what it says are taken out. */
 function andromeda(cwd: string, ...args: string[]) {

@@ -26,11 +26,10 @@ import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { runProgram } from '../support/program.ts';
+import { program, runProgram } from '../support/program.ts';
 import { ancient, newest } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
-const program = join(import.meta.dirname, '../../scripts/andromeda');
 const dayMs = 86_400_000;
 
 /** A directory with a configuration in which nothing is wrong. */

@@ -21,11 +21,9 @@ import { stringify } from 'yaml';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { runProgram } from '../support/program.ts';
+import { program, runProgram } from '../support/program.ts';
 import { ancient } from '../support/schemas.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-
-const program = join(import.meta.dirname, '../../scripts/andromeda');
 
 /** Its exit status and what it prints. */
 async function doctor(config: string, ...args: string[]) {

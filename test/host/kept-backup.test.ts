@@ -9,9 +9,8 @@ import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { program } from '../support/program.ts';
 import { openTestStore } from '../support/store.ts';
-
-const program = join(import.meta.dirname, '../../scripts/andromeda');
 
 /** An installation that does not run. */
 async function installation(t: TestContext) {

@@ -13,10 +13,8 @@ import { listMissingKeys, missingKeyText, noteKeysInUse } from '../../src/store/
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { runProgram } from '../support/program.ts';
+import { program, runProgram } from '../support/program.ts';
 import { testOnFile } from '../support/store.ts';
-
-const program = join(import.meta.dirname, '../../scripts/andromeda');
 
 const sentence = (file: string) => `The key ${file}, which the service used, is missing; with a new one, `;
 

@@ -18,7 +18,7 @@ import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../support/postgres-server.ts';
-import { runProgram } from '../support/program.ts';
+import { program, runProgram } from '../support/program.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -277,7 +277,7 @@ test('a reload that would open no database, another one, or not its secrets, cha
   const key = makeSecretsKey();
   writeFileSync(at('secrets.key'), key, { mode: 0o600 });
   const settings = parse(readFileSync(one.file, 'utf8'));
-  const child = spawn('scripts/andromeda', ['serve', '--config', one.file], {
+  const child = spawn(program, ['serve', '--config', one.file], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));

@@ -11,9 +11,9 @@ import { feedWatchdog, startSupervision } from '../../src/service/host/unit/supe
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { program } from '../support/program.ts';
 import { openTestStore } from '../support/store.ts';
 
-const program = join(import.meta.dirname, '../../scripts/andromeda');
 const missing = ['/usr/bin/python3', '/usr/bin/systemd-notify'].filter((path) => !existsSync(path));
 const skip = missing.length > 0 && `not installed: ${missing.join(', ')}`;
 
