@@ -94,7 +94,7 @@ export interface LogEvents {
   'permissions.ended': { people: number };
   'permissions.end.failed': { error: Thrown };
   /** Of how many members owners are asked to confirm the access from now on, and how many got an end because none did. */
-  'access.reviewed': { asked: number; ended: number };
+  'access.reviewed': { ended: number };
   'access.review.failed': { error: Thrown };
 
   /** What the issuer says of a person's groups was not taken over. */

@@ -1,7 +1,7 @@
 /** Commands that ask and print, against the real service: every noun of the operator, and what members do every day. */
 import assert from 'node:assert/strict';
-import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { after, type TestContext, test } from 'node:test';
+import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
 import { beta, eventually, startTestApp } from '../support/app.ts';
 import { keygenFingerprint, newPublicKey } from '../support/ssh-keys.ts';
 import { createMachine, sessionAt } from './harness.ts';
@@ -224,80 +224,31 @@ test('who had access at a time is a table, CSV or JSON', async (t) => {
   assert.match(both.stderr, /--at shows everyone; leave the addresses out/);
 });
 
-test('who had access at a time is signed by the key of the audit trail, and a change is found', async (t) => {
-  const { run } = await person(t, 'ada');
-  const root = await operator(t);
-  const at = new Date().toISOString();
-  const signed = await run(`members access --at ${at} -o signed`);
-  assert.equal(signed.status, 0, signed.stderr);
-  const { review, key, signature } = JSON.parse(signed.stdout);
-  assert.equal((await root.run('audit key')).stdout.trim(), key);
-  // Checked without the program, as the API document says (RFC 8032, RFC 8410).
-  const der = Buffer.from(key.replace('ed25519:', ''), 'base64');
-  const text = Buffer.from(`andromeda access review\n${review}`);
-  const publicKey = createPublicKey({ key: der, type: 'spki', format: 'der' });
-  assert.ok(verify(null, text, publicKey, Buffer.from(signature, 'base64')));
-  assert.equal(JSON.parse(review).at, at);
-
-  const check = (json: object, by = key) => run(`members access --check - --key ${by}`, JSON.stringify(json));
-  const good = await check({ review, key, signature });
-  assert.equal(good.status, 0, good.stderr);
-  assert.match(good.stdout, /^bob@physics\.example +\S+ +member/m);
-  const added = review.replace('"clusters.read"', '"clusters.kubernetes.admin"');
-  assert.notEqual(added, review);
-  const ownKey = generateKeyPairSync('ed25519').publicKey.export({ format: 'der', type: 'spki' });
-  for (const refused of [
-    await check({ review: added, key, signature }),
-    await check([]),
-    await check({ review, key, signature }, `ed25519:${ownKey.toString('base64')}`),
-  ]) {
-    assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /is not what this key has signed/);
-  }
-  assert.match((await run('members access --check -')).stderr, /give --key/);
-
-  // A member sees members, and not what they hold: nothing of that is signed, as it would say that they hold nothing.
-  const path = `/organizations/${JSON.parse(review).organization_id}/access-review`;
-  assert.equal((await app.business(path, { as: 'eve' })).status, 200);
-  assert.equal((await app.business(`${path}/signed`, { as: 'eve' })).status, 403);
-  const now = await app.business(`${path}/signed`, { as: 'ada' });
-  assert.deepEqual(JSON.parse(now.body.review).people, JSON.parse(review).people);
-});
-
-test('members are confirmed by address, or all of whom owners are asked about', async (t) => {
+test('members whose access a review ends are listed, and kept with grant', async (t) => {
   const { run, prints } = await person(t, 'ada');
-  await prints('members review', [], 'There is nothing to confirm.');
-  const confirmed = await run(
-    'members confirm bob@physics.example eve@physics.example --reason reviewed -o json',
-  );
-  assert.equal(JSON.parse(confirmed.stdout).user_ids.length, 2);
-  assert.equal(confirmed.stderr, '');
+  await prints('members review', [], 'No access ends for want of a review.');
   const { store } = app.app;
-  const asked = { review_asked_at: new Date().toISOString() };
-  await store.write(({ db }) => db.updateTable('memberships').set(asked).execute());
-  const by = new Date(Date.parse(asked.review_asked_at) + 30 * 86_400_000).toISOString();
+  await store.write(({ db }) =>
+    db.updateTable('memberships').set({ review_from: '2020-01-01T00:00:00.000Z' }).execute(),
+  );
+  await reviewMembers(store, 6, { now: Date.now(), stopping: new AbortController().signal });
   const csv = await run('members review -o csv');
-  const head = '"email","name","permissions","last sign-in","last ssh login","confirm by"';
   const [first, ...rows] = csv.stdout.trimEnd().split('\n');
-  assert.equal(first, head);
-  assert.ok(rows.length > 0 && rows.every((row) => row.endsWith(`"${by}"`)));
+  assert.equal(first, '"email","name","permissions","last sign-in","last ssh login","keep by"');
+  assert.ok(rows.length > 0 && rows.every((row) => /"20\S+Z"$/.test(row)), csv.stdout);
   assert.match(csv.stdout, /^"bob@physics\.example",/m);
   assert.match(
     (await run('members review')).stdout,
     /^bob@physics\.example +\S+ +clusters\.read,clusters\.ssh /m,
   );
-  for (const [line, says] of [
-    ['members confirm', /Give addresses, or --all/],
-    ['members confirm bob@physics.example --all', /Give addresses, or --all/],
-    ['members confirm ada@physics.example', /ada@physics\.example is owner; roles are not confirmed/],
-  ] as const)
-    assert.match((await run(line)).stderr, says, line);
-  const all = await run('members confirm --all --reason reviewed');
-  assert.match(
-    all.stderr,
-    rows.length === 1 ? /^1 member is confirmed\.$/m : /^\d+ members are confirmed\.$/m,
-  );
-  await prints('members review', [], 'There is nothing to confirm.');
+  for (const row of rows) {
+    const [, email, keys = ''] = /^"([^"]+)","[^"]*","([^"]+)",/.exec(row) ?? [];
+    const kept = await run(
+      `members grant ${email} ${keys.replaceAll(',', ' ')} --expires never --reason reviewed`,
+    );
+    assert.equal(kept.status, 0, kept.stderr);
+  }
+  await prints('members review', [], 'No access ends for want of a review.');
 });
 
 test('members grant and revoke change what a member may do', async (t) => {

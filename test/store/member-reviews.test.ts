@@ -1,4 +1,4 @@
-/** Reviews of members' access: who is asked about, what gets an end and what does not, and what a confirmation takes back. */
+/** Reviews of members' access: what gets an end and what does not, and what keeps it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
@@ -6,8 +6,8 @@ import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { startMemberReviews } from '../../src/service/compose/member-reviews.ts';
 import { followGroups } from '../../src/store/audit/follow-groups.ts';
-import { confirmMember, reviewMembers } from '../../src/store/audit/member-reviews.ts';
-import { addByHand, removeByHand } from '../../src/store/organizations/by-hand.ts';
+import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
+import { addByHand, permitByHand, removeByHand } from '../../src/store/organizations/by-hand.ts';
 import {
   updateMemberPermissions,
   updateMemberRole,
@@ -42,190 +42,129 @@ async function open(lab: Lab = physics) {
     store,
     clock,
     member,
-    review: (months: number | 'off' = 6) =>
-      reviewMembers(store, months === 'off' ? undefined : months, { now: clock.now, stopping: signal }),
+    review: () => reviewMembers(store, 6, { now: clock.now, stopping: signal }),
     /** Ends by key; null: none. */
     async ends(name: string) {
       const all = await listAllGrantedPermissions(store.read, organizationId, clock.now);
       const own = all.get((await member(name)).userId) ?? [];
       return Object.fromEntries(own.map(({ key, expiresAt }) => [key, expiresAt]));
     },
-    async state(name: string) {
-      return store.read
+    async reviewFrom(name: string) {
+      const row = await store.read
         .selectFrom('memberships')
-        .select(['confirmed_at', 'review_asked_at', 'review_ends_at'])
+        .select('review_from')
         .where('user_id', '=', (await member(name)).userId)
-        .executeTakeFirstOrThrow();
+        .executeTakeFirst();
+      return row?.review_from;
     },
-    async confirm(name: string) {
+    async permit(name: string, permissions: Record<string, string | null>) {
       const who = await member(name);
-      return store.write((tx) => confirmMember(tx, who, { actorUserId: systemUserId, reason: 'reviewed' }));
+      const granted = Object.entries(permissions).map(([key, expiresAt]) => ({ key, expiresAt }));
+      await store.write((tx) => permitByHand(tx, { ...who, permissions: granted }));
     },
     entries: () =>
       store.read
         .selectFrom('audit_entries')
         .select(['operation', 'actor_user_id', 'subject_user_id', 'reason', 'details'])
-        .where('operation', 'in', ['endUnconfirmedAccess', 'confirmAccess.member'])
+        .where('operation', 'in', ['endReviewedAccess'])
         .orderBy('seq')
         .execute(),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };
 }
 
-const nothing = { asked: 0, ended: 0 };
 const at = (ms: number) => new Date(ms).toISOString();
 const forGood = { 'clusters.read': null, 'clusters.ssh': null };
 
-test('a member is asked about after the months, gets an end 30 days later, 30 days ahead, and never another one', async () => {
+test('what a member holds for good gets an end after the months, 30 days ahead, and never another one', async () => {
   await using lab = await open();
-  assert.deepEqual(await lab.review(), nothing);
+  assert.equal(await lab.review(), 0);
   lab.clock.now += 182 * day;
-  assert.deepEqual(await lab.review(), nothing);
-  lab.clock.now += day;
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
-  assert.deepEqual(await lab.review(), nothing, 'a restart');
-  lab.clock.now += 29 * day;
-  assert.deepEqual(await lab.review(), nothing);
+  assert.equal(await lab.review(), 0);
   assert.deepEqual(await lab.ends('bob'), forGood);
   lab.clock.now += day;
   const end = at(lab.clock.now + 30 * day);
-  assert.deepEqual(await lab.review(), { asked: 0, ended: 1 });
+  assert.equal(await lab.review(), 1);
   const limited = { 'clusters.read': end, 'clusters.ssh': end };
   assert.deepEqual(await lab.ends('bob'), limited);
   for (const _ of ['a restart', 'another one']) {
     lab.clock.now += day;
-    assert.deepEqual(await lab.review(), nothing);
+    assert.equal(await lab.review(), 0);
     assert.deepEqual(await lab.ends('bob'), limited);
   }
   const [entry, ...more] = await lab.entries();
   assert.deepEqual(more, []);
   assert.deepEqual(
     [entry?.operation, entry?.actor_user_id, entry?.subject_user_id, entry?.reason],
-    ['endUnconfirmedAccess', systemUserId, (await lab.member('bob')).userId, 'not confirmed by an owner'],
+    ['endReviewedAccess', systemUserId, (await lab.member('bob')).userId, 'to be kept by an owner'],
   );
   assert.match(entry?.details ?? '', /^clusters\.read until \S+ \S+ UTC, clusters\.ssh until \S+ \S+ UTC$/);
   lab.clock.now += 29 * day;
   assert.deepEqual(await lab.ends('bob'), {});
-  assert.deepEqual(await lab.review(), nothing);
+  assert.equal(await lab.review(), 0);
 });
 
-test('the days count from the first round with the setting, however old a membership is; off, nothing happens', async () => {
+test('however old a membership is, an end is 30 days ahead of the round that gives it', async () => {
   await using lab = await open();
   lab.clock.now += 4_000 * day;
-  assert.deepEqual(await lab.review('off'), nothing);
-  assert.equal((await lab.state('bob')).review_asked_at, null);
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
-  lab.clock.now += 10 * day;
-  assert.deepEqual(await lab.review('off'), nothing);
-  assert.equal((await lab.state('bob')).review_asked_at, null, 'nobody is asked any more');
-  lab.clock.now += 100 * day;
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
-  assert.deepEqual(await lab.ends('bob'), forGood);
+  assert.equal(await lab.review(), 1);
+  const end = at(lab.clock.now + 30 * day);
+  assert.deepEqual(await lab.ends('bob'), { 'clusters.read': end, 'clusters.ssh': end });
 });
 
-test('off after an end was given, the end stays and can be taken back', async () => {
-  await using lab = await open();
-  lab.clock.now += 200 * day;
-  await lab.review();
-  lab.clock.now += 30 * day;
-  await lab.review();
-  const limited = await lab.ends('bob');
-  assert.deepEqual(await lab.review('off'), nothing);
-  assert.deepEqual(await lab.ends('bob'), limited);
-  assert.equal(await lab.confirm('bob'), true);
-  assert.deepEqual(await lab.ends('bob'), forGood);
-});
-
-test('confirmed in time, there is no end; confirmed late, the end that the review gave is taken back, and only that', async () => {
+test('what was kept is reviewed after the months; an end of its own stays', async () => {
   await using lab = await open();
   lab.clock.now += 200 * day;
   await lab.review();
   lab.clock.now += 29 * day;
-  assert.equal(await lab.confirm('bob'), true);
-  const confirmedAt = at(lab.clock.now);
-  assert.deepEqual(await lab.state('bob'), {
-    confirmed_at: confirmedAt,
-    review_asked_at: null,
-    review_ends_at: null,
-  });
-  lab.clock.now += 180 * day;
-  assert.deepEqual(await lab.review(), nothing);
-  lab.clock.now += 5 * day;
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
-  const own = at(lab.clock.now + 40 * day);
-  const permissions = [
-    { key: 'clusters.read', expiresAt: null },
-    { key: 'clusters.ssh', expiresAt: own },
-  ];
-  const bob = await lab.member('bob');
-  await lab.store.write((tx) => updateMemberPermissions(tx, { ...bob, permissions }));
-  lab.clock.now += 30 * day;
-  assert.deepEqual(await lab.review(), { asked: 0, ended: 1 });
+  const own = at(lab.clock.now + 220 * day);
+  await lab.permit('bob', { 'clusters.read': null, 'clusters.ssh': own });
+  lab.clock.now += 182 * day;
+  assert.equal(await lab.review(), 0);
+  lab.clock.now += day;
+  assert.equal(await lab.review(), 1);
   const end = at(lab.clock.now + 30 * day);
   assert.deepEqual(await lab.ends('bob'), { 'clusters.read': end, 'clusters.ssh': own });
-  assert.equal(await lab.confirm('bob'), true);
-  assert.deepEqual(await lab.ends('bob'), { 'clusters.read': null, 'clusters.ssh': own });
-  assert.deepEqual(
-    (await lab.entries()).map(({ operation }) => operation),
-    ['confirmAccess.member', 'endUnconfirmedAccess', 'confirmAccess.member'],
-  );
 });
 
-test('confirmed after the end, what ended stays ended; what is given later is reviewed after the months', async () => {
+test('of what is kept in part, the rest is still to be kept, and the months count from its end', async () => {
   await using lab = await open();
   lab.clock.now += 200 * day;
   await lab.review();
-  lab.clock.now += 30 * day;
+  const end = at(lab.clock.now + 30 * day);
+  await lab.permit('bob', { 'clusters.read': null, 'clusters.ssh': end });
+  assert.equal(await lab.reviewFrom('bob'), end);
+  lab.clock.now += 212 * day;
+  assert.equal(await lab.review(), 0);
+  lab.clock.now += day;
+  assert.equal(await lab.review(), 1);
+});
+
+test('what was given anew after an end that nobody took back, or by a file, is reviewed after the months', async () => {
+  await using lab = await open();
+  lab.clock.now += 200 * day;
   await lab.review();
-  lab.clock.now += 30 * day;
+  lab.clock.now += 300 * day;
   assert.deepEqual(await lab.ends('bob'), {});
-  assert.equal(await lab.confirm('bob'), true);
-  assert.deepEqual(await lab.ends('bob'), {});
+  assert.equal(await lab.review(), 0);
   const bob = await lab.member('bob');
   const permissions = [{ key: 'clusters.ssh', expiresAt: null }];
-  await lab.store.write((tx) => updateMemberPermissions(tx, { ...bob, permissions }));
-  assert.deepEqual(await lab.review(), nothing);
+  await lab.store.write((tx) => permitByHand(tx, { ...bob, permissions }, { isFile: true }));
+  assert.equal(await lab.review(), 0);
   lab.clock.now += 183 * day;
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
+  assert.equal(await lab.review(), 1);
 });
 
-test('what was given anew after a missed review is reviewed after the months, though it was never confirmed', async () => {
+test('a clock that is set back gives no end and moves none', async () => {
   await using lab = await open();
-  lab.clock.now += 200 * day;
-  await lab.review();
-  lab.clock.now += 30 * day;
-  await lab.review();
-  lab.clock.now += 31 * day;
-  const bob = await lab.member('bob');
-  const permissions = [{ key: 'clusters.ssh', expiresAt: null }];
-  await lab.store.write((tx) => updateMemberPermissions(tx, { ...bob, permissions }));
-  assert.deepEqual(await lab.review(), nothing);
-  lab.clock.now += 183 * day;
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
-  lab.clock.now += 30 * day;
-  assert.deepEqual(await lab.review(), { asked: 0, ended: 1 });
-});
-
-test('a clock that is set back gives no end and moves none; one that was ahead has asked about no one', async () => {
-  await using lab = await open();
-  lab.clock.now += 200 * day;
-  await lab.review();
-  lab.clock.now += 30 * day;
+  lab.clock.now += 230 * day;
   await lab.review();
   const limited = await lab.ends('bob');
   lab.clock.now -= 100 * day;
-  assert.deepEqual(await lab.review(), nothing);
+  assert.equal(await lab.review(), 0);
   assert.deepEqual(await lab.ends('bob'), limited);
-  await lab.confirm('bob');
-
-  lab.clock.now += 400 * day;
-  await lab.review();
-  lab.clock.now -= 100 * day;
-  assert.deepEqual(await lab.review(), nothing);
-  assert.equal((await lab.state('bob')).review_asked_at, null);
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
-  lab.clock.now += 29 * day;
-  assert.deepEqual(await lab.review(), nothing);
+  await lab.permit('bob', forGood);
+  assert.equal(await lab.review(), 0);
 });
 
 test('what rules give has no end, also where people gave the same; what people gave besides gets one', async () => {
@@ -245,46 +184,37 @@ test('what rules give has no end, also where people gave the same; what people g
   await follow('bob', ['gpu']);
   await follow('zoe', ['gpu']);
   clock.now += 200 * day;
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
-  clock.now += 30 * day;
-  assert.deepEqual(await lab.review(), { asked: 0, ended: 1 });
+  assert.equal(await lab.review(), 1);
   const end = at(clock.now + 30 * day);
   assert.deepEqual(await lab.ends('zoe'), { 'clusters.kubernetes': null });
   assert.deepEqual(await lab.ends('bob'), { 'clusters.kubernetes': null, 'clusters.ssh': end });
   await follow('bob', []);
   assert.deepEqual(await lab.ends('bob'), { 'clusters.kubernetes': end, 'clusters.ssh': end });
   await follow('bob', ['gpu']);
-  assert.equal(await lab.confirm('bob'), true);
-  assert.deepEqual(await lab.ends('bob'), { 'clusters.kubernetes': null, 'clusters.ssh': null });
+  await lab.permit('bob', { 'clusters.kubernetes': null, 'clusters.ssh': null });
   await follow('bob', []);
   assert.deepEqual(await lab.ends('bob'), { 'clusters.kubernetes': null, 'clusters.ssh': null });
 });
 
-test('who leaves and comes back, or has another role meanwhile, is asked about anew; owners and admins are not', async () => {
+test('who leaves and comes back, or has another role meanwhile, is reviewed after the months; owners and admins are not', async () => {
   await using lab = await open();
   const { store, clock } = lab;
   const bob = await lab.member('bob');
   const again = { ...bob, email: 'bob@physics.example', role: 'member' as const };
   const permissions = [{ key: 'clusters.ssh', expiresAt: null }];
   clock.now += 200 * day;
-  await lab.review();
   await store.write((tx) => removeByHand(tx, bob));
-  clock.now += 40 * day;
-  assert.deepEqual(await lab.review(), nothing);
+  assert.equal(await lab.review(), 0);
   await store.write((tx) => addByHand(tx, { ...again, permissions }));
-  assert.deepEqual(await lab.review(), nothing);
+  assert.equal(await lab.review(), 0);
   clock.now += 190 * day;
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
   await store.write((tx) => updateMemberRole(tx, { ...bob, role: 'admin' }));
-  clock.now += 40 * day;
-  assert.deepEqual(await lab.review(), nothing);
-  assert.equal(await lab.confirm('bob'), false);
-  assert.equal(await lab.confirm('ada'), false);
-  await store.write(async (tx) => {
-    await updateMemberRole(tx, { ...bob, role: 'member' });
-    await updateMemberPermissions(tx, { ...bob, permissions });
-  });
-  assert.deepEqual(await lab.review(), { asked: 1, ended: 0 });
+  assert.equal(await lab.review(), 0);
+  await store.write((tx) => updateMemberRole(tx, { ...bob, role: 'member' }));
+  await lab.permit('bob', { 'clusters.ssh': null });
+  assert.equal(await lab.review(), 0);
+  clock.now += 183 * day;
+  assert.equal(await lab.review(), 1);
 });
 
 test('a round that fails leaves nothing half done, and the next one does it', async () => {
@@ -299,8 +229,6 @@ test('a round that fails leaves nothing half done, and the next one does it', as
   await using lab = await open({ ...physics, organizations: [{ ...organization, members }, ...others] });
   const { store, clock } = lab;
   clock.now += 200 * day;
-  assert.deepEqual(await lab.review(), { asked: 151, ended: 0 });
-  clock.now += 30 * day;
   let writes = 0;
   const failing: typeof store = {
     ...store,
@@ -316,7 +244,7 @@ test('a round that fails leaves nothing half done, and the next one does it', as
   await assert.rejects(reviewMembers(half, 6, { now: clock.now, stopping: signal }), /the power is gone/);
   assert.equal((await lab.entries()).length, 100);
   clock.now += day;
-  assert.deepEqual(await lab.review(), { asked: 0, ended: 51 });
+  assert.equal(await lab.review(), 51);
   assert.equal((await lab.entries()).length, 151);
 });
 
@@ -332,6 +260,6 @@ test('the service reviews at its start, and says what it did', async () => {
     (text) => text.includes('access.reviewed'),
   );
   await stop();
-  const { event, asked, ended } = JSON.parse(lines[0] ?? '');
-  assert.deepEqual([event, asked, ended], ['access.reviewed', 1, 0]);
+  const { event, ended } = JSON.parse(lines[0] ?? '');
+  assert.deepEqual([event, ended], ['access.reviewed', 1]);
 });

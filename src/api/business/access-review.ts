@@ -1,6 +1,6 @@
 /** Everyone with access in an organization: members, and people who only hold a grant. All of it is read at one moment. */
 import type { Grant } from '../../domain/access/grant.ts';
-import { confirmBy } from '../../domain/access/member-review.ts';
+import { keepBy } from '../../domain/access/member-review.ts';
 import { wayTo } from '../../domain/access/permission.ts';
 import { endsOf } from '../../domain/access/permission-end.ts';
 import { filterReview, type Reviewed, sortReview } from '../../domain/access/review.ts';
@@ -24,9 +24,7 @@ import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
 type Person = BusinessReply<'reviewAccess'>['people'][number];
-type Asked = Pick<BusinessRequest<'signAccessReview'>, 'caller' | 'path' | 'now'> & {
-  query: BusinessRequest<'saveAccessReview'>['query'];
-};
+type Asked = Pick<BusinessRequest<'saveAccessReview'>, 'caller' | 'path' | 'query' | 'now'>;
 
 interface Review {
   /** In the order asked for. */
@@ -55,17 +53,6 @@ export const saveAccessReview: Operation<'saveAccessReview'> = async ({ store },
   return reviewCsv(people, cluster?.name);
 };
 
-export const signAccessReview: Operation<'signAccessReview'> = async ({ store, audit }, request) => {
-  const signedAt = toTime(request.now);
-  const { at = signedAt } = request.query;
-  // With a time, it is for those only who see what people hold: a signed list without that would say that they held nothing.
-  const { all } = await readReview(store, { ...request, query: { at } });
-  const people = all.map(personBody);
-  const review = { organization_id: request.path.orgID, at, signed_at: signedAt, people };
-  const json = JSON.stringify(review);
-  return { review: json, ...audit.signReview(json) };
-};
-
 async function readReview(store: Store, { caller, path, query, now }: Asked): Promise<Review> {
   const { orgID: organizationId } = path;
   const who = { organizationId, userId: caller.userId };
@@ -86,7 +73,7 @@ async function readReview(store: Store, { caller, path, query, now }: Asked): Pr
       : query.at === undefined
         ? await everyone(db, organizationId, { clusters, cluster }, now)
         : await everyoneAt(db, organizationId, clusters, await knownTime(db, query.at, now));
-    const asked = query.due ? all.filter((one) => one.confirmBy !== undefined) : all;
+    const asked = query.due ? all.filter((one) => one.keepBy !== undefined) : all;
     const found = filterReview(asked, query.filter ?? '');
     const { sort = 'name', order } = query;
     return { people: sortReview(found, sort, order === 'descending'), all, showsAccess, cluster };
@@ -169,7 +156,7 @@ async function everyone(
       isMember: member !== undefined,
       ...present({ role: member?.role, username: member?.username.username }),
       ...present({ memberSince: member?.createdAt, signedInAt: names.get(userId)?.signedInAt }),
-      ...present({ loggedInAt: logins.get(userId), confirmBy: member && confirmBy(member, own) }),
+      ...present({ loggedInAt: logins.get(userId), keepBy: member && keepBy(member.reviewFrom, own) }),
       ...present({ ends: endsOf(own) }),
       permissions: own.map(({ key }) => key),
       grants,
@@ -182,12 +169,12 @@ async function everyone(
 
 function personBody(person: Reviewed): Person {
   const { userId, name, email, isMember, memberSince, signedInAt, ends, grants, ways } = person;
-  const { role, username, permissions, account, loggedInAt, confirmBy: by } = person;
+  const { role, username, permissions, account, loggedInAt, keepBy: by } = person;
   return {
     ...{ user_id: userId, name, email, is_member: isMember },
     ...present({ role, username, account, permissions: permissions && [...permissions] }),
     ...present({ member_since: memberSince, last_sign_in_at: signedInAt, expires_at: ends && { ...ends } }),
-    ...present({ last_ssh_login_at: loggedInAt, confirm_by: by }),
+    ...present({ last_ssh_login_at: loggedInAt, keep_by: by }),
     ...present({ grants: grants?.map(grantBody), ways: ways?.map(wayBody) }),
   };
 }

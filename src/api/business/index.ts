@@ -21,7 +21,6 @@ export {
 export { planMemberChanges } from './member-plan.ts';
 export {
   addMember,
-  confirmAccess,
   listMembers,
   removeMember,
   setMemberRole,

@@ -100,13 +100,13 @@ async function endNoticesOf(
     role,
     updatedAt: since,
     hasEnds,
-    reviewEndsAt: unconfirmed,
+    reviewFrom: reviewed,
   } of memberships) {
     if (role !== 'member' || !hasEnds) continue;
     const granted = (await findMembership(read, organizationId, userId, now))?.granted ?? [];
     if (granted.every(({ expiresAt }) => expiresAt === null)) continue;
     const name = (await findOrganization(read, organizationId))?.displayName ?? organizationId;
-    notices.push(...endNotices({ organization: name, since, granted, unconfirmed }, now));
+    notices.push(...endNotices({ organization: name, since, granted, reviewed }, now));
   }
   return notices;
 }

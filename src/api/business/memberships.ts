@@ -8,7 +8,6 @@ import type { CommandReply, Request } from '../../domain/operation.ts';
 import { foldEmail } from '../../domain/people/email.ts';
 import { cutText } from '../../domain/stored-text.ts';
 import { type About, type Command, type CommandRequest, runCommand } from '../../store/audit/commands.ts';
-import { confirmMember } from '../../store/audit/member-reviews.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Tx } from '../../store/engine/index.ts';
 import { addByHand, changeRoleByHand, removeByHand } from '../../store/organizations/by-hand.ts';
@@ -44,8 +43,6 @@ export const setMemberRole = running(settingRole);
 export const setMemberUsername = running(settingUsername);
 /** Ends a membership. */
 export const removeMember = running(removing);
-/** Confirms what members hold. */
-export const confirmAccess = running(confirming);
 
 function running<Change, T>(commandOf: (request: Change) => Command<T>) {
   return ({ store }: BusinessDeps, request: Change & CommandRequest): Promise<CommandReply<T>> =>
@@ -142,31 +139,13 @@ export function removing(request: Asked<'removeMember'>) {
   });
 }
 
-function confirming({ command, ...request }: BusinessRequest<'confirmAccess'>) {
-  const { orgID: organizationId } = request.path;
-  const userIds = [...new Set(request.body.user_ids)].sort();
-  const what = { operation: 'confirmAccess', meaning: userIds, about: { target: organizationId } };
-  const { userId: actorUserId, sourceAddress } = request.caller;
-  return managing(request, what, {
-    concernsOwners: async () => false,
-    async change(tx, commandId) {
-      const by = { actorUserId, sourceAddress, reason: command.auditReason, commandId };
-      const confirmed: string[] = [];
-      for (const userId of userIds)
-        if (await confirmMember(tx, { organizationId, userId }, by)) confirmed.push(userId);
-      const details = confirmed.length === 1 ? '1 member' : `${confirmed.length} members`;
-      return { result: { user_ids: confirmed }, about: { details } };
-    },
-  });
-}
-
 /** One command on an organization's membership: who may do it, and then the change. */
 function managing<T>(
   { path, caller }: Pick<Request, 'caller'> & { path: { orgID: string } },
   what: { operation: string; meaning: readonly unknown[]; about: About },
   body: {
     concernsOwners(tx: Tx): Promise<boolean>;
-    change(tx: Tx, commandId: string): ReturnType<Command<T>['apply']>;
+    change(tx: Tx): ReturnType<Command<T>['apply']>;
   },
 ): Command<T> {
   const { orgID: organizationId } = path;

@@ -45,12 +45,11 @@ export interface BusinessDeps {
   /** Whether kubectl can sign people in. */
   offersKubernetesLogin: boolean;
   installation: InstallationView;
-  /** Signs the audit trail and access reviews, and takes erased people out of the trail. */
+  /** Signs the audit trail, and takes erased people out of the trail. */
   audit: {
     publicKey: string;
     sign(): Promise<SignedHead | undefined>;
     markIdentity: AuditKey['markIdentity'];
-    signReview: AuditKey['signReview'];
     eraseNames(): void;
   };
   /** Checks and hashes a person's new password for the embedded issuer; undefined with an external issuer. */

@@ -410,49 +410,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/organizations/{orgID}/access-review/signed": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The same as JSON that the installation's audit key has signed
-         * @description For those who keep it elsewhere; needs `members.manage` or `staff.read`. `review` is JSON: `organization_id`, `at`, `signed_at` and `people` as in `reviewAccess`. The signature
-         *     (Ed25519, RFC 8032, base64) is over the line `andromeda access review`, a line feed, and `review` as it stands.
-         */
-        get: operations["signAccessReview"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/organizations/{orgID}/access-review/confirm": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Confirm what members hold
-         * @description Where the installation asks for it (`access.reviewMonths`). An end that their permissions got because nobody had confirmed them is taken
-         *     back, while it is to come; no other end, and nothing that has ended. Needs to be an owner or an admin, or `staff.operate`. Owners, admins
-         *     and people who are no members any more are passed over.
-         */
-        post: operations["confirmAccess"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/organizations/{orgID}/grants": {
         parameters: {
             query?: never;
@@ -1904,8 +1861,8 @@ export interface components {
             last_sign_in_at?: components["schemas"]["Time"];
             /** @description With any of their keys, in any organization; absent before the first */
             last_ssh_login_at?: components["schemas"]["Time"];
-            /** @description Until when owners are asked to confirm what the member holds. What is not confirmed by then gets an end, 30 days ahead; where it got one, this is that end */
-            confirm_by?: components["schemas"]["Time"];
+            /** @description The end that the last review gave (`access.reviewMonths`), to what the member holds with it still. To keep that, take the end away */
+            keep_by?: components["schemas"]["Time"];
             /** @description What was granted directly. Owners and admins hold everything by their role */
             permissions?: string[];
             expires_at?: components["schemas"]["Ends"];
@@ -2949,7 +2906,7 @@ export interface components {
         ClusterID: string;
         /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
         ReviewAt: string;
-        /** @description true: only members whose access owners are asked to confirm, without `at`. Needs `members.manage` or `staff.read` */
+        /** @description true: only members to whose access the last review gave an end that is to come, without `at`. Needs `members.manage` or `staff.read` */
         ReviewDue: boolean;
         /** @description Sessions that had not ended before */
         SessionsFrom: components["schemas"]["Time"];
@@ -3579,7 +3536,7 @@ export interface operations {
             query?: {
                 /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
                 at?: components["parameters"]["ReviewAt"];
-                /** @description true: only members whose access owners are asked to confirm, without `at`. Needs `members.manage` or `staff.read` */
+                /** @description true: only members to whose access the last review gave an end that is to come, without `at`. Needs `members.manage` or `staff.read` */
                 due?: components["parameters"]["ReviewDue"];
                 /** @description A cluster ID: only people with access to this cluster, with their ways in */
                 cluster?: string;
@@ -3617,7 +3574,7 @@ export interface operations {
             query?: {
                 /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
                 at?: components["parameters"]["ReviewAt"];
-                /** @description true: only members whose access owners are asked to confirm, without `at`. Needs `members.manage` or `staff.read` */
+                /** @description true: only members to whose access the last review gave an end that is to come, without `at`. Needs `members.manage` or `staff.read` */
                 due?: components["parameters"]["ReviewDue"];
                 /** @description A cluster ID: only people with access to this cluster, with their ways in */
                 cluster?: string;
@@ -3642,73 +3599,6 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
-                };
-            };
-            default: components["responses"]["Error"];
-        };
-    };
-    signAccessReview: {
-        parameters: {
-            query?: {
-                /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
-                at?: components["parameters"]["ReviewAt"];
-            };
-            header?: never;
-            path: {
-                orgID: components["parameters"]["OrgID"];
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Signed */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        review: string;
-                        /** @description As `GET /operator/audit/heads` has it */
-                        key: string;
-                        signature: string;
-                    };
-                };
-            };
-            default: components["responses"]["Error"];
-        };
-    };
-    confirmAccess: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
-            };
-            path: {
-                orgID: components["parameters"]["OrgID"];
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": {
-                    user_ids: string[];
-                };
-            };
-        };
-        responses: {
-            /** @description Whose access is confirmed */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        user_ids: string[];
-                    };
                 };
             };
             default: components["responses"]["Error"];

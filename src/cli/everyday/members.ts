@@ -6,7 +6,7 @@ import type { Business } from '../net/operations.ts';
 import { describeMemberPlan } from '../plan-text.ts';
 import { parseEnd, parseTime } from '../time.ts';
 import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
-import { accessAt, checkSigned } from './access-at.ts';
+import { accessAt } from './access-at.ts';
 import {
   findMember,
   findOrganization,
@@ -17,7 +17,7 @@ import {
   orgFlag,
   orgPath,
 } from './caller.ts';
-import { confirm, review } from './members-review.ts';
+import { review } from './members-review.ts';
 
 type Change = Business['MemberChange'];
 type PlanOptions = OrgOptions & { role?: 'owner' | 'admin' | 'member'; permission?: string[] };
@@ -84,19 +84,13 @@ function latest({ ways }: Business['AccessToCluster']): string | undefined {
     .at(-1);
 }
 
-const access = reads<OrgOptions & { at?: string; check?: string; key?: string; output?: string }>({
+const access = reads<OrgOptions & { at?: string; output?: string }>({
   usage: 'access [emails...]',
   summary: 'what people reach on each cluster, by which way and until when; with --at, who had access then',
   example: 'members access bob@physics.example',
-  flags: [
-    orgFlag,
-    optional('--at <time>', 'everyone, as it was at a date (its beginning, in UTC) or time'),
-    optional('--check <file>', 'what --at printed with -o signed: whether it still is what was signed'),
-    optional('--key <key>', 'with --check: the key that must have signed it (`admin audit key`)'),
-  ],
-  formats: ['table', 'csv', 'signed', 'json', 'yaml'],
+  flags: [orgFlag, optional('--at <time>', 'everyone, as it was at a date (its beginning, in UTC) or time')],
+  formats: ['table', 'csv', 'json', 'yaml'],
   async run({ api, options }, ...wanted): Promise<Answer> {
-    if (options.check !== undefined) return checkSigned(options.check, options.key);
     const at = parseTime('--at', options.at);
     if (at !== undefined && wanted.length > 0) throw usage('--at shows everyone; leave the addresses out.');
     if (at !== undefined) return accessAt(api, (await findOrganization(api, options)).id, at, options.output);
@@ -306,7 +300,6 @@ export const members: Noun = {
     }),
     access,
     review,
-    confirm,
     grants,
     plan,
     writes<OrgOptions & { expires?: string }>({

@@ -65,7 +65,7 @@ export function useReview(
   return { review, remote, csv };
 }
 
-/** Members whose access is to be confirmed: as many as one request confirms. */
+/** Members to whose access the last review gave an end; more are shown once some are kept. */
 export function useDue() {
   const { orgID, isDecider } = useWho();
   const query = { due: true, sort: 'email', limit: 1_000 } as const;

@@ -10,7 +10,7 @@ export interface AccessPolicy {
   /** Whether open SSH sessions end then too; they go on where it is left out. */
   endOpenSessions?: boolean;
   keyMaxDays?: number;
-  /** How often owners confirm what members hold, in months; left out: never. */
+  /** After how many months what members hold is reviewed; left out: never. */
   reviewMonths?: number;
   /** The page at which people sign in anew; left out: there is none. */
   signInUrl?: string;

@@ -78,19 +78,19 @@ export function requireEndSaid(
 /**
  * Notices to a member about permissions that end soon, a sentence for each end time; none for a permission that another key
  * keeps. They begin a week before the end, or in the second half of a term shorter than two weeks, counted from `since`: when
- * the membership last changed. Ends that a missed review gave (`unconfirmed`) are said from the beginning, with that reason.
+ * the membership last changed. The end that a review gave (`reviewed`) is said from the beginning.
  */
 export function endNotices(
   {
     organization,
     since,
     granted,
-    unconfirmed,
+    reviewed,
   }: {
     organization: string;
     since: string;
     granted: readonly GrantedPermission[];
-    unconfirmed: string | null;
+    reviewed: string;
   },
   now: number,
 ): string[] {
@@ -99,13 +99,13 @@ export function endNotices(
   for (const { key, expiresAt } of granted) {
     if (expiresAt === null || held.endOf(key) !== expiresAt) continue;
     const end = Date.parse(expiresAt);
-    if (expiresAt !== unconfirmed && end - now > warningMs(end - Date.parse(since))) continue;
+    if (expiresAt !== reviewed && end - now > warningMs(end - Date.parse(since))) continue;
     ending.set(expiresAt, [...(ending.get(expiresAt) ?? []), key]);
   }
   return [...ending].sort().map(([end, keys]) => {
     const verb = keys.length === 1 ? 'ends' : 'end';
-    const why = end === unconfirmed ? ', for want of confirmation by an owner' : '';
-    return `Your ${keys.join(', ')} in ${organization} ${verb} at ${endText(end)}${why}. Ask for more time before that: andromeda access request ${keys.join(' ')}`;
+    const unless = end === reviewed ? `, unless an owner keeps ${keys.length === 1 ? 'it' : 'them'}` : '';
+    return `Your ${keys.join(', ')} in ${organization} ${verb} at ${endText(end)}${unless}. Ask for more time before that: andromeda access request ${keys.join(' ')}`;
   });
 }
 

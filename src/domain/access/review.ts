@@ -14,8 +14,8 @@ export interface Reviewed {
   memberSince?: string;
   signedInAt?: string;
   loggedInAt?: string;
-  /** Until when owners are asked to confirm what they hold. */
-  confirmBy?: string;
+  /** Until when owners can keep what the last review gave an end. */
+  keepBy?: string;
   permissions?: readonly string[];
   /** Of the permissions that end by themselves, when. */
   ends?: Readonly<Record<string, string>>;

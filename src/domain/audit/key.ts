@@ -42,18 +42,11 @@ export interface AuditKey {
   signRedaction(previous: string, entry: ChainedEntry, at: string, accepted?: true): Redaction;
   /** Vouches for the manifest of a backup. */
   signBackup(manifest: string): Signature;
-  /** Vouches for a list of who had access, as JSON. */
-  signReview(json: string): Signature;
 }
 
 /** What the signature of a backup is made over; no head of the trail reads like it. */
 export function backupText(manifest: string): string {
   return `andromeda backup\n${manifest}`;
-}
-
-/** The same of an access review. */
-export function reviewText(json: string): string {
-  return `andromeda access review\n${json}`;
 }
 
 /** A new key (PKCS #8 as PEM). */
@@ -82,7 +75,6 @@ export function parseAuditKey(text: string, name: string): AuditKey {
       return { ...what, ...signed(redactionText(previous, entry, what)) };
     },
     signBackup: (manifest) => signed(backupText(manifest)),
-    signReview: (json) => signed(reviewText(json)),
   };
 }
 

@@ -25,9 +25,8 @@ export interface Membership {
   lifecycleState: 'active';
   createdAt: string;
   updatedAt: string;
-  /** Since when owners are asked to confirm what they hold, and the end that it got for want of that; see `member-review.ts`. */
-  reviewAskedAt: string | null;
-  reviewEndsAt: string | null;
+  /** The last change by hand of what they hold, or the end that the last review gave, also to come; see `member-review.ts`. */
+  reviewFrom: string;
   username: {
     id: string;
     username: string;

@@ -46,7 +46,6 @@ export interface Audit {
   sign(): Promise<SignedHead | undefined>;
   /** What is kept of an identity whose person is erased, by the installation's key. */
   markIdentity: AuditKey['markIdentity'];
-  signReview: AuditKey['signReview'];
   /** Takes people who were erased out of the trail, in the background. */
   eraseNames(): void;
   /** What this server knows not to work of it; nothing where another server of the database keeps it. */
@@ -86,7 +85,6 @@ export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
     publicKey: key.publicKey,
     sign: () => signer.sign(),
     markIdentity: key.markIdentity,
-    signReview: key.signReview,
     eraseNames() {
       if (keeping) keeping.erasures.wake();
       // Lost, it is found within a minute.

@@ -310,7 +310,7 @@ function startLater(
 ): void {
   parts.defer(applyGroupRules({ leases: peers.leases, groups: config.identity.groups, log }));
   const { reviewMonths: months } = config.access;
-  parts.defer(startMemberReviews({ leases: peers.leases, months, log, now }));
+  if (months !== undefined) parts.defer(startMemberReviews({ leases: peers.leases, months, log, now }));
   parts.defer(announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }));
   const { backup: settings, dataDir, files } = config;
   const { version } = manifest;

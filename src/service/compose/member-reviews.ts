@@ -15,8 +15,7 @@ export function startMemberReviews({
   now,
 }: {
   leases: Leases;
-  /** Undefined: there are no reviews, and one under way is dropped. */
-  months: number | undefined;
+  months: number;
   log: Logger;
   now(): number;
 }): () => Promise<void> {
@@ -24,8 +23,8 @@ export function startMemberReviews({
   return leases.want('member reviews', {
     begin({ store }) {
       const round = async (stopping: AbortSignal) => {
-        const done = await reviewMembers(store, months, { now: now(), stopping });
-        log[done.asked + done.ended > 0 ? 'info' : 'debug']('access.reviewed', done);
+        const ended = await reviewMembers(store, months, { now: now(), stopping });
+        log[ended > 0 ? 'info' : 'debug']('access.reviewed', { ended });
       };
       const onFault = (error: unknown) => log.error('access.review.failed', { error });
       rounds = startRounds(round, { everyMs, onFault });

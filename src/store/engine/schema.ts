@@ -358,10 +358,8 @@ interface MembershipTable {
   lifecycle_state: 'active' | 'removed';
   created_at: string;
   updated_at: string;
-  /** Reviews: the last confirmation, since when one is asked for, and the end that a missed one gave. */
-  confirmed_at: string | null;
-  review_asked_at: string | null;
-  review_ends_at: string | null;
+  /** From when the months to the next review count: the last change by hand, or the end that the last review gave, also to come. */
+  review_from: string;
 }
 
 export interface MemberPermissionTable {

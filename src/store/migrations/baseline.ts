@@ -56,9 +56,7 @@ create table memberships (
   lifecycle_state text not null,
   created_at text not null,
   updated_at text not null,
-  confirmed_at text,
-  review_asked_at text,
-  review_ends_at text,
+  review_from text not null,
   primary key (org_id, user_id)
 );
 create index memberships_by_user on memberships (user_id);

@@ -8,6 +8,8 @@ import { type GrantedPermission, isSameSet } from '../../domain/access/permissio
 import { invalidState } from '../../domain/error.ts';
 import { type Held, isLowerRole, reasonOfGroups } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Tx } from '../engine/index.ts';
+import { findRow, updateRows } from '../engine/rows.ts';
+import { toTime } from '../engine/time.ts';
 import {
   createMembership,
   type MemberId,
@@ -29,14 +31,39 @@ export async function addByHand(tx: Tx, member: Parameters<typeof createMembersh
   if (!known || known.byHand) return createMembership(tx, member);
   const { role, permissions = [], username } = member;
   await change(tx, member, known, { role, permissions: role === 'member' ? permissions : [] });
+  await restartReview(tx, member, permissions);
   if (username !== undefined) await updateUsername(tx, { ...member, username });
 }
 
-/** As `updateMemberPermissions`. Throws `invalid_state` where rules alone give what the set leaves out. */
+/**
+ * As `updateMemberPermissions`. Throws `invalid_state` where rules alone give what the set leaves out. Where it leaves nothing with the
+ * end that the last review gave, the months to the next one count from now.
+ */
 export async function permitByHand(
   tx: Tx,
   member: MemberId & { permissions: readonly GrantedPermission[] },
   { isFile = false }: Source = {},
+): Promise<boolean> {
+  const isChanged = await permit(tx, member, isFile);
+  if (isChanged) await restartReview(tx, member, member.permissions);
+  return isChanged;
+}
+
+async function restartReview(
+  { db, now }: Tx,
+  { organizationId, userId }: MemberId,
+  permissions: readonly GrantedPermission[],
+): Promise<void> {
+  const who = { org_id: organizationId, user_id: userId };
+  const { review_from: from } = (await findRow(db, 'memberships', who)) ?? {};
+  if (permissions.some(({ expiresAt }) => expiresAt === from)) return;
+  await updateRows(db, 'memberships', who, { review_from: toTime(now) });
+}
+
+async function permit(
+  tx: Tx,
+  member: MemberId & { permissions: readonly GrantedPermission[] },
+  isFile: boolean,
 ): Promise<boolean> {
   const known = await findRuleMembership(tx.db, member);
   if (!known) return updateMemberPermissions(tx, member);

@@ -18,9 +18,6 @@ export interface MemberId {
   userId: string;
 }
 
-/** A review under way is of what someone held as a member until now. */
-const notReviewed = { review_asked_at: null, review_ends_at: null };
-
 /**
  * Makes a person a member. Their login name is the one they had here, the one given, or one made from their email.
  * Throws `invalid_state` when they are a member already or the name is another person's, `invalid_request` when it
@@ -49,8 +46,7 @@ export async function createMembership(
     lifecycle_state: 'active',
     created_at: at,
     updated_at: at,
-    confirmed_at: null,
-    ...notReviewed,
+    review_from: at,
   });
   await insertPermissions(tx, member, member.permissions ?? []);
   await reserveUsername(tx, member);
@@ -97,7 +93,7 @@ export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }
     await deletePermissions(tx, member);
     await deleteAccessRequests(tx, member);
   }
-  await touch(tx, member, { role, ...notReviewed });
+  await touch(tx, member, { role });
   return true;
 }
 
@@ -196,7 +192,7 @@ async function deletePermissions(tx: Tx, { organizationId, userId }: MemberId): 
 async function touch(
   tx: Tx,
   member: MemberId,
-  values: Partial<typeof notReviewed> & { role?: Role; lifecycle_state?: 'removed' },
+  values: { role?: Role; lifecycle_state?: 'removed' },
 ): Promise<void> {
   const { organizationId, userId } = member;
   const before = await roleOf(tx, member);

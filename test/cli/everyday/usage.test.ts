@@ -60,7 +60,6 @@ test('every everyday command explains itself, with an example', async () => {
       'show',
       'access',
       'review',
-      'confirm',
       'grants',
       'plan',
       'grant',

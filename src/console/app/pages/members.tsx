@@ -13,7 +13,7 @@ import { Dialog } from '../parts/dialog.tsx';
 import { isWhole, Loaded, Page, Panel } from '../parts/page.tsx';
 import { Until } from '../parts/people/access-state.tsx';
 import { AddMembers } from '../parts/people/add-members.tsx';
-import { ConfirmAccess } from '../parts/people/confirm-access.tsx';
+import { KeepAccess } from '../parts/people/keep-access.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind, useMayManage } from '../parts/people/member-forms.tsx';
 import { SaveCsv } from '../parts/save.tsx';
 import { Shape } from '../parts/state.tsx';
@@ -38,7 +38,7 @@ export default function MembersPage() {
       sentence={isWhole(review) && review.data && <Sentence counts={review.data.counts} day={day} />}
       actions={isManager && <Button onClick={() => setDoing({ kind: 'add' })}>Add members</Button>}
     >
-      <ConfirmAccess change={(row) => setDoing({ kind: 'choose', row })} />
+      <KeepAccess change={(row) => setDoing({ kind: 'choose', row })} />
       <Panel
         title="Who has access to what"
         tools={
