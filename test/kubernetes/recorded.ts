@@ -1,4 +1,7 @@
-/** Exchanges recorded from a real API server (Kubernetes 1.34), trimmed: what the fake says is said after these. */
+/**
+ * Exchanges recorded from a real API server (Kubernetes 1.34), trimmed: what the fake says is said after these. One a line of
+ * `recordings.jsonl`, as `JSON.stringify` writes an exchange.
+ */
 import { readFileSync } from 'node:fs';
 
 export interface Exchange {
@@ -15,9 +18,10 @@ export interface Answer {
   body: unknown;
 }
 
-export const recordings = JSON.parse(
-  readFileSync(new URL('recordings.json', import.meta.url), 'utf8'),
-) as Exchange[];
+export const recordings = readFileSync(new URL('recordings.jsonl', import.meta.url), 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line) as Exchange);
 
 /** The answer of the exchange called so. */
 export function recorded(name: string): Answer {

@@ -1,4 +1,4 @@
-/** The refusals of an API server, in its words (`recordings.json`). */
+/** The refusals of an API server, in its words (`recordings.jsonl`). */
 import type { Ask } from './accounts.ts';
 import type { Answer } from './recorded.ts';
 
