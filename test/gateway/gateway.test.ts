@@ -1,11 +1,15 @@
-/** OpenSSH's own clients through a gateway to a real sshd. The names are the contract's sentences where it has one. */
+/**
+ * What the gateway refuses and how sessions end, with OpenSSH's own client and a real sshd. The names are the contract's sentences
+ * where it has one. What works is in `clients`, with both kinds of login node.
+ */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import type { Route } from '../../src/gateway/ssh/decision.ts';
 import { eventually } from '../support/app.ts';
-import { finished, firstOutput, freePort, type Lab, openLab, whyNot } from './lab.ts';
+import { freePort, type Lab, loginWithKey, openLab, openSession, whyNot } from './lab.ts';
 
 describe('a session through the gateway', { skip: whyNot }, () => {
   let lab: Lab;
@@ -14,54 +18,9 @@ describe('a session through the gateway', { skip: whyNot }, () => {
   });
   after(() => lab.close());
 
-  test('running a command returns its exit status; a good login prints nothing on stderr', async () => {
-    const ran = await lab.ssh(['gateway', 'echo out; echo err >&2; exit 3']);
-    assert.deepEqual(ran, { status: 3, signal: null, out: 'out\n', err: 'err\n' });
-  });
-
-  test('piping standard input and output, byte for byte', async () => {
-    const bytes = Buffer.from(Array.from({ length: 3_000_001 }, (_, i) => (i * 7919) & 0xff));
-    writeFileSync(join(lab.dir, 'in'), bytes);
-    const ran = await lab.run('sh', ['-c', `ssh ${lab.options.join(' ')} gateway cat < in > out`]);
-    assert.equal(ran.status, 0, ran.err);
-    assert.ok(readFileSync(join(lab.dir, 'out')).equals(bytes));
-  });
-
-  for (const cipher of ['chacha20-poly1305@openssh.com', 'aes256-gcm@openssh.com', 'aes256-ctr'])
-    test(`piping with ${cipher}, with new keys on the way`, async () => {
-      const args = `${lab.options.join(' ')} -c ${cipher} -o RekeyLimit=1M gateway`;
-      const ran = await lab.run('sh', [
-        '-c',
-        `head -c 9999999 /dev/urandom | tee a | ssh ${args} cat > b && cmp a b`,
-      ]);
-      assert.equal(ran.status, 0, ran.err + ran.out);
-    });
-
-  test('half-close: what follows the end of input still arrives', async () => {
-    const ran = await lab.ssh(['gateway', 'wc -c; sleep 0.2; echo late; exit 2'], 'twelve bytes');
-    assert.deepEqual([ran.status, ran.out], [2, '12\nlate\n']);
-  });
-
   test('a reader that goes away ends the writer', async () => {
     const ran = await lab.run('bash', ['-c', `ssh ${lab.options.join(' ')} gateway yes | head -n 1`]);
     assert.equal(ran.out, 'y\n');
-  });
-
-  test('an exit signal comes through as 255 and by name', async () => {
-    const ran = await lab.ssh(['-v', 'gateway', 'kill -TERM $$']);
-    assert.equal(ran.status, 255);
-    assert.match(ran.err, /exit-signal/);
-  });
-
-  test('interactive shells: a terminal, a login shell, the exit status', async () => {
-    const script = `stty rows 33 cols 101; exec ssh ${lab.options.join(' ')} -tt gateway`;
-    const ran = await lab.run(
-      'script',
-      ['-qefc', script, '/dev/null'],
-      'stty size; echo "<$SHELL>"; shopt login_shell; exit 5\n',
-    );
-    assert.equal(ran.status, 5, ran.out);
-    assert.match(ran.out, /\r33 101\r\n<\/bin\/bash>\r\nlogin_shell\s+on/);
   });
 
   test('with a missing login shell the session prints a warning and falls back to /bin/bash', async () => {
@@ -73,70 +32,18 @@ describe('a session through the gateway', { skip: whyNot }, () => {
     assert.match(ran.err, /^andromeda: your login shell \/no\/such\/shell is missing.*\n$/);
   });
 
-  test('SFTP', async () => {
-    writeFileSync(join(lab.dir, 'up'), 'by sftp\n');
-    const batch = `put ${lab.dir}/up ${lab.dir}/over\nget ${lab.dir}/over ${lab.dir}/back\n`;
-    const ran = await lab.run('sftp', [...lab.options, '-b', '-', 'gateway'], batch);
-    assert.equal(ran.status, 0, ran.err);
-    assert.equal(readFileSync(join(lab.dir, 'back'), 'utf8'), 'by sftp\n');
-  });
-
-  for (const [what, option] of [
-    ['modern scp', '-s'],
-    ['legacy scp', '-O'],
-  ] as const)
-    test(what, async () => {
-      writeFileSync(join(lab.dir, 'up'), what);
-      const to = join(lab.dir, `by${option} scp's file`);
-      const remote = option === '-O' ? `gateway:'${to.replaceAll("'", `'\\''`)}'` : `gateway:${to}`;
-      const ran = await lab.run('scp', [...lab.options, option, join(lab.dir, 'up'), remote]);
-      assert.equal(ran.status, 0, ran.err);
-      assert.equal(readFileSync(to, 'utf8'), what);
-    });
-
-  test('rsync', { skip: !existsSync('/usr/bin/rsync') && 'rsync is missing' }, async () => {
-    writeFileSync(join(lab.dir, 'up'), 'by rsync');
-    const rsh = `ssh ${lab.options.join(' ')}`;
-    const ran = await lab.run('rsync', ['-a', '-e', rsh, join(lab.dir, 'up'), `gateway:${lab.dir}/rsynced`]);
-    assert.equal(ran.status, 0, ran.err);
-    assert.equal(ran.err, '');
-    assert.equal(readFileSync(join(lab.dir, 'rsynced'), 'utf8'), 'by rsync');
-  });
-
-  test('local port forwarding to loopback destinations on the login node', async () => {
-    const echo = createServer((socket) => socket.pipe(socket));
-    await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
-    const address = echo.address();
-    const target = typeof address === 'object' && address ? address.port : 0;
-    for (const host of ['localhost', '127.0.0.1']) {
-      const ran = await lab.ssh(['-W', `${host}:${target}`, 'gateway'], 'through and back');
-      assert.deepEqual([ran.status, ran.out], [0, 'through and back'], ran.err);
-    }
-    echo.close();
-  });
-
-  test('refused: forwarding to non-loopback destinations, with a text that says where to', async () => {
-    const ran = await lab.ssh(['-W', `0.0.0.0:${lab.sshdPort}`, 'gateway']);
-    assert.notEqual(ran.status, 0);
-    assert.match(ran.err, /administratively prohibited: forwarding to 0\.0\.0\.0:\d+ is refused/);
-  });
-
-  test('refused: use as a jump host', async () => {
-    const ran = await lab.ssh(['-J', 'gateway', '-o', 'HostName=192.0.2.1', 'inner', 'true']);
-    assert.notEqual(ran.status, 0);
-    assert.match(ran.err, /forwarding to 192\.0\.2\.1:\d+ is refused/);
+  test('refused: forwarding to non-loopback destinations, with a text that says where to; use as a jump host', async () => {
+    const elsewhere = await lab.ssh(['-W', `0.0.0.0:${lab.sshdPort}`, 'gateway']);
+    assert.match(elsewhere.err, /administratively prohibited: forwarding to 0\.0\.0\.0:\d+ is refused/);
+    const jump = await lab.ssh(['-J', 'gateway', '-o', 'HostName=192.0.2.1', 'inner', 'true']);
+    assert.match(jump.err, /forwarding to 192\.0\.2\.1:\d+ is refused/);
+    for (const { status } of [elsewhere, jump]) assert.notEqual(status, 0);
   });
 
   test('refused: remote forwarding (-R)', async () => {
     const port = await freePort();
-    const ran = await lab.ssh([
-      '-R',
-      `${port}:localhost:22`,
-      '-o',
-      'ExitOnForwardFailure=yes',
-      'gateway',
-      'true',
-    ]);
+    const forward = ['-R', `${port}:localhost:22`, '-o', 'ExitOnForwardFailure=yes'];
+    const ran = await lab.ssh([...forward, 'gateway', 'true']);
     assert.equal(ran.status, 255);
     assert.match(ran.err, /remote port forwarding failed/);
   });
@@ -164,25 +71,6 @@ describe('a session through the gateway', { skip: whyNot }, () => {
     assert.equal((await lab.run('sh', ['-c', script])).out, '<>\n');
   });
 
-  test('twenty commands over one connection', async () => {
-    const control = ['-o', `ControlPath=${lab.dir}/mux`];
-    const master = lab.start('ssh', [...lab.options, ...control, '-M', '-N', 'gateway']);
-    await eventually(
-      async () => existsSync(join(lab.dir, 'mux')),
-      (isThere) => isThere,
-    );
-    const before = lab.gateway.sessions().length;
-    const all = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => lab.ssh([...control, 'gateway', `echo ${i}; exit ${i}`])),
-    );
-    assert.deepEqual(
-      all.map(({ status, out }) => [status, out]),
-      Array.from({ length: 20 }, (_, i) => [i, `${i}\n`]),
-    );
-    assert.equal(lab.gateway.sessions().length, before);
-    master.kill();
-  });
-
   test('sessions and connections leave nothing behind', async () => {
     await eventually(
       async () => lab.gateway.sessions(),
@@ -204,32 +92,8 @@ describe('the end of a session', { skip: whyNot }, () => {
   });
   after(() => lab.close());
 
-  /** A session that has printed its first line; how it ended is in `done`. */
-  async function openSession(command = 'exec cat', ...args: string[]) {
-    const child = lab.start('ssh', [...lab.options, ...args, 'gateway', `echo up; ${command}`]);
-    const done = finished(child);
-    await firstOutput(child);
-    return { done };
-  }
-
-  test('when the user’s access is revoked: a line that says so, and the end, at once', async () => {
-    const { done } = await openSession();
-    lab.decide.next = () => ({
-      allowed: false,
-      reason: 'gone',
-      message: 'Your access is gone.',
-      disclose: true,
-    });
-    await lab.gateway.recheck({ userId: 'user_1' });
-    assert.equal(lab.gateway.sessions().length, 0);
-    const ran = await done;
-    assert.equal(ran.status, 255);
-    assert.match(ran.err, /^\r\nYour access is gone\.\r\n/);
-    lab.decide.next = (route) => ({ allowed: true, route });
-  });
-
   test('not closed: while user and key stay authorized, even by a new login shell', async () => {
-    const { done } = await openSession();
+    const { done } = await openSession(lab);
     lab.decide.next = (route) => ({ allowed: true, route: { ...route, shell: '/bin/sh' } });
     await lab.gateway.recheck();
     assert.equal(lab.gateway.sessions().length, 1);
@@ -241,7 +105,7 @@ describe('the end of a session', { skip: whyNot }, () => {
   });
 
   test('when the gateway cannot confirm access', async () => {
-    const { done } = await openSession();
+    const { done } = await openSession(lab);
     lab.decide.next = () => Promise.reject(new Error('no database'));
     const ran = await done;
     assert.match(ran.err, /Your access cannot be confirmed/);
@@ -252,23 +116,13 @@ describe('the end of a session', { skip: whyNot }, () => {
   });
 
   test('what ran on the login node ends too', async () => {
-    const { done } = await openSession('exec sleep 61.75', '-tt');
+    const { done } = await openSession(lab, 'exec sleep 61.75', '-tt');
     const running = async () => (await lab.run('pgrep', ['-fc', '^sleep 61.75$'])).out.trim();
     assert.equal(await running(), '1');
     lab.gateway.close({}, 'test', 'over');
     await done;
     await eventually(running, (count) => count === '0');
     assert.equal(lab.gateway.sessions().length, 0);
-  });
-
-  test('when the server stops: a line that says so', async () => {
-    const other = await openLab();
-    const child = other.start('ssh', [...other.options, 'gateway', 'echo up; exec cat']);
-    const done = finished(child);
-    await firstOutput(child);
-    await other.gateway.stop();
-    assert.match((await done).err, /The gateway is being restarted/);
-    await other.close();
   });
 });
 
@@ -296,14 +150,9 @@ describe('a login that is refused', { skip: whyNot }, () => {
   });
 
   test('an unknown key and an unknown login name get no reason', async () => {
-    const key = lab.newKey('stranger');
-    const own = join(lab.dir, 'user');
-    for (const args of [
-      ['-i', key],
-      ['-i', own, '-l', '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.nobody'],
-    ]) {
-      const only = ['-F', 'none', '-o', 'IdentitiesOnly=yes', ...args];
-      const ran = await lab.run('ssh', [...only, ...strict(lab), 'true']);
+    const ways = [[lab.newKey('stranger')], [join(lab.dir, 'user'), '-l', `${lab.route.clusterId}.nobody`]];
+    for (const [key = '', ...args] of ways) {
+      const ran = await loginWithKey(lab, key, ...args);
       assert.match(ran.err, /^[^\n]*: Permission denied \(publickey\)\.\r\n$/);
     }
   });
@@ -311,59 +160,40 @@ describe('a login that is refused', { skip: whyNot }, () => {
   test('only Ed25519 keys are accepted', async () => {
     const key = join(lab.dir, 'ecdsa');
     await lab.run('ssh-keygen', ['-q', '-t', 'ecdsa', '-N', '', '-f', key]);
-    const ran = await lab.ssh([
-      '-F',
-      'none',
-      '-v',
-      '-i',
-      key,
-      '-o',
-      'IdentitiesOnly=yes',
-      ...strict(lab),
-      'true',
-    ]);
+    const ran = await loginWithKey(lab, key, '-v');
     assert.match(ran.err, /Permission denied \(publickey\)/);
     assert.doesNotMatch(ran.err, /Server accepts key/);
   });
 
-  test('attempts are bounded', async () => {
-    const keys = Array.from({ length: 8 }, (_, i) => ['-i', lab.newKey(`k${i}`)]).flat();
-    const ran = await lab.run('ssh', [
-      '-F',
-      'none',
-      ...keys,
-      '-o',
-      'IdentitiesOnly=yes',
-      ...strict(lab),
-      'true',
-    ]);
-    assert.match(ran.err, /Too many authentication failures/);
-  });
-
-  test('a login node with another host key is not spoken to', async () => {
-    const { loginNode } = lab.route;
-    lab.route.loginNode = { ...loginNode, hostKey: readFileSync(`${lab.dir}/user.pub`, 'utf8').trim() };
-    const ran = await lab.ssh(['gateway', 'true']);
-    lab.route.loginNode = loginNode;
-    assert.equal(ran.status, 255);
-    assert.match(ran.err, /shows a host key that is not the expected one/);
-    assert.doesNotMatch(ran.err, /Permission denied/);
-  });
-
-  test('a login node that is down is named as the cause', async () => {
-    const { loginNode } = lab.route;
-    lab.route.loginNode = { ...loginNode, port: await freePort() };
-    const ran = await lab.ssh(['gateway', 'true']);
-    lab.route.loginNode = loginNode;
-    assert.match(ran.err, /The login node refuses connections/);
-  });
-
-  test('a login node that does not know the account is named as the cause', async () => {
-    lab.route.username = 'daemon-of-nowhere';
-    const ran = await lab.ssh(['gateway', 'true']);
-    lab.route.username = 'root';
-    assert.match(ran.err, /The login node does not let your account in/);
-  });
+  const causes: [what: string, change: () => Promise<Partial<Route>>, told: RegExp][] = [
+    [
+      'with another host key is not spoken to',
+      async () => ({
+        loginNode: { ...lab.route.loginNode, hostKey: readFileSync(`${lab.dir}/user.pub`, 'utf8') },
+      }),
+      /shows a host key that is not the expected one/,
+    ],
+    [
+      'that is down is named as the cause',
+      async () => ({ loginNode: { ...lab.route.loginNode, port: await freePort() } }),
+      /The login node refuses connections/,
+    ],
+    [
+      'that does not know the account is named as the cause',
+      async () => ({ username: 'daemon-of-nowhere' }),
+      /The login node does not let your account in/,
+    ],
+  ];
+  for (const [what, change, told] of causes)
+    test(`a login node ${what}`, async () => {
+      const real = { ...lab.route };
+      Object.assign(lab.route, await change());
+      const ran = await lab.ssh(['gateway', 'true']);
+      Object.assign(lab.route, real);
+      assert.equal(ran.status, 255);
+      assert.match(ran.err, told);
+      assert.doesNotMatch(ran.err, /Permission denied/);
+    });
 });
 
 test('closed while the login node has not answered yet: the person reads the sentence, not its key', {
@@ -384,11 +214,3 @@ test('closed while the login node has not answered yet: the person reads the sen
   assert.match(err, /This cluster is being released\./);
   assert.doesNotMatch(err, /cluster_inactive/);
 });
-
-/** Where the gateway is, for ssh without the lab's configuration file. */
-function strict(lab: Lab): string[] {
-  return [
-    ...['-o', `UserKnownHostsFile=${lab.dir}/known_hosts`, '-o', 'BatchMode=yes'],
-    ...['-p', `${lab.gateway.port}`, '-l', '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.root', '127.0.0.1'],
-  ];
-}

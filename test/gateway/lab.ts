@@ -214,6 +214,21 @@ export function firstOutput(child: ChildProcess): Promise<string> {
   });
 }
 
+/** A session that has printed its first line; how it ended is in `done`. */
+export async function openSession(lab: Lab, command = 'exec cat', ...args: string[]) {
+  const child = lab.start('ssh', [...lab.options, ...args, 'gateway', `echo up; ${command}`]);
+  const done = finished(child);
+  await firstOutput(child);
+  return { child, done };
+}
+
+/** ssh to the gateway with this key and no other, without the lab's configuration file. */
+export function loginWithKey(lab: Lab, key: string, ...more: string[]): Promise<Ran> {
+  const options = ['IdentitiesOnly=yes', 'BatchMode=yes', `UserKnownHostsFile=${lab.dir}/known_hosts`];
+  const only = ['-F', 'none', '-i', key, ...options.flatMap((option) => ['-o', option])];
+  return lab.run('ssh', [...only, '-p', `${lab.gateway.port}`, ...more, '-l', LOGIN, '127.0.0.1', 'true']);
+}
+
 /** A port that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1);

@@ -8,42 +8,18 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultLimits } from '../../src/gateway/ssh/limits.ts';
 import { Admission } from '../../src/gateway/ssh/login/admission.ts';
-import { eventually } from '../support/app.ts';
-import { finished, firstOutput, freePort, type Lab, LOGIN, openLab, whyNot } from './lab.ts';
-
-/** A session that has printed its first line; how it ended is in `done`. */
-async function openSession(lab: Lab, command = 'exec cat', ...args: string[]) {
-  const child = lab.start('ssh', [...lab.options, ...args, 'gateway', `echo up; ${command}`]);
-  const done = finished(child);
-  await firstOutput(child);
-  return { child, done };
-}
-
-/** ssh with a key that is nobody's. */
-function loginWithUnknownKey(lab: Lab, key: string) {
-  return lab.run('ssh', [
-    ...[
-      '-F',
-      'none',
-      '-i',
-      key,
-      '-o',
-      'IdentitiesOnly=yes',
-      '-o',
-      `UserKnownHostsFile=${lab.dir}/known_hosts`,
-    ],
-    ...[
-      '-o',
-      'BatchMode=yes',
-      '-p',
-      `${lab.gateway.port}`,
-      '-l',
-      `${lab.route.clusterId}.root`,
-      '127.0.0.1',
-      'true',
-    ],
-  ]);
-}
+import { becomes, eventually } from '../support/app.ts';
+import {
+  finished,
+  firstOutput,
+  freePort,
+  type Lab,
+  LOGIN,
+  loginWithKey,
+  openLab,
+  openSession,
+  whyNot,
+} from './lab.ts';
 
 async function withLab(limits: Parameters<typeof openLab>[0], body: (lab: Lab) => Promise<void>) {
   const lab = await openLab(limits);
@@ -110,10 +86,7 @@ describe('limits', { skip: whyNot }, () => {
       assert.equal(ran.status, 255);
       assert.match(ran.err, /Too many logins at once/);
       idle.destroy();
-      await eventually(
-        async () => (await lab.ssh(['gateway', 'exit 7'])).status,
-        (status) => status === 7,
-      );
+      await becomes(async () => (await lab.ssh(['gateway', 'exit 7'])).status, 7);
     });
   });
 
@@ -125,8 +98,8 @@ describe('limits', { skip: whyNot }, () => {
         return { ...(await what()), ms: Date.now() - start };
       };
       for (let round = 0; round < 12; round += 1)
-        if (round < 3) assert.match((await loginWithUnknownKey(lab, key)).err, /Permission denied/);
-      const slowed = await timed(() => loginWithUnknownKey(lab, key));
+        if (round < 3) assert.match((await loginWithKey(lab, key)).err, /Permission denied/);
+      const slowed = await timed(() => loginWithKey(lab, key));
       assert.match(slowed.err, /Permission denied/);
       assert.ok(slowed.ms >= 2000, `${slowed.ms} ms for a failure`);
       lab.events.length = 0;
@@ -144,7 +117,7 @@ describe('limits', { skip: whyNot }, () => {
       const { child } = await openSession(lab);
       const key = lab.newKey('stranger');
       for (let round = 0; round < 4; round += 1)
-        assert.match((await loginWithUnknownKey(lab, key)).err, /Permission denied/);
+        assert.match((await loginWithKey(lab, key)).err, /Permission denied/);
       assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
       child.stdin?.end();
     });
@@ -230,10 +203,7 @@ describe('limits', { skip: whyNot }, () => {
     for (let n = 1; n <= 60; n += 1) {
       const answers = () => heard.filter(([type]) => type === SSH.USERAUTH_FAILURE).length;
       transport.send(message(SSH.USERAUTH_REQUEST, LOGIN, 'ssh-connection', 'password', false, 'guess'));
-      await eventually(
-        async () => answers(),
-        (count) => count === n,
-      );
+      await becomes(() => answers(), n);
     }
     close();
     await lab.close();
@@ -351,10 +321,7 @@ describe('draining', { skip: whyNot }, () => {
       `head -c 30000000 /dev/urandom > a; ssh ${lab.options.join(' ')} gateway 'cat ${lab.dir}/a; sleep 0.3; cat ${lab.dir}/a' > b; cat a a | cmp - b`,
     ]);
     const done = finished(copy);
-    await eventually(
-      async () => lab.gateway.sessions().length,
-      (count) => count === 1,
-    );
+    await becomes(() => lab.gateway.sessions().length, 1);
     const stopped = lab.gateway.stop();
     const ran = await done;
     assert.equal(ran.status, 0, ran.err + ran.out);

@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayOptions } from '../../src/gateway/ssh/index.ts';
 import { readProxyHeader } from '../../src/gateway/ssh/transport/proxy-protocol.ts';
-import { eventually } from '../support/app.ts';
+import { becomes } from '../support/app.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
@@ -176,10 +176,7 @@ describe('behind a proxy', { skip: whyNot }, () => {
       // It has the only place of its address, and says nothing.
       await new Promise((resolve) => open(Buffer.alloc(0)).once('data', resolve));
       for (let n = 0; n < 20; n += 1) open(Buffer.alloc(2 ** 20, 'x'));
-      await eventually(
-        async () => accepted.length,
-        (count) => count === 21,
-      );
+      await becomes(() => accepted.length, 21);
       assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
       const waiting = accepted.slice(1).map(({ bytesRead }) => bytesRead);
       assert.ok(Math.max(...waiting) <= most, `${Math.max(...waiting)} bytes`);

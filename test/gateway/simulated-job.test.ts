@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { setSimulated } from '../platform/support.ts';
-import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
+import { alpha, becomes, physics, startTestApp } from '../support/app.ts';
 import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'a simulated job takes a service that runs as root';
@@ -70,9 +70,6 @@ test('into a job of a simulated cluster', { skip: notRoot }, async (t) => {
     await setSimulated(service, alpha, { runningJobs: [] });
     const { err } = await open.ended;
     assert.match(err, /Job 4711 ended \(CANCELLED\)\./);
-    await eventually(
-      async () => (await bob.ssh([bob.target, 'squeue -h'])).out,
-      (out) => out === '',
-    );
+    await becomes(async () => (await bob.ssh([bob.target, 'squeue -h'])).out, '');
   });
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { without } from './accounts.ts';
 import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
 
@@ -102,10 +102,7 @@ test('a version that the server has forgotten (410) costs a pass, and the watch 
     (count) => count >= 3,
   );
   lab.api.bindings.drop(keyOf(lab, 'x'));
-  await eventually(
-    async () => lab.bound().length,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.bound().length, 1);
 });
 
 test('a server that comes back is noticed by the watch, whatever the back-off of the passes', async () => {

@@ -240,4 +240,12 @@ export async function eventually<T>(
   }
 }
 
+/** Waits until the answer is this one. */
+export function becomes<T>(ask: () => T | Promise<T>, wanted: T): Promise<T> {
+  return eventually(
+    async () => ask(),
+    (answer) => answer === wanted,
+  );
+}
+
 export type { JWTPayload };

@@ -19,7 +19,7 @@ import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import type { Change, Store } from '../../src/store/engine/index.ts';
 import { createSshKey } from '../../src/store/people/ssh-keys.ts';
 import { type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -178,10 +178,7 @@ test('a new cluster is looked at at once: list made and accepted, applied, obser
 
 test('a change reaches every cluster concerned without waiting for the interval', async () => {
   await using lab = await start();
-  await eventually(
-    async () => lab.alpha.applied.length + lab.beta.applied.length,
-    (count) => count === 2,
-  );
+  await becomes(() => lab.alpha.applied.length + lab.beta.applied.length, 2);
   await addKey(lab.store);
   await eventually(
     async () => [lab.alpha, lab.beta],
@@ -204,32 +201,20 @@ test('it applies only what is not in force, and activates once', async () => {
 
 test('a lost notice costs one interval and no more', async () => {
   await using lab = await start({ intervalMs: 50 });
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.alpha.applied.length, 1);
   // A change that nobody announced.
   await lab.store.write(async ({ db }) => {
     await db.updateTable('users').set('login_shell', '/bin/zsh').where('kind', '=', 'person').execute();
   });
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 2,
-  );
+  await becomes(() => lab.alpha.applied.length, 2);
   assert.equal(lab.alpha.applied[1]?.accounts[0]?.shell, '/bin/zsh');
 });
 
 test('a cluster that forgot what was applied gets it again', async () => {
   await using lab = await start({ intervalMs: 30 });
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.alpha.applied.length, 1);
   lab.alpha.report = { ...lab.alpha.report, manifestGeneration: 0, accounts: [] };
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 2,
-  );
+  await becomes(() => lab.alpha.applied.length, 2);
 });
 
 test('a cluster that fails backs off, changes do not hurry it, and it recovers', async () => {
@@ -238,10 +223,7 @@ test('a cluster that fails backs off, changes do not hurry it, and it recovers',
       alpha.failing = new Error('no route to host');
     },
   });
-  await eventually(
-    async () => lab.alpha.observed,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.alpha.observed, 1);
   for (let i = 0; i < 5; i++) await addKey(lab.store);
   await rests(200);
   assert.equal(lab.alpha.observed, 1);
@@ -252,10 +234,7 @@ test('a cluster that fails backs off, changes do not hurry it, and it recovers',
     'nothing is recorded of it',
   );
   lab.alpha.failing = undefined;
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.alpha.applied.length, 1);
   assert.equal(lab.alpha.applied[0]?.accounts[0]?.keySetGeneration, 5);
 });
 
@@ -266,11 +245,7 @@ test('a change that a cluster can be seen not to take is waiting until it is in 
     if (event === 'sync.passed' && cluster === 'alpha') behind.push(behindMs);
   });
   await using lab = await start({ intervalMs: 50, log });
-  const isInForce = () =>
-    eventually(
-      async () => behind.at(-1),
-      (ms) => ms === 0,
-    );
+  const isInForce = () => becomes(() => behind.at(-1), 0);
   await isInForce();
   lab.alpha.refusing = true;
   await addKey(lab.store);
@@ -337,10 +312,7 @@ async function startAnnounced(store: Store, from: 'here' | 'elsewhere', log: Log
 
 test('what is applied is superseded by a change, which is applied next', async () => {
   await using it = await start({ prepare: ({ alpha }) => void Object.assign(alpha, { makingWay: true }) });
-  await eventually(
-    async () => it.alpha.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => it.alpha.applied.length, 1);
   await it.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: it.alphaId }));
   await eventually(
     async () => (await findObservation(it.store.read, it.alphaId, 'slurm'))?.manifestGeneration ?? 0,
@@ -433,10 +405,7 @@ test('where everything may have changed, clusters that were not announced are fo
     // As another server would.
     await createInstallation(opened.store, lab, 'test');
     notify([{ kind: 'everything' }]);
-    await eventually(
-      async () => new Set(passed).size,
-      (count) => count === 2,
-    );
+    await becomes(() => new Set(passed).size, 2);
   } finally {
     await loop.stop();
   }
@@ -444,15 +413,9 @@ test('where everything may have changed, clusters that were not announced are fo
 
 test('a cluster configuration alone is applied, and is no new generation of the list', async () => {
   await using lab = await start();
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.alpha.applied.length, 1);
   await lab.store.write((tx) => raiseDesiredGeneration(tx, lab.alphaId));
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 2,
-  );
+  await becomes(() => lab.alpha.applied.length, 2);
   assert.deepEqual(
     lab.alpha.applied.map(({ generation, desiredGeneration }) => [generation, desiredGeneration]),
     [
@@ -481,17 +444,11 @@ test('a cluster that is releasing is released by its driver, let go of, and neve
   );
   assert.deepEqual([row.lifecycle_version, row.version, row.cleanup_state], [4, version + 2, 'done']);
   assert.ok(row.teardown_completed_at !== null);
-  await eventually(
-    async () => lab.alpha.closed,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.alpha.closed, 1);
   const { observed } = lab.alpha;
   const { generation } = (await findAccessList(lab.store.read, lab.alphaId)) ?? {};
   await addKey(lab.store);
-  await eventually(
-    async () => lab.beta.applied.length,
-    (count) => count === 2,
-  );
+  await becomes(() => lab.beta.applied.length, 2);
   await rests(60);
   assert.deepEqual([lab.alpha.released, lab.alpha.observed], [1, observed]);
   const found = await readAccessList(lab.store, lab.alphaId);
@@ -531,18 +488,12 @@ for (const followsSettings of [false, true]) {
         alpha.followsSettings = followsSettings;
       },
     });
-    await eventually(
-      async () => lab.alpha.applied.length,
-      (count) => count === 1,
-    );
+    await becomes(() => lab.alpha.applied.length, 1);
     const alpha = await findCluster(lab.store.read, lab.alphaId);
     assert.ok(alpha);
     const settings = { simulated: { ...simulated, applyMs: 5 } };
     await lab.store.write((tx) => updateClusterSettings(tx, alpha, settings));
-    await eventually(
-      async () => lab.alpha.applied.length,
-      (count) => count === 2,
-    );
+    await becomes(() => lab.alpha.applied.length, 2);
     const made = lab.made.filter((name) => name === 'alpha').length;
     assert.deepEqual([made, lab.alpha.closed], followsSettings ? [1, 0] : [2, 1]);
   });
@@ -558,10 +509,7 @@ test('a cluster that takes long to apply is looked at meanwhile, so that its peo
   });
   const { store, alpha, alphaId } = house;
   const report = () => findObservation(store.read, alphaId, 'slurm');
-  await eventually(
-    async () => alpha.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => alpha.applied.length, 1);
   const first = await eventually(report, (one) => one !== undefined);
   await eventually(report, (one) => one !== undefined && one.observedAt > (first?.observedAt ?? 0));
   const meanwhile = await report();
@@ -585,10 +533,7 @@ test('sessions are checked again before anything is applied: a person reads why,
       if (clusterId === lab.alphaId) applied = drivers?.alpha.applied.length ?? -1;
     },
   });
-  await eventually(
-    async () => lab.alpha.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => lab.alpha.applied.length, 1);
   assert.equal(applied, 0, 'nothing was applied before');
   assert.ok(rechecked.includes(lab.alphaId));
 });

@@ -21,7 +21,7 @@ import {
   startSyncLoop,
 } from '../../src/sync/index.ts';
 import { openHostRecord } from '../../src/sync/slurm/host-record.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { asServer, letPass, newWire } from '../support/servers.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -146,11 +146,7 @@ async function addKey(store: Store): Promise<void> {
 }
 
 const keysAt = ({ cluster }: Shared) => cluster.applied.at(-1)?.manifest.accounts[0]?.keySetGeneration ?? 0;
-const untilKeys = (all: Shared, generation: number) =>
-  eventually(
-    async () => keysAt(all),
-    (found) => found === generation,
-  );
+const untilKeys = (all: Shared, generation: number) => becomes(() => keysAt(all), generation);
 const leasesOf = async ({ store }: Shared) => {
   const servers = await listServers(asServer(store));
   return Object.fromEntries(servers.map(({ name, leases }) => [name, leases]));
@@ -159,10 +155,7 @@ const leasesOf = async ({ store }: Shared) => {
 test('of three servers one looks after a side, and a change on any of them is applied once', async () => {
   await using all = await share();
   const one = await all.start('one');
-  await eventually(
-    async () => all.cluster.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => all.cluster.applied.length, 1);
   const two = await all.start('two');
   await all.start('three');
   for (const [index, { store }] of [two, one, two].entries()) {
@@ -178,10 +171,7 @@ test('of three servers one looks after a side, and a change on any of them is ap
 test('a server that stops leaves its sides to another at once, which takes up what was missed', async () => {
   await using all = await share();
   const one = await all.start('one');
-  await eventually(
-    async () => all.cluster.applied.length,
-    (count) => count === 1,
-  );
+  await becomes(() => all.cluster.applied.length, 1);
   await one.stop();
   // Nobody is there who hears of it.
   await addKey(all.store);

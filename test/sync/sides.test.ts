@@ -14,7 +14,7 @@ import { listMachines } from '../../src/store/clusters/machines.ts';
 import { findClusterReport, findObservation } from '../../src/store/clusters/observations.ts';
 import { createGrant } from '../../src/store/organizations/grants.ts';
 import { type KubernetesDriver, type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 const id = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
@@ -239,10 +239,7 @@ test('a permission does not wait for a Slurm list that takes long to apply', asy
       (calls) => calls.includes('apply'),
     );
     await house.grant();
-    await eventually(
-      async () => house.kubernetes.applied.at(-1)?.access.grants.length,
-      (count) => count === 1,
-    );
+    await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
     assert.equal((await house.observation('slurm'))?.manifestGeneration, 0, 'the list is still on its way');
   } finally {
     over.resolve();
@@ -289,10 +286,7 @@ test('a Slurm side that is away: permissions are kept, Kubernetes is reported, a
     },
   });
   await house.grant();
-  await eventually(
-    async () => house.kubernetes.applied.at(-1)?.access.grants.length,
-    (count) => count === 1,
-  );
+  await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
   const { failure, kubernetes } = await eventually(
     () => house.report(),
     (report) => report.kubernetes !== undefined && report.failure !== null,
@@ -332,10 +326,7 @@ test('applying that fails on Slurm is said, and holds up no permission', async (
   );
   assert.equal(failure, 'the disk is full');
   await house.grant();
-  await eventually(
-    async () => house.kubernetes.applied.at(-1)?.access.grants.length,
-    (count) => count === 1,
-  );
+  await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
   house.slurm.applyFault = '';
   await eventually(
     () => house.report(),
@@ -390,10 +381,7 @@ test('released, each side is released whether or not the other is, and what is l
   await settled(house);
   house.slurm.releaseFault = 'login1: no route to host';
   await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }));
-  await eventually(
-    async () => house.kubernetes.released,
-    (count) => count === 1,
-  );
+  await becomes(() => house.kubernetes.released, 1);
   const row = await eventually(
     () => house.cluster(),
     ({ cleanupState }) => cleanupState !== 'pending',

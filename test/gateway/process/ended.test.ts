@@ -1,8 +1,8 @@
 /** A gateway process that ends: its own sessions end with it, and the service starts another. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventually } from '../../support/app.ts';
-import { finished, firstOutput, whyNot } from '../lab.ts';
+import { becomes, eventually } from '../../support/app.ts';
+import { whyNot } from '../lab.ts';
 import { type Entry, isAlive, openProcessLab } from './lab.ts';
 
 test('kill -9 of the gateway process ends its sessions, their records say why, and the next login gets in', {
@@ -12,16 +12,12 @@ test('kill -9 of the gateway process ends its sessions, their records say why, a
   const service = await lab.serve();
   const [gateway = 0, ...more] = lab.gateways();
   assert.deepEqual(more, []);
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; exec cat']);
-  assert.equal(await firstOutput(open), 'up\n');
-  await eventually(
-    () => service.ask<number>('count'),
-    (count) => count === 1,
-  );
+  const open = await lab.open('exec cat');
+  await becomes(() => service.ask<number>('count'), 1);
   const [session] = await service.ask<{ id: string; channels: number }[]>('sessions');
   assert.equal(session?.channels, 1);
   process.kill(gateway, 'SIGKILL');
-  assert.notEqual((await finished(open)).status, 0);
+  assert.notEqual((await open.ended).status, 0);
   await eventually(
     async () => lab.gateways(),
     ([pid]) => pid !== undefined && pid !== gateway,

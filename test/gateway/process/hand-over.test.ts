@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually } from '../../support/app.ts';
-import { finished, firstOutput, whyNot } from '../lab.ts';
+import { becomes, eventually } from '../../support/app.ts';
+import { whyNot } from '../lab.ts';
 import { type Entry, isAlive, openProcessLab } from './lab.ts';
 
 /** Connects and waits for the server's version; resolves to what went wrong, or nothing. */
@@ -47,8 +47,7 @@ test('a new build takes over from the old one again and again: no connection is 
   await using lab = await openProcessLab();
   let service = await lab.serve('build-0');
   const [first = 0] = lab.gateways();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
+  const open = await lab.open();
   const end = keepConnecting(lab.port);
   for (let round = 1; round <= 3; round += 1) {
     const before = lab.gateways();
@@ -65,12 +64,9 @@ test('a new build takes over from the old one again and again: no connection is 
   assert.ok(isAlive(first), 'it still has a session');
   assert.equal(await service.ask('count'), 1);
   assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
-  open.stdin?.end('still here');
-  assert.equal((await finished(open)).out, 'still here');
-  await eventually(
-    async () => lab.gateways().length,
-    (left) => left === 1,
-  );
+  open.child.stdin?.end('still here');
+  assert.equal((await open.ended).out, 'still here');
+  await becomes(() => lab.gateways().length, 1);
   assert.equal(isAlive(first), false, 'it ended with its last session');
   const entries = await eventually(
     () => service.ask<Entry[]>('entries'),

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
 import { alpha } from '../../support/app.ts';
 import { freePorts } from '../../support/ports.ts';
-import { finished, type Ran } from '../lab.ts';
+import { finished, firstOutput, type Ran } from '../lab.ts';
 import type { ServiceOrder } from './service.ts';
 
 export interface Entry {
@@ -36,6 +36,8 @@ export interface ProcessLab extends AsyncDisposable {
   gateways(): number[];
   start(program: string, args: string[]): ChildProcess;
   ssh(args: string[], input?: string): Promise<Ran>;
+  /** A session that has printed its first line; how it ended, and what it said after that, is in `ended`. */
+  open(command?: string): Promise<{ child: ChildProcess; ended: Promise<Ran> }>;
 }
 
 const login = `${alpha}.root`;
@@ -59,28 +61,17 @@ export async function openProcessLab(
   const [platform, business, issuer] = others.map((one) => ({ listen: `127.0.0.1:${one}` }));
   const configFile = join(dir, 'andromeda.yaml');
   const identity = { embedded: issuer };
-  const settings = {
-    platform,
-    business,
-    identity,
-    gateway: { listen: `127.0.0.1:${port}`, port, ...gateway },
-  };
-  writeFileSync(configFile, stringify(settings));
+  const listening = { listen: `127.0.0.1:${port}`, port, ...gateway };
+  writeFileSync(configFile, stringify({ platform, business, identity, gateway: listening }));
   const order: ServiceOrder = {
     ...{ configFile, keys, loginName: login, userKey: text(userKey) },
     loginNode: { host: '127.0.0.1', port: sshdPort, hostKey: text(nodeKey) },
   };
   writeFileSync(join(dir, 'order.json'), JSON.stringify(order));
   writeFileSync(join(dir, 'known_hosts'), `[127.0.0.1]:${port} ${text(keys.host)}\n`);
-  const options = [
-    '-F',
-    'none',
-    '-o',
-    `UserKnownHostsFile=${join(dir, 'known_hosts')}`,
-    '-o',
-    'BatchMode=yes',
-  ];
-  options.push('-o', 'IdentitiesOnly=yes', '-i', userKey, '-o', `User=${login}`, '-o', `Port=${port}`);
+  const known = `UserKnownHostsFile=${join(dir, 'known_hosts')}`;
+  const settings = [known, 'BatchMode=yes', 'IdentitiesOnly=yes', `User=${login}`, `Port=${port}`];
+  const options = ['-F', 'none', '-i', userKey, ...settings.flatMap((setting) => ['-o', setting])];
 
   const children = new Set<ChildProcess>();
   const start = (program: string, args: string[]) => {
@@ -109,6 +100,11 @@ export async function openProcessLab(
       const child = start('ssh', [...options, '127.0.0.1', ...args]);
       child.stdin?.end(input);
       return finished(child);
+    },
+    async open(command = 'cat') {
+      const child = start('ssh', [...options, '127.0.0.1', `echo up; ${command}`]);
+      await firstOutput(child);
+      return { child, ended: finished(child) };
     },
     async [Symbol.asyncDispose]() {
       for (const child of children) child.kill('SIGKILL');

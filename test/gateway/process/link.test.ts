@@ -14,7 +14,7 @@ import {
   type Settings,
 } from '../../../src/gateway/process/messages.ts';
 import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
-import { eventually } from '../../support/app.ts';
+import { becomes, eventually } from '../../support/app.ts';
 
 const hello: Hello = { type: 'hello', protocol: 1, build: 'b', pid: 1, draining: false, sessions: [] };
 const settings: Settings = {
@@ -97,25 +97,16 @@ test('a question whose connection is gone is withdrawn: it is not asked again', 
   await using service = await openService(() => {});
   const gone = new AbortController();
   const answer = service.link.ask({ type: 'authorize', attempt }, 60_000, gone.signal);
-  await eventually(
-    async () => service.asked.length,
-    (count) => count === 1,
-  );
+  await becomes(() => service.asked.length, 1);
   gone.abort();
   await assert.rejects(answer, /is gone/);
   await assert.rejects(service.link.ask({ type: 'authorize', attempt }, 60_000, gone.signal), /is gone/);
   service.cut();
-  await eventually(
-    async () => service.welcomed(),
-    (times) => times === 2,
-  );
+  await becomes(() => service.welcomed(), 2);
   // Behind it, nothing that was to be asked again is still to come.
   const late = new AbortController();
   const last = service.link.ask({ type: 'authorize', attempt }, 60_000, late.signal);
-  await eventually(
-    async () => service.asked.length,
-    (count) => count === 2,
-  );
+  await becomes(() => service.asked.length, 2);
   assert.deepEqual(service.asked, [1, 3]);
   late.abort();
   await assert.rejects(last, /is gone/);

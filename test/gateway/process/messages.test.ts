@@ -20,7 +20,7 @@ import { createRemoteLog, Records } from '../../../src/gateway/process/outgoing.
 import { createUses } from '../../../src/gateway/ssh/events.ts';
 import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
 import { mostTrustedProxies } from '../../../src/lib/source-address.ts';
-import { alpha, eventually } from '../../support/app.ts';
+import { alpha, becomes, eventually } from '../../support/app.ts';
 import { finished, whyNot } from '../lab.ts';
 import { openProcessLab } from './lab.ts';
 
@@ -180,10 +180,7 @@ for (const [side, largest, read] of [
       using at = await pair((message) => got.push(message), read);
       const near = openLines(at.peer, { read: () => {}, onMessage() {}, onClose() {}, onFault() {} });
       for (const message of messages) assert.ok(near.send(message));
-      await eventually(
-        async () => got.length + Number(at.closed() !== undefined),
-        (count) => count === messages.length,
-      );
+      await becomes(() => got.length + Number(at.closed() !== undefined), messages.length);
       assert.deepEqual(
         got,
         messages.map((message) => JSON.parse(lineOf(message))),
@@ -198,10 +195,7 @@ test('what is thrown while a message is handled ends nothing; the next one is ha
   });
   at.peer.write('1\n2');
   at.peer.write('3\n');
-  await eventually(
-    async () => got.length,
-    (count) => count === 2,
-  );
+  await becomes(() => got.length, 2);
   assert.deepEqual([got, at.faults.length, at.closed()], [[1, 23], 1, undefined]);
 });
 
@@ -310,10 +304,7 @@ test('seventy processes from before are answered, and one of another protocol is
     socket.write(`${JSON.stringify({ ...hello, pid, protocol: index === 0 ? 2 : 1, port: 22 })}\n`);
     return socket.resume();
   });
-  await eventually(
-    async () => service.events('gateway.process.found').length,
-    (count) => count === 70,
-  );
+  await becomes(() => service.events('gateway.process.found').length, 70);
   assert.ok(sockets.every(({ destroyed }) => !destroyed));
   assert.deepEqual(
     service.events('gateway.process.foreign').map(({ pid, protocol }) => [pid, protocol]),

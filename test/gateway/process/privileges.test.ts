@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually } from '../../support/app.ts';
+import { becomes } from '../../support/app.ts';
 import { startDemo } from '../../support/demo.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { firstOutput, whyNot } from '../lab.ts';
@@ -160,10 +160,7 @@ test('a program below a directory that is closed to others runs as the other acc
   const gateway = { processes: 2, account };
   await using lab = await openProcessLab(gateway, { service: join(copy, 'test/gateway/process/service.ts') });
   const service = await lab.serve();
-  await eventually(
-    async () => lab.gateways().length,
-    (count) => count === 2,
-  );
+  await becomes(() => lab.gateways().length, 2);
   for (const pid of lab.gateways()) {
     assert.equal(statusOf(pid)('Uid'), '65534\t65534\t65534\t65534');
     assert.match(readFileSync(`/proc/${pid}/cmdline`, 'utf8'), /\/proc\/self\/fd\/5\/src\/main\.ts/);

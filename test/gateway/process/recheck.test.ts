@@ -9,8 +9,8 @@ import { test } from 'node:test';
 import type { Unreached } from '../../../src/gateway/process/gateways.ts';
 import { Member } from '../../../src/gateway/process/member.ts';
 import type { Hello, ToProcess } from '../../../src/gateway/process/messages.ts';
-import { eventually } from '../../support/app.ts';
-import { finished, firstOutput, whyNot } from '../lab.ts';
+import { becomes, eventually } from '../../support/app.ts';
+import { whyNot } from '../lab.ts';
 import { openProcessLab } from './lab.ts';
 
 test('a recheck is over when the sessions concerned are closed, and people read why', {
@@ -18,13 +18,11 @@ test('a recheck is over when the sessions concerned are closed, and people read 
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
-  const ended = finished(open);
+  const open = await lab.open();
   const ms = await service.ask<number>('refuse Your access has ended.');
   assert.ok(ms < 1_000, `${ms} ms`);
   assert.deepEqual(await service.ask('sessions'), []);
-  assert.match((await ended).err, /Your access has ended\./);
+  assert.match((await open.ended).err, /Your access has ended\./);
   await service.kill('SIGTERM');
 });
 
@@ -33,8 +31,7 @@ test('a gateway process that does not answer holds nothing up for longer than a 
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
+  const open = await lab.open();
   const [gateway = 0] = lab.gateways();
   process.kill(gateway, 'SIGSTOP');
   const ms = await service.ask<number>('refuse Your access has ended.');
@@ -43,7 +40,7 @@ test('a gateway process that does not answer holds nothing up for longer than a 
   assert.deepEqual([unreached?.pid, unreached?.sessions, others], [gateway, 1, []]);
   assert.equal(service.events('gateway.process.unreached').length, 1);
   process.kill(gateway, 'SIGCONT');
-  await finished(open);
+  await open.ended;
   await eventually(
     () => service.ask<Unreached[]>('unreached'),
     (all) => all.length === 0,
@@ -58,8 +55,7 @@ test('a gateway process whose questions are not decided has confirmed nothing, a
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
+  await lab.open();
   await service.ask('undecided');
   const unreached = await service.ask<Unreached[]>('unreached');
   assert.deepEqual(
@@ -86,9 +82,7 @@ test('a gateway process that stands still is unreached with nothing to revoke, a
   process.kill(second, 'SIGCONT');
   await eventually(unreached, (all) => all.length === 0);
 
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; read line; echo "$line"']);
-  await firstOutput(open);
-  const ended = finished(open);
+  const open = await lab.open('read line; echo "$line"');
   for (const pid of [first, second]) process.kill(pid, 'SIGSTOP');
   const words = await eventually(fault, (now) => now !== null);
   assert.match(words ?? '', /^process \d+ does not answer$/);
@@ -97,8 +91,8 @@ test('a gateway process that stands still is unreached with nothing to revoke, a
   await eventually(fault, (now) => now === null);
   await eventually(unreached, (all) => all.length === 0);
   assert.deepEqual(new Set(lab.gateways()), new Set([first, second]));
-  open.stdin?.write('still here\n');
-  assert.match((await ended).out, /still here/);
+  open.child.stdin?.write('still here\n');
+  assert.match((await open.ended).out, /still here/);
   assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
   await service.kill('SIGTERM');
 });
@@ -108,12 +102,8 @@ test('a process that is cut off is unreached at once, and all its sessions are c
 }, async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
-  await eventually(
-    () => service.ask<number>('count'),
-    (count) => count === 1,
-  );
+  const open = await lab.open();
+  await becomes(() => service.ask<number>('count'), 1);
   const [gateway = 0] = lab.gateways();
   process.kill(gateway, 'SIGSTOP');
   // The process says hello on a new connection, as if on its own, and that one is cut.
@@ -129,7 +119,7 @@ test('a process that is cut off is unreached at once, and all its sessions are c
   await service.ask('refuse Your access has ended.');
   assert.equal((await service.ask<Unreached[]>('unreached')).length, 1);
   process.kill(gateway, 'SIGCONT');
-  assert.match((await finished(open)).err, /Your access has ended\./);
+  assert.match((await open.ended).err, /Your access has ended\./);
   await eventually(
     () => service.ask<Unreached[]>('unreached'),
     (all) => all.length === 0,

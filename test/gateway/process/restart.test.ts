@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
-import { eventually } from '../../support/app.ts';
-import { finished, firstOutput, whyNot } from '../lab.ts';
+import { becomes, eventually } from '../../support/app.ts';
+import { finished, whyNot } from '../lab.ts';
 import { type Entry, isAlive, openProcessLab } from './lab.ts';
 
 const mebibytes = 8;
@@ -18,8 +18,7 @@ test('kill -9 of the service under twenty sessions that copy: not a byte is wron
   await using lab = await openProcessLab();
   const first = await lab.serve();
   const gateways = lab.gateways();
-  const shell = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  assert.equal(await firstOutput(shell), 'up\n');
+  const shell = await lab.open();
   const content = randomBytes(mebibytes * 2 ** 20);
   const source = join(lab.dir, 'source');
   writeFileSync(source, content);
@@ -34,10 +33,7 @@ test('kill -9 of the service under twenty sessions that copy: not a byte is wron
         : [`127.0.0.1:${source}`, join(lab.dir, 'down', `${index}`)];
     return finished(lab.start('scp', ['-q', ...sftp, ...slow, ...lab.options, ...pair]));
   });
-  await eventually(
-    () => first.ask<number>('count'),
-    (count) => count === 21,
-  );
+  await becomes(() => first.ask<number>('count'), 21);
   await first.kill('SIGKILL');
   const login = lab.ssh(['echo in']);
   const short = lab.start('ssh', [...lab.options, '127.0.0.1', 'true']);
@@ -56,8 +52,8 @@ test('kill -9 of the service under twenty sessions that copy: not a byte is wron
     const file = join(lab.dir, index % 2 === 0 ? 'up' : 'down', `${index}`);
     assert.ok(readFileSync(file).equals(content), `${index} is as it was`);
   }
-  shell.stdin?.end('still here');
-  assert.equal((await finished(shell)).out, 'still here');
+  shell.child.stdin?.end('still here');
+  assert.equal((await shell.ended).out, 'still here');
   const entries = await eventually(
     () => second.ask<Entry[]>('entries'),
     (all) => all.length >= 46,
@@ -97,16 +93,15 @@ test('what ends while the service is away is recorded once it is back, with its 
 }, async () => {
   await using lab = await openProcessLab();
   const first = await lab.serve();
-  const ending = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  const staying = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await Promise.all([ending, staying].map(firstOutput));
+  const ending = await lab.open();
+  const staying = await lab.open();
   await eventually(
     () => first.ask<Entry[]>('entries'),
     (all) => all.length === 2,
   );
   await first.kill('SIGKILL');
-  ending.stdin?.end();
-  await finished(ending);
+  ending.child.stdin?.end();
+  await ending.ended;
   const second = await lab.serve();
   const entries = await eventually(
     () => second.ask<Entry[]>('entries'),
@@ -121,8 +116,8 @@ test('what ends while the service is away is recorded once it is back, with its 
     ],
   );
   assert.equal((await second.ask<unknown[]>('sessions')).length, 1);
-  staying.stdin?.end();
-  await finished(staying);
+  staying.child.stdin?.end();
+  await staying.ended;
   await second.kill('SIGTERM');
 });
 
@@ -133,15 +128,14 @@ test('unconfirmed sessions end when the grace is over, and then the process', {
   await using lab = await openProcessLab({ limits });
   const service = await lab.serve();
   const [gateway = 0] = lab.gateways();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
+  const open = await lab.open();
   // What is not written down when the service ends is kept for a while only.
   await eventually(
     () => service.ask<Entry[]>('entries'),
     (all) => all.length === 1,
   );
   await service.kill('SIGKILL');
-  const { err } = await finished(open);
+  const { err } = await open.ended;
   assert.match(err, /Your access cannot be confirmed at the moment/);
   // Its records wait for a service as long as a login would.
   await eventually(
@@ -167,10 +161,9 @@ test('a service that stands still confirms nothing: sessions end soon, and the r
   const limits = { confirmGraceSeconds: 3_600, unconfirmedSeconds: 3, recheckSeconds: 1 };
   await using lab = await openProcessLab({ limits });
   const service = await lab.serve();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
+  const open = await lab.open();
   process.kill(service.pid, 'SIGSTOP');
-  assert.match((await finished(open)).err, /Your access cannot be confirmed at the moment/);
+  assert.match((await open.ended).err, /Your access cannot be confirmed at the moment/);
   process.kill(service.pid, 'SIGCONT');
   const entries = await eventually(
     () => service.ask<Entry[]>('entries'),
@@ -189,14 +182,13 @@ test('a service that is stopped for longer than one that runs may leave sessions
   const limits = { confirmGraceSeconds: 3_600, unconfirmedSeconds: 10, recheckSeconds: 1 };
   await using lab = await openProcessLab({ limits });
   const first = await lab.serve();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
+  const open = await lab.open();
   await first.kill('SIGKILL');
   await sleep(13_000);
   const second = await lab.serve();
   assert.equal((await second.ask<unknown[]>('sessions')).length, 1);
-  open.stdin?.end('still here');
-  assert.equal((await finished(open)).out, 'still here');
+  open.child.stdin?.end('still here');
+  assert.equal((await open.ended).out, 'still here');
   await second.kill('SIGTERM');
 });
 

@@ -17,11 +17,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
-import { eventually } from '../../support/app.ts';
+import { becomes, eventually } from '../../support/app.ts';
 import { freePorts } from '../../support/ports.ts';
 import { program } from '../../support/program.ts';
 import { within } from '../../support/within.ts';
-import { finished, firstOutput, whyNot } from '../lab.ts';
+import { finished, whyNot } from '../lab.ts';
 import { isAlive, openProcessLab, type ProcessLab } from './lab.ts';
 
 const noTmpfs = process.getuid?.() !== 0 && 'only root can mount a disk that is full';
@@ -68,8 +68,7 @@ test('a new address that cannot be had: sessions and the rest go on, the fault i
 }, async () => {
   await using lab = await openProcessLab();
   const first = await lab.serve();
-  const open = lab.start('ssh', [...lab.options, '127.0.0.1', 'echo up; cat']);
-  await firstOutput(open);
+  const open = await lab.open();
   await first.kill('SIGHUP');
   const [port = 0] = await freePorts(1);
   const other = await taken(port);
@@ -78,12 +77,9 @@ test('a new address that cannot be had: sessions and the rest go on, the fault i
   assert.match((await second.ask<string | null>('fault')) ?? '', /EADDRINUSE/);
   assert.equal(await second.ask('count'), 1);
   other[Symbol.dispose]();
-  await eventually(
-    () => second.ask<string | null>('fault'),
-    (fault) => fault === null,
-  );
-  open.stdin?.end('still here');
-  const { out } = await within('the session to end', finished(open));
+  await becomes(() => second.ask<string | null>('fault'), null);
+  open.child.stdin?.end('still here');
+  const { out } = await within('the session to end', open.ended);
   assert.equal(out, 'still here');
   await second.kill('SIGTERM');
 });
@@ -119,10 +115,7 @@ test('on a full disk a gateway process that ends is replaced, and the service st
     }, /ENOSPC/);
     closeSync(filler);
     process.kill(gateway, 'SIGKILL');
-    await eventually(
-      async () => service.events('gateway.started').length,
-      (started) => started === 2,
-    );
+    await becomes(() => service.events('gateway.started').length, 2);
     assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
     assert.equal(service.events('gateway.process.fault').length, 1, 'it is said once');
     rmSync(join(disk, 'filler'));
