@@ -93,17 +93,39 @@ test('a stalled reader holds the command back and costs no memory', { skip }, as
   assert.ok(resident() - before < 20_000, `grew from ${before} to ${resident()} KiB`);
 });
 
-test('a terminal has the modes and the type of the client', { skip }, async (t) => {
+test('a terminal has the size and the modes of the client, and follows its resizing', { skip }, async (t) => {
   const at = await shared();
-  const command = "stty -a | grep -o 'erase = ^.'; echo $TERM";
-  const client = ['-c', 'stty erase ^H; exec ssh "$@"', 'sh', '-tt', ...sshArguments(at, command)];
-  const local = pty.spawn('sh', client, {});
+  const local = pty.spawn(
+    'sh',
+    ['-c', 'stty erase ^H -echo; exec ssh "$@"', 'sh', '-tt', ...sshArguments(at)],
+    {
+      cols: 91,
+      rows: 17,
+    },
+  );
   t.after(() => local.kill());
   let seen = '';
   local.onData((text) => {
     seen += text;
   });
-  await until(() => seen.includes('erase = ^H\r\nxterm\r\n'), `the terminal showed both: ${seen}`);
+  const expect = (what: string) => until(() => seen.includes(what), `the terminal showed ${what}: ${seen}`);
+  local.write('echo size=$(stty size)=\r');
+  await expect('size=17 91=');
+  local.resize(120, 40);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  local.write('echo size=$(stty size)=$TERM=\r');
+  await expect('size=40 120=xterm');
+  local.write("stty -a | grep -o 'erase = ^.'; echo login=$0 tty=$(tty) home=$PWD\r");
+  await expect('erase = ^H');
+  await expect('tty=/dev/pts/');
+  local.write('sleep 50\r');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  local.write('\x03');
+  local.write('echo status=$?\r');
+  await expect('status=130');
+  const exit = new Promise<{ exitCode: number }>((resolve) => local.onExit(resolve));
+  local.write('exit 5\r');
+  assert.equal((await exit).exitCode, 5);
 });
 
 test('sessions run as the account and no other, gain no rights and have bounds', {
