@@ -8,10 +8,10 @@ import type { Plugin } from 'esbuild';
 
 export const nextVersion = '9.9.9';
 
+/** Behind the migrations, which import what it needs of Kysely. */
 const step = `
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
 let order = '';
 try { order = readFileSync('/etc/andromeda/step', 'utf8').trim(); } catch {}
 if (order !== 'none') migrations['9999-next'] = {
