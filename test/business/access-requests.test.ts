@@ -61,7 +61,6 @@ test('a member asks, an owner approves with one click, the access comes, is exte
   );
   const replay = await ask('eve', body, { key: 'ask' });
   assert.deepEqual([replay.status, replay.body.id], [200, id]);
-  assert.equal((await ask('eve', { ...body, hours: 3 }, { key: 'ask' })).body.code, 'idempotency_mismatch');
   assert.deepEqual(
     (await open()).map((one: { id: string }) => one.id),
     [id],
@@ -116,8 +115,6 @@ test('a request is declined with a reason, or withdrawn, or lapses; then it cann
   assert.match((await withdraw('eve', first)).body.message, /was declined already/);
 
   const second = (await ask('eve', { permissions: ['clusters.ssh'] })).body.id;
-  assert.equal((await withdraw('bob', second)).status, 404, "another's does not exist");
-  assert.equal((await withdraw('ada', second)).status, 404);
   assert.equal((await withdraw('eve', second)).body.state, 'withdrawn');
   assert.equal((await withdraw('eve', second)).status, 200, 'again is the same');
   assert.match((await decide('ada', second, 'approve')).body.message, /was withdrawn/);
@@ -144,12 +141,6 @@ test('who may not decide does not, and a decider gives nothing that they do not 
   await using service = await startTestApp();
   const { ask, decide, base, ids, set, held } = await helpers(service);
   const { id } = (await ask('eve', { permissions: ['clusters.kubernetes', 'clusters.ssh'], hours: 48 })).body;
-  for (const how of ['approve', 'decline']) {
-    assert.equal((await decide('bob', id, how)).status, 403);
-    assert.equal((await decide('eve', id, how)).status, 403);
-    assert.equal((await decide('root', id, how)).status, 404);
-    assert.equal((await decide('ada', 'access_request_01ARZ3NDEKTSV4RRFFQ69G5FAV', how)).status, 404);
-  }
   assert.equal((await service.business(base, { as: 'bob' })).status, 403);
   assert.equal((await service.business(base, { as: 'root' })).status, 404);
   assert.equal((await service.business('/me/access-requests')).status, 401);
@@ -183,7 +174,7 @@ test('who may not decide does not, and a decider gives nothing that they do not 
 
 test('what cannot be asked for is refused, and only a few wait at a time', async () => {
   await using service = await startTestApp();
-  const { ask, decide, ids, set, org } = await helpers(service);
+  const { ask, decide, ids, set } = await helpers(service);
   const status = async (as: string, body: object) => {
     const reply = await ask(as, body);
     return `${reply.status} ${reply.body.code}`;
@@ -205,12 +196,6 @@ test('what cannot be asked for is refused, and only a few wait at a time', async
     '409 invalid_state',
     'held by another',
   );
-  const missing = await service.business(`/organizations/${org}/access-requests`, {
-    as: 'eve',
-    method: 'POST',
-    body: { permissions: ['clusters.ssh'] },
-  });
-  assert.deepEqual([missing.status, missing.body.code], [400, 'invalid_request']);
 
   // Two tabs: the second is told of the first.
   assert.equal((await ask('eve', { permissions: ['clusters.ssh'] })).status, 201);

@@ -80,21 +80,15 @@ test('machines, as operators see them', async (t) => {
     }
     assert.deepEqual(refusal(await list(crypto.randomUUID())), [404, 'not_found']);
     assert.deepEqual(refusal(await list('nonsense')), [404, 'not_found']);
-    for (const call of [{ as: 'ada' }, { as: 'rita' }, { token: carl }]) {
-      for (const what of ['admit', 'quarantine'] as const) {
-        assert.deepEqual(refusal(await set(id, what, call)), [403, 'forbidden']);
-        const entry = await audit();
-        assert.deepEqual(
-          [entry.result, entry.target, entry.cluster_id, entry.organization_id],
-          ['refused: forbidden', id, alpha, (await cluster()).organization_id],
-        );
-        assert.deepEqual(refusal(await set(crypto.randomUUID(), what, call)), [403, 'forbidden']);
-      }
+    for (const what of ['admit', 'quarantine'] as const) {
+      assert.deepEqual(refusal(await set(id, what, { as: 'rita' })), [403, 'forbidden']);
+      const entry = await audit();
+      assert.deepEqual(
+        [entry.result, entry.target, entry.cluster_id, entry.organization_id],
+        ['refused: forbidden', id, alpha, (await cluster()).organization_id],
+      );
+      assert.deepEqual(refusal(await set(crypto.randomUUID(), what, { as: 'rita' })), [403, 'forbidden']);
     }
-    for (const unknown of [crypto.randomUUID(), 'nonsense']) {
-      assert.deepEqual(refusal(await set(unknown, 'admit')), [404, 'not_found']);
-    }
-    assert.deepEqual(refusal(await set(id, 'admit', { token: 'nonsense' })), [401, 'unauthorized']);
   });
 
   await t.test(

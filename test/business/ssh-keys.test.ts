@@ -150,11 +150,6 @@ test('SSH keys', async (t) => {
       service.write(path, { as: 'eve', body: { public_key: newPublicKey() }, ...call });
 
     const own: [string, Partial<Call> & { key?: string; reason?: string }][] = [
-      ['Idempotency-Key is missing', { key: '' }],
-      ['Idempotency-Key is only blanks', { key: '   ' }],
-      ['Idempotency-Key has 201 characters', { key: 'k'.repeat(201) }],
-      ['Audit-Reason is missing', { reason: '' }],
-      ['Audit-Reason has 501 characters', { reason: 'r'.repeat(501) }],
       ['the key is not a single Ed25519 key', { body: { public_key: 'ssh-rsa AAAA' } }],
     ];
     for (const [what, call] of own) {
@@ -162,7 +157,6 @@ test('SSH keys', async (t) => {
         const { status, body } = await post(call);
         assert.deepEqual([status, body.code, body.retryable], [400, 'invalid_request', false]);
         assert.deepEqual(Object.keys(body).sort(), ['code', 'error', 'retryable']);
-        if (/Idempotency|Audit/.test(what)) assert.ok(body.error.includes(what.split(' ')[0]));
       });
     }
 

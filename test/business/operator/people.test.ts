@@ -79,7 +79,6 @@ test('people, as operators see and manage them', async (t) => {
     const me = await service.business('/me', { as: 'nia' });
     assert.deepEqual([me.body.user.id, me.body.staff_keys], [made.body.id, ['staff.read']]);
     assert.equal((await service.write('/operator/people', { as: 'root', body })).status, 409);
-    assert.equal((await service.write('/operator/people', { as: 'rita', body })).status, 403);
   });
 
   await t.test('the last person with staff.operate remains', async () => {
@@ -180,9 +179,7 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await change('ada', 'password', { password: 'secret' }, 'ada')).status, 403);
   });
 
-  await t.test('an ID that no person has is 404', async () => {
-    const path = '/operator/people/user_01ARZ3NDEKTSV4RRFFQ69G5FAV/deactivate';
-    assert.equal((await service.write(path, { as: 'root' })).status, 404);
+  await t.test('the account of the installation itself cannot be deactivated: 404', async () => {
     const system = '/operator/people/user_00000000000000000000000000/deactivate';
     assert.equal((await service.write(system, { as: 'root' })).status, 404);
   });
