@@ -6,7 +6,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import { placeBackup } from '../../src/service/backup/directory.ts';
+import { storeBackup } from '../../src/service/backup/directory.ts';
 import { keepBackup } from '../../src/service/backup/keep.ts';
 import { newestFirst, tooMany } from '../../src/service/backup/names.ts';
 import { readKeptBackup, readLastBackup } from '../../src/store/data-dir/last-backup.ts';
@@ -142,7 +142,7 @@ test('what is not read back as it was written is not kept', async () => {
   using own = await installation();
   const copy = join(own.path, 'pipe');
   execFileSync('mkfifo', [copy]);
-  const placing = placeBackup(copy, own.place, 'andromeda-one.backup');
+  const placing = storeBackup(copy, own.place, 'andromeda-one.backup');
   const bytes = Buffer.alloc(100_000, 'a backup ');
   await using pipe = await open(copy, 'w');
   await pipe.write(bytes);

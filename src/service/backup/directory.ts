@@ -8,7 +8,7 @@ import { newestFirst, type Stored } from './names.ts';
 
 /** The backups that lie there, the newest first. */
 export function listBackups(directory: string): Promise<Stored[]> {
-  return inWords(directory, async () => {
+  return withDirectoryInErrors(directory, async () => {
     const entries = await readdir(directory, { withFileTypes: true });
     const files = entries.filter((entry) => entry.isFile());
     const stored = files.map(async ({ name }) => ({ name, bytes: (await stat(join(directory, name))).size }));
@@ -17,23 +17,23 @@ export function listBackups(directory: string): Promise<Stored[]> {
 }
 
 export function removeBackup(directory: string, name: string): Promise<void> {
-  return inWords(directory, () => unlink(join(directory, name)));
+  return withDirectoryInErrors(directory, () => unlink(join(directory, name)));
 }
 
 /** Removes what a killed attempt has left behind. The caller holds the lock: no other backup writes meanwhile. */
 export function sweep(directory: string, id: string): Promise<void> {
   const ours = new RegExp(`^\\.andromeda-${id}-\\w+\\.backup\\.part$`);
-  return inWords(directory, async () => {
+  return withDirectoryInErrors(directory, async () => {
     for (const name of await readdir(directory))
       if (ours.test(name)) await rm(join(directory, name), { force: true });
   });
 }
 
 /** Copies a backup there and reads it back: the same bytes, or nothing by that name. Resolves to their number. */
-export function placeBackup(copy: string, directory: string, name: string, signal?: AbortSignal) {
+export function storeBackup(copy: string, directory: string, name: string, signal?: AbortSignal) {
   // No backup has such a name.
   const part = join(directory, `.${name}.part`);
-  return inWords(directory, async () => {
+  return withDirectoryInErrors(directory, async () => {
     try {
       const written = await writeSynced(part, copy, signal);
       if ((await sumOf(part, signal)) !== written)
@@ -72,7 +72,7 @@ async function sumOf(
   return hash.digest('hex');
 }
 
-async function inWords<T>(directory: string, work: () => Promise<T>): Promise<T> {
+async function withDirectoryInErrors<T>(directory: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -5,7 +5,7 @@ import { messageOf } from '../../lib/error-message.ts';
 import { writeBackup } from '../../store/data-dir/backup.ts';
 import { requireSpaceForCopies } from '../../store/data-dir/before-upgrade.ts';
 import { noteKeptBackup } from '../../store/data-dir/last-backup.ts';
-import { listBackups, placeBackup, removeBackup, sweep } from './directory.ts';
+import { listBackups, removeBackup, storeBackup, sweep } from './directory.ts';
 import { backupName, installationId, tooMany } from './names.ts';
 import { withWorkDir } from './work.ts';
 
@@ -54,7 +54,7 @@ export async function keepBackup({ settings, dataDir, ...making }: KeepOptions):
     const { missing } = await writeBackup(dataDir, copy, { ...making, unnoted: true });
     const name = backupName(id, making.madeAt);
     const file = join(to, name);
-    const bytes = await placeBackup(copy, to, name, making.signal);
+    const bytes = await storeBackup(copy, to, name, making.signal);
     rmSync(copy);
     noteKeptBackup(dataDir, { at: making.madeAt, file, bytes, awaits: after !== undefined });
     return { file, bytes, missing, ...(await removeOld(to, { id, keep, good: name })) };
