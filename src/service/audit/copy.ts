@@ -15,12 +15,10 @@ import {
   setPosition,
 } from '../../store/audit/audit.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { type FileOptions, type Lines, openLines } from './file.ts';
+import { type FileOptions, openLines } from './file.ts';
 import { nextBatch } from './messages.ts';
 
-/** Why the file does not get what it should. */
-export interface CopyFault {
-  path: string;
+export interface AuditFault {
   /** In ms since 1970. */
   since: number;
   message: string;
@@ -33,12 +31,12 @@ const stopMs = 500;
 export class Copy {
   readonly #store: Store;
   readonly #path: string;
-  readonly #file: Lines;
+  readonly #file: ReturnType<typeof openLines>;
   readonly #log: Logger;
   readonly #now: () => number;
   readonly #rounds: Rounds;
   #position: AuditPosition | undefined;
-  #fault: CopyFault | undefined;
+  #fault: AuditFault | undefined;
   #isWorking = false;
 
   constructor(store: Store, options: FileOptions, { log, now }: { log: Logger; now(): number }) {
@@ -51,7 +49,8 @@ export class Copy {
     this.#rounds = startRounds((stopping) => this.#copy(stopping), { everyMs, onFault });
   }
 
-  fault(): CopyFault | undefined {
+  /** Why the file does not get what it should. */
+  get fault(): AuditFault | undefined {
     return this.#fault;
   }
 
@@ -101,7 +100,7 @@ export class Copy {
     // Once, and not at each attempt.
     if (!this.#fault) this.#log.error('audit.file.failed', { file: this.#path, error: message });
     if (!this.#fault) this.#announce();
-    this.#fault = { path: this.#path, since: this.#fault?.since ?? this.#now(), message };
+    this.#fault = { since: this.#fault?.since ?? this.#now(), message };
     this.#isWorking = false;
     this.#position = undefined;
   }

@@ -14,20 +14,12 @@ interface Last {
   hash: string;
 }
 
-export interface Lines {
-  /** The last entry and the last head that it has. */
-  last(): Promise<Last[]>;
-  /** Resolves once they are on disk; rejects where it is not known how many are. */
-  append(lines: readonly string[]): Promise<void>;
-  close(): void;
-}
-
 /** The longest entry and a page of heads are shorter. */
 const tailBytes = 128 * 1024;
 /** O_NONBLOCK: do not block on a pipe without a reader. */
 const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
-export function openLines({ path, group }: FileOptions): Lines {
+export function openLines({ path, group }: FileOptions) {
   let handle: FileHandle | undefined;
 
   /** The file that is at the path now. */
@@ -55,6 +47,7 @@ export function openLines({ path, group }: FileOptions): Lines {
   }
 
   return {
+    /** The last entry and the last head that it has. */
     last: () =>
       using(async (file) => {
         const lines = (await readEnd(file, tailBytes)).split('\n').slice(0, -1);
@@ -62,7 +55,8 @@ export function openLines({ path, group }: FileOptions): Lines {
         const last = (kind: string) => messages.findLast((message) => message.kind === kind) ?? [];
         return [last('entry'), last('head')].flat();
       }),
-    append: (lines) =>
+    /** Resolves once they are on disk; rejects where it is not known how many are. */
+    append: (lines: readonly string[]) =>
       using(async (file) => {
         // A full disk or a crash can have cut the last line: what follows must not become a part of it.
         const start = ['', '\n'].includes(await readEnd(file, 1)) ? '' : '\n';

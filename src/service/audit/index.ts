@@ -13,17 +13,16 @@ import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { allLeases, type Lease, type Leases } from '../../store/servers/leases.ts';
-import { Copy, type CopyFault } from './copy.ts';
+import { type AuditFault, Copy } from './copy.ts';
 import { startErasures } from './erasure.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
 import { type AuditSigner, createSigner, loadAuditKey } from './signer.ts';
 
-export interface AuditConfig {
+interface AuditConfig {
   /** How often heads are signed while entries come. */
   signMs: number;
-  /** The file that gets a copy; undefined: none. */
+  /** The file that gets a copy, and the ID of the group that may read it; undefined: none. */
   file: string | undefined;
-  /** The ID of the group that may read it; undefined: none. */
   group: number | undefined;
 }
 
@@ -54,11 +53,8 @@ export interface Audit {
   stop(): Promise<void>;
 }
 
-export interface AuditFaults {
-  /** Why no head is signed; since when in ms since 1970. */
-  signing?: { since: number; message: string };
-  copy?: CopyFault;
-}
+/** Why no head is signed, and why the file does not get what it should. */
+export type AuditFaults = Partial<Record<'signing' | 'copy', AuditFault | undefined>>;
 
 const retentionFirstMs = 5_000;
 const retentionMs = 86_400_000;
@@ -119,7 +115,7 @@ function keepTrail(
     now,
   }: AuditDeps & { lease: Lease; key: AuditKey; signer: AuditSigner },
 ): Keeping {
-  let failing: AuditFaults['signing'];
+  let failing: AuditFault | undefined;
 
   async function signNow(): Promise<void> {
     try {
@@ -141,10 +137,7 @@ function keepTrail(
   const retaining = startRetention({ store, key, signer, file, log }, retention);
   return {
     erasures,
-    faults: () => {
-      const fault = copy?.fault();
-      return { ...(failing && { signing: failing }), ...(fault && { copy: fault }) };
-    },
+    faults: () => ({ signing: failing, copy: copy?.fault }),
     async stop(last) {
       await Promise.all([signing.stop(), retaining?.stop(), erasures.stop()]);
       if (last) await signNow();

@@ -35,7 +35,7 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
       // Of a database that servers share, others make dumps, and none is seen here.
       ...(config.database === undefined ? problemsOfBackups(backupState(config, now()), now()) : []),
       ...problemsOfDisk(config.dataDir),
-      ...problemsOfAudit(parts.audit.faults()),
+      ...problemsOfAudit(parts.audit.faults(), config.audit.file),
       ...(parts.saysSignInTime() ? [] : [noSignInTime]),
       ...parts.store.formerPrimaries().map(problemOfPrimary),
     ],
@@ -179,13 +179,13 @@ function problemsOfListeners({ config, gateway, acme, now }: InstallationParts):
   return problems;
 }
 
-function problemsOfAudit({ signing, copy }: AuditFaults): Problem[] {
+function problemsOfAudit({ signing, copy }: AuditFaults, file: string | undefined): Problem[] {
   const problems: Problem[] = [];
   const add = (fault: { since: number }, rest: Pick<Problem, 'about' | 'message' | 'action'>) =>
     problems.push({ area: 'audit', urgency: 'now', since: new Date(fault.since).toISOString(), ...rest });
   if (copy)
     add(copy, {
-      about: `copy to ${copy.path}`,
+      about: `copy to ${file}`,
       message: `It does not get what it should: ${copy.message}`,
       action:
         'See that the service may write there, and that its disk has room. What waits is then written by itself.',
