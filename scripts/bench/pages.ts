@@ -133,7 +133,6 @@ async function quiet(counted: Counted): Promise<void> {
   await eventually(
     async () => performance.now() - counted.at,
     (ms) => ms > quietMs,
-    30_000,
   );
 }
 

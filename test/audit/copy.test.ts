@@ -82,7 +82,7 @@ test('a file has every entry once and in order, with the signed heads, as lines 
   assert.match(trail.raw(), /"reason":"Zo\\u00eb\\u202e"/);
 });
 
-test('who may read it is the owner, or a group too, whatever the umask is and whoever made the file', async (t) => {
+test('its owner may read it, or a group too, whatever the umask is and however the file was made', async (t) => {
   const before = process.umask(0o077);
   t.after(() => process.umask(before));
   // Root may give a file to any group, and others to theirs.
@@ -111,7 +111,7 @@ function asNobody(): Disposable {
   return { [Symbol.dispose]: () => void (isRoot && process.seteuid?.(0)) };
 }
 
-test('where it cannot be given to the group, nobody else gets to read it, and it says so', async () => {
+test('where it cannot be given to the group, its owner alone may read it, and it says so', async () => {
   await using trail = await withFile(1);
   chmodSync(trail.dataDir, 0o777);
   await trail.add('a');

@@ -30,7 +30,6 @@ function start(dataDir: string, settings: Schedule | undefined, now = Date.now) 
     eventually(
       async () => logged.find((one) => one['event'] === event),
       (found) => found !== undefined,
-      30_000,
     );
   return { logged, stop, next };
 }
@@ -131,7 +130,6 @@ test('a service that is stopped within a backup leaves nothing that counts, and 
   await eventually(
     async () => existsSync(content) && readdirSync(content).length > 0,
     (begun) => begun,
-    30_000,
   );
   await service.stop();
   assert.deepEqual(service.logged, []);

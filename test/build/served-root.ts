@@ -71,7 +71,6 @@ export async function serveFrom(
     await eventually(
       async () => log,
       (text) => text.includes('serve.ready'),
-      patienceMs,
     );
   } catch (error) {
     await dispose();
@@ -113,7 +112,7 @@ export async function serveFrom(
       const me = JSON.parse(await cli('call', 'business', 'GET', '/me'));
       const question = `/clusters/${alpha}/ssh-access?organizationId=${me.memberships[0].org_id}`;
       const access = async () => JSON.parse(await cli('call', 'platform', 'GET', question));
-      await eventually(access, (answer) => answer.ready === true, patienceMs);
+      await eventually(access, (answer) => answer.ready === true);
     },
     person: (program, args, input) =>
       new Promise((done) => {

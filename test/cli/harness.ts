@@ -1,4 +1,5 @@
 /** Commands by function against small servers, with a state directory of their own. */
+
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -9,6 +10,7 @@ import { buffer, text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import type { Session } from '../../src/cli/session/session.ts';
 import { type CommandOptions, type Result, startCommand } from '../support/command.ts';
+import { limit } from '../support/limit.ts';
 
 export type { Result };
 
@@ -52,7 +54,7 @@ async function spawnProgram(args: string[], env: NodeJS.ProcessEnv) {
   // Halves the start-up.
   const compiled = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/test-cli');
   const child = spawn(join(root, 'scripts/andromeda'), args, {
-    timeout: 120_000,
+    timeout: limit(120_000),
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...env, NODE_COMPILE_CACHE: compiled },
   });

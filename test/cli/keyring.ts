@@ -1,10 +1,12 @@
 /** A session bus of its own with a real gnome-keyring, unlocked, as on somebody's desktop. */
+
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { limit } from '../support/limit.ts';
 
 const programs = ['/usr/bin/dbus-run-session', '/usr/bin/gnome-keyring-daemon'];
 const missing = programs.filter((path) => !existsSync(path));
@@ -30,7 +32,7 @@ export async function startKeyring(t: TestContext, { locked = false } = {}): Pro
     const child = spawn('dbus-run-session', ['--', 'sh', '-c', line], {
       env: own,
       stdio: ['pipe', 'pipe', 'ignore'],
-      timeout: 120_000,
+      timeout: limit(120_000),
     });
     const ended = new Promise((resolve) => child.on('close', resolve));
     const address = await new Promise<string>((resolve) => {
@@ -70,6 +72,6 @@ function inNode(env: Record<string, string>, code: string): string {
     env,
     encoding: 'utf8',
     cwd: import.meta.dirname,
-    timeout: 20_000,
+    timeout: limit(20_000),
   });
 }

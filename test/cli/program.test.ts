@@ -144,8 +144,8 @@ test('commands of the host hand their options over and end with the status they 
     { config: 'c', email: 'ada@physics.example' },
     ['f', { config: 'c' }],
     ['f', { data: 'd' }],
-    { config, user: 'andromeda', root: '/r', dryRun: true },
-    { config, user: 'u', root: '/', dryRun: true },
+    { config, user: 'andromeda', root: '/r', dryRun: true, enable: true },
+    { config, user: 'u', root: '/', dryRun: true, enable: false },
   ]);
 });
 

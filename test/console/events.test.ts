@@ -3,16 +3,11 @@ import { test } from 'node:test';
 import type { Change } from '../../src/store/engine/index.ts';
 import { createGrant, revokeGrant } from '../../src/store/organizations/grants.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
-import { alpha, physics, eventually as within } from '../support/app.ts';
+import { alpha, eventually, physics } from '../support/app.ts';
 import { everyKind } from '../support/store.ts';
 import { type ConsoleApp, type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
-
-/** Patient: other tests run beside this one. */
-function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
-  return within(ask, wanted, 40_000);
-}
 
 /** The events of a stream so far, and whether it is over. */
 async function openStream(browser: CookieBrowser) {

@@ -3,16 +3,11 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startTestApp, eventually as within } from '../support/app.ts';
+import { eventually, startTestApp } from '../support/app.ts';
 import { startCodeIssuer } from '../support/code-issuer.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { createCookieBrowser } from './harness.ts';
-
-/** Patient: other tests run beside this one. */
-function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
-  return within(ask, wanted, 40_000);
-}
 
 async function start() {
   const stack = new AsyncDisposableStack();

@@ -135,7 +135,6 @@ for (const [name, { at = name, said, of }] of Object.entries(pages)) {
     await eventually(
       async () => performance.now() - askedAt,
       (ms) => ms > 300,
-      20_000,
     );
     if (said) await page.locator('.sentence').filter({ hasText: said }).first().waitFor();
     return [...asked];

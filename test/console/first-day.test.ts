@@ -1,4 +1,5 @@
 /** A member's first day with the keyboard alone: from the sign-in to a shell, and the key that is lost the next day. */
+
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { consoleFiles } from '../../src/lib/packaging.ts';
 import { alpha, eventually } from '../support/app.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
 import { type Keyboard, useKeyboard } from './keyboard.ts';
@@ -110,7 +112,7 @@ test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, asy
     );
     const options = ['-F', file('config'), '-o', 'BatchMode=yes', '-o', 'StrictHostKeyChecking=yes'];
     const { stdout } = await run('ssh', [...options, 'andromeda-alpha', 'echo a shell of $USER'], {
-      timeout: 60_000,
+      timeout: limit(60_000),
     });
     assert.equal(stdout, 'a shell of bob\n');
   });

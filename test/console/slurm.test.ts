@@ -321,7 +321,7 @@ test('the largest configuration that is taken can be worked with', { skip: noBro
     await page.reload();
     await untilSays(page, 'abcdefghijklmnopqrstuvwxyz');
     await save(page, 'large');
-    await eventually(stored, (one) => one['cgroupExtraConfig'] === 'abcdefghijklmnopqrstuvwxyz', 30_000);
+    await eventually(stored, (one) => one['cgroupExtraConfig'] === 'abcdefghijklmnopqrstuvwxyz');
     await page.getByText(', current.').waitFor();
   });
   await setByBob({});

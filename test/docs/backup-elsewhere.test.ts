@@ -68,7 +68,7 @@ async function prepare() {
   };
 }
 
-test('with restic, the settings of the page take a backup elsewhere, encrypted, and its lines bring it back', {
+test('with restic, the settings of the page take a backup off the machine, encrypted, and its lines bring it back', {
   skip: missing('restic'),
 }, async () => {
   using own = await prepare();
@@ -82,7 +82,7 @@ test('with restic, the settings of the page take a backup elsewhere, encrypted, 
   assert.ok(!own.isReadable());
 });
 
-test('with rclone, the settings of the page take a backup elsewhere, encrypted, and its lines bring it back', {
+test('with rclone, the settings of the page take a backup off the machine, encrypted, and its lines bring it back', {
   skip: missing('rclone'),
 }, async () => {
   using own = await prepare();

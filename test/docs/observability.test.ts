@@ -144,7 +144,6 @@ const ofHost = [
 
 test("the service's own metrics make the alerts of the faults that are made", {
   skip: skip || (process.getuid?.() !== 0 && 'a small disk takes root'),
-  timeout: 120_000,
 }, async (t) => {
   using place = temporaryDirectory();
   using _disk = smallDisk(place.path);

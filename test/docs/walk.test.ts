@@ -46,7 +46,6 @@ async function signIn(t: TestContext, machine: Machine, line: string): Promise<v
   const address = await eventually(
     async () => /https?:\S+user_code=\S+/.exec(said)?.[0] ?? said,
     (found) => /user_code/.test(found),
-    20_000,
   );
   const approve = join(root, 'test/support/approve.ts');
   const browser = await machine.run(`${process.execPath} ${approve} '${address}' ${ada} '${password}'`);
@@ -55,7 +54,7 @@ async function signIn(t: TestContext, machine: Machine, line: string): Promise<v
   assert.match(said, /Signed in as /);
 }
 
-test('install, sign in, clusters, backup, restore', { skip, timeout: 240_000 }, async (t) => {
+test('install, sign in, clusters, backup, restore', { skip }, async (t) => {
   using directory = temporaryDirectory();
   await using machine = await startMachine(directory.path);
   await bring(machine);

@@ -4,13 +4,8 @@ import { test } from 'node:test';
 import { findBreak } from '../../src/domain/audit/audit.ts';
 import { listAuditEntries } from '../../src/store/audit/audit.ts';
 import { deleteOld, forgetKeyAddresses } from '../../src/store/audit/retention.ts';
-import { alpha, startTestApp, type TestApp, eventually as within } from '../support/app.ts';
+import { alpha, eventually, startTestApp, type TestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
-
-/** Patient: other tests run beside this one. */
-function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
-  return within(ask, wanted, 40_000);
-}
 
 async function past(service: TestApp, as: string, query = '', path = '/operator/sessions/past') {
   const { status, body } = await service.business(`${path}${query}`, { as });

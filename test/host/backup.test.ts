@@ -1,4 +1,5 @@
 /** `andromeda backup` and `restore`: what they say, beside a service that runs. */
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -17,12 +18,17 @@ import pty from 'node-pty';
 import manifest from '../../package.json' with { type: 'json' };
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { program } from '../support/program.ts';
 import { openTestStore } from '../support/store.ts';
 
 /** Runs it in `cwd`; times and sizes in what it says are taken out. */
 function andromeda(cwd: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(program, args, { cwd, encoding: 'utf8', timeout: 60_000 });
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    cwd,
+    encoding: 'utf8',
+    timeout: limit(60_000),
+  });
   const plain = (text: string) =>
     text
       .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')

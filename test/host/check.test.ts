@@ -1,4 +1,5 @@
 /** `andromeda check`: what would keep a service from starting or serving, in words and by its exit status. */
+
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -25,6 +26,7 @@ import { createPerson } from '../../src/store/people/people.ts';
 import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 import { program, runProgram } from '../support/program.ts';
 import { ancient, newest } from '../support/schemas.ts';
@@ -380,7 +382,7 @@ test('root looks with the eyes of the account that the service runs as', {
   const { path, file } = await installation(t);
   // It becomes that account for good.
   const asProcess = (config: string) =>
-    spawnSync(program, ['check', '--config', config], { encoding: 'utf8', timeout: 60_000 });
+    spawnSync(program, ['check', '--config', config], { encoding: 'utf8', timeout: limit(60_000) });
   chmodSync(path, 0o755);
   mkdirSync(join(path, 'data'), { mode: 0o711 });
   chownSync(join(path, 'data'), 65534, 65534);

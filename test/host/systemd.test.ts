@@ -97,7 +97,6 @@ systemctl stop andromeda; until_ '[ -z "$(gateway)" ]'; echo "stopped by force: 
 
 test('under systemd: ready, alive, reloaded, restarted where that helps and left alone where it does not', {
   skip: noSystemd(),
-  timeout: 900_000,
 }, async () => {
   const { lines, read, context } = await runUnderSystemd(script);
   assert.deepEqual(
@@ -187,7 +186,6 @@ wait $!; echo "stopped: $? $(grep -q "The gateway is being restarted" err && ech
 
 test('under systemd SSH sessions outlive the service, but no stop', {
   skip: noSystemd(),
-  timeout: 900_000,
 }, async () => {
   const { lines, context } = await runUnderSystemd(sessions);
   assert.deepEqual(

@@ -207,7 +207,6 @@ test('the web console with a real Slurm cluster behind it', {
         await eventually(
           async () => session.said,
           ({ out }) => out === 'in\n',
-          patienceMs,
         );
         await show(page, '/security');
         await page.getByRole('button', { name: 'Close…' }).waitFor();

@@ -5,7 +5,7 @@ import { alpha, eventually } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { associations } from './people.ts';
-import { accessList, labOf, patienceMs, permit, startService } from './service.ts';
+import { accessList, labOf, permit, startService } from './service.ts';
 
 test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
@@ -26,7 +26,6 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
               await service.platform(`/clusters/${alpha}/options?businessOrgId=${abe.orgId}`, { as: 'ada' })
             ).body,
           (options) => condition(options.scheduler?.ready),
-          patienceMs,
         )
       ).scheduler.ready;
 
@@ -40,7 +39,6 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
         await eventually(
           () => shell('head', 'cat /home/abe/out'),
           (text) => text === 'a1\nabe',
-          patienceMs,
         );
         assert.equal(
           (await accessList(service, abe.orgId)).users.find(
@@ -93,7 +91,6 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
         await eventually(
           () => associations(lab),
           (names) => !names.includes('eve'),
-          patienceMs,
         );
         assert.match(await shell('head', 'runuser -u eve -- sbatch --wrap true'), /Invalid account/);
         assert.equal(await shell('head', 'pgrep -u eve; squeue -h -u eve'), '');
@@ -113,11 +110,7 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
             body: { lab: { ...wanted, users: [] } },
           })
         ).body;
-      const { restarts } = await eventually(
-        plan,
-        (body) => (body.restarts[0]?.ended_jobs.length ?? 0) > 0,
-        patienceMs,
-      );
+      const { restarts } = await eventually(plan, (body) => (body.restarts[0]?.ended_jobs.length ?? 0) > 0);
       const [restart] = restarts;
       assert.deepEqual([restart.rollout, restart.removed, restart.restarts], ['live', ['abe'], []]);
       assert.deepEqual(
@@ -142,7 +135,6 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
       await eventually(
         () => shell('head', 'scontrol show config | grep ^SlurmdTimeout'),
         (text) => text.includes('77'),
-        patienceMs,
       );
       await ready((condition) => condition?.['status'] === 'True');
       assert.equal((await put({ slurmExtraConfig: 'Nonsense=77' })).status, 200);
@@ -162,7 +154,7 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
       await service.write(`/operator/clusters/${alpha}/release`, { as: 'root' });
       const state = async () =>
         (await service.business('/operator/clusters', { as: 'root' })).body.clusters[0].cluster.state;
-      await eventually(state, (is) => is === 'released', patienceMs);
+      await eventually(state, (is) => is === 'released');
       for (const host of ['head', 'a1', 'a2']) {
         const left =
           'getent passwd abe ada eve; ls -A /var/lib/andromeda-slurm 2> /dev/null; test -d /home/abe && echo home';

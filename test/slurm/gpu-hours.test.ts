@@ -5,7 +5,7 @@ import { listGpuDays } from '../../src/store/clusters/gpu-days.ts';
 import { alpha, eventually } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
-import { patienceMs, startService } from './service.ts';
+import { startService } from './service.ts';
 
 test('GPU-hours are those of sacct, of jobs that are over and of one that runs', {
   skip: noSlurm,
@@ -29,7 +29,7 @@ test('GPU-hours are those of sacct, of jobs that are over and of one that runs',
   using abe = await sshPerson(service, 'abe');
   const ask = async () =>
     (await service.platform(`/gpu-hours?businessOrgId=${abe.orgId}`, { as: 'ada' })).body.items[0];
-  const found = await eventually(ask, (one) => one?.people?.length > 0, patienceMs);
+  const found = await eventually(ask, (one) => one?.people?.length > 0);
   assert.equal(found.source, 'slurmdbd');
   const now = Math.floor(Date.now() / 1_000);
   const { out } = await lab.on(

@@ -15,7 +15,7 @@ import { freePorts } from '../support/ports.ts';
 import { throughSocks } from '../support/socks.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
-import { patienceMs, permit, startService } from './service.ts';
+import { permit, startService } from './service.ts';
 
 test('a login into a job', { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ homes: 'shared' });
@@ -37,7 +37,6 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
     await eventually(
       async () => (await abe.ssh([abe.target, `squeue -h -j ${id} -o %T`])).out.split('\n')[0],
       (state) => state === 'RUNNING',
-      patienceMs,
     );
     return id;
   };
@@ -88,7 +87,6 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
       await eventually(
         async () => (await other.ssh([other.target, 'squeue -h --me -o %T'])).out,
         (state) => state === 'RUNNING\n',
-        patienceMs,
       );
       assert.match((await into(`+${id}`, abe.target, 'true')).err, new RegExp(`no job ${id} that runs now`));
       const hang = 'mkdir bin; printf "#!/bin/sh\\nexec sleep 600\\n" > bin/srun; chmod +x bin/srun';
@@ -117,7 +115,7 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
     await abe.ssh([abe.target, `scancel ${array}`]);
     const both = await abe.ssh([abe.target, "sbatch -w a1 : -w a2 --wrap 'sleep 900'"]);
     const id = /job (\d+)/.exec(both.out)?.[1];
-    await eventually(running, (ids) => ids.includes(`${id}+1`), patienceMs);
+    await eventually(running, (ids) => ids.includes(`${id}+1`));
     const second = await into(`+${id}+1`, abe.target, 'hostname');
     assert.equal(second.out, 'a2\n', second.err);
     await abe.ssh([abe.target, `scancel ${id}`]);
@@ -185,7 +183,6 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
       await eventually(
         async () => out,
         (text) => text.includes(`listeningOn=${remote}=`),
-        patienceMs,
       );
       const socket = await throughSocks(socks ?? 0, '127.0.0.1', remote ?? 0);
       assert.ok(socket);
@@ -213,9 +210,9 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
     const id = await submit('-w a1 -J bare');
     await lab.on('a1', 'mount --bind /dev/null /usr/sbin/sshd');
     assert.match((await into(`+${id}`, abe.target, 'true')).err, /OpenSSH's server is not installed on a1\./);
-    await eventually(problems, (text) => /a1: OpenSSH's server is not installed/.test(text), patienceMs);
+    await eventually(problems, (text) => /a1: OpenSSH's server is not installed/.test(text));
     await lab.on('a1', 'umount /usr/sbin/sshd');
-    await eventually(problems, (text) => !/not installed/.test(text), patienceMs);
+    await eventually(problems, (text) => !/not installed/.test(text));
     await abe.ssh([abe.target, `scancel ${id}`]);
   });
 
@@ -235,7 +232,6 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
       await eventually(
         async () => (await lab.on(host, `pgrep -fau abe '${what}' || true`)).out,
         (left) => left === '',
-        patienceMs,
       );
   });
 
@@ -272,7 +268,6 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
     await eventually(
       async () => (await lab.on('a2', 'pgrep -f "[s]leep 88888" || true')).out,
       (left) => left === '',
-      patienceMs,
     );
   });
 });

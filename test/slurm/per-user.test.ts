@@ -8,7 +8,7 @@ import { newPublicKey } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { associations } from './people.ts';
-import { accessList, crowd, patienceMs, startService } from './service.ts';
+import { accessList, crowd, startService } from './service.ts';
 
 test("people's own login nodes, and fifty first keys", { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
@@ -63,12 +63,10 @@ test("people's own login nodes, and fifty first keys", { skip: noSlurm }, async 
         await eventually(
           () => associations(lab),
           (names) => names.length === 52,
-          patienceMs,
         );
         await eventually(
           async () => (await accessList(service, abe.orgId)).state,
           (is) => is === 'converged',
-          patienceMs,
         );
         const ended = await session.ended;
         assert.equal(ended.status, 255);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { alpha, eventually } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
-import { patienceMs, permit, startService } from './service.ts';
+import { permit, startService } from './service.ts';
 
 interface Job {
   id: string;
@@ -58,7 +58,6 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
     const both = await eventually(
       async () => ({ queue: await inQueue(), jobs: shown((await usage()).jobs ?? []) }),
       ({ queue, jobs }) => JSON.stringify(queue) === JSON.stringify(jobs),
-      patienceMs,
     );
     return both.jobs;
   };
@@ -72,16 +71,16 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
   const one = await submit(`-w a1 --gres=gpu:2 -t 60 -J 'a name|with a bar'`);
   await submit('-w a2 -a 3-4 -J many');
   const two = await submit('-N2 --gres=gpu:1 -J wide');
-  const jobs = await eventually(agree, (all) => all.length === 4, patienceMs);
+  const jobs = await eventually(agree, (all) => all.length === 4);
   assert.ok(
     jobs.some((line) => line.includes('"a name|with a bar",["a1"],2')),
     jobs.join(),
   );
   assert.ok(jobs.some((line) => /_3"/.test(line)) && jobs.some((line) => line.includes('["a1","a2"],2')));
   await abe.ssh([abe.target, `scancel ${one} ${two}`]);
-  await eventually(agree, (all) => all.length === 2, patienceMs);
+  await eventually(agree, (all) => all.length === 2);
   await submit('-w a1 --gres=gpu:3 -t 20');
-  await eventually(agree, (all) => all.length === 3, patienceMs);
+  await eventually(agree, (all) => all.length === 3);
 
   // Those that wait: by priority, with what they ask for; one that starts no more of its own accord is expected at no time. A name
   // that looks like lines of squeue stays a name.
@@ -90,7 +89,6 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
   const waiting = await eventually(
     async () => (await usage()).pending_jobs,
     (all) => all.length === 2,
-    patienceMs,
   );
   const [big, held] = waiting;
   assert.deepEqual([big.name, big.gpus, big.ahead, big.reason], ['big', 7, 0, 'Resources']);
@@ -103,7 +101,6 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
       return { slurm: timeOf(out.trim()), ours: (await usage()).pending_jobs[0].expected_at ?? null };
     },
     ({ slurm, ours }) => slurm !== null && slurm === ours,
-    patienceMs,
   );
   assert.ok(expected.ours);
 
@@ -114,9 +111,9 @@ test('the jobs of a cluster are those of squeue, at most an interval later', {
     const { jobs = [], other_jobs: hidden } = (await service.platform(path, { as: 'p0' })).body;
     return `${jobs.length} and ${hidden?.jobs ?? 0}`;
   };
-  await eventually(asOther, (seen) => seen === '3 and 0', patienceMs);
+  await eventually(asOther, (seen) => seen === '3 and 0');
   const conf = `${lab.directory}/etc/slurm.conf`;
   const hide = `echo PrivateData=jobs > ${conf}.private; echo include ${conf}.private >> ${conf}`;
   await lab.on('head', `${hide}; scontrol reconfigure`);
-  await eventually(asOther, (seen) => seen === '0 and 3', patienceMs);
+  await eventually(asOther, (seen) => seen === '0 and 3');
 });

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { alpha, eventually } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
-import { patienceMs, startService } from './service.ts';
+import { startService } from './service.ts';
 
 test('names that are taken on a Slurm cluster', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
@@ -37,7 +37,6 @@ test('names that are taken on a Slurm cluster', { skip: noSlurm }, async (t) => 
         await eventually(
           async () => (await service.business('/operator/clusters', { as: 'root' })).body.clusters[0].failure,
           (words) => names.every((name) => words?.includes(`the account ${name} `)),
-          patienceMs,
         );
         await everywhere(Object.values(ways).join('; '));
         // The first login comes at the moment at which the list says that it will work.
@@ -47,7 +46,7 @@ test('names that are taken on a Slurm cluster', { skip: noSlurm }, async (t) => 
             const login = await person.ssh([person.target, 'id -un; id -Gn; pwd']);
             // The list may say ready before the compute nodes have the account; jobs follow.
             const inJob = () => person.ssh([person.target, 'srun -Q id -un']);
-            const job = await eventually(inJob, ({ status }) => status === 0, patienceMs);
+            const job = await eventually(inJob, ({ status }) => status === 0);
             return [login.status, login.out, login.err, job.out];
           }),
         );
@@ -66,10 +65,7 @@ test('names that are taken on a Slurm cluster', { skip: noSlurm }, async (t) => 
         const coming = sshPerson(service, 'p4');
         const failure = async () =>
           (await service.business('/operator/clusters', { as: 'root' })).body.clusters[0].failure;
-        assert.match(
-          await eventually(failure, (words) => words !== null, patienceMs),
-          /\/home\/p4 belongs to/,
-        );
+        assert.match(await eventually(failure, (words) => words !== null), /\/home\/p4 belongs to/);
         const { body } = await service.platform(
           `/clusters/${alpha}/ssh-access?organizationId=${p4.memberships[0].org_id}`,
           {

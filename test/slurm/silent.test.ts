@@ -5,7 +5,7 @@ import { alpha, eventually } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { hangSshd, noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { driverOf, manifest, person } from './people.ts';
-import { optionsOf, patienceMs, startService } from './service.ts';
+import { optionsOf, startService } from './service.ts';
 
 test('a Slurm cluster that is silent', { skip: noSlurm }, async (t) => {
   let lab: SlurmLab;
@@ -26,17 +26,15 @@ test('a Slurm cluster that is silent', { skip: noSlurm }, async (t) => {
           await service.platform(`/clusters/${alpha}/machines?businessOrgId=${abe.orgId}`, { as: 'ada' })
         ).body.items.map((one: { observed: { freshness: string } }) => one.observed.freshness);
       const seenSince = async (before: Record<string, unknown>) =>
-        await eventually(abe.access, (now) => now['observed_at'] !== before['observed_at'], patienceMs);
+        await eventually(abe.access, (now) => now['observed_at'] !== before['observed_at']);
       await eventually(
         () => optionsOf(service, abe.orgId),
         ({ state }) => state === 'available',
-        patienceMs,
       );
       await using controller = await hangSshd(lab, 'head');
       await eventually(
         () => optionsOf(service, abe.orgId),
         ({ scheduler }) => scheduler.ready?.reason === 'ControllerUnreachable',
-        patienceMs,
       );
       service.advance(121_000);
       await seenSince(await abe.access());
@@ -45,19 +43,18 @@ test('a Slurm cluster that is silent', { skip: noSlurm }, async (t) => {
       assert.deepEqual(await machines(), ['stale', 'stale']);
       assert.equal((await abe.ssh([abe.target, 'hostname'])).out, 'bb1\n');
       const others = await Promise.all(['bb1', 'a1', 'a2'].map((host) => hangSshd(lab, host)));
-      await eventually(abe.access, ({ reason }) => reason === 'gateway_unavailable', patienceMs);
-      const silent = await eventually(abe.access, (now) => now['observation_current'] === true, patienceMs);
+      await eventually(abe.access, ({ reason }) => reason === 'gateway_unavailable');
+      const silent = await eventually(abe.access, (now) => now['observation_current'] === true);
       service.advance(121_000);
-      await eventually(abe.access, (now) => now['observation_current'] === false, patienceMs);
+      await eventually(abe.access, (now) => now['observation_current'] === false);
       assert.equal((await abe.access())['observed_at'], silent['observed_at']);
       for (const one of [controller, ...others]) await one.back();
       await eventually(
         () => optionsOf(service, abe.orgId),
         ({ state }) => state === 'available',
-        patienceMs,
       );
       assert.deepEqual(await machines(), ['fresh', 'fresh']);
-      await eventually(abe.access, ({ ready }) => ready === true, patienceMs);
+      await eventually(abe.access, ({ ready }) => ready === true);
     },
   );
 
@@ -69,14 +66,13 @@ test('a Slurm cluster that is silent', { skip: noSlurm }, async (t) => {
       const beta = driverOf(lab, settings);
       const first = manifest([ada]);
       await beta.apply(first);
-      await eventually(beta.observe, ({ waiting }) => waiting?.length === 0, patienceMs);
+      await eventually(beta.observe, ({ waiting }) => waiting?.length === 0);
       await using sshd = await hangSshd(lab, 'a2');
       const next = manifest([ada, person('bob', 30_002)]);
       await beta.apply(next);
       const report = await eventually(
         beta.observe,
         ({ waiting }) => waiting?.length === 1 && /cannot be reached/.test(waiting[0]?.message ?? ''),
-        patienceMs,
       );
       const lack = { host: 'a2', generation: first.generation, listVersion: first.listVersion };
       const { message: _, ...named } = report.waiting?.[0] ?? {};
@@ -93,11 +89,11 @@ test('a Slurm cluster that is silent', { skip: noSlurm }, async (t) => {
       const conf = `${lab.directory}/etc/slurm.conf`;
       await shell('head', `sed -i.all '/^NodeName=a2/d; s/Nodes=a1,a2/Nodes=a1/' ${conf}`);
       lab.control('restart', 'slurmctld');
-      const left = await eventually(gone.observe, ({ machines }) => machines?.length === 1, patienceMs);
+      const left = await eventually(gone.observe, ({ machines }) => machines?.length === 1);
       assert.deepEqual(left.waiting, [], 'Slurm has no such node any more');
       await shell('head', `mv ${conf}.all ${conf}`);
       lab.control('restart', 'slurmctld');
-      await eventually(gone.observe, ({ machines }) => machines?.length === 2, patienceMs);
+      await eventually(gone.observe, ({ machines }) => machines?.length === 2);
       await sshd.back();
       await eventually(
         async () => {
@@ -105,7 +101,6 @@ test('a Slurm cluster that is silent', { skip: noSlurm }, async (t) => {
           return shell('a2', 'grep -c ,,,,7b6f1f0e /etc/passwd');
         },
         (count) => count === '0',
-        patienceMs,
       );
     },
   );

@@ -140,7 +140,7 @@ test('of what is kept in part, the rest is still to be kept, and the months coun
   assert.equal(await lab.review(), 1);
 });
 
-test('what was given anew after an end that nobody took back, or by a file, is reviewed after the months', async () => {
+test('what was given anew after an end that stood, or by a file, is reviewed after the months', async () => {
   await using lab = await open();
   lab.clock.now += 200 * day;
   await lab.review();

@@ -223,11 +223,7 @@ export async function startTestApp(
 }
 
 /** Asks until the answer is as wanted; fails with the last answer when that takes too long. */
-export async function eventually<T>(
-  ask: () => Promise<T>,
-  wanted: (answer: T) => boolean,
-  _limitMs?: number,
-): Promise<T> {
+export async function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
   const limitMs = limit(60_000);
   const started = performance.now();
   for (;;) {

@@ -2,10 +2,12 @@
  * Nearly a machine of its own: mounts, processes and network that nothing outside of it sees, on this machine's programs.
  * systemd cannot run in it; `systemctl` does what the unit's lines for it say, and nothing more.
  */
+
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from './app.ts';
+import { limit } from './limit.ts';
 
 const needed = [
   '/usr/sbin/ip',
@@ -106,7 +108,7 @@ export async function startMachine(own: string): Promise<Machine> {
   ];
   const holder = spawn('unshare', [...flags, '--', 'bash', '-ec', setUp, 'bash', own], {
     stdio: ['pipe', 'ignore', 'pipe'],
-    timeout: 300_000,
+    timeout: limit(300_000),
     killSignal: 'SIGKILL',
   });
   const ended = new Promise((done) => holder.once('close', done));
@@ -131,7 +133,7 @@ export async function startMachine(own: string): Promise<Machine> {
       ['-t', inside, '-m', '-p', '-n', '-u', '-i', `--wd=${home}`, '--', 'bash', '-c', line],
       {
         env,
-        timeout: 60_000,
+        timeout: limit(60_000),
         killSignal: 'SIGKILL',
       },
     );

@@ -1,10 +1,12 @@
 /** A real systemd, in a container of this machine's own programs whose /etc and /var are empty. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { missingForBundle } from '../../scripts/build/bundle.ts';
 import { temporaryDirectory } from './directory.ts';
 import { buildExecutable, placeExecutable } from './executable.ts';
+import { limit } from './limit.ts';
 
 const root = join(import.meta.dirname, '../..');
 const nspawn = '/usr/bin/systemd-nspawn';
@@ -23,7 +25,10 @@ export function noSystemd(): string | false {
   if (missing.length > 0) return `the build needs ${missing.join(', ')}`;
   if (!existsSync(nspawn)) return `${nspawn} is not installed`;
   if (!existsSync('/usr/bin/python3')) return 'python3 is not installed';
-  const { status } = spawnSync(nspawn, [...container, '/bin/true'], { timeout: 30_000, stdio: 'ignore' });
+  const { status } = spawnSync(nspawn, [...container, '/bin/true'], {
+    timeout: limit(30_000),
+    stdio: 'ignore',
+  });
   return status !== 0 && 'systemd-nspawn does not work here';
 }
 

@@ -67,7 +67,7 @@ export function openLines({ path, group }: FileOptions) {
   };
 }
 
-/** Sets who may read it, whatever the umask is, and whoever made it. Throws where that cannot be set. */
+/** Sets who may read it, whatever the umask is and however it was made. Throws where that cannot be set. */
 async function settle(file: FileHandle, { path, group }: FileOptions): Promise<void> {
   const stats = await file.stat();
   if (!stats.isFile()) throw new Error(`${path} is not a regular file`);

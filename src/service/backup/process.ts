@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { backupArguments, inheritedEnvironment } from '../../lib/packaging.ts';
 import type { BackupOutcome, BackupTask } from './role.ts';
 
-/** What does not end when it is asked to is killed: a long check does not hear it, and a command may have to remove a lock elsewhere. */
+/** What does not end when it is asked to is killed: a long check does not notice the request, and a command may have to remove a lock on another machine. */
 const stopMs = { backup: 300, command: 2_000 };
 
 /** Of our environment, which can have secrets, only what says who and where we are. */

@@ -38,7 +38,7 @@ export async function reviewMembers(
   return ended;
 }
 
-/** Ordinary members of active organizations who hold something by hand that has no end, and that nobody changed for so many months. */
+/** Ordinary members of active organizations who hold something by hand that has no end, unchanged for so many months. */
 async function listDue(
   db: Reader,
   months: number,
