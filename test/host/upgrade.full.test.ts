@@ -83,6 +83,7 @@ damage 1; andromeda service install > /dev/null; kill $(gateway); until_ '[ -n "
 
 test('three rounds there and back, with units removed, broken, stopped and masked between', {
   skip,
+  timeout: limit(3_600_000),
 }, async () => {
   const { lines, context } = await runUnderSystemd(rounds, { withNext: true });
   assert.deepEqual(
