@@ -157,7 +157,7 @@ export async function describeCheck(json: Check): Promise<Answer> {
     const message = `${server || 'The API server'}: ${fault}\n${how}`;
     return { json, text: role, message, status: exitStatus.failure };
   }
-  const lines = [rights.many(json, json.rights).text, ...(json.optional ?? []).map(describeOptional)];
+  const lines = [rights.many(json, json.rights).text, ...json.optional.map(describeOptional)];
   const table = lines.join('\n');
   if (lacking.length === 0)
     return { json, text: table, message: `${who} has every right that is needed at ${server}.` };

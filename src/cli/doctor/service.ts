@@ -108,7 +108,7 @@ async function* checkSignIn(
   try {
     const session = await freshSession(state, selection);
     const { user } = await createClient(options, 'andromeda doctor').api.get('/me');
-    const who = nameOf({ name: user.display_name ?? '', email: user.primary_email });
+    const who = nameOf({ name: user.display_name, email: user.primary_email });
     const until = session.expiresAt === undefined ? '' : `, until ${session.expiresAt}`;
     const renewed = session.refreshToken === undefined ? '' : ' and renewed by itself';
     yield onSignIn.ok(`${who}${until}${renewed}.`);

@@ -23,9 +23,8 @@ export async function listLoginNodes(db: Reader): Promise<ReportedLoginNode[]> {
     .orderBy('c.name')
     .execute();
   const all = rows.map(async ({ name, organization_id, report, list_version }) => {
-    if (report === null) return [];
     const { loginNodes } = parseReport<KeptSlurmReport>(report);
-    const listed = await findListedUsername(db, organization_id, list_version ?? 0);
+    const listed = await findListedUsername(db, organization_id, list_version);
     return loginNodes.map((node) => ({ cluster: name, node, username: node.username ?? listed }));
   });
   return (await Promise.all(all)).flat();
