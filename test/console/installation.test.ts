@@ -197,7 +197,7 @@ test('a copy of the audit trail that cannot be written is to be mended, until it
   await withPerson('root', async (page) => {
     await show(page, '/operator');
     await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
-    const item = page.getByRole('listitem').filter({ hasText: `Audit trail, copy to file:${trail}` });
+    const item = page.getByRole('listitem').filter({ hasText: `Audit trail, copy to ${trail}` });
     rmSync(trail, { force: true });
     mkdirSync(trail);
     const headers = {

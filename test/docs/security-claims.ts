@@ -98,13 +98,13 @@ export const claims: Record<string, Record<string, string[]>> = {
     'business/ssh-keys': ['a key registered by anyone, revoked or not, is 409 invalid_state for everyone'],
   },
   'When access ends, sessions end': {
-    'gateway/gateway': [
-      'when the user’s access is revoked: a line that says so, and the end, at once',
-      'what ran on the login node ends too',
-    ],
+    'gateway/access': ['sessions closed by the gateway, forwarded connections and file transfers too: …'],
+    'gateway/gateway': ['what ran on the login node ends too'],
   },
   'In a session there is no forwarding': {
-    'gateway/gateway': ['refused: forwarding to non-loopback destinations, with a text that says where to'],
+    'gateway/gateway': [
+      'refused: forwarding to non-loopback destinations, with a text that says where to; use as a jump host',
+    ],
     'gateway/fuzz': ['fuzz: forwarding goes to loopback destinations and nowhere else'],
   },
   'A member keeps others out neither': {
@@ -156,7 +156,7 @@ export const claims: Record<string, Record<string, string[]>> = {
     'store/invariants': ['the last operator stays: neither without the key nor deactivated'],
   },
   'Their host key is pinned': {
-    'gateway/gateway': ['a login node with another host key is not spoken to'],
+    'gateway/gateway': ['a login node …'],
   },
   'What they send is checked': {
     'gateway/flood': [

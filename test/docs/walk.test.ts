@@ -24,7 +24,7 @@ const ada = 'ada@physics.example';
 /** What was copied to the machine: a release, a lab file, a person's SSH key. */
 async function bring(machine: Machine): Promise<void> {
   const { home } = machine;
-  const program = join(home, 'andromeda-0.2.0-linux-x64');
+  const program = join(home, 'andromeda-0.3.0-linux-x64');
   await placeExecutable(program);
   await machine.run('sha256sum andromeda-* > SHA256SUMS; echo "0000  not-here" >> SHA256SUMS');
   const [lab = ''] = readPage('clusters.md').settings;
@@ -136,7 +136,7 @@ Next:
     ),
   );
   const content = Buffer.from('a client');
-  writeRelease(machine.home, '0.2.0', [{ platform: 'linux-x64', name: 'andromeda-linux-x64', content }]);
+  writeRelease(machine.home, '0.3.0', [{ platform: 'linux-x64', name: 'andromeda-linux-x64', content }]);
   await t.test('Sign in: the lab', (t) => follow(t, install.slice(login + 1)));
   // As clusters.md says of a simulated cluster where the service is not root.
   await machine.run(`echo 'clusters: { unsafeSimulatedLogins: true }' >> /etc/andromeda/andromeda.yaml
