@@ -4,8 +4,9 @@ import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, beta, physics, startTestApp } from '../support/app.ts';
 
 const minute = 60_000;
-const inTwoMinutes = new Date(Date.now() + 2 * minute).toISOString();
-const lab: Lab = {
+const after = (ms: number) => new Date(Date.now() + ms).toISOString();
+
+const labWith = (inTwoMinutes: string): Lab => ({
   ...physics,
   grants: [
     {
@@ -26,13 +27,14 @@ const lab: Lab = {
       cluster: 'alpha',
       relation: 'kubernetes.viewer',
       namespace: 'b',
-      expiresAt: new Date(Date.now() + minute).toISOString(),
+      expiresAt: after(minute),
     },
   ],
-};
+});
 
 test('resource grants', async (t) => {
-  await using service = await startTestApp({ lab });
+  const inTwoMinutes = after(2 * minute);
+  await using service = await startTestApp({ lab: labWith(inTwoMinutes) });
   const token = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
   const guest = { token };
   const access = (query: string, as: object = guest) => service.business(`/resource-access?${query}`, as);

@@ -5,7 +5,7 @@
 
 /** What this process took to start on a quiet machine of two cores, in ms; a debugger or a busy machine makes it more. */
 const usualStartMs = 60;
-const most = 20;
+const most = 4;
 const slowness = Math.min(most, Math.max(1, performance.now() / usualStartMs));
 
 /** A limit in ms on a quiet machine, as much longer as this process was slow to start. */
