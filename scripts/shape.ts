@@ -49,8 +49,8 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 88_926 },
-    { name: 'files of src', value: sources.size, aim: 620, bound: 738 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 84_050 },
+    { name: 'files of src', value: sources.size, aim: 620, bound: 701 },
     {
       name: 'files of at most 30 lines with one importer',
       value: slight.length,
@@ -88,7 +88,7 @@ function folders(): Figure[] {
       name: 'arrows between top folders',
       value: [...arrows.values()].reduce((sum, { size }) => sum + size, 0),
       aim: 40,
-      bound: 40,
+      bound: 28,
     },
   ];
 }
@@ -124,7 +124,7 @@ function documents(): Figure[] {
   const count = globSync('docs/**/*.md', { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8').split(/\s+/).length)
     .reduce((sum, length) => sum + length, 0);
-  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 32_791 }];
+  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 31_817 }];
 }
 
 function linesOf(text: string): number {
