@@ -16,7 +16,7 @@ export async function editText<T>(
   text: string,
   use: (edited: string, file: string) => Promise<T>,
 ): Promise<T> {
-  const directory = await mkdtemp(join(tmpdir(), 'andromeda-edit-'));
+  const directory = await mkdtemp(join(commandIo().env['TMPDIR'] || tmpdir(), 'andromeda-edit-'));
   const file = join(directory, name);
   await writeFile(file, text, { mode: 0o600 });
   const remove = () => rm(directory, { recursive: true, force: true });
