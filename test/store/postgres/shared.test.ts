@@ -187,8 +187,8 @@ test('no page of a list of members reads all users', { skip }, async (t) => {
       select 'user_' || id, 'person', id || '@physics.example', id, 'active', '/bin/bash', '${at}', '${at}' ${people};
     insert into organizations (id, slug, display_name, lifecycle_state, created_by_user_id, created_at, updated_at)
       select 'org_1', 'physics', 'Physics', 'active', min(id), '${at}', '${at}' from users;
-    insert into memberships (org_id, user_id, role, lifecycle_state, created_at, updated_at)
-      select 'org_1', 'user_' || id, 'member', 'active', '${at}', '${at}' ${people};
+    insert into memberships (org_id, user_id, role, lifecycle_state, created_at, updated_at, review_from)
+      select 'org_1', 'user_' || id, 'member', 'active', '${at}', '${at}', '${at}' ${people};
     insert into organization_usernames (id, org_id, user_id, username, source, lifecycle_state, created_at)
       select 'name_' || id, 'org_1', 'user_' || id, 'p' || id, 'operator', 'reserved', '${at}' ${people};
     analyze`);
