@@ -12,7 +12,6 @@ export function hostCommands(signals?: Signals): ServerCommands {
     bootstrap: async (...args) => (await import('./service/host/bootstrap.ts')).bootstrap(...args),
     listKeys: async (options) => (await import('./service/host/keys.ts')).listKeys(options),
     newKey: async (...args) => (await import('./service/host/keys.ts')).newKey(...args),
-    stepKey: async (...args) => (await import('./service/host/keys.ts')).stepKey(...args),
     newSecretsKey: async (file) => (await import('./service/host/secrets.ts')).newSecretsKey(file),
     listSecrets: async (options) => (await import('./service/host/secrets.ts')).printSecrets(options),
     rotateSecrets: async (options) => (await import('./service/host/secrets.ts')).rotateSecrets(options),

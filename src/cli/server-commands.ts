@@ -1,5 +1,5 @@
 /** What the command line asks of the server's part of the program. */
-import type { KeyKind, KeyStep } from '../domain/key-rotation.ts';
+import type { KeyKind } from '../domain/key-rotation.ts';
 
 export interface ServeOptions {
   config?: string;
@@ -55,9 +55,8 @@ export interface ServerCommands {
   /** Makes an operator in the installation's data directory. */
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
   listKeys(options: OnHost): Promise<number>;
-  stepKey(step: KeyStep, kind: KeyKind, options: OnHost & { force?: boolean }): Promise<number>;
-  /** Makes a new key of the service when its file is gone. */
-  newKey(kind: KeyKind | 'audit', options: OnHost & { yes?: boolean }): Promise<number>;
+  /** Puts another key beside one of the service's, or in the place of one that is gone. */
+  newKey(kind: KeyKind, options: OnHost & { keep?: number; yes?: boolean }): Promise<number>;
   /** Makes the key that secrets in a shared database are encrypted with. */
   newSecretsKey(file: string): Promise<number>;
   listSecrets(options: OnHost): Promise<number>;

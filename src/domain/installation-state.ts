@@ -1,6 +1,5 @@
 /** State of the service itself that is not in the database: keys, backups, faults. Times in RFC 3339. */
 import type { Side } from './clusters/side.ts';
-import type { KeyKind } from './key-rotation.ts';
 
 /** How the passes over a side of a cluster go. Times in ms since 1970. */
 export interface SidePasses {
@@ -12,20 +11,10 @@ export interface SidePasses {
 }
 
 export interface ServiceKey {
-  /** A fingerprint, or the `kid` of a token. */
+  /** A fingerprint, the `kid` of a token, or the public key of the audit trail. */
   id: string;
   /** The public key in OpenSSH format, where login nodes or clients may need it. */
-  line?: string | undefined;
-  /** Since when the service has had it in this place. */
-  since?: string | undefined;
-}
-
-/** One of the service's keys, and what takes its place or was there before. */
-export interface ServiceKeys {
-  kind: KeyKind;
-  current: ServiceKey;
-  next?: ServiceKey | undefined;
-  previous?: ServiceKey | undefined;
+  line?: string;
 }
 
 export interface BackupState {
@@ -60,24 +49,3 @@ export interface Problem {
 export function inOrderOfUrgency(problems: readonly Problem[]): Problem[] {
   return problems.toSorted((a, b) => (b.since ?? '').localeCompare(a.since ?? ''));
 }
-
-/** The command that takes the next step with a key, and what has to be so before. */
-export function nextKeyStep({ kind, next, previous }: ServiceKeys): { command: string; advice: string } {
-  const command = (step: string) => `andromeda admin key ${step} ${kind}`;
-  if (next) return { command: command('switch'), advice: adviceToSwitch[kind] };
-  if (previous)
-    return {
-      command: command('retire'),
-      advice: 'When all is well with the key in use: from then on the one before holds no more.',
-    };
-  return {
-    command: command('announce'),
-    advice: 'Makes the next key and announces it. The one in use goes on, and nothing is switched yet.',
-  };
-}
-
-const adviceToSwitch: Record<KeyKind, string> = {
-  host: 'When everybody has logged in once since it was announced: clients learn it then (UpdateHostKeys).',
-  client: 'When its line is beside the old one wherever login nodes keep the key of the gateway.',
-  issuer: 'At any time after a reload: it is published beside the one in use.',
-};

@@ -1,99 +1,89 @@
 /**
- * How a key of the service gives way to another: the next one is announced, then in use, and then the one before it is
- * retired. Both hold from the announcement to the end.
+ * How a key of the service gives way to another. The next one is put beside it, and both hold for as long as is said then: for the
+ * first half the one before is used, so that whoever has to know the next one gets to, and for the second half the next one is. Then
+ * the one before goes. All of it follows from the time alone, so that every server does the same, also one that was away.
  */
+import { invalidState } from './error.ts';
 
-export const keyKinds = ['host', 'client', 'issuer'] as const;
+export const keyKinds = ['host', 'client', 'issuer', 'audit'] as const;
 export type KeyKind = (typeof keyKinds)[number];
 
-export const keySteps = ['announce', 'switch', 'back', 'withdraw', 'retire'] as const;
-export type KeyStep = (typeof keySteps)[number];
+/** How long the key before holds, unless it is said. */
+export const usualKeepDays = 30;
+const dayMs = 86_400_000;
 
-/** A key by what it is known by: a fingerprint, or the `kid` of a token. */
-export interface KnownKey {
-  id: string;
-  /** Since when the service has had it in this place. */
-  since: string;
+/** A key, and the one that is to take its place. Times in RFC 3339. */
+export interface KeySet<Key> {
+  key: Key;
+  next?: { key: Key; from: string; until: string };
 }
 
-/** What the service had taken up when it started last. */
-export interface KeysInUse {
-  current: KnownKey;
-  next?: KnownKey | undefined;
+/** The keys that hold at a time. */
+export interface HeldKeys<Key> {
+  used: Key;
+  /** Its turn is to come, `from` then on. */
+  next?: Key;
+  /** It was used before. */
+  former?: Key;
+  from?: string;
+  /** When the former, or the one that is used, holds no more. */
+  until?: string;
 }
 
-/** Without the kinds of key that are not recorded. */
-export type AllKeysInUse = Partial<Record<KeyKind, KeysInUse>>;
-
-export interface KeyRotationState {
-  /** IDs of what lies on disk. At most one of the other two is there. */
-  current: string;
-  next?: string | undefined;
-  previous?: string | undefined;
-  /** Undefined where no service has started with these keys yet. */
-  inUse: KeysInUse | undefined;
-  /** How long what was signed with a key stays good. */
-  signedMs: number;
+export function keysAt<Key>({ key, next }: KeySet<Key>, now: number): HeldKeys<Key> {
+  if (!next) return { used: key };
+  const { from, until } = next;
+  if (now >= Date.parse(until)) return { used: next.key };
+  return now >= Date.parse(from)
+    ? { used: next.key, former: key, until }
+    : { used: key, next: next.key, from, until };
 }
 
-/** Why a step makes no sense as things are, as a sentence that says what to do; undefined where it does. */
-export function refusalOfKeyStep(step: KeyStep, { next, previous }: KeyRotationState): string | undefined {
-  if (step === 'announce') {
-    if (next !== undefined) return `There is a next key already, ${next}. Switch to it, or withdraw it.`;
-    if (previous !== undefined) return `The key before this one, ${previous}, still holds. Retire it first.`;
-    return undefined;
+/** Every key that holds, the one that is used first. */
+export function allKeys<Key>({ used, next, former }: HeldKeys<Key>): [Key, ...Key[]] {
+  return [used, ...[next, former].filter((key) => key !== undefined)];
+}
+
+/** What is kept of a set: without a key whose time is over. The same object where it stays. */
+export function settled<Key>(set: KeySet<Key>, now: number): KeySet<Key> {
+  return set.next && now >= Date.parse(set.next.until) ? { key: set.next.key } : set;
+}
+
+/** The set with another key beside its own. For 0 days, that one alone holds from now on. */
+export function withNext<Key>({ key }: KeySet<Key>, next: Key, keepDays: number, now: number): KeySet<Key> {
+  const at = (days: number) => new Date(now + days * dayMs).toISOString();
+  return { key, next: { key: next, from: at(keepDays / 2), until: at(keepDays) } };
+}
+
+export function mapKeys<From, To>({ key, next }: KeySet<From>, map: (key: From) => To): KeySet<To> {
+  return { key: map(key), ...(next && { next: { ...next, key: map(next.key) } }) };
+}
+
+export function mapHeld<From, To>({ used, next, former, ...times }: HeldKeys<From>, map: (key: From) => To) {
+  const held: HeldKeys<To> = { used: map(used), ...times };
+  if (next !== undefined) held.next = map(next);
+  if (former !== undefined) held.former = map(former);
+  return held;
+}
+
+/** A set as one text, for where it is kept so. */
+export function keySetText(set: KeySet<string>): string {
+  return JSON.stringify(set);
+}
+
+/** Throws `invalid_state` with a sentence that begins with `title`. It quotes nothing of the text. */
+export function readKeySet(text: string, title: string): KeySet<string> {
+  try {
+    const { key, next } = JSON.parse(text) as Partial<KeySet<string>>;
+    if (typeof key === 'string' && (next === undefined || isNext(next)))
+      return { key, ...(next && { next }) };
+  } catch {
+    // Thrown below, without the parser's message: it quotes the text, and the text is secret.
   }
-  if (step === 'switch' || step === 'withdraw')
-    return next === undefined ? 'There is no next key. Announce one first.' : undefined;
-  return previous === undefined
-    ? 'There is no key from before: nothing was switched, or it is retired already.'
-    : undefined;
+  throw invalidState(`${title} holds no key that can be used. Restore it from a backup.`);
 }
 
-/** Why a step comes too soon and would lock people or servers out; undefined where it does not. */
-export function prematureKeyStep(step: KeyStep, state: KeyRotationState, now: number): string | undefined {
-  if (step === 'retire') return refusalToRetire(state, now);
-  if (step !== 'switch' || state.inUse?.next?.id === state.next) return undefined;
-  return 'The service has not taken up the next key yet, so that nobody knows it. Reload the service (`systemctl reload andromeda`) first.';
-}
-
-function refusalToRetire(state: KeyRotationState, now: number): string | undefined {
-  const { current, previous, inUse, signedMs } = state;
-  if (inUse?.current.id !== current)
-    return `The service still uses ${previous}. Reload it (\`systemctl reload andromeda\`) first.`;
-  const until = Date.parse(inUse.current.since) + signedMs;
-  if (now >= until) return undefined;
-  return `What was signed with ${previous} is good until ${new Date(until).toISOString()}. Retire it after that.`;
-}
-
-/** What the service has taken up, with how long it has had it: what was there before keeps its time. */
-export function takenUp(
-  before: KeysInUse | undefined,
-  now: { current: string; next?: string | undefined; at: string },
-): KeysInUse {
-  const { current, next, at } = now;
-  const known = (key: KnownKey | undefined, id: string) => (key?.id === id ? key : { id, since: at });
-  return {
-    current: known(before?.current, current),
-    ...(next === undefined ? {} : { next: known(before?.next, next) }),
-  };
-}
-
-/**
- * What several servers have taken up, as one would have it that is the last of them: the next key only where each of them has it,
- * and another key than `current` where one of them still uses it.
- */
-export function combinedInUse(all: readonly KeysInUse[], current: string): KeysInUse | undefined {
-  const late = all.find((one) => one.current.id !== current) ?? all[0];
-  if (!late) return undefined;
-  const next = latest(all.map((one) => one.next));
-  return { current: latest(all.map((one) => one.current)) ?? late.current, ...(next && { next }) };
-}
-
-/** The key that all have, since the last of them has it; undefined where they differ. */
-function latest(keys: readonly (KnownKey | undefined)[]): KnownKey | undefined {
-  const [first] = keys;
-  if (!first || keys.some((key) => key?.id !== first.id)) return undefined;
-  const since = keys.reduce((last, key) => (key && key.since > last ? key.since : last), first.since);
-  return { id: first.id, since };
+function isNext(next: Partial<NonNullable<KeySet<string>['next']>>): boolean {
+  const { key, from = '', until = '' } = next;
+  return typeof key === 'string' && !Number.isNaN(Date.parse(from)) && !Number.isNaN(Date.parse(until));
 }

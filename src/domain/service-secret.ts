@@ -9,7 +9,12 @@ export const serviceSecrets = {
   client: { name: 'gateway-client', file: 'keys/gateway_client_ed25519' },
   issuer: { name: 'issuer', file: 'issuer-keys.json' },
   audit: { name: 'audit', file: 'keys/audit_ed25519.pem' },
-} as const satisfies Record<KeyKind | 'audit', { name: string; file: string }>;
+} as const satisfies Record<KeyKind, { name: string; file: string }>;
+
+/** The file of a key and the one that takes its place, which is there while both hold. */
+export function keySetFile(kind: KeyKind): string {
+  return `keys/${kind}.next`;
+}
 
 /** What browsers that are on their way through a sign-in carry is encrypted with. A file has none: one server makes its own. */
 export const consoleSecretName = 'console';

@@ -1,28 +1,30 @@
 /** The service's own keys where servers share a database: the same for all of them, and a file wins. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { importJWK, SignJWT } from 'jose';
 import { createAuthenticator } from '../../src/api/identity/index.ts';
-import {
-  type IssuerKeys,
-  makeKeys,
-  makeSigningKey,
-  stepSigningKeys,
-} from '../../src/api/identity/issuer/keys.ts';
+import { allKeys, type KeyKind, keyKinds, withNext } from '../../src/domain/key-rotation.ts';
 import { createClock } from '../../src/lib/clock.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
-import { loadSshKeySet } from '../../src/lib/ssh/key-set.ts';
+import { loadSshKey } from '../../src/lib/ssh/key-file.ts';
 import { startIssuer } from '../../src/service/compose/issuer.ts';
-import { loadServiceKeys, watchIssuerKeys } from '../../src/service/compose/service-keys.ts';
+import { type KeyPlace, keysInFiles, sharedKeys } from '../../src/service/compose/key-places.ts';
+import {
+  describeKey,
+  followKeys,
+  loadServiceKeys,
+  makeKey,
+  type ServiceKeys,
+} from '../../src/service/compose/service-keys.ts';
 import { readConfig } from '../../src/service/config/index.ts';
-import { sharedKeys } from '../../src/service/host/held-keys.ts';
+import { readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
 import { createIdentity } from '../../src/store/people/identities.ts';
 import { openSecrets } from '../../src/store/servers/secrets.ts';
-import { physics } from '../support/app.ts';
+import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -45,17 +47,14 @@ test('two servers that start at once on an empty database have the same keys, an
   using one = temporaryDirectory();
   using two = temporaryDirectory();
   const secrets = keysOf(makeSecretsKey());
-  const deps = { store: opened.store, log: createLogger('silent') };
+  const deps = { store: opened.store, log: createLogger('silent'), now: Date.now };
   const both = await Promise.all(
     [one, two].map(({ path }) => loadServiceKeys(configOf(path, secrets), deps)),
   );
-  const ids = both.map(({ hostKey, clientKey, auditKey, issuerKeys, consoleSecret }) => [
-    hostKey.publicKey,
-    clientKey.publicKey,
-    auditKey?.publicKey,
-    issuerKeys?.signing[0]?.kid,
-    issuerKeys?.cookie,
-    consoleSecret?.toString('hex'),
+  const ids = both.map((keys) => [
+    ...keyKinds.map((kind) => describeKey(keys.of(kind).used).id),
+    keys.of('issuer').used.cookie,
+    keys.consoleSecret?.toString('hex'),
   ]);
   assert.deepEqual(ids[0], ids[1]);
   assert.equal(new Set(ids[0]).size, 6, 'each is another');
@@ -64,7 +63,7 @@ test('two servers that start at once on an empty database have the same keys, an
 
 test('without the key of the secrets nothing starts, in a sentence that says what to do', async () => {
   await using opened = await openTestStore();
-  const deps = { store: opened.store, log: createLogger('silent') };
+  const deps = { store: opened.store, log: createLogger('silent'), now: Date.now };
   await assert.rejects(loadServiceKeys(configOf(opened.dataDir, undefined), deps), {
     code: 'invalid_state',
     message: /andromeda admin secrets new-key FILE.*secretsKeyFile.*ANDROMEDA_SECRETS_KEY/,
@@ -88,15 +87,16 @@ test('a file wins, is put into an empty database for the others, and a differenc
   const secrets = keysOf(makeSecretsKey());
   const said: unknown[] = [];
   const log = { ...createLogger('silent'), warn: (...args: unknown[]) => said.push(args) } as Logger;
-  const load = (dataDir: string) => loadServiceKeys(configOf(dataDir, secrets), { store: opened.store, log });
-  const { publicKey } = loadSshKeySet(join(one.path, 'keys/gateway_host_ed25519'));
+  const load = (dataDir: string) =>
+    loadServiceKeys(configOf(dataDir, secrets), { store: opened.store, log, now: Date.now });
+  const { publicKey } = loadSshKey(join(one.path, 'keys/gateway_host_ed25519'));
   const first = await load(one.path);
   const second = await load(two.path);
-  assert.deepEqual([first.hostKey.publicKey, second.hostKey.publicKey], [publicKey, publicKey]);
+  for (const keys of [first, second]) assert.equal(keys.of('host').used.publicKey, publicKey);
   assert.deepEqual(said, []);
 
-  const other = loadSshKeySet(join(two.path, 'keys/gateway_host_ed25519'));
-  assert.equal((await load(two.path)).hostKey.publicKey, other.publicKey);
+  const other = loadSshKey(join(two.path, 'keys/gateway_host_ed25519'));
+  assert.equal((await load(two.path)).of('host').used.publicKey, other.publicKey);
   assert.match(
     JSON.stringify(said),
     /secrets\.differ.*keys\/gateway_host_ed25519 is used, and the secret gateway-host/,
@@ -107,13 +107,118 @@ test('a file wins, is put into an empty database for the others, and a differenc
   assert.equal(readFileSync(join(two.path, 'keys/gateway_host_ed25519'), 'utf8'), 'no key');
 });
 
-test('what a command does with the issuer’s keys, every server takes up', async (t) => {
+const day = 86_400_000;
+
+/** As `admin key new` does. */
+async function putNext(place: KeyPlace, kind: KeyKind, keepDays: number): Promise<void> {
+  const { key } = (await place.find(kind)) ?? { key: '' };
+  const next = await makeKey(kind, { text: key, title: kind, stolen: keepDays === 0 });
+  await place.change(kind, (set, now) => withNext(set, next, keepDays, now));
+}
+
+/** What the former and the next are known by, as far as they hold: the one that is used first. */
+const idsOf = (keys: ServiceKeys, kind: KeyKind) => allKeys(keys.of(kind)).map((key) => describeKey(key).id);
+
+for (const [where, isShared] of [
+  ['files', false],
+  ['the database', true],
+] as const)
+  test(`in ${where}, keys of every kind are put beside others, used later, and go by themselves`, async () => {
+    await using opened = await openTestStore();
+    const { store, dataDir } = opened;
+    const secrets = keysOf(makeSecretsKey());
+    const clock = { now: Date.now() };
+    const deps = { store, log: createLogger('silent'), now: () => clock.now };
+    const config = { ...configOf(dataDir, secrets), ...(!isShared && { database: undefined }) };
+    const [keys, other] = [await loadServiceKeys(config, deps), await loadServiceKeys(config, deps)];
+    const place = isShared
+      ? sharedKeys(dataDir, store, await openSecrets(store, secrets))
+      : keysInFiles(dataDir, deps.now);
+    for (const kind of keyKinds) {
+      const [former = ''] = idsOf(keys, kind);
+      await putNext(place, kind, 30);
+      if (isShared) clock.now = Date.now();
+      await keys.refresh();
+      const [, next = ''] = idsOf(keys, kind);
+      assert.ok(next !== '' && next !== former);
+      assert.deepEqual(idsOf(keys, kind), [former, next]);
+      clock.now += 15 * day;
+      assert.deepEqual(idsOf(keys, kind), [next, former], 'by the time alone');
+      assert.deepEqual(idsOf(await loadServiceKeys(config, deps), kind), [next, former], 'after a restart');
+      clock.now += 15 * day;
+      assert.deepEqual(idsOf(keys, kind), [next]);
+      assert.ok((await place.find(kind))?.next, 'nobody has taken it away yet');
+      assert.deepEqual(idsOf(await loadServiceKeys(config, deps), kind), [next]);
+      if (!isShared) {
+        await keys.refresh();
+        const set = await place.find(kind);
+        assert.equal(set?.next, undefined, 'and the former is nowhere any more');
+        assert.deepEqual(idsOf(await loadServiceKeys(config, deps), kind), [next]);
+      }
+      await putNext(place, kind, 0);
+      await other.refresh();
+      const [alone, ...none] = idsOf(other, kind);
+      assert.ok(alone !== next && none.length === 0, 'one in the place of a stolen one');
+      await other.refresh();
+      assert.equal((await place.find(kind))?.next, undefined);
+    }
+    const names = readdirSync(dataDir, { recursive: true }).map(String);
+    assert.deepEqual(
+      names.filter((name) => name.endsWith('.next')),
+      [],
+    );
+    assert.equal(existsSync(join(dataDir, 'keys/gateway_host_ed25519')), !isShared);
+  });
+
+test('in the database, a key goes by the database’s clock, whatever that of a server says', async () => {
   await using opened = await openTestStore();
   const { store, dataDir } = opened;
-  const log = createLogger('silent');
   const secrets = keysOf(makeSecretsKey());
-  const config = configOf(dataDir, secrets);
-  const keys = await loadServiceKeys(config, { store, log });
+  const ahead = { store, log: createLogger('silent'), now: () => Date.now() + 31 * day };
+  const keys = await loadServiceKeys(configOf(dataDir, secrets), ahead);
+  const place = sharedKeys(dataDir, store, await openSecrets(store, secrets));
+  await putNext(place, 'client', 30);
+  await keys.refresh();
+  assert.ok((await place.find('client'))?.next);
+});
+
+test('a key that was taken away by half is used as if all of it had been, and is taken away then', async () => {
+  await using opened = await openTestStore();
+  const { store, dataDir } = opened;
+  const clock = { now: Date.now() };
+  const deps = { store, log: createLogger('silent'), now: () => clock.now };
+  const config = { ...configOf(dataDir, undefined), database: undefined };
+  const keys = await loadServiceKeys(config, deps);
+  await putNext(keysInFiles(dataDir, deps.now), 'host', 30);
+  const both = readKeyFiles(dataDir, 'host');
+  assert.ok(both?.next);
+  const [file, pub] = ['', '.pub'].map((end) => join(dataDir, `keys/gateway_host_ed25519${end}`));
+  clock.now += 30 * day;
+  await keys.refresh();
+  const [next] = idsOf(keys, 'host');
+  const [key = '', publicPart = ''] = [file, pub].map((name) => readFileSync(String(name), 'utf8'));
+  // As after kill -9 behind each of the writes.
+  for (const written of [0, 1, 2]) {
+    writeKeyFiles(dataDir, 'host', both);
+    if (written > 0) writeFileSync(String(pub), publicPart);
+    if (written > 1) writeFileSync(String(file), key);
+    const after = await loadServiceKeys(config, deps);
+    assert.deepEqual(idsOf(after, 'host'), [next]);
+    await after.refresh();
+    assert.equal(readFileSync(String(file), 'utf8'), key);
+    assert.equal(readFileSync(String(pub), 'utf8'), publicPart);
+    assert.ok(!existsSync(join(dataDir, 'keys/host.next')));
+  }
+  for (const name of readdirSync(join(dataDir, 'keys')))
+    assert.equal(statSync(join(dataDir, 'keys', name)).mode & 0o777, 0o600, name);
+});
+
+test('what a command does with the keys, every server takes up', async (t) => {
+  await using opened = await openTestStore();
+  const { store, dataDir } = opened;
+  const secrets = keysOf(makeSecretsKey());
+  const log = createLogger('silent');
+  const keys = await loadServiceKeys(configOf(dataDir, secrets), { store, log, now: Date.now });
   // The message of another server, which there is none of on SQLite.
   const heard: (() => void)[] = [];
   const messages = {
@@ -123,17 +228,17 @@ test('what a command does with the issuer’s keys, every server takes up', asyn
       return () => {};
     },
   };
-  const { promise, resolve } = Promise.withResolvers<IssuerKeys>();
-  t.after(watchIssuerKeys(keys, { dataDir, store: { ...store, messages } as never, log }, resolve));
-  const holder = await sharedKeys({ dataDir, secrets }, store);
-  const before = await holder.read('issuer');
-  await holder.take('announce', 'issuer');
-  const after = await holder.read('issuer');
+  const uses: string[][] = [];
+  const use = () => void uses.push(idsOf(keys, 'issuer'));
+  t.after(followKeys(keys, { store: { ...store, messages } as never, log }, use));
+  const [before] = idsOf(keys, 'issuer');
+  await putNext(sharedKeys(dataDir, store, await openSecrets(store, secrets)), 'issuer', 30);
   for (const listener of heard) listener();
-  const { next, cookie } = await promise;
-  assert.equal(next?.kid, after?.next);
-  assert.equal(after?.current, before?.current);
-  assert.equal(cookie, keys.issuerKeys?.cookie);
+  const found = await eventually(
+    async () => uses.at(-1),
+    (ids) => ids?.length === 2,
+  );
+  assert.equal(found?.[0], before);
 });
 
 test('a token of a key that the embedded issuer has no more is refused from then on, also if it was accepted before', async (t) => {
@@ -142,16 +247,18 @@ test('a token of a key that the embedded issuer has no more is refused from then
   const file = join(dataDir, 'andromeda.yaml');
   writeFileSync(file, '{}');
   const config = readConfig(file);
-  let keys = await makeKeys();
-  const [key] = keys.signing;
+  const clock = { now: Date.now() };
+  const log = createLogger('silent');
+  const keys = await loadServiceKeys(config, { store, log, now: () => clock.now });
+  const [key] = keys.of('issuer').used.signing;
   assert.ok(key?.kid);
   const issuer = await startIssuer(config, {
     store,
     peers: { forOthers: () => undefined },
     proxies: createTrustedProxies([]),
-    log: createLogger('silent'),
+    log,
     clock: createClock({}),
-    issuerKeys: keys,
+    keys,
   });
   t.after(() => issuer.stop());
   const ada = await userId(store, 'ada@physics.example');
@@ -170,39 +277,33 @@ test('a token of a key that the embedded issuer has no more is refused from then
     .setSubject('ada')
     .setExpirationTime('10m')
     .sign(await importJWK(key, 'RS256'));
-  const use = (next: IssuerKeys) => {
-    keys = next;
-    issuer.useKeys?.(keys);
-  };
   const me = () => authenticate(`Bearer ${token}`, 'unauthorized');
   assert.equal(await me(), ada);
-  use(stepSigningKeys('announce', keys, await makeSigningKey()));
-  use(stepSigningKeys('switch', keys, undefined));
-  assert.equal(await me(), ada, 'its key is published still');
-  use(stepSigningKeys('retire', keys, undefined));
+  await putNext(
+    keysInFiles(config.dataDir, () => clock.now),
+    'issuer',
+    30,
+  );
+  for (const days of [0, 16]) {
+    clock.now += days * day;
+    await keys.refresh();
+    issuer.refreshKeys?.();
+    assert.equal(await me(), ada, 'its key is published still');
+  }
+  clock.now += 15 * day;
+  issuer.refreshKeys?.();
   await assert.rejects(me(), { code: 'unauthorized' });
 });
 
-test('steps with the gateway’s keys are taken in the database, and on a file where there is one', async () => {
+test('a key that is a file of a server sharing a database is changed in its file', async () => {
   await using opened = await openTestStore();
   const { store, dataDir } = opened;
-  const secrets = keysOf(makeSecretsKey());
-  const keys = await loadServiceKeys(configOf(dataDir, secrets), { store, log: createLogger('silent') });
-  const holder = await sharedKeys({ dataDir, secrets }, store);
-  assert.equal((await holder.read('host'))?.current, keys.hostKey.fingerprint);
-  for (const step of ['announce', 'switch'] as const) await holder.take(step, 'host');
-  const held = await holder.read('host');
-  assert.equal(held?.previous, keys.hostKey.fingerprint);
-  const again = await loadServiceKeys(configOf(dataDir, secrets), { store, log: createLogger('silent') });
-  assert.equal(again.hostKey.fingerprint, held?.current);
-  assert.equal(again.hostKey.previous?.fingerprint, keys.hostKey.fingerprint);
-
-  const file = join(dataDir, 'keys/gateway_host_ed25519');
-  const own = loadSshKeySet(file);
-  assert.equal((await holder.read('host'))?.file, file);
-  await holder.take('announce', 'host');
-  assert.ok(existsSync(`${file}.next`));
-  assert.equal((await holder.read('host'))?.current, own.fingerprint);
-  const shared = await (await openSecrets(store, secrets)).find('gateway-host');
-  assert.doesNotMatch(shared ?? '', /next/);
+  const secrets = await openSecrets(store, keysOf(makeSecretsKey()));
+  const place = sharedKeys(dataDir, store, secrets);
+  await place.findOrMake('host', () => makeKey('host'));
+  const shared = await secrets.find('gateway-host');
+  writeKeyFiles(dataDir, 'host', { key: await makeKey('host') });
+  await putNext(place, 'host', 30);
+  assert.ok(readKeyFiles(dataDir, 'host')?.next);
+  assert.equal(await secrets.find('gateway-host'), shared);
 });

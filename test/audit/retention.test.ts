@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { findBreak } from '../../src/domain/audit/audit.ts';
 import { isSignedCheckpoint } from '../../src/domain/audit/head.ts';
+import { makeAuditKey, parseAuditKey } from '../../src/domain/audit/key.ts';
 import { newId } from '../../src/domain/id.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import {
@@ -13,7 +14,7 @@ import {
   type RetentionDeps,
   type RetentionSettings,
 } from '../../src/service/audit/retention.ts';
-import { createSigner, loadAuditKey } from '../../src/service/audit/signer.ts';
+import { createSigner } from '../../src/service/audit/signer.ts';
 import { appendAuditEntry, listAuditEntries, setPosition } from '../../src/store/audit/audit.ts';
 import { setCheckpoint } from '../../src/store/audit/retention.ts';
 import { inspectDatabase } from '../../src/store/data-dir/inspect.ts';
@@ -21,6 +22,7 @@ import { createAccessRequest } from '../../src/store/organizations/access-reques
 import { systemUserId } from '../../src/store/people/people.ts';
 import { createMachine, sessionAt } from '../cli/harness.ts';
 import { physics, startTestApp } from '../support/app.ts';
+import { auditKeys } from '../support/service-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 const day = 86_400_000;
@@ -48,13 +50,15 @@ async function openOldTrail(entries: number) {
   await add('ssh.session.closed', 60);
   clock.now += 40 * day;
   await add('ssh.session.closed', 3);
-  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
-  const signer = createSigner(store, key, () => clock.now);
+  const keys = auditKeys(dataDir);
+  const key = () => keys().used;
+  const signer = createSigner(store, keys, () => clock.now);
   const deps: RetentionDeps = { store, key, signer, file: undefined, log: createLogger('silent') };
   const file = join(dataDir, 'andromeda.db');
   return {
     ...deps,
     deps,
+    keys,
     clock,
     dataDir,
     retain: (settings: RetentionSettings, from = deps) =>
@@ -170,7 +174,7 @@ test('a crash behind the checkpoint leaves a trail that fits, and the next run g
   await using trail = await openOldTrail(120);
   const [entry] = await listAuditEntries(trail.store.read, {}, { after: 99, limit: 1 });
   assert.ok(entry);
-  const checkpoint = trail.key.signCheckpoint({ seq: entry.seq, hash: entry.hash, at: entry.at });
+  const checkpoint = trail.key().signCheckpoint({ seq: entry.seq, hash: entry.hash, at: entry.at });
   await setCheckpoint(trail.store, checkpoint, {
     actorUserId: systemUserId,
     operation: 'deleteAuditEntries',
@@ -209,7 +213,7 @@ test('of old sessions only who, when and where stays; any other change of them i
   assert.equal(entries.filter(({ reason }) => reason === '').length, 60, 'and nothing else');
   const findings = await trail.findings();
   assert.equal(findings.fault, undefined);
-  assert.deepEqual(findings.keys, [trail.key.publicKey]);
+  assert.deepEqual(findings.keys, [trail.key().publicKey]);
   const [one] = sessions;
   assert.ok(one);
   const [previous] = await listAuditEntries(trail.store.read, {}, { after: one.seq - 2, limit: 1 });
@@ -276,8 +280,9 @@ test('audit verify accepts a trail that begins at a checkpoint, and says so', as
     await service.write('/operator/people', { as: 'root', body: { email: `p${i}@x.example` } });
   service.advance(40 * day);
   await service.write('/operator/people', { as: 'root', body: { email: 'new@x.example' } });
-  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
-  const signer = createSigner(store, key, Date.now);
+  const keys = auditKeys(dataDir);
+  const key = () => keys().used;
+  const signer = createSigner(store, keys, Date.now);
   const deps = { store, key, signer, file: undefined, log: createLogger('silent') };
   await applyRetention(deps, { audit: 30 }, new AbortController().signal);
   const machine = await createMachine(t);
@@ -287,14 +292,14 @@ test('audit verify accepts a trail that begins at a checkpoint, and says so', as
   assert.equal(status, 0, stderr);
   assert.match(stdout, /^entries \d+\nhead \d+:sha256:/);
   assert.match(stderr, /Entries up to \d+ were deleted at 20/);
-  const other = loadAuditKey(join(dataDir, 'other.pem')).publicKey;
+  const other = parseAuditKey(makeAuditKey(), 'it').publicKey;
   const distrusted = await machine.run(['admin', 'audit', 'verify', '--key', other]);
   assert.match(distrusted.stderr, /is signed with another key/);
 });
 
 test('a server goes on signing when another deleted what it signed last, and not when another program did', async () => {
   await using trail = await openOldTrail(20);
-  const other = createSigner(trail.store, trail.key, () => trail.clock.now);
+  const other = createSigner(trail.store, trail.keys, () => trail.clock.now);
   const before = await other.sign();
   // By then all of it is old.
   trail.clock.now += 40 * day;

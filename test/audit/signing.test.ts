@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { headText, isSignedHead } from '../../src/domain/audit/head.ts';
+import { makeAuditKey, parseAuditKey } from '../../src/domain/audit/key.ts';
+import { withNext } from '../../src/domain/key-rotation.ts';
 import { startAudit } from '../../src/service/audit/index.ts';
 import { addHead, findLastSeq, listHeads } from '../../src/store/audit/audit.ts';
 import { listKeptFiles } from '../../src/store/data-dir/backup-file.ts';
+import { readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { openTrail, rewrite } from './support.ts';
 
@@ -15,16 +18,10 @@ const keyFile = 'keys/audit_ed25519.pem';
 test('the key of an installation is made once, for its owner only, and is a part of its backups', async () => {
   await using trail = await openTrail();
   const deps = { ...trail, now: Date.now };
-  const first = startAudit(config, deps);
-  await first.stop();
-  const second = startAudit(config, deps);
-  await second.stop();
-  assert.equal(second.publicKey, first.publicKey);
+  const [first] = startAudit(config, deps).publicKeys();
+  assert.deepEqual(startAudit(config, deps).publicKeys(), [first]);
   assert.equal(statSync(join(trail.dataDir, keyFile)).mode & 0o777, 0o600);
   assert.ok(listKeptFiles(trail.dataDir).includes(keyFile));
-  const secret = readFileSync(join(trail.dataDir, keyFile), 'utf8');
-  writeFileSync(join(trail.dataDir, keyFile), secret.slice(0, 60));
-  assert.throws(() => startAudit(config, deps), /holds no Ed25519 key/);
 });
 
 test('heads are signed at intervals while entries come, on demand, and at the end', async () => {
@@ -37,7 +34,7 @@ test('heads are signed at intervals while entries come, on demand, and at the en
   await trail.add('b');
   const head = await audit.sign();
   assert.equal(head?.seq, first + 1);
-  assert.ok(head && isSignedHead(head) && head.key === audit.publicKey);
+  assert.ok(head && isSignedHead(head) && head.key === audit.publicKeys()[0]);
   assert.deepEqual(await audit.sign(), head, 'what is signed is not signed again');
   assert.ok(!isSignedHead({ ...head, seq: head.seq + 1 }), 'a signature is of one head only');
   assert.equal(headText(head), `andromeda audit head\n${head.seq}\n${head.hash}\n${head.at}\n`);
@@ -92,4 +89,37 @@ test('who may read the trail sees the key and the heads, and has the present one
     assert.equal((await service.business(path, { as: 'ada' })).status, 403);
   await rewrite(`${service.dataDir}/data`, 1);
   assert.equal((await service.business('/operator/audit/head', { as: 'otto' })).status, 409);
+});
+
+test('a key that takes the place of another goes on with what that one signed, which counts on', async () => {
+  await using trail = await openTrail();
+  const { store, dataDir, add } = trail;
+  await add('a', 'b');
+  const before = await startAudit(config, { ...trail, now: Date.now }).sign();
+  const [former = ''] = startAudit(config, { ...trail, now: Date.now }).publicKeys();
+  const text = readKeyFiles(dataDir, 'audit')?.key ?? '';
+  const next = makeAuditKey({ text, stolen: false });
+  const put = (days: number) => {
+    const start = Date.now() - days * 86_400_000;
+    writeKeyFiles(dataDir, 'audit', withNext({ key: text }, next, 30, start));
+    return startAudit(config, { ...trail, now: Date.now });
+  };
+  const { publicKey } = parseAuditKey(next, 'it');
+  assert.deepEqual(put(1).publicKeys(), [former, publicKey]);
+  await add('c');
+  assert.equal((await put(1).sign())?.key, former);
+  for (const days of [16, 31]) {
+    await add('d');
+    const audit = put(days);
+    assert.deepEqual(audit.publicKeys(), [publicKey, former], 'also when the key itself is gone');
+    const head = await audit.sign();
+    assert.equal(head?.key, publicKey);
+    assert.ok(head && isSignedHead(head));
+  }
+  // What the former signed is not forgotten: a trail that was rewritten since is not signed anew.
+  await rewrite(dataDir, before?.seq ?? 0);
+  await store.write(async ({ db }) => {
+    await db.deleteFrom('audit_heads').where('key', '=', publicKey).execute();
+  });
+  await assert.rejects(put(31).sign(), /The audit trail was rewritten or cut: entry/);
 });

@@ -8,6 +8,7 @@ import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { systemUserId } from '../../src/store/people/people.ts';
 import { physics } from '../support/app.ts';
+import { auditKeys } from '../support/service-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 export async function openTrail() {
@@ -19,6 +20,7 @@ export async function openTrail() {
   return {
     store: opened.store,
     dataDir: opened.dataDir,
+    keys: auditKeys(opened.dataDir),
     log,
     lines,
     /** The events that were logged, above debug. */

@@ -5,12 +5,18 @@ import { createLogger } from '../../src/lib/log.ts';
 import { startAudit } from '../../src/service/audit/index.ts';
 import { appendAuditEntry, findLastSeq } from '../../src/store/audit/audit.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
+import { auditKeys } from '../support/service-keys.ts';
 
 const [dataDir = '', file] = process.argv.slice(2);
 const store = await openStore(dataDir);
 const user = await store.read.selectFrom('users').select('id').executeTakeFirstOrThrow();
 const config = { signMs: 50, file, group: undefined };
-const audit = startAudit(config, { store, dataDir, log: createLogger('silent'), now: Date.now });
+const audit = startAudit(config, {
+  store,
+  keys: auditKeys(dataDir),
+  log: createLogger('silent'),
+  now: Date.now,
+});
 
 let isEnding = false;
 process.stdin.on('end', () => {

@@ -10,7 +10,6 @@ export const noServer: ServerCommands = {
   bootstrap: none,
   listKeys: none,
   newKey: none,
-  stepKey: none,
   newSecretsKey: none,
   listSecrets: none,
   rotateSecrets: none,

@@ -226,7 +226,7 @@ test('keys, backups and what must be mended, for who may read only', { skip: noB
     assert.equal(await page.evaluate('window.hit'), undefined);
     await show(page, '/operator/service');
     await page.getByText('Backups fail. No key is being replaced.').waitFor();
-    await page.getByText('andromeda admin key announce host').waitFor();
+    await page.getByText('andromeda admin key new host').waitFor();
     await checkPage(page, '/operator/service');
     for (const path of ['machines', 'people']) {
       await show(page, `/operator/${path}`);

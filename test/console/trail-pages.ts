@@ -1,10 +1,9 @@
 /** What operators look up afterwards: sessions that are over, the audit trail. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { serviceSecrets } from '../../src/domain/service-secret.ts';
-import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { acceptBreak } from '../../src/store/audit/retention.ts';
 import { addBroken } from '../audit/support.ts';
+import { loadAuditKey } from '../support/service-keys.ts';
 import { saved, type Walk } from './operator-pages.ts';
 
 /** The session that an operator closed is there, in columns; what it was asked to run is text. */
@@ -38,7 +37,7 @@ export async function walkTrail({ app, page, show }: Walk): Promise<void> {
 
   const { store } = app.test.app;
   const seq = await addBroken(store, 1, 'x\ud83d');
-  const key = loadAuditKey(join(app.test.dataDir, 'data', serviceSecrets.audit.file));
+  const key = loadAuditKey(join(app.test.dataDir, 'data'));
   const at = new Date().toISOString();
   await store.write((tx) =>
     acceptBreak(tx, seq, (previous, entry) => key.signRedaction(previous, entry, at, true)),

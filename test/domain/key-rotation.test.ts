@@ -1,52 +1,44 @@
-/** The order in which a key takes the place of another. */
+/** How a key gives way to another, by the time alone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  type KeyRotationState,
-  keySteps,
-  prematureKeyStep,
-  refusalOfKeyStep,
-  takenUp,
-} from '../../src/domain/key-rotation.ts';
+import { allKeys, keySetText, keysAt, readKeySet, settled, withNext } from '../../src/domain/key-rotation.ts';
 
-const at = (seconds: number) => new Date(seconds * 1000).toISOString();
-const state = (more: Partial<KeyRotationState>): KeyRotationState => ({
-  current: 'one',
-  inUse: undefined,
-  signedMs: 0,
-  ...more,
+const day = 86_400_000;
+const start = Date.parse('2030-01-01T00:00:00.000Z');
+const at = (days: number) => start + days * day;
+
+test('both hold for the kept time: the former is used for its first half, the next for its second, and then alone', () => {
+  const set = withNext({ key: 'old' }, 'new', 30, start);
+  const [from, until] = ['2030-01-16T00:00:00.000Z', '2030-01-31T00:00:00.000Z'];
+  assert.deepEqual(set, { key: 'old', next: { key: 'new', from, until } });
+  const rows: [days: number, held: object, all: string[]][] = [
+    [0, { used: 'old', next: 'new', from, until }, ['old', 'new']],
+    [14.999, { used: 'old', next: 'new', from, until }, ['old', 'new']],
+    [15, { used: 'new', former: 'old', until }, ['new', 'old']],
+    [29.999, { used: 'new', former: 'old', until }, ['new', 'old']],
+    [30, { used: 'new' }, ['new']],
+    [3000, { used: 'new' }, ['new']],
+  ];
+  for (const [days, held, all] of rows) {
+    assert.deepEqual(keysAt(set, at(days)), held, `${days} days`);
+    assert.deepEqual(allKeys(keysAt(set, at(days))), all);
+    assert.deepEqual(settled(set, at(days)), days < 30 ? set : { key: 'new' });
+  }
+  assert.deepEqual(keysAt({ key: 'old' }, start), { used: 'old' });
 });
 
-for (const [what, given, possible] of [
-  ['one key', {}, ['announce']],
-  ['a next key', { next: 'two' }, ['switch', 'withdraw']],
-  ['a key from before', { previous: 'zero' }, ['back', 'retire']],
-] as const)
-  test(`with ${what}, the steps are ${possible.join(' and ')}`, () => {
-    const steps = keySteps.filter((step) => refusalOfKeyStep(step, state(given)) === undefined);
-    assert.deepEqual(steps, possible);
-  });
-
-test('a switch waits until the service has taken up the next key', () => {
-  const next = { next: 'two' };
-  const premature = (inUse: KeyRotationState['inUse']) =>
-    prematureKeyStep('switch', state({ ...next, inUse }), 0);
-  assert.match(premature(undefined) ?? '', /Reload the service/);
-  assert.match(premature({ current: { id: 'one', since: at(0) } }) ?? '', /Reload the service/);
-  const inUse = takenUp({ current: { id: 'one', since: at(0) } }, { current: 'one', next: 'two', at: at(5) });
-  assert.deepEqual(inUse, { current: { id: 'one', since: at(0) }, next: { id: 'two', since: at(5) } });
-  assert.equal(premature(inUse), undefined);
+test('for no days, the next holds alone at once, also in the place of one that was to come', () => {
+  const set = withNext(withNext({ key: 'old' }, 'between', 30, start), 'new', 0, at(1));
+  assert.deepEqual(keysAt(set, at(1)), { used: 'new' });
+  assert.deepEqual(settled(set, at(1)), { key: 'new' });
 });
 
-test('a key is retired when the service uses the other, and what it signed has ended', () => {
-  const premature = (inUse: KeyRotationState['inUse'], seconds: number) =>
-    prematureKeyStep(
-      'retire',
-      state({ current: 'two', previous: 'one', inUse, signedMs: 60_000 }),
-      seconds * 1000,
-    );
-  assert.match(premature({ current: { id: 'one', since: at(0) } }, 1000) ?? '', /still uses one\. Reload/);
-  const inUse = takenUp({ current: { id: 'one', since: at(0) } }, { current: 'two', at: at(100) });
-  assert.match(premature(inUse, 159) ?? '', /is good until 1970-01-01T00:02:40\.000Z/);
-  assert.equal(premature(inUse, 160), undefined);
+test('a set is one text, and what is none is refused without being quoted', () => {
+  for (const set of [{ key: 'old' }, withNext({ key: 'old' }, 'new', 30, start)])
+    assert.deepEqual(readKeySet(keySetText(set), 'it'), set);
+  for (const text of ['', '{', '{}', '{"key":1}', '{"key":"hush","next":{"key":"hush"}}'])
+    assert.throws(() => readKeySet(text, 'it'), {
+      code: 'invalid_state',
+      message: /^it holds no key that can be used\. Restore it from a backup\.$/,
+    });
 });

@@ -1,4 +1,4 @@
-/** Host keys that take one another's place, as OpenSSH's client learns them; and a key that a login node is asked about. */
+/** Keys of the gateway that take one another's place, as OpenSSH's client learns them, and as its sshd takes them. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -81,4 +81,24 @@ test('a login node is asked about a key without a login', { skip: whyNot }, asyn
     (await askKey({ loginNode: { ...loginNode, port }, username, publicKey })) ?? '',
     /^it cannot be reached \(.*ECONNREFUSED/,
   );
+});
+
+test('a login node that takes only one of the gateway’s keys lets people in, whichever is tried first', {
+  skip: whyNot,
+}, async (t) => {
+  const lab = await openLab();
+  t.after(() => lab.close());
+  const [hostKey, known] = ['host', 'client'].map((name) => readFileSync(join(lab.dir, name), 'utf8'));
+  const other = generateSshKey().privateKey;
+  assert.ok(hostKey && known);
+  const logIn = async (clientKey: string, ...otherClientKeys: string[]) => {
+    (lab.gateway as Gateway).configure({ hostKey, clientKey, otherClientKeys });
+    const { status, out } = await lab.ssh(['gateway', 'echo in']);
+    return status === 0 && out === 'in\n';
+  };
+  assert.equal(await logIn(known), true);
+  assert.equal(await logIn(known, other), true);
+  assert.equal(await logIn(other, known), true);
+  assert.equal(await logIn(other), false);
+  assert.equal(await logIn(other, generateSshKey().privateKey), false);
 });

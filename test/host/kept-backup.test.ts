@@ -5,11 +5,11 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
-import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { program } from '../support/program.ts';
+import { loadAuditKey } from '../support/service-keys.ts';
 import { openTestStore } from '../support/store.ts';
 
 /** An installation that does not run. */
@@ -21,7 +21,7 @@ async function installation(t: TestContext) {
     await using opened = await openTestStore();
     await opened.store.close();
     execFileSync('cp', ['-a', opened.dataDir, at('data')]);
-    loadAuditKey(at('data/keys/audit_ed25519.pem'));
+    loadAuditKey(at('data'));
   }
   const [platform, business, issuer, gateway] = await freePorts(4);
   const listen = (port: number | undefined) => ({ listen: `127.0.0.1:${port}` });

@@ -11,9 +11,9 @@ import Database from 'better-sqlite3';
 import { sql } from 'kysely';
 import { stringify } from 'yaml';
 import { auditHash } from '../../src/domain/audit/audit.ts';
+import { parseAuditKey } from '../../src/domain/audit/key.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
-import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { type App, startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
 import {
@@ -206,7 +206,10 @@ test('there and back: the same answers to the same tokens, under the same host k
   assert.equal(app.gatewayFingerprint, fingerprint);
   const [entry] = await listAuditEntries(app.store.read, {}, { after: seq - 1, limit: 1 });
   assert.equal(entry?.target, 'a\ufffdb');
-  const { publicKey } = loadAuditKey(join(`${keys}.before`, 'audit_ed25519.pem'));
+  const { publicKey } = parseAuditKey(
+    readFileSync(join(`${keys}.before`, 'audit_ed25519.pem'), 'utf8'),
+    'it',
+  );
   assert.equal(entry.redaction?.key, publicKey);
   assert.deepEqual(await facts(), first);
   await renew();

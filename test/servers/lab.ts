@@ -8,8 +8,6 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { loadKeys } from '../../src/api/identity/issuer/keys.ts';
-import { loadSshKeySet } from '../../src/lib/ssh/key-set.ts';
 import { findManifest } from '../../src/store/access/access-lists.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
@@ -21,6 +19,7 @@ import { startTestIssuer, type TestIssuer } from '../support/issuer.ts';
 import { freePorts } from '../support/ports.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../support/postgres-server.ts';
 import { program } from '../support/program.ts';
+import { loadIssuerKeys, loadSshKeyOf } from '../support/service-keys.ts';
 
 /** For `test(…, { skip: noServers })`. */
 export const noServers: string | false = missingPostgres() ?? whyNot;
@@ -175,9 +174,8 @@ export async function openServersLab(options: LabOptions = {}): Promise<ServersL
 async function makeKeys(dir: string): Promise<{ host: string; client: string }> {
   const data = join(dir, 'keys-of-all');
   mkdirSync(join(data, 'keys'), { recursive: true, mode: 0o700 });
-  await loadKeys(data);
-  const load = (name: string) => loadSshKeySet(join(data, 'keys', name)).publicKey;
-  return { host: load('gateway_host_ed25519'), client: load('gateway_client_ed25519') };
+  await loadIssuerKeys(data);
+  return { host: loadSshKeyOf(data, 'host'), client: loadSshKeyOf(data, 'client') };
 }
 
 function writeLab(dir: string, at: { port: number; hostKey: string }): void {

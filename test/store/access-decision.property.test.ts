@@ -209,12 +209,11 @@ test('ssh-access says ready for a person and key exactly when the gateway admits
   const gateway = {
     hostname: 'gateway.example',
     port: 22,
-    hostKey: 'ssh-ed25519 AAAA',
-    fingerprint: 'SHA256:x',
+    hostKeys: () => [{ publicKey: 'ssh-ed25519 AAAA', fingerprint: 'SHA256:x' }],
   };
   const sshAccess = (userId: string, clusterId: string, keyFingerprint?: string) =>
     getSshAccess(
-      { store, gateway } as PlatformDeps,
+      { store, gateway } as unknown as PlatformDeps,
       {
         caller: { userId, sourceAddress: '' },
         path: { clusterId },

@@ -16,7 +16,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { loadAuditKey } from '../../src/service/audit/signer.ts';
 import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { lockDataDir } from '../../src/store/data-dir/lock.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
@@ -26,6 +25,7 @@ import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
 import { ancient } from '../support/schemas.ts';
+import { loadAuditKey } from '../support/service-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 const from = { madeAt: '2030-01-01T00:00:00.000Z', version: '9.9.9' };
@@ -294,7 +294,7 @@ test('what is no whole backup of this version is not restored, and is not left b
 test('one changed bit in what a backup holds is refused, and the part is named', async (t) => {
   using old = await installation();
   using place = temporaryDirectory();
-  const key = loadAuditKey(join(old.dataDir, 'keys/audit_ed25519.pem'));
+  const key = loadAuditKey(old.dataDir);
   const good = join(place.path, 'good');
   await writeBackup(old.dataDir, good, from);
   const { seal } = restoreBackup(good, join(place.path, 'data'), now);

@@ -74,7 +74,7 @@ export async function openLab({ people: peopleCount, logs, say }: LabOptions): P
   // PostgreSQL's account passes.
   chmodSync(scratch.dir, 0o711);
   const addresses = pickAddresses();
-  const issuer = await makeIssuer(addresses.urls.issuer, scratch.folder('issuer'));
+  const issuer = await makeIssuer(addresses.urls.issuer);
   const pair = await startDatabases(scratch, addresses, say);
   stack.defer(() => pair.stop());
   const slurm = stack.use(startSlurmLab({ homes: 'shared', nodes: 'a1' }));

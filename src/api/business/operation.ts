@@ -5,7 +5,8 @@ import type { AuditKey } from '../../domain/audit/key.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import type { Side } from '../../domain/clusters/side.ts';
 import type { HostRules } from '../../domain/host-settings.ts';
-import type { BackupState, Problem, ServiceKeys, SidePasses } from '../../domain/installation-state.ts';
+import type { BackupState, Problem, ServiceKey, SidePasses } from '../../domain/installation-state.ts';
+import type { HeldKeys, KeyKind } from '../../domain/key-rotation.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
@@ -30,7 +31,7 @@ interface GatewayView {
 
 /** What the service knows about itself that is not in the database. */
 export interface InstallationView {
-  keys(): ServiceKeys[];
+  keys(): { kind: KeyKind; held: HeldKeys<ServiceKey> }[];
   backup(): BackupState;
   /** What must be mended on the host of the service; of clusters the database knows. */
   problems(): Problem[];
@@ -47,7 +48,7 @@ export interface BusinessDeps {
   installation: InstallationView;
   /** Signs the audit trail, and takes erased people out of the trail. */
   audit: {
-    publicKey: string;
+    publicKeys(): readonly string[];
     sign(): Promise<SignedHead | undefined>;
     markIdentity: AuditKey['markIdentity'];
     eraseNames(): void;

@@ -2255,29 +2255,28 @@ export interface components {
             leases: number;
         };
         ServiceKey: {
-            /** @description A fingerprint, or the kid of tokens */
+            /** @description A fingerprint, the kid of tokens, or of the audit trail the key itself */
             id: string;
             /** @description In OpenSSH format */
             line?: string;
-            since?: components["schemas"]["Time"];
+            /** @description When it begins to be used */
+            from?: components["schemas"]["Time"];
+            /** @description When it holds no more */
+            until?: components["schemas"]["Time"];
         };
         Installation: {
             keys: {
                 /**
-                 * @description What the SSH gateway shows to people, what it shows to login nodes, and what the embedded issuer signs with
+                 * @description What the SSH gateway shows to people, what it shows to login nodes, what the embedded issuer signs with, and what signs the audit trail
                  * @enum {string}
                  */
-                kind: "host" | "client" | "issuer";
+                kind: "host" | "client" | "issuer" | "audit";
+                /** @description The one that is used */
                 current: components["schemas"]["ServiceKey"];
-                /** @description Announced: it is to take its place */
+                /** @description It holds already, and is to be used */
                 next?: components["schemas"]["ServiceKey"];
-                /** @description It still holds, until it is retired */
-                previous?: components["schemas"]["ServiceKey"];
-                next_step: {
-                    /** @description On the host of the service */
-                    command: string;
-                    advice: string;
-                };
+                /** @description It was used, and still holds */
+                former?: components["schemas"]["ServiceKey"];
             }[];
             backup: {
                 /** @description Left out: none are made by themselves */
@@ -5285,6 +5284,8 @@ export interface operations {
                     "application/json": {
                         /** @description `ed25519:` and the public key (SubjectPublicKeyInfo, base64) */
                         key: string;
+                        /** @description Whose signatures count as well: of keys before it, and of the one that is to take its place */
+                        other_keys: string[];
                         heads: components["schemas"]["SignedAuditHead"][];
                         /** @description Where the trail begins, where entries before were deleted; signed over the line `andromeda audit checkpoint` and a line each for seq, hash and at */
                         checkpoint?: components["schemas"]["SignedAuditHead"];

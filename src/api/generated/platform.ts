@@ -421,8 +421,8 @@ export interface components {
             username: string;
             host_key: string;
             host_key_fingerprint: string;
-            /** @description The host key that is to take its place, once it is announced. Know both. */
-            next_host_key?: string;
+            /** @description While one host key takes the place of another, the one that is not used now. Know both. */
+            other_host_key?: string;
             /** @enum {string} */
             login_mode: "Shared" | "PerUser";
             ready: boolean;

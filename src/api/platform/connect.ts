@@ -47,14 +47,15 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
   const isFresh = facts.observedMsAgo !== undefined && facts.observedMsAgo <= observationFreshnessMs;
   // Without Slurm there is nothing to reach through the gateway.
   const reachable = facts.takesAccessList;
+  const [hostKey, otherHostKey] = gateway.hostKeys();
   const seesFaults = seesClusters(effectivePermissions(facts.role, facts.permissions));
   return {
     hostname: reachable ? gateway.hostname : '',
     port: gateway.port,
     username: facts.username ?? '',
-    host_key: reachable ? gateway.hostKey : '',
-    host_key_fingerprint: reachable ? gateway.fingerprint : '',
-    ...present({ next_host_key: reachable ? gateway.nextHostKey : undefined }),
+    host_key: reachable ? hostKey.publicKey : '',
+    host_key_fingerprint: reachable ? hostKey.fingerprint : '',
+    ...present({ other_host_key: reachable ? otherHostKey?.publicKey : undefined }),
     login_mode: loginMode,
     ready,
     reason,

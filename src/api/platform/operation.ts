@@ -7,13 +7,16 @@ import type { operations } from '../generated/platform.ts';
 interface GatewayAddress {
   hostname: string;
   port: number;
-  /** `ssh-ed25519 AAAA…` */
-  hostKey: string;
-  fingerprint: string;
-  /** The one that is to take its place, once it is announced. */
-  nextHostKey?: string | undefined;
+  /** The keys that it may show: the one in use first, and while that gives way to another, the other. */
+  hostKeys(): readonly [HostKey, ...HostKey[]];
   /** Why it serves no one at the moment; undefined while it does. */
   readonly fault?: string | undefined;
+}
+
+interface HostKey {
+  /** `ssh-ed25519 AAAA…` */
+  publicKey: string;
+  fingerprint: string;
 }
 
 /** What every operation here works with. */

@@ -96,12 +96,12 @@ export const auditHead = reads({
 export const auditKey = reads({
   usage: 'key',
   summary:
-    'print the public key that signs heads of the audit trail; keep it outside the service, for `audit verify --key`',
+    'print the public keys whose signatures on the audit trail count, the one in use first; keep them outside the service',
   example: 'audit key > audit.key',
   formats: ['text', 'json', 'yaml'],
   async run({ api }): Promise<Answer> {
-    const { key } = await api.get('/operator/audit/heads');
-    return { json: { key }, text: visibleLine(key) };
+    const { key, other_keys } = await api.get('/operator/audit/heads');
+    return { json: { key, other_keys }, text: [key, ...other_keys].map(visibleLine).join('\n') };
   },
 });
 
@@ -117,11 +117,12 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
   formats: ['text', 'json', 'yaml'],
   async run({ api, options }): Promise<Answer> {
     const noted = options.head === undefined ? [] : [parseHead(options.head)];
-    for (const key of options.key ?? [])
+    const given = options.key?.flatMap((text) => text.trim().split(/\s+/));
+    for (const key of given ?? [])
       if (!isAuditPublicKey(key))
         throw usage(`'${key}' is not a key as \`andromeda admin audit key\` prints it.`);
-    const { key, heads, checkpoint } = await api.get('/operator/audit/heads');
-    const keys = options.key ?? [key];
+    const { key, other_keys, heads, checkpoint } = await api.get('/operator/audit/heads');
+    const keys = given ?? [key, ...other_keys];
     for (const head of heads) {
       requireKey('head', head, keys);
       if (!isSignedHead(head)) throw failure(`The signature of the head of entry ${head.seq} is wrong.`);

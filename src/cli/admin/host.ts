@@ -1,6 +1,6 @@
 /** What of `andromeda admin` works on the host itself. What it does is handed in by `main.ts`. */
 import { Argument } from 'commander';
-import { type KeyKind, type KeyStep, keyKinds } from '../../domain/key-rotation.ts';
+import { type KeyKind, keyKinds, usualKeepDays } from '../../domain/key-rotation.ts';
 import { newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
 import type { BootstrapOptions, OnHost, RotateSecretsOptions, ServerCommands } from '../server-commands.ts';
@@ -10,7 +10,6 @@ const configFlag = optional(
   '--config <file>',
   'the installation (YAML); where `service install` puts it otherwise',
 );
-const newFlags = [configFlag, optional('--yes', 'accept what it does to those who know the old one')];
 
 export const bootstrap = (server: ServerCommands): Verb =>
   own<BootstrapOptions>({
@@ -38,29 +37,6 @@ export const acceptBreak = (server: ServerCommands): Verb =>
     },
   });
 
-const steps: [KeyStep, summary: string][] = [
-  ['announce', 'make the next key, so that it is known before it is used'],
-  ['switch', 'put the next key into use; the one before still holds'],
-  ['back', 'put the key from before into use again'],
-  ['withdraw', 'drop the next key'],
-  ['retire', 'drop the key from before'],
-];
-const forceFlag = optional('--force', 'although the key is not known everywhere, or is still needed');
-
-const stepVerb = (server: ServerCommands, step: KeyStep, summary: string) =>
-  own<OnHost, [KeyKind]>({
-    usage: step,
-    summary,
-    args: [
-      new Argument('<key>', "the gateway's towards people or login nodes, or the built-in sign-in's").choices(
-        keyKinds,
-      ),
-    ],
-    example: `key ${step} host`,
-    flags: step === 'switch' || step === 'retire' ? [configFlag, forceFlag] : [configFlag],
-    run: (options, kind) => server.stepKey(step, kind, options),
-  });
-
 const keys = (server: ServerCommands): Noun => ({
   name: 'key',
   summary: "the service's own keys, and how one takes the place of another, on the host itself",
@@ -71,33 +47,32 @@ const keys = (server: ServerCommands): Noun => ({
       flags: [configFlag],
       run: (options) => server.listKeys(options),
     }),
-    own<OnHost, [KeyKind | 'audit']>({
+    own<OnHost & { keep?: string; yes?: boolean }, [KeyKind]>({
       usage: 'new',
-      summary: 'make a new key when its file is gone; those who know the old one will notice',
+      summary:
+        'put another key beside one: both hold, the new one is used later, and the former goes by itself',
       args: [
         new Argument(
           '<key>',
           "the gateway's towards people or login nodes, the built-in sign-in's, or the audit trail's",
-        ).choices([...keyKinds, 'audit']),
+        ).choices(keyKinds),
       ],
-      example: 'key new client --yes',
-      flags: newFlags,
-      run: (options, kind) => server.newKey(kind, options),
-    }),
-    ...steps.map(([step, summary]) => stepVerb(server, step, summary)),
-  ],
-});
-
-const hostKey = (server: ServerCommands): Noun => ({
-  name: 'host-key',
-  summary: 'what the SSH gateway shows to people, on the host itself',
-  verbs: [
-    own<OnHost>({
-      usage: 'new',
-      summary: 'make a new host key when its file is gone; SSH clients report that it has changed',
-      example: 'host-key new --yes',
-      flags: newFlags,
-      run: (options) => server.newKey('host', options),
+      example: ['key new host', 'key new issuer --keep 0'],
+      flags: [
+        configFlag,
+        optional(
+          '--keep <days>',
+          `how long the former holds (${usualKeepDays}); 0: not at all, as for a stolen one`,
+        ),
+        optional(
+          '--yes',
+          'make one in the place of a key that is gone, for those who know that one to notice',
+        ),
+      ],
+      async run({ keep, ...options }, kind) {
+        if (keep !== undefined && !/^\d{1,4}$/.test(keep)) throw usage(`'${keep}' is no number of days.`);
+        return server.newKey(kind, { ...options, ...(keep !== undefined && { keep: Number(keep) }) });
+      },
     }),
   ],
 });
@@ -134,4 +109,4 @@ const secrets = (server: ServerCommands): Noun => ({
 });
 
 /** The service's own keys, and the secrets in a shared database. */
-export const hostNouns = (server: ServerCommands): Noun[] => [keys(server), hostKey(server), secrets(server)];
+export const hostNouns = (server: ServerCommands): Noun[] => [keys(server), secrets(server)];

@@ -162,7 +162,7 @@ export const problems = reads({
 
 export const installation = reads({
   usage: 'installation',
-  summary: "the service's own keys and how each is replaced, and its backups",
+  summary: "the service's own keys, those that are being replaced too, and its backups",
   formats: ['text', 'json', 'yaml'],
   async run({ api }): Promise<Answer> {
     const json = await api.get('/operator/installation');
@@ -171,13 +171,12 @@ export const installation = reads({
 });
 
 function describeKeys({ keys }: Installation): string {
-  const rows = keys.flatMap(({ kind, current, next, previous, next_step: step }) => [
-    [kind, 'in use', current.id, current.since],
-    ...(next ? [[kind, 'announced', next.id, next.since]] : []),
-    ...(previous ? [[kind, 'from before', previous.id, previous.since]] : []),
-    [kind, 'next step', step.command, undefined],
+  const rows = keys.flatMap(({ kind, current, next, former }) => [
+    [kind, 'in use', current.id, undefined, current.until],
+    ...(next ? [[kind, 'next', next.id, next.from, undefined]] : []),
+    ...(former ? [[kind, 'former', former.id, undefined, former.until]] : []),
   ]);
-  return formatTable(['KEY', 'STATE', 'ID', 'SINCE'], rows);
+  return formatTable(['KEY', 'STATE', 'ID', 'USED-FROM', 'HOLDS-UNTIL'], rows);
 }
 
 function describeBackup({ backup: { schedule, last, kept, failure, drill } }: Installation): string {

@@ -69,9 +69,9 @@ function matches(pattern: RegExp, value: unknown): boolean {
   return typeof value === 'string' && pattern.test(value);
 }
 
-/** The gateway's, and the next one where it was announced. */
-export function hostKeysOf({ host_key: now, next_host_key: next }: SshAccess): string[] {
-  return next === undefined ? [now] : [now, next];
+/** The gateway's: two while one takes the place of the other. */
+export function hostKeysOf({ host_key: one, other_host_key: other }: SshAccess): string[] {
+  return other === undefined ? [one] : [one, other];
 }
 
 /** Notes the host keys, each under its cluster's ID, replacing what was noted before; returns the file. */

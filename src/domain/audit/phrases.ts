@@ -73,12 +73,7 @@ const ofOperators = {
 const ofTheHost = {
   createInstallation: 'created|create the installation[ from {target}]',
   bootstrap: 'made|make {subject} an operator',
-  newKey: 'made|make a new[ {target}] key',
-  announceKey: 'announced|announce the next[ {target}] key',
-  switchKey: 'switched|switch to the next[ {target}] key',
-  backKey: 'went|go back to the previous[ {target}] key',
-  withdrawKey: 'withdrew|withdraw the next[ {target}] key',
-  retireKey: 'retired|retire the previous[ {target}] key',
+  newKey: 'made|make a new[ {target}] key[ ({details})]',
   rotateSecretsKey: 'encrypted|encrypt the secrets with another key[, {target}]',
   acceptAuditBreak: 'accepted|accept the break of the audit trail[ at entry {target}]',
   deleteAuditEntries: 'deleted|delete the old audit entries[ {target}]',

@@ -4,7 +4,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { Authorize } from '../ssh/decision.ts';
 import type { GatewayEvent } from '../ssh/events.ts';
 import type { SessionFilter } from '../ssh/session-filter.ts';
-import type { Settings } from './messages.ts';
+import type { GatewayKeys, Settings } from './messages.ts';
 
 export interface GatewaysOptions {
   dataDir: string;
@@ -40,6 +40,8 @@ export interface Gateways {
   readonly fault: string | undefined;
   /** Processes that stand still or have not done what a `recheck` asked of them: who was revoked may still have sessions there. */
   readonly unreached: readonly Unreached[];
+  /** Uses these keys for connections from now on. */
+  useKeys(keys: GatewayKeys): void;
   /** Asks `authorize` again for the sessions that match, and closes those it no longer allows; at most a second passes. */
   recheck(filter?: SessionFilter): Promise<void>;
   /** Closes sessions for another reason, as when their login node restarts. Returns how many. */

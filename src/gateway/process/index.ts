@@ -9,6 +9,7 @@
  * lives from before (run-directory.ts). That connects (role.ts, link.ts) and says hello; the welcome has all that it
  * needs to serve. Then it asks and reports, one JSON object a line (messages.ts).
  */
+import { isDeepStrictEqual } from 'node:util';
 import { createTrustedProxies } from '../../lib/source-address.ts';
 import { startGateway } from '../ssh/index.ts';
 import type { Gateways, GatewaysOptions } from './gateways.ts';
@@ -25,8 +26,10 @@ export async function openGateways(options: GatewaysOptions): Promise<Gateways> 
   return processes;
 }
 
-function inThisProcess({ settings, authorize, record, log }: GatewaysOptions): Gateways {
-  const proxies = createTrustedProxies(settings.trustedProxies);
+function inThisProcess({ settings: given, authorize, record, log }: GatewaysOptions): Gateways {
+  const proxies = createTrustedProxies(given.trustedProxies);
+  const isProxy = (address: string) => proxies.has(address);
+  let settings = given;
   let gateway: Awaited<ReturnType<typeof startGateway>> | undefined;
   const stop = async () => gateway?.stop();
   return {
@@ -34,7 +37,7 @@ function inThisProcess({ settings, authorize, record, log }: GatewaysOptions): G
     async start() {
       gateway = await startGateway({
         ...settings,
-        isProxy: (address) => proxies.has(address),
+        isProxy,
         authorize,
         record: (event) => void record(event),
         log,
@@ -44,6 +47,11 @@ function inThisProcess({ settings, authorize, record, log }: GatewaysOptions): G
       return gateway ? undefined : 'it is starting';
     },
     unreached: [],
+    useKeys(keys) {
+      const before = settings;
+      settings = { ...before, ...keys };
+      if (!isDeepStrictEqual(settings, before)) gateway?.configure({ ...settings, isProxy });
+    },
     recheck: async (filter) => {
       const enough = new Promise<void>((resolve) => void setTimeout(resolve, recheckMs).unref());
       await Promise.race([gateway?.recheck(filter), enough]);

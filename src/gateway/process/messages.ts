@@ -17,13 +17,19 @@ import { type Check, choice, flag, list, number, optional, record, shape, text }
 /** Changes with an incompatible change of any other message, which ends the sessions of processes of the version before. */
 export const protocolVersion = 1;
 
-/** What a process needs to serve. The keys are here and nowhere else: never in arguments, environment or a file of its own. */
-export interface Settings {
-  listen: { host: string; port: number };
+/** Private keys of the gateway, towards people and towards login nodes. */
+export interface GatewayKeys {
   hostKey: string;
   /** Those that are announced to clients as well. */
   otherHostKeys?: readonly string[];
   clientKey: string;
+  /** What it tries at a login node that does not take that one. */
+  otherClientKeys?: readonly string[];
+}
+
+/** What a process needs to serve. The keys are here and nowhere else: never in arguments, environment or a file of its own. */
+export interface Settings extends GatewayKeys {
+  listen: { host: string; port: number };
   /** Whether it announces that it takes security keys; left out: it does not. */
   securityKeys?: boolean;
   limits: NonNullable<GatewayOptions['limits']>;
@@ -70,6 +76,8 @@ export type FromProcess =
 
 export type ToProcess =
   | { type: 'welcome'; settings: Settings }
+  /** Others from now on. */
+  | { type: 'configure'; settings: Settings }
   | { type: 'decision'; id: number; decision: Decision }
   /** The service could not decide, for the reason in `message`. */
   | { type: 'undecided'; id: number; message: string }
@@ -159,16 +167,17 @@ const fromProcess: Record<FromProcess['type'], Check> = {
   handOverFailed: shape({ message: short }),
 };
 
+const settings = shape({
+  ...{ listen: address, hostKey: short, clientKey: short, limits: record },
+  ...{ otherHostKeys: optional(list(short, 10)), otherClientKeys: optional(list(short, 10)) },
+  ...{ hasOthers: optional(flag), securityKeys: optional(flag) },
+  ...{ trustedProxies: list(short, mostTrustedProxies), debug: flag },
+  proxyProtocol: choice('required', 'optional', 'off'),
+});
+
 const toProcess: Record<ToProcess['type'], Check> = {
-  welcome: shape({
-    settings: shape({
-      ...{ listen: address, hostKey: short, clientKey: short, limits: record },
-      ...{ otherHostKeys: optional(list(short, 10)), hasOthers: optional(flag) },
-      securityKeys: optional(flag),
-      ...{ trustedProxies: list(short, mostTrustedProxies), debug: flag },
-      proxyProtocol: choice('required', 'optional', 'off'),
-    }),
-  }),
+  welcome: shape({ settings }),
+  configure: shape({ settings }),
   decision: shape({ id: number, decision }),
   undecided: shape({ id: number, message: short }),
   recorded: shape({ seq: number }),

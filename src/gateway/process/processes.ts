@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { ownAccount } from '../../lib/own-account.ts';
 import { defaultLimits } from '../ssh/limits.ts';
@@ -14,7 +15,7 @@ import { launcher, startByLauncher } from './launcher.ts';
 import type { Lines } from './lines.ts';
 import { Member } from './member.ts';
 import { Members } from './members.ts';
-import type { FromProcess, Hello, ToProcess } from './messages.ts';
+import type { FromProcess, GatewayKeys, Hello, Settings, ToProcess } from './messages.ts';
 import { type Account, findAccount, usualAccount } from './privileges.ts';
 import { loginMs, Reports } from './reports.ts';
 import { openRunDirectory } from './run-directory.ts';
@@ -31,6 +32,7 @@ const stopped = 'the service stops before the gateway listens';
 
 export class GatewayProcesses implements Gateways {
   readonly #options: GatewaysOptions;
+  #settings: Settings;
   readonly #build: string;
   readonly #account: Account | undefined;
   readonly #way: Way;
@@ -49,6 +51,7 @@ export class GatewayProcesses implements Gateways {
 
   constructor(options: GatewaysOptions) {
     this.#options = options;
+    this.#settings = options.settings;
     this.#build = options.build ?? ownBuild;
     this.#reports = new Reports(options);
     const onFault = (error: unknown, pid?: number) =>
@@ -106,6 +109,14 @@ export class GatewayProcesses implements Gateways {
     return silent ? `process ${silent.pid} does not answer` : (this.#attempts.fault ?? 'it is starting');
   }
 
+  useKeys(keys: GatewayKeys): void {
+    const before = this.#settings;
+    this.#settings = { ...before, ...keys };
+    if (isDeepStrictEqual(this.#settings, before)) return;
+    for (const member of this.#members)
+      if (this.#isWelcome(member)) member.send({ type: 'configure', settings: this.#settings });
+  }
+
   async recheck(filter: SessionFilter = {}): Promise<void> {
     // Most changes concern no person who is logged in, and a message wakes a process.
     const concerned = [...this.#members].filter((member) => member.mayHave(filter));
@@ -118,8 +129,11 @@ export class GatewayProcesses implements Gateways {
 
   /** A process that is not welcome yet, or of another protocol, answers nothing. */
   async #probe(member: Member): Promise<void> {
-    const isWelcome = this.#phase === 'serving' && member.hello !== undefined && !member.isForeign;
-    if (isWelcome && (await member.probe())) this.#onUnreached(member);
+    if (this.#isWelcome(member) && (await member.probe())) this.#onUnreached(member);
+  }
+
+  #isWelcome({ hello, isForeign }: Member): boolean {
+    return this.#phase === 'serving' && hello !== undefined && !isForeign;
   }
 
   #onUnreached({ pid, sessions }: Member): void {
@@ -162,7 +176,7 @@ export class GatewayProcesses implements Gateways {
   }
 
   get #stopMs(): number {
-    return (this.#options.settings.limits.drainMs ?? defaultLimits.drainMs) + stopMs;
+    return (this.#settings.limits.drainMs ?? defaultLimits.drainMs) + stopMs;
   }
 
   async leave(which: 'all' | 'found'): Promise<void> {
@@ -197,7 +211,7 @@ export class GatewayProcesses implements Gateways {
 
   #onHello(lines: Lines<ToProcess>, hello: Hello): Member {
     const member = this.#members.found(hello.pid, true);
-    member.connected(lines, hello, loginMs(this.#options.settings));
+    member.connected(lines, hello, loginMs(this.#settings));
     if (this.#phase === 'serving') this.#greet(member);
     if (this.#phase === 'stopping') member.send({ type: 'stop' });
     return member;
@@ -205,7 +219,8 @@ export class GatewayProcesses implements Gateways {
 
   /** Lets a process that said hello serve; one that cannot any more keeps its sessions to their end. */
   #greet(member: Member): void {
-    const { log, settings } = this.#options;
+    const { log } = this.#options;
+    const settings = this.#settings;
     const { hello } = member;
     if (!hello) return;
     if (hello.port !== undefined)
@@ -308,7 +323,6 @@ export class GatewayProcesses implements Gateways {
   }
 
   #launchChild() {
-    const { settings } = this.#options;
     let child: ChildProcess;
     try {
       child = launch({
@@ -316,7 +330,7 @@ export class GatewayProcesses implements Gateways {
         directory: this.#descriptor,
         account: this.#account,
         way: this.#way,
-        port: settings.listen.port,
+        port: this.#settings.listen.port,
       });
     } catch (error) {
       return this.#failed(error);

@@ -91,12 +91,16 @@ class GatewayProcess {
     };
   }
 
-  #onWelcome(settings: Settings): void {
+  #configure(settings: Settings): void {
     const isNews = JSON.stringify(settings) !== JSON.stringify(this.#settings);
     this.#settings = settings;
+    if (isNews) this.#gateway?.configure(given(settings));
+  }
+
+  #onWelcome(settings: Settings): void {
+    this.#configure(settings);
     this.#log.deliver();
     if (this.#gateway) {
-      if (isNews) this.#gateway.configure(given(settings));
       this.#link.send({ type: 'listening', port: this.#gateway.port });
       this.#sendSessions();
     } else this.#starting ??= this.#listen(settings);
@@ -133,7 +137,8 @@ class GatewayProcess {
 
   #onMessage(message: ToProcess) {
     const { type } = message;
-    if (type === 'recorded') this.#records.recorded(message.seq);
+    if (type === 'configure') this.#configure(message.settings);
+    else if (type === 'recorded') this.#records.recorded(message.seq);
     else if (type === 'recheck') void this.#recheck(message);
     else if (type === 'close') this.#gateway?.close(message.filter, message.reason, message.text);
     else if (type === 'count') this.#count(message.id);
@@ -217,8 +222,10 @@ class GatewayProcess {
 }
 
 function given({ trustedProxies, ...settings }: Settings) {
-  const { hostKey, otherHostKeys = [], clientKey, securityKeys, limits, proxyProtocol } = settings;
+  const { hostKey, otherHostKeys = [], clientKey, otherClientKeys = [] } = settings;
+  const { securityKeys, limits, proxyProtocol } = settings;
   const proxies = createTrustedProxies(trustedProxies);
   const isProxy = (address: string) => proxies.has(address);
-  return { hostKey, otherHostKeys, clientKey, securityKeys, limits, proxyProtocol, isProxy };
+  const keys = { hostKey, otherHostKeys, clientKey, otherClientKeys };
+  return { ...keys, securityKeys, limits, proxyProtocol, isProxy };
 }

@@ -30,10 +30,12 @@ export interface GatewayOptions {
   listen: { host: string; port: number } | { fd: number };
   /** OpenSSH-format ed25519 private key: the public face of the gateway. */
   hostKey: string;
-  /** In the same format: the next host key and the previous one, which are announced to clients as well. */
+  /** In the same format: those that are announced to clients as well. */
   otherHostKeys?: readonly string[];
   /** OpenSSH-format ed25519 private key with which the gateway logs in to login nodes. */
   clientKey: string;
+  /** In the same format: what it tries where that one is refused. */
+  otherClientKeys?: readonly string[];
   /** Whether it announces that it takes security keys; `authorize` decides about each. Left out: it does not. */
   securityKeys?: boolean | undefined;
   authorize: Authorize;
@@ -52,7 +54,14 @@ export interface GatewayOptions {
 /** What can change while it runs, for connections that come later. */
 export type GatewaySettings = Pick<
   GatewayOptions,
-  'hostKey' | 'otherHostKeys' | 'clientKey' | 'securityKeys' | 'limits' | 'isProxy' | 'proxyProtocol'
+  | 'hostKey'
+  | 'otherHostKeys'
+  | 'clientKey'
+  | 'otherClientKeys'
+  | 'securityKeys'
+  | 'limits'
+  | 'isProxy'
+  | 'proxyProtocol'
 >;
 
 /** How late an end by time may be, at most. */
@@ -129,11 +138,16 @@ export class Gateway {
   }
 
   /** What a session is given of the settings: it keeps them to its end. */
-  #givenTo({ hostKey, otherHostKeys = [], clientKey, securityKeys = false }: GatewayOptions) {
-    const others = otherHostKeys.map(readPrivateKey);
+  #givenTo({
+    hostKey,
+    otherHostKeys = [],
+    clientKey,
+    otherClientKeys = [],
+    securityKeys = false,
+  }: GatewayOptions) {
     return {
-      hostKeys: [readPrivateKey(hostKey), ...others] as const,
-      clientKey: readPrivateKey(clientKey),
+      hostKeys: [readPrivateKey(hostKey), ...otherHostKeys.map(readPrivateKey)] as const,
+      clientKeys: [readPrivateKey(clientKey), ...otherClientKeys.map(readPrivateKey)] as const,
       securityKeys,
       limits: this.#limits,
     };

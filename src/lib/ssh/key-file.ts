@@ -28,13 +28,17 @@ export function loadSshKey(file: string): SshKeyFile {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const made = generateSshKey();
     // The private file is written last and whole, so that where it exists, the public one does too, also after a crash.
-    writeWhole(`${file}.pub`, `${made.publicKey} andromeda\n`);
+    writePublicPart(file, made);
     writeWhole(file, made.privateKey);
   }
   const privateKey = readKeyFile(file);
   const key = parseSshKey(privateKey);
   if (key) return key;
   throw unusable(file, 'it holds no private key in OpenSSH’s format that is without a passphrase');
+}
+
+export function writePublicPart(file: string, { publicKey }: Pick<SshKeyFile, 'publicKey'>): void {
+  writeWhole(`${file}.pub`, `${publicKey} andromeda\n`);
 }
 
 /** A key in OpenSSH's format without a passphrase; undefined for anything else. */

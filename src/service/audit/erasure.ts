@@ -19,7 +19,8 @@ import { toTime } from '../../store/engine/time.ts';
 
 export interface ErasureDeps {
   store: Store;
-  key: AuditKey;
+  /** The one that signs now. */
+  key(): AuditKey;
   log: Logger;
   now(): number;
 }
@@ -43,7 +44,8 @@ async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSign
     for (const table of textTables)
       await inParts<string | number | null>(null, (after) => eraseTexts(store, table, names, after), signal);
     const redact = createEraser(names);
-    const sign = (previous: string, entry: AuditListing) => key.signRedaction(previous, entry, toTime(now()));
+    const sign = (previous: string, entry: AuditListing) =>
+      key().signRedaction(previous, entry, toTime(now()));
     const redactSome = async (after: number) => {
       const next = await redactEntries(store, { after, until, redact, sign });
       if (next !== undefined && !signal.aborted) await setErasurePosition(store, names.userId, next);

@@ -5,9 +5,9 @@
  * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
  * `copy.ts` appends entries and heads to a file → `retention.ts` deletes what is old, up to a signed checkpoint. Of several servers, one does all that (a lease), and any signs on demand.
  */
-import { join } from 'node:path';
 import type { SignedHead } from '../../domain/audit/head.ts';
-import type { AuditKey } from '../../domain/audit/key.ts';
+import { type AuditKey, trustedKeys } from '../../domain/audit/key.ts';
+import type { HeldKeys } from '../../domain/key-rotation.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
@@ -16,7 +16,7 @@ import { allLeases, type Lease, type Leases } from '../../store/servers/leases.t
 import { type AuditFault, Copy } from './copy.ts';
 import { startErasures } from './erasure.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
-import { type AuditSigner, createSigner, loadAuditKey } from './signer.ts';
+import { type AuditSigner, createSigner } from './signer.ts';
 
 interface AuditConfig {
   /** How often heads are signed while entries come. */
@@ -30,9 +30,8 @@ export interface AuditDeps {
   store: Store;
   /** Which of several servers does it; this one when left out. */
   leases?: Leases | undefined;
-  /** Where the key is, made on first start; unless `key` is given. */
-  dataDir: string;
-  key?: AuditKey | undefined;
+  /** Those that hold now. */
+  keys(): HeldKeys<AuditKey>;
   /** Left out: everything is kept. */
   retention?: RetentionSettings;
   log: Logger;
@@ -40,7 +39,8 @@ export interface AuditDeps {
 }
 
 export interface Audit {
-  publicKey: string;
+  /** Those whose signatures count, that of the key that signs first. */
+  publicKeys(): readonly string[];
   /** The head of the trail as it is now, signed; undefined while there is no entry. Throws as `AuditSigner.sign`. */
   sign(): Promise<SignedHead | undefined>;
   /** What is kept of an identity whose person is erased, by the installation's key. */
@@ -60,15 +60,14 @@ const retentionFirstMs = 5_000;
 const retentionMs = 86_400_000;
 const minuteMs = 60_000;
 
-/** Starts to sign and to copy. Throws `invalid_state` where the key cannot be read. */
+/** Starts to sign and to copy. */
 export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
-  const { store, leases = allLeases(store), dataDir, now } = deps;
-  const key = deps.key ?? loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
-  const signer = createSigner(store, key, now);
+  const { store, leases = allLeases(store), keys, now } = deps;
+  const signer = createSigner(store, keys, now);
   let keeping: Keeping | undefined;
   const leave = leases.want('audit', {
     begin(lease) {
-      keeping = keepTrail(config, { ...deps, key, signer, lease });
+      keeping = keepTrail(config, { ...deps, signer, lease });
     },
     async end(why) {
       const before = keeping;
@@ -78,9 +77,9 @@ export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
   });
   const stopListening = store.messages.on(erasureTopic, () => keeping?.erasures.wake());
   return {
-    publicKey: key.publicKey,
+    publicKeys: () => trustedKeys(keys()),
     sign: () => signer.sign(),
-    markIdentity: key.markIdentity,
+    markIdentity: (issuer, subject) => keys().used.markIdentity(issuer, subject),
     eraseNames() {
       if (keeping) keeping.erasures.wake();
       // Lost, it is found within a minute.
@@ -108,14 +107,15 @@ function keepTrail(
   config: AuditConfig,
   {
     lease: { store },
-    key,
+    keys,
     signer,
     retention = {},
     log,
     now,
-  }: AuditDeps & { lease: Lease; key: AuditKey; signer: AuditSigner },
+  }: AuditDeps & { lease: Lease; signer: AuditSigner },
 ): Keeping {
   let failing: AuditFault | undefined;
+  const key = () => keys().used;
 
   async function signNow(): Promise<void> {
     try {

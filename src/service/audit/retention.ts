@@ -43,7 +43,8 @@ export interface RetentionSettings {
 
 export interface RetentionDeps {
   store: Store;
-  key: AuditKey;
+  /** The one that signs now. */
+  key(): AuditKey;
   signer: AuditSigner;
   /** The file that gets a copy: what it does not have yet is not deleted. */
   file: string | undefined;
@@ -104,7 +105,7 @@ async function redactSessions(deps: RetentionDeps, before: number, signal: Abort
   const { store, key } = deps;
   const at = toTime(store.lapses.now());
   const until = await findLastSeq(store.read);
-  const sign = (previous: string, entry: AuditListing) => key.signRedaction(previous, entry, at);
+  const sign = (previous: string, entry: AuditListing) => key().signRedaction(previous, entry, at);
   const redactSome = async (after: number) => {
     let isOld = false;
     const redact = (entry: AuditListing) => {
@@ -177,7 +178,7 @@ async function deleteSome(
       await pause(signal);
     }
   }
-  const checkpoint = () => key.signCheckpoint({ ...last, at });
+  const checkpoint = () => key().signCheckpoint({ ...last, at });
   const file = await writeExport(settings.exportTo, pages(), checkpoint);
   const range = `${from.seq + 1}-${last.seq}`;
   await setCheckpoint(store, checkpoint(), {

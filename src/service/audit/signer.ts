@@ -1,12 +1,10 @@
 /** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { findBreak } from '../../domain/audit/audit.ts';
 import { isSignedCheckpoint, isSignedHead, type SignedHead } from '../../domain/audit/head.ts';
-import { type AuditKey, makeAuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import { type AuditKey, trustedKeys } from '../../domain/audit/key.ts';
 import { DomainError } from '../../domain/error.ts';
-import { writeWhole } from '../../lib/whole-file.ts';
+import type { HeldKeys } from '../../domain/key-rotation.ts';
 import {
   addHead,
   findAuditHash,
@@ -26,17 +24,19 @@ export interface AuditSigner {
 
 const pageSize = 200;
 
-export function createSigner(store: Store, key: AuditKey, now: () => number): AuditSigner {
+export function createSigner(store: Store, keys: () => HeldKeys<AuditKey>, now: () => number): AuditSigner {
   // In memory and not from the database, which may have been tampered with.
   let last: SignedHead | undefined;
   let running: Promise<unknown> = Promise.resolve();
   let queued: Promise<SignedHead | undefined> | undefined;
 
   async function sign(): Promise<SignedHead | undefined> {
-    last ??= await ownLastHead(store, key);
+    const held = keys();
+    const trusted = trustedKeys(held);
+    last ??= await ownLastHead(store, trusted);
     if (last && !(await isInTrail(store, last))) {
-      if (await isDeletedAsOld(store, key, last)) last = await ownLastHead(store, key);
-      if (last && (await isDeletedAsOld(store, key, last))) last = undefined;
+      if (await isDeletedAsOld(store, trusted, last)) last = await ownLastHead(store, trusted);
+      if (last && (await isDeletedAsOld(store, trusted, last))) last = undefined;
     }
     if (last && !(await isInTrail(store, last)))
       throw new DomainError(
@@ -46,7 +46,7 @@ export function createSigner(store: Store, key: AuditKey, now: () => number): Au
     const start = last ?? (await beginning(store));
     const end = await follow(store, start);
     if (end.seq === start.seq) return last;
-    const head = key.sign({ ...end, at: new Date(now()).toISOString() });
+    const head = held.used.sign({ ...end, at: new Date(now()).toISOString() });
     await addHead(store, head);
     last = head;
     return head;
@@ -70,10 +70,10 @@ async function isInTrail({ read }: Store, { seq, hash }: SignedHead): Promise<bo
   return (await findAuditHash(read, seq)) === hash;
 }
 
-/** The last head, if this key signed it. Without one, the whole trail is read again. */
-async function ownLastHead({ read }: Store, key: AuditKey): Promise<SignedHead | undefined> {
+/** The last head, if one of our keys signed it. Without one, the whole trail is read again. */
+async function ownLastHead({ read }: Store, trusted: readonly string[]): Promise<SignedHead | undefined> {
   const head = await findLastHead(read);
-  return head && head.key === key.publicKey && isSignedHead(head) ? head : undefined;
+  return head && trusted.includes(head.key) && isSignedHead(head) ? head : undefined;
 }
 
 /** Where the trail begins: at a checkpoint, or at nothing. */
@@ -105,26 +105,13 @@ async function follow(
   }
 }
 
-/** Whether another server, which has the same key, deleted the entry since, as retention wants. */
-async function isDeletedAsOld({ read }: Store, key: AuditKey, { seq }: SignedHead): Promise<boolean> {
+/** Whether another server, which has the same keys, deleted the entry since, as retention wants. */
+async function isDeletedAsOld(
+  { read }: Store,
+  trusted: readonly string[],
+  { seq }: SignedHead,
+): Promise<boolean> {
   const checkpoint = await findCheckpoint(read);
-  if (!checkpoint || checkpoint.seq < seq || checkpoint.key !== key.publicKey) return false;
+  if (!checkpoint || checkpoint.seq < seq || !trusted.includes(checkpoint.key)) return false;
   return isSignedCheckpoint(checkpoint);
-}
-
-/** The installation's key in `file` (PKCS #8 as PEM, mode 0600), made where that is missing. Throws `invalid_state` with a sentence where the file holds no key. */
-export function loadAuditKey(file: string): AuditKey {
-  if (!existsSync(file)) {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    writeWhole(file, makeAuditKey());
-  }
-  return parseAuditKey(readText(file), file);
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
 }

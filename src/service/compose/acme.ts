@@ -1,7 +1,6 @@
 /** A part of the composition root: certificates that the service obtains by itself. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { acmeSecrets } from '../../domain/service-secret.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { Leases } from '../../store/servers/leases.ts';
 import type { Secrets } from '../../store/servers/secrets.ts';
 import { readState } from '../certificates/files.ts';
@@ -9,6 +8,7 @@ import type { Acme, AnsweredChallenge, OtherServers } from '../certificates/inde
 import type { SharedCertificate } from '../certificates/renewal.ts';
 import type { Config } from '../config/index.ts';
 import { listHttpListeners } from '../config/listeners.ts';
+import type { Parts } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 
 /** What went wrong when a certificate was tried for last; undefined where that went well. */
@@ -20,13 +20,13 @@ export function lastFailureOfAcme(dataDir: string): { failure: string; notBefore
 /** Undefined where the configuration has none. Nothing is asked for before its `begin`. */
 export async function openAcme(
   { acme, dataDir, ...config }: Config,
-  { peers, secrets, log, now }: { peers: Peers; secrets: Secrets | undefined; log: Logger; now(): number },
+  { peers, keys, log, now }: Pick<Parts, 'peers' | 'keys' | 'log' | 'now'>,
 ): Promise<Acme | undefined> {
   if (!acme) return undefined;
   const { createAcme } = await import('../certificates/index.ts');
   const urls = listHttpListeners(config).flatMap(([, { tls, url }]) => (tls && 'acme' in tls ? [url] : []));
   const origins = urls.map((url) => new URL(url).origin);
-  const others = secrets && othersOf(peers, secrets);
+  const others = keys.secrets && othersOf(peers, keys.secrets);
   return createAcme({ ...acme, dataDir, origins, log, now, others });
 }
 

@@ -9,7 +9,7 @@ import { createAuthenticator } from '../../api/identity/index.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
 import * as platformOperations from '../../api/platform/index.ts';
 import { DomainError } from '../../domain/error.ts';
-import { heldKeys } from '../../lib/ssh/key-set.ts';
+import { allKeys } from '../../domain/key-rotation.ts';
 import { createReadinessCheck } from '../../store/engine/readiness.ts';
 import { refusalOfFile } from '../config/secret-files.ts';
 import { checkCluster } from './drivers.ts';
@@ -17,8 +17,7 @@ import { createInstallationView } from './installation-state.ts';
 import type { Parts } from './parts.ts';
 import { closedByOperator } from './peers/sessions.ts';
 
-/** All but what is secret. */
-type ApiParts = Omit<Parts, 'auditKey' | 'consoleSecret' | 'issuerKeys' | 'secrets' | 'uptime'>;
+type ApiParts = Omit<Parts, 'uptime'>;
 
 type Authenticate = ReturnType<typeof createAuthenticator>;
 
@@ -72,7 +71,8 @@ function createBusinessApi(
   made: { common: CommonOptions; authenticate: Authenticate; installation: InstallationView },
 ): RequestListener {
   const { common, authenticate, installation } = made;
-  const { config, store, issuer, hostKey, clientKey, gateway, gateways, audit, now } = parts;
+  const { config, store, issuer, keys, gateway, gateways, audit, now } = parts;
+  const lines = (kind: 'host' | 'client') => allKeys(keys.of(kind)).map(({ publicKey }) => publicKey);
   return createApi({
     ...common,
     name: 'business',
@@ -85,8 +85,12 @@ function createBusinessApi(
       gateway: {
         hostname: config.gateway.hostname,
         port: config.gateway.port,
-        hostKeys: heldKeys(hostKey).map(({ publicKey }) => publicKey),
-        publicKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
+        get hostKeys() {
+          return lines('host');
+        },
+        get publicKeys() {
+          return lines('client');
+        },
         get fault() {
           return gateway.fault;
         },
@@ -116,7 +120,7 @@ function createPlatformApi(
   common: CommonOptions,
   authenticate: Authenticate,
 ): RequestListener {
-  const { config, store, issuer, hostKey, gateway, downloads } = parts;
+  const { config, store, issuer, keys, gateway, downloads } = parts;
   return createApi({
     ...common,
     name: 'platform',
@@ -131,9 +135,7 @@ function createPlatformApi(
       gateway: {
         hostname: config.gateway.hostname,
         port: config.gateway.port,
-        hostKey: hostKey.publicKey,
-        fingerprint: hostKey.fingerprint,
-        nextHostKey: hostKey.next?.publicKey,
+        hostKeys: () => allKeys(keys.of('host')),
         get fault() {
           return gateway.fault;
         },

@@ -11,16 +11,7 @@ import type { Parts, TokenIssuer } from './parts.ts';
 
 type ConsoleParts = { apis: Apis } & Pick<
   Parts,
-  | 'config'
-  | 'store'
-  | 'peers'
-  | 'issuer'
-  | 'proxies'
-  | 'downloads'
-  | 'consoleSecret'
-  | 'log'
-  | 'now'
-  | 'uptime'
+  'config' | 'store' | 'peers' | 'issuer' | 'proxies' | 'downloads' | 'keys' | 'log' | 'now' | 'uptime'
 >;
 
 export function startConsole(parts: ConsoleParts): Console {
@@ -53,7 +44,7 @@ export function startConsole(parts: ConsoleParts): Console {
     async maxAgeMs() {
       return signInMs(store.lapses.policy, await findLeastSignInHours(store.read));
     },
-    consoleSecret: parts.consoleSecret,
+    consoleSecret: parts.keys.consoleSecret,
     log,
     now,
     uptime,

@@ -26,9 +26,8 @@ function usernameRule({ identity }: Config) {
   };
 }
 
-/** `secrets`: of a shared database. */
-type DriverDeps = Pick<Parts, 'config' | 'store' | 'peers' | 'secrets' | 'log'> & {
-  gatewayKeys: readonly string[];
+type DriverDeps = Pick<Parts, 'config' | 'keys' | 'store' | 'peers' | 'log'> & {
+  gatewayKeys(): readonly string[];
   endSessions(loginNode: string): void;
 };
 
@@ -73,7 +72,8 @@ export async function createSlurmSide(
   lease: Lease,
   deps: DriverDeps,
 ): Promise<SlurmDriver> {
-  const { config, store, peers, secrets, endSessions, log } = deps;
+  const { config, keys, store, peers, endSessions, log } = deps;
+  const { secrets } = keys;
   const { slurm: settings } = cluster.driver;
   if (!settings) return simulatedSlurm(cluster, deps);
   const { createSlurmDriver, openHostRecord } = await import('../../sync/slurm/index.ts');

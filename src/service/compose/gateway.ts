@@ -1,26 +1,25 @@
 /** A part of the composition root: the SSH gateway with what it asks the store, and what it leaves in the audit trail. */
 import { listenError } from '../../api/http/listen.ts';
+import { allKeys } from '../../domain/key-rotation.ts';
 import type { Gateways } from '../../gateway/process/gateways.ts';
 import { openGateways } from '../../gateway/process/index.ts';
+import type { GatewayKeys } from '../../gateway/process/messages.ts';
 import type { Authorize } from '../../gateway/ssh/decision.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
-import { askKey } from '../../gateway/ssh/login/ask-key.ts';
-import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
-import { heldKeys } from '../../lib/ssh/key-set.ts';
 import { closeLostSessions } from '../../store/audit/open-sessions.ts';
-import { listLoginNodes } from '../../store/clusters/login-nodes.ts';
-import type { Reader, Store } from '../../store/engine/index.ts';
+import type { Store } from '../../store/engine/index.ts';
 import { listServers } from '../../store/servers/servers.ts';
 import type { Config } from '../config/index.ts';
 import { createAuthorize } from './authorize-login.ts';
 import type { Parts } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 import { takeOverFrom } from './peers/sessions.ts';
+import type { ServiceKeys } from './service-keys.ts';
 import type { SessionRecords } from './session-records.ts';
 
-type GatewayDeps = Pick<Parts, 'store' | 'hostKey' | 'log'> & {
+type GatewayDeps = Pick<Parts, 'store' | 'log'> & {
+  gatewayKeys: GatewayKeys;
   peers: Pick<Peers, 'forOthers'>;
-  clientKey: SshKeyFile;
   records: SessionRecords;
   /** As the store says, when left out. */
   authorize?: Authorize;
@@ -30,7 +29,7 @@ type GatewayDeps = Pick<Parts, 'store' | 'hostKey' | 'log'> & {
 
 /** Finds the gateway that still runs from before, or begins to start one. It takes no logins before `startGateway`. */
 export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways> {
-  const { store, peers, hostKey, clientKey, records, log } = deps;
+  const { store, peers, records, log } = deps;
   const { listen, limits, processes, account, securityKeys, proxyProtocol } = config.gateway;
   const graceMs = limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
   return openGateways({
@@ -39,11 +38,7 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
     account,
     settings: {
       listen,
-      hostKey: hostKey.privateKey,
-      otherHostKeys: heldKeys(hostKey)
-        .slice(1)
-        .map(({ privateKey }) => privateKey),
-      clientKey: clientKey.privateKey,
+      ...deps.gatewayKeys,
       securityKeys,
       limits,
       trustedProxies: config.trustedProxies,
@@ -56,6 +51,14 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
     log,
     build: deps.build,
   });
+}
+
+/** What the gateway is given of the keys that hold now. */
+export function gatewayKeys(keys: Pick<ServiceKeys, 'of'>): GatewayKeys {
+  const texts = (kind: 'host' | 'client') => allKeys(keys.of(kind)).map(({ privateKey }) => privateKey);
+  const [hostKey = '', ...otherHostKeys] = texts('host');
+  const [clientKey = '', ...otherClientKeys] = texts('client');
+  return { hostKey, otherHostKeys, clientKey, otherClientKeys };
 }
 
 /**
@@ -89,26 +92,4 @@ async function namesBefore({ dataDir }: Config, store: Store): Promise<string[]>
   const isLive = (id: string) => live.has(id);
   const before = takeOverFrom(dataDir, { server: store.server.id, isLive });
   return before === undefined ? [] : [before];
-}
-
-/** Where everyone has a login node of their own, there are thousands. */
-const atOnce = 16;
-
-/** Sentences about those that would not, or that cannot be asked. */
-export async function refusalsOfLoginNodes(db: Reader, publicKey: string): Promise<string[]> {
-  const nodes = await listLoginNodes(db);
-  const refusals: string[] = [];
-  const rest = nodes.values();
-  const worker = async () => {
-    for (const { cluster, node, username } of rest) {
-      const why = !node.up
-        ? 'it is down'
-        : username === undefined
-          ? 'nobody has an account there who could be asked about'
-          : await askKey({ loginNode: node, username, publicKey });
-      if (why !== undefined) refusals.push(`${cluster}, ${node.name} (${node.host}:${node.port}): ${why}.`);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, nodes.length) }, worker));
-  return refusals.sort();
 }

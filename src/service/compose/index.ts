@@ -6,21 +6,18 @@ import type { RequestListener } from 'node:http';
 import manifest from '../../../package.json' with { type: 'json' };
 import { Listeners } from '../../api/http/listeners.ts';
 import type { Lab } from '../../domain/clusters/lab.ts';
+import { allKeys } from '../../domain/key-rotation.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
 import { fastCiphersLoad } from '../../gateway/ssh/transport/fast-ciphers.ts';
 import { type Clock, createClock, logClockJumps } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/error-message.ts';
 import { listHostIds } from '../../lib/host-ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import { portableClient, programText } from '../../lib/packaging.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
-import { heldKeys, type SshKeySet } from '../../lib/ssh/key-set.ts';
 import { raiseNextUid } from '../../store/access/access-lists.ts';
-import { noteKeysInUse } from '../../store/data-dir/keys-in-use.ts';
 import { createInstallation } from '../../store/data-dir/lab.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import { type Store, storeForRequests } from '../../store/engine/index.ts';
-import { noteServerKeys } from '../../store/servers/server-keys.ts';
 import { type SyncLoop, startSyncLoop } from '../../sync/index.ts';
 import { startAudit } from '../audit/index.ts';
 import { startBackups } from '../backup/index.ts';
@@ -33,17 +30,18 @@ import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { type Ending, Fronts } from './fronts.ts';
-import { openGateway, startGateway } from './gateway.ts';
+import { gatewayKeys, openGateway, startGateway } from './gateway.ts';
 import { applyGroupRules, checkGroupRules } from './group-rules.ts';
 import { setPasswords, startIssuer } from './issuer.ts';
 import { warnOfLapses } from './lapses.ts';
+import { watchLoginNodes } from './login-node-keys.ts';
 import { startMemberReviews } from './member-reviews.ts';
 import type { Parts, TokenIssuer } from './parts.ts';
 import { joinGateways } from './peers/gateways.ts';
 import { joinPeers, sharedSettings } from './peers/index.ts';
 import type { Peers } from './peers/peers.ts';
 import { announceEnds } from './permission-ends.ts';
-import { loadServiceKeys, type ServiceKeys, watchIssuerKeys } from './service-keys.ts';
+import { followKeys, loadServiceKeys } from './service-keys.ts';
 import { startSessionRecords } from './session-records.ts';
 
 export interface AppOptions {
@@ -87,37 +85,39 @@ export async function startApp(options: AppOptions): Promise<App> {
   const fronts = new Fronts(config, listeners);
   const ending: { how: Ending } = { how: 'stop' };
   try {
-    const { common, keys, passwordsSet } = await openBase(parts, options, { clock, log });
+    const { common, passwordsSet } = await openBase(parts, options, { clock, log });
     const asked = { ...common, store: storeForRequests(common.store) };
-    const acme = await openAcme(config, { ...common, ...keys });
+    const acme = await openAcme(config, common);
     parts.defer(() => acme?.stop());
     const serve = fronts.serveWith({ ...common, acme });
     // First of all: a process of its own needs a moment to start.
     const records = startSessionRecords(common.store, log);
-    const gateway = await openGateway(config, { ...common, ...keys, records });
+    const gateway = await openGateway(config, { ...common, records, gatewayKeys: gatewayKeys(common.keys) });
     fronts.gateway = gateway;
-    const issuer = await startIssuer(config, { ...asked, ...keys, clock });
+    const issuer = await startIssuer(config, { ...asked, clock });
     parts.defer(() => issuer.stop());
     if (issuer.handle) await serve('embedded issuer', config.identity.embedded, issuer.handle);
-    const audit = startAudit(config.audit, { ...config, ...common, key: keys.auditKey });
+    const audit = startAudit(config.audit, { ...config, ...common, keys: () => common.keys.of('audit') });
     parts.defer(() => audit.stop());
     parts.defer(() => records.stop());
     const gatewayStarted = startGateway(gateway, common);
     gatewayStarted.catch(() => {});
     const gates = { gateway, gateways: joinGateways(parts, { ...common, gateway }) };
-    const apis = createApis({ ...asked, ...keys, ...gates, issuer, audit, acme, fronts });
+    const loginNodeKeys = watchLoginNodes(common);
+    parts.defer(() => loginNodeKeys.stop());
+    const apis = createApis({ ...asked, ...gates, loginNodeKeys, issuer, audit, acme, fronts });
     await serveHttp(serve, config, { ...apis, acme, metrics: metrics?.handler(gateway) });
-    await addConsole(fronts, serve, { ...asked, ...clock, ...keys, apis, issuer });
+    await addConsole(fronts, serve, { ...asked, ...clock, apis, issuer });
     acme?.begin();
     await gatewayStarted;
-    parts.defer(await noteAndFollowKeys(common, keys, issuer));
+    parts.defer(useKeys(common, { gateway, issuer }));
     // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
     // stops, and not that their login node did.
-    common.sync.loop = await startSync(parts, { ...common, ...keys, ...gates });
+    common.sync.loop = await startSync(parts, { ...common, ...gates });
     parts.defer(() => fronts.stop(ending.how));
     startLater(parts, { ...common, issuer });
     await passwordsSet;
-    return appOf(parts.move(), { ...common, ...keys, ...gates, issuer, ending });
+    return appOf(parts.move(), { ...common, ...gates, issuer, ending });
   } catch (error) {
     // Sessions from before must not end because this start fails.
     ending.how = 'failed';
@@ -143,8 +143,9 @@ async function openBase(
   const sync: Parts['sync'] = {};
   const proxies = createTrustedProxies(config.trustedProxies);
   const downloads = offerClients(config, proxies, log);
-  const common = { config, store, peers, log, now: clock.now, sync, proxies, downloads };
-  return { common, keys: await loadServiceKeys(config, common), passwordsSet };
+  const keys = await loadServiceKeys(config, { store, log, now: clock.now });
+  const common = { config, keys, store, peers, log, now: clock.now, sync, proxies, downloads };
+  return { common, passwordsSet };
 }
 
 type Common = Awaited<ReturnType<typeof openBase>>['common'];
@@ -163,12 +164,12 @@ async function serveHttp(
 
 function appOf(
   started: AsyncDisposableStack,
-  parts: Pick<Parts, 'config' | 'store' | 'hostKey' | 'gateway' | 'issuer'> & { ending: { how: Ending } },
+  parts: Pick<Parts, 'config' | 'keys' | 'store' | 'gateway' | 'issuer'> & { ending: { how: Ending } },
 ): App {
   const { server, gateway } = parts.config;
   return {
     store: parts.store,
-    gatewayFingerprint: parts.hostKey.fingerprint,
+    gatewayFingerprint: parts.keys.of('host').used.fingerprint,
     issuerUrl: parts.issuer.url,
     fastCiphers: fastCiphersLoad(),
     stopMs: server.drainMs + (gateway.limits.drainMs ?? defaultLimits.drainMs),
@@ -216,43 +217,22 @@ function offerClients({ dataDir, platform }: Config, proxies: TrustedProxies, lo
   });
 }
 
-/** Notes which keys this service has taken up, for the commands that put others in their place. */
-async function noteKeys(
-  { config, store, now }: Common,
-  { hostKey, clientKey }: ServiceKeys,
-  issuer: TokenIssuer,
-): Promise<void> {
-  const ids = ({ fingerprint, next }: SshKeySet) => ({ current: fingerprint, next: next?.fingerprint });
-  const taken = {
-    host: ids(hostKey),
-    client: ids(clientKey),
-    ...(issuer.keyIds && { issuer: issuer.keyIds }),
-  };
-  const inUse = noteKeysInUse(config.dataDir, taken, now());
-  await noteServerKeys(store, inUse);
-}
-
-/** Notes the keys, and takes up those of the issuer that another server, or a command, puts in place. Resolves to how to stop. */
-async function noteAndFollowKeys(
-  common: Common,
-  keys: ServiceKeys,
-  issuer: TokenIssuer,
-): Promise<() => void> {
-  const { config, store, log } = common;
-  await noteKeys(common, keys, issuer);
-  return watchIssuerKeys(keys, { dataDir: config.dataDir, store, log }, (next) => {
-    issuer.useKeys?.(next);
-    noteKeys(common, keys, issuer).catch((error: unknown) =>
-      log.error('secrets.unreadable', { error: messageOf(error) }),
-    );
+/** Has the gateway and the issuer use the keys that hold at each moment. Returns how to stop. */
+function useKeys(
+  { keys, ...common }: Common,
+  { gateway, issuer }: Pick<Parts, 'gateway' | 'issuer'>,
+): () => Promise<void> {
+  return followKeys(keys, common, () => {
+    gateway.useKeys(gatewayKeys(keys));
+    issuer.refreshKeys?.();
   });
 }
 
 async function startSync(
   parts: AsyncDisposableStack,
-  deps: Common & Pick<Parts, 'clientKey' | 'secrets' | 'gateways'>,
+  deps: Common & Pick<Parts, 'gateways'>,
 ): Promise<SyncLoop> {
-  const { config, store, clientKey, gateways, log, now } = deps;
+  const { config, keys, store, gateways, log, now } = deps;
   const loop = await startSyncLoop({
     store,
     leases: deps.peers.leases,
@@ -260,7 +240,7 @@ async function startSync(
       slurm: (cluster, lease) =>
         createSlurmSide(cluster, lease, {
           ...deps,
-          gatewayKeys: heldKeys(clientKey).map(({ publicKey }) => publicKey),
+          gatewayKeys: () => allKeys(keys.of('client')).map(({ publicKey }) => publicKey),
           endSessions: (loginNode) => {
             const text = 'The login node is restarting. Log in again in a moment.';
             gateways.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);

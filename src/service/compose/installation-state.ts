@@ -1,10 +1,8 @@
 /** What operators see of the service itself: keys in use, backups, and faults on this host. */
 import { statfsSync } from 'node:fs';
 import type { InstallationView } from '../../api/business/operation.ts';
-import type { BackupState, Problem, ServiceKeys } from '../../domain/installation-state.ts';
-import type { SshKeyFile } from '../../lib/ssh/key-file.ts';
-import type { SshKeySet } from '../../lib/ssh/key-set.ts';
-import { readKeysInUse } from '../../store/data-dir/keys-in-use.ts';
+import type { BackupState, Problem } from '../../domain/installation-state.ts';
+import { mapHeld } from '../../domain/key-rotation.ts';
 import {
   readBackupFailure,
   readDrill,
@@ -16,19 +14,20 @@ import { dueAt } from '../backup/index.ts';
 import { listCertificates } from '../config/certificates.ts';
 import type { Config } from '../config/index.ts';
 import type { Parts } from './parts.ts';
+import { describeKey } from './service-keys.ts';
 
 type InstallationParts = Pick<
   Parts,
-  'config' | 'hostKey' | 'clientKey' | 'issuer' | 'gateway' | 'acme' | 'audit' | 'store' | 'sync' | 'now'
+  'config' | 'keys' | 'loginNodeKeys' | 'gateway' | 'acme' | 'audit' | 'store' | 'sync' | 'now'
 > & {
   /** Whether the issuer says when people signed in, as far as was seen. */
   saysSignInTime(): boolean;
 };
 
 export function createInstallationView(parts: InstallationParts): InstallationView {
-  const { config, sync, now } = parts;
+  const { config, keys, sync, now } = parts;
   return {
-    keys: () => listKeys(parts),
+    keys: () => keys.kinds.map((kind) => ({ kind, held: mapHeld(keys.of(kind), describeKey) })),
     backup: () => backupState(config, now()),
     problems: () => [
       ...problemsOfListeners(parts),
@@ -36,36 +35,12 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
       ...(config.database === undefined ? problemsOfBackups(backupState(config, now()), now()) : []),
       ...problemsOfDisk(config.dataDir),
       ...problemsOfAudit(parts.audit.faults(), config.audit.file),
+      ...parts.loginNodeKeys.problems(),
       ...(parts.saysSignInTime() ? [] : [noSignInTime]),
       ...parts.store.formerPrimaries().map(problemOfPrimary),
     ],
     passesOf: (clusterId, side) => sync.loop?.passesOf(clusterId, side),
   };
-}
-
-function listKeys({ config, hostKey, clientKey, issuer }: InstallationParts): ServiceKeys[] {
-  const inUse = readKeysInUse(config.dataDir);
-  const ssh = (kind: 'host' | 'client', { next, previous, ...current }: SshKeySet): ServiceKeys => {
-    const known = inUse[kind];
-    const at = (id: string) => [known?.current, known?.next].find((one) => one?.id === id)?.since;
-    const key = ({ fingerprint: id, publicKey: line }: SshKeyFile) => ({ id, line, since: at(id) });
-    return { kind, current: key(current), next: next && key(next), previous: previous && key(previous) };
-  };
-  const { current, next } = issuer.keyIds ?? {};
-  const known = inUse.issuer;
-  return [
-    ssh('host', hostKey),
-    ssh('client', clientKey),
-    ...(current === undefined
-      ? []
-      : [
-          {
-            kind: 'issuer' as const,
-            current: { id: current, since: known?.current.id === current ? known.current.since : undefined },
-            next: next === undefined ? undefined : { id: next, since: known?.next?.since },
-          },
-        ]),
-  ];
 }
 
 function backupState({ backup, dataDir }: Config, now: number): BackupState {

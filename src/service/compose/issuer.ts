@@ -1,6 +1,7 @@
 /** A part of the composition root: the issuer of tokens, external or embedded. */
+import { isDeepStrictEqual } from 'node:util';
 import { createLocalJWKSet } from 'jose';
-import type { IssuerKeys } from '../../api/identity/issuer/keys.ts';
+import { issuerKeysOf, publicKeys } from '../../api/identity/issuer/keys.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
 import { createRemoteIssuer } from '../../api/identity/remote-issuer.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -24,11 +25,9 @@ export async function setPasswords(store: Store, passwords: ReadonlyMap<string, 
   await Promise.all(given);
 }
 
-type IssuerDeps = Pick<Parts, 'store' | 'proxies' | 'log'> & {
+type IssuerDeps = Pick<Parts, 'keys' | 'store' | 'proxies' | 'log'> & {
   peers: Pick<Peers, 'forOthers'>;
   clock: Clock;
-  /** Of the embedded one; made and kept in the data directory, where they are left out. */
-  issuerKeys?: IssuerKeys | undefined;
 };
 
 /** Where tokens come from: the external issuer, or the embedded one. */
@@ -52,7 +51,7 @@ export async function startIssuer(config: Config, deps: IssuerDeps): Promise<Tok
 
 async function startEmbedded(
   config: Config,
-  { store, peers, proxies, log, clock, issuerKeys }: IssuerDeps,
+  { keys, store, peers, proxies, log, clock }: IssuerDeps,
 ): Promise<TokenIssuer> {
   const { identity, platform, business } = config;
   const { url } = identity.embedded;
@@ -61,8 +60,7 @@ async function startEmbedded(
   const issuer = await createIssuer({
     url,
     store,
-    dataDir: config.dataDir,
-    keys: issuerKeys,
+    keys: issuerKeysOf(keys.of('issuer')),
     audience: identity.audiences[0] ?? 'andromeda',
     cliClientId: identity.cliClientId,
     ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
@@ -75,19 +73,20 @@ async function startEmbedded(
     log,
     clock,
   });
-  let verifying = createLocalJWKSet(issuer.jwks);
+  let { jwks } = issuer;
+  let verifying = createLocalJWKSet(jwks);
   return {
     handle: issuer.handle,
     console: config.console && issuer.console,
     stop: () => issuer.stop(),
     url,
     keys: (...asked) => verifying(...asked),
-    get keyIds() {
-      return issuer.keyIds;
-    },
-    useKeys(keys) {
-      issuer.useKeys(keys);
-      verifying = createLocalJWKSet(issuer.jwks);
+    refreshKeys() {
+      const next = issuerKeysOf(keys.of('issuer'));
+      if (isDeepStrictEqual(publicKeys(next), jwks)) return;
+      issuer.useKeys(next);
+      jwks = issuer.jwks;
+      verifying = createLocalJWKSet(jwks);
     },
     tokenType: 'at+jwt',
     isSignInOver: issuer.isSignInOver,

@@ -1,7 +1,6 @@
 /** What the parts of the service are called where one is handed to another. Each takes only those that it uses. */
 import type { RequestListener } from 'node:http';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
-import type { IssuerKeys } from '../../api/identity/issuer/keys.ts';
 import type { Gateways } from '../../gateway/process/gateways.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -12,12 +11,15 @@ import type { Audit } from '../audit/index.ts';
 import type { Acme } from '../certificates/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Downloads } from '../downloads/index.ts';
+import type { LoginNodeKeys } from './login-node-keys.ts';
 import type { AllGateways } from './peers/gateways.ts';
 import type { Peers } from './peers/peers.ts';
 import type { ServiceKeys } from './service-keys.ts';
 
-export interface Parts extends ServiceKeys, Clock {
+export interface Parts extends Clock {
   config: Config;
+  keys: ServiceKeys;
+  loginNodeKeys: LoginNodeKeys;
   store: Store;
   peers: Peers;
   proxies: TrustedProxies;
@@ -38,10 +40,8 @@ export interface Parts extends ServiceKeys, Clock {
 export interface TokenIssuer {
   url: string;
   keys: JWTVerifyGetKey;
-  /** The key that the embedded one signs with, and the one that is to sign next. */
-  readonly keyIds?: { current: string; next?: string | undefined };
-  /** Has the embedded one sign with other keys. */
-  useKeys?(keys: IssuerKeys): void;
+  /** Has the embedded one use the keys that hold now. */
+  refreshKeys?(): void;
   userinfo(token: string): Promise<Record<string, unknown>>;
   /** The `typ` in the header of an access token; undefined where issuers differ. */
   tokenType: string | undefined;

@@ -1,17 +1,11 @@
 /** `andromeda admin audit accept-break`: has the audit trail go on behind a break, on the host itself. */
-import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
-import { serviceSecrets } from '../../domain/service-secret.ts';
 import { acceptBreak } from '../../store/audit/retention.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
-import { openSecrets } from '../../store/servers/secrets.ts';
-import { readOwnSecret } from '../compose/service-keys.ts';
 import type { Config } from '../config/index.ts';
 import { runCommand } from './installation.ts';
-import { appendHostEntry, openBeside, ownConfig, redactionSignerOf, requireSecretsKey } from './opened.ts';
-
-const { name, file } = serviceSecrets.audit;
+import { appendHostEntry, openBeside, openKeys, ownConfig, usedAuditKey } from './opened.ts';
 
 /** Accepts the break at an entry, in a step with the entry that says so. Resolves to the exit status. */
 export function acceptAuditBreak(seq: number, options: { config?: string }): Promise<number> {
@@ -35,13 +29,11 @@ before and behind it fit: andromeda admin audit verify
 }
 
 async function requireSigner(config: Config, store: Store) {
-  const text =
-    readOwnSecret(config.dataDir, 'audit') ??
-    (config.database && (await (await openSecrets(store, requireSecretsKey(config))).find(name)));
-  const sign = redactionSignerOf(new Map(text === undefined ? [] : [[name, text]]));
-  if (sign) return sign;
+  const keys = await openKeys(config, store);
+  const set = await keys.find('audit');
+  if (set) return usedAuditKey(set, keys.title('audit')).signRedaction;
   throw new DomainError(
     'not_found',
-    `There is no ${join(config.dataDir, file)} to sign with; the service makes one when it starts.`,
+    `There is no ${keys.title('audit')} to sign with; the service makes one when it starts.`,
   );
 }

@@ -119,8 +119,8 @@ export async function restore(
     }
     requireOwner(dataDir);
     const { restoreBackup } = await import('../../store/data-dir/restore.ts');
-    const { auditKeyOf } = await import('./backup-seal.ts');
-    const known = auditKeyOf(dataDir);
+    const { auditKeysOf } = await import('./backup-seal.ts');
+    const known = auditKeysOf(dataDir);
     const file = await fileOf(source, dataDir, settings);
     if (source === newest) commandIo().stderr.write(`This is ${file}.\n`);
     return restored(dataDir, restoreBackup(file, dataDir, new Date().toISOString()), known);
@@ -142,11 +142,11 @@ async function fileOf(
   return join(to, newestOf(await listBackups(to), to, knownId(dataDir)).name);
 }
 
-/** `known`: the key that it should be signed by. */
+/** `known`: the keys that it should be signed by one of. */
 async function restored(
   dataDir: string,
   { madeAt, version, aside, elsewhere, seal }: Restored,
-  known: string | undefined,
+  known: readonly string[],
 ): Promise<string> {
   const { judgeSeal } = await import('./backup-seal.ts');
   const { verdict, text } = judgeSeal('the backup', seal, known);

@@ -9,7 +9,7 @@ import { noteDrill } from '../../store/data-dir/last-backup.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import { restoreBackup } from '../../store/data-dir/restore.ts';
 import type { BackupSettings } from '../config/backup.ts';
-import { auditKeyOf, judgeSeal } from './backup-seal.ts';
+import { auditKeysOf, judgeSeal } from './backup-seal.ts';
 import { checkKeys, examine } from './checks/doctor.ts';
 import { type Finding, ok, orWrong, printFindings, warn } from './checks/findings.ts';
 
@@ -75,7 +75,7 @@ async function* rehearse(
   if (settings && dirname(file) === settings.to && ageMs > 2 * settings.everyMs)
     yield warn('backup', `${text} That is older than it should be.`);
   else yield ok('backup', text);
-  yield judgeSeal('it', seal, auditKeyOf(dataDir));
+  yield judgeSeal('it', seal, auditKeysOf(dataDir));
   yield* checkKeys(restored);
   const database = join(restored, 'andromeda.db');
   // As a start would: one of an older version is brought to this one.

@@ -1,10 +1,9 @@
 /** Whether the files of an installation are where they should be, and whom their modes let in. */
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { keyKinds } from '../../domain/key-rotation.ts';
 import { formatBytes } from '../../domain/units.ts';
 import { findVersionFault, isDatabaseFile } from '../../store/data-dir/inspect.ts';
-import { listMissingKeys, missingKeyText } from '../../store/data-dir/keys-in-use.ts';
+import { kindsOf, listMissingKeys, missingKeyText } from '../../store/data-dir/key-files.ts';
 import { isDatabaseError } from '../../store/engine/engine.ts';
 import { listCertificates } from '../config/certificates.ts';
 import { type Config, listConfigFiles } from '../config/index.ts';
@@ -95,9 +94,8 @@ export function* checkMissingKeys(
   dataDir: string,
   { identity, unchanged }: Pick<KeyConfig, 'identity'> & { unchanged: boolean },
 ): Generator<Finding> {
-  const kinds = keyKinds.filter((kind) => kind !== 'issuer' || identity?.issuer === undefined);
   try {
-    for (const missing of listMissingKeys(dataDir, [...kinds, 'audit'], { unchanged }))
+    for (const missing of listMissingKeys(dataDir, kindsOf(identity), { unchanged }))
       yield wrong('key', missingKeyText(missing));
   } catch (error) {
     // Another check reports faults of the database.

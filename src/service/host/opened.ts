@@ -1,5 +1,6 @@
 /** The database of an installation, opened by a command on its host next to a service that may run. */
 import { type AuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import { type KeySet, keysAt, mapKeys, readKeySet } from '../../domain/key-rotation.ts';
 import { serviceSecrets } from '../../domain/service-secret.ts';
 import { ownAccount } from '../../lib/own-account.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
@@ -7,6 +8,8 @@ import { appendAuditEntry } from '../../store/audit/audit.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import type { Store, Tx } from '../../store/engine/index.ts';
 import { systemUserId } from '../../store/people/people.ts';
+import { openSecrets } from '../../store/servers/secrets.ts';
+import { type KeyPlace, keysInFiles, sharedKeys } from '../compose/key-places.ts';
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, refusal } from './installation.ts';
 import { becomeOwnerOf } from './unit/account.ts';
@@ -50,5 +53,20 @@ export function redactionSignerOf(
 ): AuditKey['signRedaction'] | undefined {
   const { name, file } = serviceSecrets.audit;
   const text = secrets.get(name);
-  return text === undefined ? undefined : parseAuditKey(text, file).signRedaction;
+  return text === undefined ? undefined : usedAuditKey(readKeySet(text, file), file).signRedaction;
+}
+
+/** The key that signs now. `title`: what to call it. */
+export function usedAuditKey(set: KeySet<string>, title: string): AuditKey {
+  return keysAt(
+    mapKeys(set, (text) => parseAuditKey(text, title)),
+    Date.now(),
+  ).used;
+}
+
+/** Where the keys of an installation are. Throws as `requireSecretsKey`. */
+export async function openKeys(config: Config, store: Store): Promise<KeyPlace> {
+  const { dataDir, database } = config;
+  if (database === undefined) return keysInFiles(dataDir, Date.now);
+  return sharedKeys(dataDir, store, await openSecrets(store, requireSecretsKey(config)));
 }

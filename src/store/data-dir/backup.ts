@@ -12,9 +12,8 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { type AuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import type { AuditKey } from '../../domain/audit/key.ts';
 import { DomainError } from '../../domain/error.ts';
-import { serviceSecrets } from '../../domain/service-secret.ts';
 import { type CopyOptions, databaseFault, files } from '../engine/engine.ts';
 import {
   addFiles,
@@ -24,6 +23,7 @@ import {
   listClusterFiles,
   listKeptFiles,
 } from './backup-file.ts';
+import { readAuditKeys } from './key-files.ts';
 import { noteBackup } from './last-backup.ts';
 
 export interface BackupOptions extends BackupInfo, CopyOptions {
@@ -93,10 +93,8 @@ function fill(file: string, dataDir: string, options: BackupOptions): string[] {
 
 /** A key that cannot be read must not keep an installation from being backed up: restoring it says that nothing signed it. */
 function signerOf(dataDir: string): AuditKey['signBackup'] | undefined {
-  const file = join(dataDir, serviceSecrets.audit.file);
-  const text = existsSync(file) ? readable(file)?.toString() : undefined;
   try {
-    return text === undefined ? undefined : parseAuditKey(text, file).signBackup;
+    return readAuditKeys(dataDir)?.used.signBackup;
   } catch {
     return undefined;
   }

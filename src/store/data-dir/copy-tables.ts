@@ -33,7 +33,6 @@ const left = new Set([
   'managed_hosts',
   'schema_support',
   'secrets',
-  'server_keys',
   'servers',
 ]);
 /** What a new database has rows in, besides the system's own person. */

@@ -20,6 +20,13 @@ export function lockBackups(dataDir: string): (() => void) | undefined {
   return files.lock(makeLockFile(dataDir, 'backup-lock'));
 }
 
+/** Holds the keys that are files, for a change of them. Throws `invalid_state` when another process is at it. */
+export function lockKeys(dataDir: string): () => void {
+  const unlock = files.lock(makeLockFile(dataDir, 'key-lock'));
+  if (unlock) return unlock;
+  throw new DomainError('invalid_state', `Another process changes the keys in ${dataDir}. Repeat this.`);
+}
+
 /** Whether another process holds it. It is held by this one for an instant where none does. */
 export function isHeld(dataDir: string): boolean {
   const file = join(dataDir, 'lock');

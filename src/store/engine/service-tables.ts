@@ -195,14 +195,6 @@ interface SecretTable {
   updated_at: string;
 }
 
-/** Which of the service's keys a server has taken up, and since when. */
-interface ServerKeyTable {
-  server_id: string;
-  kind: string;
-  /** JSON; of `KeysInUse`. */
-  in_use: string;
-}
-
 export interface ServiceSchema {
   passwords: PasswordTable;
   issuer_records: IssuerRecordTable;
@@ -223,5 +215,4 @@ export interface ServiceSchema {
   unbound_identities: UnboundIdentityTable;
   audit_copies: AuditCopyTable;
   secrets: SecretTable;
-  server_keys: ServerKeyTable;
 }

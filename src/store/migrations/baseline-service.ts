@@ -185,13 +185,6 @@ create table secrets (
   updated_at text not null
 );
 
-create table server_keys (
-  server_id text not null,
-  kind text not null,
-  in_use text not null,
-  primary key (server_id, kind)
-);
-
 create table open_sessions (
   id text primary key not null,
   entry text not null,

@@ -6,7 +6,6 @@ import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { createLogger } from '../../../src/lib/log.ts';
 import { startErasures } from '../../../src/service/audit/erasure.ts';
-import { loadAuditKey } from '../../../src/service/audit/signer.ts';
 import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
 import { erasePerson, findErasure } from '../../../src/store/audit/erasure.ts';
 import { writeBackup } from '../../../src/store/data-dir/backup.ts';
@@ -14,6 +13,7 @@ import { inspectDatabase } from '../../../src/store/data-dir/inspect.ts';
 import { updateLifecycle } from '../../../src/store/people/people.ts';
 import { createMachine, sessionAt } from '../../cli/harness.ts';
 import { alpha, eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
+import { auditKeys } from '../../support/service-keys.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { isOnFile, openTestStore, testOnFile, userId } from '../../support/store.ts';
 
@@ -300,8 +300,8 @@ test('what a stop leaves of an erasure, the next start does', async () => {
     await updateLifecycle(tx, { userId: id, state: 'deactivated' });
     await erasePerson(tx, id, () => 'mark');
   });
-  const key = loadAuditKey(join(dataDir, 'keys/audit_ed25519.pem'));
-  const deps = { store, key, log: createLogger('silent'), now: Date.now };
+  const keys = auditKeys(dataDir);
+  const deps = { store, key: () => keys().used, log: createLogger('silent'), now: Date.now };
   const mentions = async () => {
     const rows = await store.read.selectFrom('audit_entries').select('target').execute();
     return rows.filter(({ target }) => target.includes(bob)).length;

@@ -69,7 +69,8 @@ async function withTrail(t: TestContext, entries: () => Entry[], heads: () => Si
   const routes: Record<string, (seen: Seen, response: ServerResponse) => void> = Object.fromEntries(
     [0, 500, 1000, 1500].map((after) => [`GET /operator/audit?limit=500&after=${after}`, page]),
   );
-  routes['GET /operator/audit/heads'] = (_seen, response) => json(response, 200, { key, heads: heads() });
+  routes['GET /operator/audit/heads'] = (_seen, response) =>
+    json(response, 200, { key, other_keys: [], heads: heads() });
   const head = () => `${entries().at(-1)?.seq}:${entries().at(-1)?.hash}`;
   return { ...(await signedIn(t, { ...lookups, ...routes })), head };
 }
@@ -256,12 +257,13 @@ function forged(entries: Entry[], from: number): Entry[] {
 
 test('admin audit head and key print what to keep in another place', async (t) => {
   const signed = signedHead(trail(3)[2] as Entry);
+  const next = auditPublicKey(generateKeyPairSync('ed25519').publicKey);
   const { run } = await signedIn(t, {
     ...lookups,
     'GET /operator/audit/head': signed,
-    'GET /operator/audit/heads': { key, heads: [signed] },
+    'GET /operator/audit/heads': { key, other_keys: [next], heads: [signed] },
   });
-  assert.equal((await run(['admin', 'audit', 'key'])).stdout, `${key}\n`);
+  assert.equal((await run(['admin', 'audit', 'key'])).stdout, `${key}\n${next}\n`);
   assert.equal(
     (await run(['admin', 'audit', 'head'])).stdout,
     `head 3:${signed.hash}\ntime ${signed.at}\nsignature ${signed.signature}\nkey ${key}\n`,

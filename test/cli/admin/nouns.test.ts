@@ -121,10 +121,14 @@ golden(
     'GET /operator/installation': {
       keys: [
         {
+          kind: 'client',
+          current: { id: 'SHA256:d' },
+          former: { id: 'SHA256:c', until: '2026-01-31T00:00:00.000Z' },
+        },
+        {
           kind: 'host',
-          current: { id: 'SHA256:a', since: '2026-01-01T00:00:00.000Z' },
-          next: { id: 'SHA256:b' },
-          next_step: { command: 'andromeda admin key switch host', advice: 'When …' },
+          current: { id: 'SHA256:a', until: '2026-01-31T00:00:00.000Z' },
+          next: { id: 'SHA256:b', from: '2026-01-16T00:00:00.000Z' },
         },
       ],
       backup: {
@@ -147,10 +151,11 @@ golden(
       args: ['installation'],
       asks: ['GET /operator/installation'],
       prints: [
-        'KEY   STATE      ID                               SINCE',
-        'host  in use     SHA256:a                         2026-01-01T00:00:00.000Z',
-        'host  announced  SHA256:b                         -',
-        'host  next step  andromeda admin key switch host  -',
+        'KEY     STATE   ID        USED-FROM                 HOLDS-UNTIL',
+        'client  in use  SHA256:d  -                         -',
+        'client  former  SHA256:c  -                         2026-01-31T00:00:00.000Z',
+        'host    in use  SHA256:a  -                         2026-01-31T00:00:00.000Z',
+        'host    next    SHA256:b  2026-01-16T00:00:00.000Z  -',
         '',
         'Backups to          none by themselves',
         'Last                2026-01-01T00:00:00.000Z  /b/one',

@@ -53,7 +53,7 @@ async function embeddedNode(lab: Lab): Promise<ListeningNode> {
   const account = { username: 'ada', uid: 24101, gid: 24101, home: '/home/ada', shell: '/bin/bash' };
   const node = await startListeningNode({
     dataDir: join(lab.dir, 'node-data'),
-    authorizedKeys: [readFileSync(join(lab.dir, 'client.pub'), 'utf8').trim()],
+    authorizedKeys: () => [readFileSync(join(lab.dir, 'client.pub'), 'utf8').trim()],
     accounts: [account],
     log: createLogger('warn', () => {}),
   });

@@ -138,6 +138,7 @@ const settings: Settings = {
     hostKey: 'k'.repeat(500),
     otherHostKeys: ['k'.repeat(500), 'k'.repeat(500)],
     clientKey: 'k'.repeat(500),
+    otherClientKeys: ['k'.repeat(500)],
   },
   limits: defaultLimits,
   trustedProxies: Array.from({ length: mostTrustedProxies }, () => `${attempt.remoteAddress}/128`),
@@ -146,6 +147,7 @@ const settings: Settings = {
 const filter = { ...subject, id: alpha, loginNode: session.loginNode };
 const largestToProcess: Record<ToProcess['type'], ToProcess[]> = {
   welcome: [{ type: 'welcome', settings }],
+  configure: [{ type: 'configure', settings }],
   decision: [
     { type: 'decision', id: 1, decision: { allowed: true, route } },
     {

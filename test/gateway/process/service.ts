@@ -49,8 +49,10 @@ const peers = { forOthers: () => undefined };
 const gateway = await openGateway(config, {
   store,
   peers,
-  hostKey: loadSshKey(order.keys.host),
-  clientKey: loadSshKey(order.keys.client),
+  gatewayKeys: {
+    hostKey: loadSshKey(order.keys.host).privateKey,
+    clientKey: loadSshKey(order.keys.client).privateKey,
+  },
   records,
   authorize: async ({ loginName, publicKey }, openOn) => {
     if (!openOn) asked += 1;

@@ -13,6 +13,7 @@ import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../../src/store/engine/index.ts';
 import { setPassword } from '../../../src/store/people/identities.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
+import { loadIssuerKeys } from '../../support/service-keys.ts';
 
 export const ada = {
   id: 'user_01JD0000000000000000000ADA',
@@ -66,7 +67,7 @@ export async function startHarness({
     const issuer = await createIssuer({
       url: publicUrl ?? url,
       store,
-      dataDir,
+      keys: await loadIssuerKeys(dataDir),
       audience,
       cliClientId: cli,
       kubernetesClientId: kubernetes,

@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import { createIssuer } from '../../../src/api/identity/issuer/index.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import { loadIssuerKeys } from '../../support/service-keys.ts';
 import { audience, cli } from './harness.ts';
 
 const [port = '', dataDir = ''] = process.argv.slice(2);
@@ -14,7 +15,7 @@ const store = await openStore(dataDir);
 const issuer = await createIssuer({
   url,
   store,
-  dataDir,
+  keys: await loadIssuerKeys(dataDir),
   audience,
   cliClientId: cli,
   log: createLogger('silent'),

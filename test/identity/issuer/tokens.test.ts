@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
+import { parseIssuerKeys } from '../../../src/api/identity/issuer/keys.ts';
 import { verifyToken } from '../../../src/api/identity/token.ts';
 import { deleteExpiredIssuerRecords } from '../../../src/store/people/issuer-records.ts';
 import {
@@ -167,15 +168,17 @@ test('the keys are a file that only its owner reads; a broken one is reported, n
     assert.deepEqual(Object.keys(key).sort(), ['alg', 'e', 'kid', 'kty', 'n', 'use']);
   }
   const text = await readFile(file, 'utf8');
-  await writeFile(file, text.slice(0, 100));
+  assert.throws(
+    () => parseIssuerKeys(text.slice(0, 100), file),
+    /is not a file of the embedded issuer's keys/,
+  );
   const { createIssuer } = await import('../../../src/api/identity/issuer/index.ts');
   const { createLogger } = await import('../../../src/lib/log.ts');
-  const { url, dataDir, store } = harness;
+  const { store } = harness;
+  const keys = parseIssuerKeys(text, file);
   const log = createLogger('silent');
-  const options = { url, dataDir, store, audience, cliClientId: cli, log };
-  await assert.rejects(createIssuer(options), /is not a file of the embedded issuer's keys/);
-  await writeFile(file, text);
-  await assert.rejects(createIssuer({ ...options, url: 'http://host/path' }), /without a path/);
+  const options = { url: 'http://host/path', store, keys, audience, cliClientId: cli, log };
+  await assert.rejects(createIssuer(options), /without a path/);
 });
 
 test('discovery names the endpoints under the issuer URL, whatever host was asked for', async () => {

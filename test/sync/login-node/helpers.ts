@@ -57,7 +57,7 @@ export async function bench(
   const events: Bench['events'] = [];
   const options: ListeningNodeOptions = {
     dataDir: join(dir, 'data'),
-    authorizedKeys: [readFileSync(`${key}.pub`, 'utf8').trim()],
+    authorizedKeys: () => [readFileSync(`${key}.pub`, 'utf8').trim()],
     accounts: [ada, bob],
     log: createLogger('debug', (line) => events.push(JSON.parse(line))),
     ...more,

@@ -27,7 +27,7 @@ async function open(t: TestContext, count: number) {
   for (let i = 0; i < count; i++) {
     const node = await openLoginNode({
       dataDir: join(dir, `data${i}`),
-      authorizedKeys: [readFileSync(`${key}.pub`, 'utf8').trim()],
+      authorizedKeys: () => [readFileSync(`${key}.pub`, 'utf8').trim()],
       async accounts() {
         known.reads++;
         return known.accounts;

@@ -11,7 +11,7 @@ const accounts = ['ada', 'bob'].map((username, at) => {
 });
 const node = await startListeningNode({
   dataDir: join(dir, 'data'),
-  authorizedKeys: [readFileSync(publicKey, 'utf8').trim()],
+  authorizedKeys: () => [readFileSync(publicKey, 'utf8').trim()],
   accounts,
   log: createLogger('warn'),
 });

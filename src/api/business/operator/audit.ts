@@ -54,7 +54,7 @@ export const operatorGetAuditHead: Operation<'operatorGetAuditHead'> = async (
   return head;
 };
 
-/** Every signed head that is kept, oldest first, and the key of this installation. */
+/** Every signed head that is kept, oldest first, and the keys of this installation. */
 export const operatorListAuditHeads: Operation<'operatorListAuditHeads'> = async (
   { store, audit },
   { caller },
@@ -62,5 +62,6 @@ export const operatorListAuditHeads: Operation<'operatorListAuditHeads'> = async
   await requireStaff(store.read, caller.userId, 'staff.audit');
   const checkpoint = await findCheckpoint(store.read);
   const heads = await listHeads(store.read, { after: 0, limit: 1000 });
-  return { key: audit.publicKey, heads, ...(checkpoint && { checkpoint }) };
+  const [key = '', ...otherKeys] = audit.publicKeys();
+  return { key, other_keys: otherKeys, heads, ...(checkpoint && { checkpoint }) };
 };

@@ -3,13 +3,7 @@ import { isRecent } from '../../../domain/access/list.ts';
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import { type SideState, schedulerTrouble, sideTrouble } from '../../../domain/clusters/merged-report.ts';
 import { type Observation, waitingText } from '../../../domain/clusters/observation.ts';
-import {
-  inOrderOfUrgency,
-  nextKeyStep,
-  type Problem,
-  type ServiceKey,
-  type SidePasses,
-} from '../../../domain/installation-state.ts';
+import { inOrderOfUrgency, type Problem, type SidePasses } from '../../../domain/installation-state.ts';
 import { problemsOfGroups } from '../../../domain/people/group-problems.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
 import { problemsOfServers } from '../../../domain/server-problems.ts';
@@ -48,12 +42,11 @@ export const operatorGetInstallation: Operation<'operatorGetInstallation'> = asy
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { schedule, last, kept, failure, drill } = installation.backup();
   return {
-    keys: installation.keys().map((keys) => ({
-      kind: keys.kind,
-      current: keyBody(keys.current),
-      ...present({ next: keys.next && keyBody(keys.next) }),
-      ...present({ previous: keys.previous && keyBody(keys.previous) }),
-      next_step: nextKeyStep(keys),
+    keys: installation.keys().map(({ kind, held: { used, next, former, from, until } }) => ({
+      kind,
+      current: { ...used, ...(next && present({ until })) },
+      ...(next && { next: { ...next, ...present({ from }) } }),
+      ...(former && { former: { ...former, ...present({ until }) } }),
     })),
     backup: {
       ...(schedule && {
@@ -199,8 +192,4 @@ function actionFor(name: string, state: SideState): string {
 
 function problemBody({ clusterId, nextTryAt, side, since, ...problem }: Problem) {
   return { ...problem, ...present({ cluster_id: clusterId, side, since, next_try_at: nextTryAt }) };
-}
-
-function keyBody({ id, line, since }: ServiceKey) {
-  return { id, ...present({ line, since }) };
 }

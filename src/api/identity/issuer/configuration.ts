@@ -6,7 +6,7 @@ import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accou
 import { createAdapter } from './adapter.ts';
 import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
 import type { Cors } from './cors.ts';
-import { accessTokenSeconds, allSigningKeys, type IssuerKeys, idTokenSeconds } from './keys.ts';
+import { accessTokenSeconds, type IssuerKeys, idTokenSeconds } from './keys.ts';
 import { errorPage } from './pages.ts';
 import { remoteAddress } from './request.ts';
 import { pageHeaders } from './respond.ts';
@@ -49,7 +49,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
   const alreadyUsed = () => new errors.InvalidGrant('already used');
   return {
     adapter: (model: string) => createAdapter({ store, rotation, alreadyUsed }, model),
-    jwks: { keys: allSigningKeys(keys) } as NonNullable<Configuration['jwks']>,
+    jwks: { keys: keys.signing } as NonNullable<Configuration['jwks']>,
     cookies: { keys: [keys.cookie] },
     clients: clients.map(clientMetadata),
     clientAuthMethods: hasWeb ? ['none', 'client_secret_basic'] : ['none'],

@@ -15,7 +15,7 @@
  *     GET  /me                     UserInfo                                              userinfo.ts, library
  *
  * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use
- * (rotation.ts), and stored hashed. What must survive a restart is in the store (adapter.ts) or in the key file (keys.ts);
+ * (rotation.ts), and stored hashed. What must survive a restart is in the store (adapter.ts) or in the keys (keys.ts);
  * throttling is in memory, on purpose, and in the store where several servers have to count together.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
@@ -41,7 +41,7 @@ import {
 import { sign } from './cookie.ts';
 import { createCors } from './cors.ts';
 import { createDevicePages } from './device/pages.ts';
-import { type IssuerKeys, loadKeys, publicKeys, signingKeyIds } from './keys.ts';
+import { type IssuerKeys, publicKeys } from './keys.ts';
 import { createKnownBrowsers } from './known-browser.ts';
 import { createRequestHandler } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
@@ -54,9 +54,7 @@ export interface IssuerOptions {
   /** The issuer identifier, an origin such as `http://127.0.0.1:8082`. */
   url: string;
   store: Store;
-  /** Where the keys are, made on first start; unless `keys` are given. */
-  dataDir: string;
-  keys?: IssuerKeys | undefined;
+  keys: IssuerKeys;
   /** The one audience of access tokens. */
   audience: string;
   cliClientId: string;
@@ -82,9 +80,7 @@ export interface Issuer {
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** The public keys, as served at `jwks_uri`. */
   readonly jwks: JSONWebKeySet;
-  /** The key that signs, and the one that is to sign next. */
-  readonly keyIds: { current: string; next?: string | undefined };
-  /** Signs with other keys from now on, which another server has put in place. What protects cookies stays. */
+  /** Signs with other keys from now on. What protects cookies stays. */
   useKeys(keys: IssuerKeys): void;
   /** The client that the web console is. */
   console: { clientId: string; secret: string };
@@ -97,11 +93,11 @@ export interface Issuer {
   stop(): Promise<void>;
 }
 
-/** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL or the key file will not do. */
+/** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL will not do. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const { store, log, consoleUrl } = options;
   const url = parseIssuerUrl(options.url);
-  let keys = options.keys ?? (await loadKeys(options.dataDir));
+  let { keys } = options;
   // Both ends derive it, in this process or in another with the same keys: it need not be configured or sent.
   const consoleSecret = sign(keys.cookie, 'client secret', consoleClientId);
   const web = consoleUrl && { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
@@ -129,9 +125,6 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
     },
     get jwks() {
       return publicKeys(keys);
-    },
-    get keyIds() {
-      return signingKeyIds(keys);
     },
     useKeys(next) {
       keys = { ...next, cookie: keys.cookie };

@@ -39,10 +39,11 @@ const titles: Record<Keys['kind'], string> = {
   host: 'Gateway host key',
   client: 'Gateway key for login nodes',
   issuer: 'Sign-in signing key',
+  audit: 'Audit trail signing key',
 };
 
 function Sentence({ of: { keys, backup } }: { of: Installation }) {
-  const moving = keys.filter(({ next, previous }) => next ?? previous).length;
+  const moving = keys.filter(({ next, former }) => next ?? former).length;
   const { last, failure } = backup;
   return (
     <>
@@ -113,31 +114,39 @@ function Drill({ of: drill }: { of: Backup['drill'] }) {
   );
 }
 
-function KeyFacts({ keys: { current, next, previous, next_step: step } }: { keys: Keys }) {
+function KeyFacts({ keys: { kind, current, next, former } }: { keys: Keys }) {
   return (
     <>
       <Facts
         className="facts roomy-facts"
         of={{
-          Active: <KeyLine of={current} since="since" />,
-          'Announced next key': next ? <KeyLine of={next} since="announced" /> : 'None',
-          'Previous key, still accepted': previous && <KeyLine of={previous} since="since" />,
+          Active: <KeyLine of={current} />,
+          'Next key, accepted already': next && <KeyLine of={next} />,
+          'Former key, still accepted': former && <KeyLine of={former} />,
         }}
       />
-      <h3>Next step, on the service host</h3>
-      <CopyLine text={step.command} label="the command" />
-      <p className="soft small">{step.advice} Then reload the service.</p>
+      {!next && !former && (
+        <>
+          <h3>To replace it, on the service host</h3>
+          <CopyLine text={`andromeda admin key new ${kind}`} label="the command" />
+        </>
+      )}
     </>
   );
 }
 
-function KeyLine({ of: { id, line, since }, since: word }: { of: Key; since: string }) {
+function KeyLine({ of: { id, line, from, until } }: { of: Key }) {
   return (
     <>
       <code>{id}</code>{' '}
-      {since !== undefined && (
+      {from !== undefined && (
         <span className="soft">
-          {word} <Moment at={since} />
+          used from <Moment at={from} />
+        </span>
+      )}
+      {until !== undefined && (
+        <span className="soft">
+          until <Moment at={until} />
         </span>
       )}
       {line !== undefined && (

@@ -61,7 +61,8 @@ class JobEntry {
   #settled = false;
 
   constructor(options: JobOptions, loginNode: Transport) {
-    const { barrier, limits, cipher, handshakeMs, route, key } = options;
+    const { barrier, limits, cipher, handshakeMs, route, keys } = options;
+    const [key] = keys;
     this.#options = options;
     this.#loginNode = loginNode;
     this.#late = barrier.after(enterMs, () => this.#fail('Slurm takes too long to start a step in the job.'));

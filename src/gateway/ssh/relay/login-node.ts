@@ -49,7 +49,8 @@ const texts: Record<NodeFailureReason, string> = {
 
 export interface NodeOptions {
   route: Route;
-  key: PrivateKey;
+  /** Tried one after the other. */
+  keys: readonly [PrivateKey, ...PrivateKey[]];
   /** That of the person's connection. */
   barrier: Barrier;
   limits: GatewayLimits;
@@ -88,7 +89,8 @@ class NodeLogin {
 
   /** One try. */
   begin(): void {
-    const { route, key, barrier, limits, cipher, handshakeMs } = this.#options;
+    const { route, keys, barrier, limits, cipher, handshakeMs } = this.#options;
+    const [first, ...others] = keys;
     let isConnected = false;
     let isKeyRefused = false;
     const { host, port } = route.loginNode;
@@ -105,7 +107,7 @@ class NodeLogin {
         isKeyRefused = this.#expectedKey.length === 0 || !blob.equals(this.#expectedKey);
         return !isKeyRefused;
       },
-      onReady: () => logIn(node, route.username, key),
+      onReady: () => logIn(node, route.username, first),
     });
     this.#end = (text) => {
       node.close(DISCONNECT.BY_APPLICATION, text, limits.lingerMs);
@@ -113,7 +115,11 @@ class NodeLogin {
     };
     node.onMessage = ([type]) => {
       if (type === SSH.USERAUTH_SUCCESS) this.#onUp(node);
-      else if (type === SSH.USERAUTH_FAILURE) this.#fail('login', 'publickey refused');
+      else if (type === SSH.USERAUTH_FAILURE) {
+        const next = others.shift();
+        if (next) tryKey(node, route.username, next);
+        else this.#fail('login', 'publickey refused');
+      }
     };
     node.onEnd = (end) => {
       socket.destroy();
@@ -168,6 +174,10 @@ function reasonOf(end: End, isConnected: boolean, greeting: string): NodeFailure
 /** Asks for the service and logs in in one go: sshd reads them in order, and a round trip is saved. */
 export function logIn(node: Transport, username: string, key: PrivateKey): void {
   node.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+  tryKey(node, username, key);
+}
+
+function tryKey(node: Transport, username: string, key: PrivateKey): void {
   const blob = key.getPublicSSH();
   const method = ['publickey', true, 'ssh-ed25519', blob] as const;
   const request = message(SSH.USERAUTH_REQUEST, username, 'ssh-connection', ...method);

@@ -26,7 +26,7 @@ import { Relay } from './relay.ts';
 export interface SessionContext {
   /** The one in use first. */
   hostKeys: readonly [PrivateKey, ...PrivateKey[]];
-  clientKey: PrivateKey;
+  clientKeys: readonly [PrivateKey, ...PrivateKey[]];
   securityKeys: boolean;
   authorize: Authorize;
   /** Since when that runs which `authorize` asks; undefined while it is stopped. */
@@ -253,7 +253,7 @@ export class Session {
   }
 
   #onProven(attempt: Attempt, route: Route) {
-    const { admission, log, limits, clientKey } = this.#context;
+    const { admission, log, limits, clientKeys: keys } = this.#context;
     this.#loginTime.endWait();
     const { id, remoteAddress } = this;
     const refusal = admission.admit(remoteAddress, route.userId);
@@ -269,7 +269,7 @@ export class Session {
     this.#confirmedAt = performance.now();
     this.#context.onProven(this);
     this.#giveUpNode = openNode({
-      ...{ route, key: clientKey, barrier: this.#barrier, limits, cipher: this.#cipher },
+      ...{ route, keys, barrier: this.#barrier, limits, cipher: this.#cipher },
       handshakeMs: () => admission.nodeHandshakeMs(id),
       onUp: (node, job) => this.#onUp(node, job),
       onNotice: this.notify,

@@ -1,24 +1,21 @@
 /** What is in files of a data directory on SQLite, and in tables where servers share a database: read from there, put there. */
 import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { knownHostsName, serviceSecrets } from '../../../domain/service-secret.ts';
-import { writePublicPart } from '../../../lib/ssh/key-set.ts';
-import { parseSshKeySet, readSshKeyTexts } from '../../../lib/ssh/key-set-text.ts';
+import { keyKinds, keySetText, readKeySet } from '../../../domain/key-rotation.ts';
+import { knownHostsName, secretTitle, serviceSecrets } from '../../../domain/service-secret.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import type { FilesAndTables } from '../../../store/data-dir/copy-database.ts';
-import { readOwnSecret } from '../../compose/service-keys.ts';
+import { keyFileOf, readKeyFiles, writeKeyFiles } from '../../../store/data-dir/key-files.ts';
 
 const knownHosts = 'slurm/known_hosts.met';
 const hostRecord = 'slurm/hosts.json';
-const sshKinds = ['host', 'client'] as const;
-const otherKinds = ['issuer', 'audit'] as const;
 
 /** What the files hold, as the tables have it. */
 export function readServiceFiles(dataDir: string): FilesAndTables {
   const secrets = new Map<string, string>();
-  for (const kind of [...sshKinds, ...otherKinds]) {
-    const text = readOwnSecret(dataDir, kind);
-    if (text !== undefined) secrets.set(serviceSecrets[kind].name, text);
+  for (const kind of keyKinds) {
+    const set = readKeyFiles(dataDir, kind);
+    if (set) secrets.set(serviceSecrets[kind].name, keySetText(set));
   }
   for (const [clusterId, text] of clusterFiles(dataDir, knownHosts))
     secrets.set(knownHostsName(clusterId), text);
@@ -36,15 +33,11 @@ export function readServiceFiles(dataDir: string): FilesAndTables {
 
 /** Puts into files what the tables hold. A key that is a file already is the one that was used, and stays. */
 export function writeServiceFiles(dataDir: string, { secrets, managedHosts }: FilesAndTables): void {
-  for (const kind of sshKinds) {
-    const { name, file } = serviceSecrets[kind];
+  for (const kind of keyKinds) {
+    const { name } = serviceSecrets[kind];
     const text = secrets.get(name);
-    if (text !== undefined) writeSshKeys(join(dataDir, file), text, name);
-  }
-  for (const kind of otherKinds) {
-    const { name, file } = serviceSecrets[kind];
-    const text = secrets.get(name);
-    if (text !== undefined && !existsSync(join(dataDir, file))) write(join(dataDir, file), text);
+    if (text !== undefined && !existsSync(keyFileOf(dataDir, kind)))
+      writeKeyFiles(dataDir, kind, readKeySet(text, secretTitle(name)));
   }
   for (const [name, text] of secrets) {
     const [, clusterId] = /^known-hosts\/([\w-]+)$/.exec(name) ?? [];
@@ -52,17 +45,6 @@ export function writeServiceFiles(dataDir: string, { secrets, managedHosts }: Fi
   }
   for (const [clusterId, hosts] of managedHosts)
     write(join(dataDir, 'clusters', clusterId, hostRecord), hosts.map(({ host }) => `${host}\n`).join(''));
-}
-
-function writeSshKeys(file: string, text: string, name: string): void {
-  if (existsSync(file)) return;
-  const { current, next, previous } = readSshKeyTexts(text, name);
-  if (next !== undefined) write(`${file}.next`, next);
-  if (previous !== undefined) write(`${file}.previous`, previous);
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  writePublicPart(file, parseSshKeySet(text, name));
-  // Last: where it is, the others are.
-  write(file, current);
 }
 
 function clusterFiles(dataDir: string, name: string): [clusterId: string, text: string][] {

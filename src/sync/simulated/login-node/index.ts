@@ -26,8 +26,8 @@ import { writeJobs } from './slurm-programs.ts';
 
 export interface LoginNodeOptions {
   dataDir: string;
-  /** The gateway's public keys, "ssh-ed25519 AAAA…": no other key opens accounts. */
-  authorizedKeys: readonly string[];
+  /** The gateway's public keys at the moment, "ssh-ed25519 AAAA…": no other key opens accounts. */
+  authorizedKeys(): readonly string[];
   /** Reads the accounts when the process starts. */
   accounts(): Promise<readonly Account[]>;
   log: Logger;
@@ -107,7 +107,8 @@ export class LoginNode {
     const starting = this.#process;
     try {
       const child = await starting;
-      if (this.#running && child.connected) send(child, { type: 'connection' }, socket);
+      const connection = { type: 'connection', authorizedKeys: this.#options.authorizedKeys() } as const;
+      if (this.#running && child.connected) send(child, connection, socket);
       else socket.destroy();
     } catch (error) {
       const { log, dataDir } = this.#options;
@@ -120,7 +121,7 @@ export class LoginNode {
 
   /** Resolves when the process answers. Rejects with a sentence for the operator. */
   async #start(): Promise<ChildProcess> {
-    const { dataDir, authorizedKeys, log } = this.#options;
+    const { dataDir, log } = this.#options;
     const accounts = await this.#options.accounts();
     const sandbox = await findSandbox(this.#options);
     const ownHomes = prepareDirectories(dataDir);
@@ -144,7 +145,7 @@ export class LoginNode {
       child.kill('SIGKILL');
     }, startLimit);
     const homes = sandbox === 'namespaces' ? '/home' : ownHomes;
-    send(child, { type: 'start', settings: { homes, sandbox, hostKey, authorizedKeys, accounts, port } });
+    send(child, { type: 'start', settings: { homes, sandbox, hostKey, accounts, port } });
     return promise.finally(() => clearTimeout(late));
   }
 

@@ -40,7 +40,8 @@ function serveLoginNode(): void {
     } else if (message.type === 'connection') {
       const socket = handle as Socket | undefined;
       // Undefined when the client has hung up on the way here.
-      if (socket) server?.then((it) => it.adopt(socket)).catch(() => socket.destroy());
+      if (socket)
+        server?.then((it) => it.adopt(socket, message.authorizedKeys)).catch(() => socket.destroy());
     } else {
       void finish(0);
     }

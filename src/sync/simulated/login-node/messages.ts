@@ -12,7 +12,6 @@ export interface Settings {
   sandbox: Sandbox;
   /** The login node's own private key. */
   hostKey: string;
-  authorizedKeys: readonly string[];
   accounts: readonly Account[];
   /** The port on which the server's process takes connections; it hands them over. */
   port: number;
@@ -21,8 +20,8 @@ export interface Settings {
 export type ToLoginNode =
   | { type: 'start'; settings: Settings }
   | { type: 'accounts'; accounts: readonly Account[] }
-  /** Comes with the socket. */
-  | { type: 'connection' }
+  /** Comes with the socket, and with the gateway's keys at the moment. */
+  | { type: 'connection'; authorizedKeys: readonly string[] }
   | { type: 'stop' };
 
 export type FromLoginNode =

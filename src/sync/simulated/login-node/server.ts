@@ -37,18 +37,13 @@ type ServerParts = Omit<Settings, 'accounts'> & { log: Logger };
 
 export class LoginServer {
   readonly parts: ServerParts;
-  readonly gatewayKeys: readonly ParsedKey[];
+  gatewayKeys: readonly ParsedKey[] = [];
   accounts: ReadonlyMap<string, Account> = new Map();
   readonly #server: ssh2.Server;
   readonly #clients = new Set<Client>();
 
   constructor(parts: ServerParts) {
     this.parts = parts;
-    this.gatewayKeys = parts.authorizedKeys.map((text) => {
-      const key = ssh2.utils.parseKey(text);
-      if (key instanceof Error) throw new Error(`The gateway's key cannot be read: ${key.message}`);
-      return key;
-    });
     this.#server = new ssh2.Server(
       { hostKeys: [parts.hostKey], ident, algorithms: { compress: ['none'], cipher: [...ciphers] } },
       (connection) => {
@@ -58,8 +53,13 @@ export class LoginServer {
     );
   }
 
-  /** Serves a client whose connection another process accepted. */
-  adopt(socket: Socket): void {
+  /** Serves a client whose connection another process accepted. From now on these are the keys that open accounts. */
+  adopt(socket: Socket, authorizedKeys: readonly string[]): void {
+    this.gatewayKeys = authorizedKeys.map((text) => {
+      const key = ssh2.utils.parseKey(text);
+      if (key instanceof Error) throw new Error(`The gateway's key cannot be read: ${key.message}`);
+      return key;
+    });
     this.#server.injectSocket(socket);
   }
 

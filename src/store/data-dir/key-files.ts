@@ -1,0 +1,122 @@
+/**
+ * The service's own keys as files of the data directory, each of mode 0600: the key, and while another is to take its place, a file
+ * with both. A write that was cut off leaves one set or the other.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type AuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import {
+  type HeldKeys,
+  type KeyKind,
+  type KeySet,
+  keyKinds,
+  keySetText,
+  keysAt,
+  mapKeys,
+  readKeySet,
+} from '../../domain/key-rotation.ts';
+import { keySetFile, serviceSecrets } from '../../domain/service-secret.ts';
+import { parseSshKey, writePublicPart } from '../../lib/ssh/key-file.ts';
+import { writeWhole } from '../../lib/whole-file.ts';
+import { files } from '../engine/engine.ts';
+import type { Store } from '../engine/index.ts';
+import { listRows } from '../engine/rows.ts';
+
+export function keyFileOf(dataDir: string, kind: KeyKind): string {
+  return join(dataDir, serviceSecrets[kind].file);
+}
+
+/** Undefined where there is no file. */
+export function readKeyFiles(dataDir: string, kind: KeyKind): KeySet<string> | undefined {
+  const file = keyFileOf(dataDir, kind);
+  if (!existsSync(file)) return undefined;
+  const both = join(dataDir, keySetFile(kind));
+  return existsSync(both)
+    ? readKeySet(readFileSync(both, 'utf8'), both)
+    : { key: readFileSync(file, 'utf8') };
+}
+
+export function writeKeyFiles(dataDir: string, kind: KeyKind, set: KeySet<string>): void {
+  const file = keyFileOf(dataDir, kind);
+  const both = join(dataDir, keySetFile(kind));
+  for (const one of [file, both]) mkdirSync(dirname(one), { recursive: true, mode: 0o700 });
+  if (set.next) writeWhole(both, keySetText(set));
+  const ssh = kind === 'host' || kind === 'client' ? parseSshKey(set.key) : undefined;
+  if (ssh) writePublicPart(file, ssh);
+  writeWhole(file, set.key);
+  if (!set.next) rmSync(both, { force: true });
+}
+
+/** The keys of the audit trail that hold now; undefined where there are no files of them. Throws `invalid_state`. */
+export function readAuditKeys(dataDir: string): HeldKeys<AuditKey> | undefined {
+  const set = readKeyFiles(dataDir, 'audit');
+  const title = keyFileOf(dataDir, 'audit');
+  return (
+    set &&
+    keysAt(
+      mapKeys(set, (text) => parseAuditKey(text, title)),
+      Date.now(),
+    )
+  );
+}
+
+/** A key that a service used from this data directory, and whose file is gone. */
+export interface MissingKey {
+  kind: KeyKind;
+  file: string;
+}
+
+const used = (kind: KeyKind) => `key ${kind}`;
+
+/** Keeps in mind which keys there were, so that none of them is replaced silently when its file is gone. */
+export async function noteKeys(store: Store, kinds: readonly KeyKind[]): Promise<void> {
+  const known = new Set((await listRows(store.read, 'counters', {}, 'name')).map(({ name }) => name));
+  const rows = kinds.map(used).filter((name) => !known.has(name));
+  if (rows.length === 0) return;
+  await store.write(({ db }) =>
+    db
+      .insertInto('counters')
+      .values(rows.map((name) => ({ name, value: 1 })))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute(),
+  );
+}
+
+/**
+ * The keys of `kinds` that were used and are missing. With `unchanged`, nothing is written next to the database, which is skipped
+ * where it cannot be read so.
+ */
+export function listMissingKeys(
+  dataDir: string,
+  kinds: readonly KeyKind[],
+  { unchanged }: { unchanged: boolean },
+): MissingKey[] {
+  const gone = kinds
+    .map((kind) => ({ kind, file: keyFileOf(dataDir, kind) }))
+    .filter(({ file }) => !existsSync(file));
+  if (gone.length === 0) return [];
+  const file = join(dataDir, 'andromeda.db');
+  using view = existsSync(file) && files.isDatabase(file) ? files.view(file, { unchanged }) : undefined;
+  if (!view?.tables().includes('counters')) return [];
+  const names = new Set(
+    [...view.rows<{ name: string }>('select name from counters')].map(({ name }) => name),
+  );
+  return gone.filter(({ kind }) => names.has(used(kind)));
+}
+
+const uses: Record<KeyKind, string> = {
+  host: 'everybody who connects would be told that the host key has changed',
+  client: 'no login node would let the gateway in',
+  issuer: 'everybody would have to sign in again',
+  audit: 'the audit trail would go on under a signature that is not the noted one',
+};
+
+/** As a sentence that says what to do. */
+export function missingKeyText({ kind, file }: MissingKey): string {
+  return `The key ${file}, which the service used, is missing; with a new one, ${uses[kind]}. Bring the file back, or restore a backup (\`andromeda restore\`). To accept a new one: andromeda admin key new ${kind} --yes`;
+}
+
+/** The kinds that an installation has: the issuer's where it has no other. */
+export function kindsOf(identity: { issuer?: string | undefined } | undefined): KeyKind[] {
+  return keyKinds.filter((kind) => kind !== 'issuer' || identity?.issuer === undefined);
+}
