@@ -49,8 +49,9 @@ export function settled<Key>(set: KeySet<Key>, now: number): KeySet<Key> {
   return set.next && now >= Date.parse(set.next.until) ? { key: set.next.key } : set;
 }
 
-/** The set with another key beside its own. For 0 days, that one alone holds from now on. */
+/** The set with another key beside its own. For 0 days, it is that one alone, whatever a server's clock says. */
 export function withNext<Key>({ key }: KeySet<Key>, next: Key, keepDays: number, now: number): KeySet<Key> {
+  if (keepDays === 0) return { key: next };
   const at = (days: number) => new Date(now + days * dayMs).toISOString();
   return { key, next: { key: next, from: at(keepDays / 2), until: at(keepDays) } };
 }

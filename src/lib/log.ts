@@ -190,9 +190,9 @@ export interface LogEvents {
   'gateway.recheck.failed': { id?: string; error: Thrown };
   /** Lines of a gateway process that were too many while the service was away. */
   'gateway.log.dropped': { lines: number };
-  /** Whom the gateway's processes run as. */
   /** Whether login nodes take the key that is to be the gateway's is not known. */
   'gateway.keys.unasked': { error: Thrown };
+  /** Whom the gateway's processes run as. */
   'gateway.process.account': { account: string };
   'gateway.process.started': { pid: number };
   /** One that lives from before. */

@@ -38,7 +38,10 @@ test('login nodes are asked about the next key, with the time from when on they 
   const keys = { of: () => keysAt(set, clock.now) } as unknown as Parameters<
     typeof watchLoginNodes
   >[0]['keys'];
-  const watch = watchLoginNodes({ store, keys, log: createLogger('silent') }, { firstMs: 1, everyMs: 20 });
+  const watch = watchLoginNodes(
+    { store, keys, log: createLogger('silent') },
+    { firstMs: 1, everyMs: 20, againMs: 1 },
+  );
   t.after(() => watch.stop());
   const problems = (wanted: number) =>
     eventually(
@@ -54,10 +57,18 @@ test('login nodes are asked about the next key, with the time from when on they 
   );
   clock.now += 16 * day;
   assert.equal((await problems(1))[0]?.urgency, 'now');
+  clock.now += 16 * day;
+  assert.match(
+    (await problems(1))[0]?.message ?? '',
+    /^Login nodes do not take the present key, and let nobody in: alpha, login-1 /,
+    'and it does not go with the former key',
+  );
   // It takes the next one, and no other.
-  set = withNext({ key: parsed(generateSshKey().privateKey) }, known, 30, start);
+  set = withNext({ key: parsed(generateSshKey().privateKey) }, known, 30, clock.now);
   await problems(0);
-  set = { key: parsed(generateSshKey().privateKey) };
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.deepEqual(watch.problems(), [], 'and nobody is asked while there is one key');
+  // One in the place of a stolen one, which holds alone at once.
+  set = withNext({ key: known }, parsed(generateSshKey().privateKey), 0, clock.now);
+  assert.match((await problems(1))[0]?.message ?? '', /^Login nodes do not take the present key/);
+  set = { key: known };
+  await problems(0);
 });

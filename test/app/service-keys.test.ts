@@ -213,6 +213,19 @@ test('a key that was taken away by half is used as if all of it had been, and is
     assert.equal(statSync(join(dataDir, 'keys', name)).mode & 0o777, 0o600, name);
 });
 
+test('a key that was put in the place of both by hand holds alone', async () => {
+  await using opened = await openTestStore();
+  const { dataDir } = opened;
+  const place = keysInFiles(dataDir, Date.now);
+  await place.findOrMake('host', () => makeKey('host'));
+  await putNext(place, 'host', 30);
+  const known = await makeKey('host');
+  writeFileSync(join(dataDir, 'keys/gateway_host_ed25519'), known);
+  assert.deepEqual(await place.find('host'), { key: known });
+  await putNext(place, 'host', 30);
+  assert.equal((await place.find('host'))?.key, known);
+});
+
 test('what a command does with the keys, every server takes up', async (t) => {
   await using opened = await openTestStore();
   const { store, dataDir } = opened;

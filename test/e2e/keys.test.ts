@@ -101,4 +101,11 @@ test('the host key and the key towards login nodes give way to others, and peopl
       /^SHA256:\S+ takes the place of SHA256:\S+, which holds for 30 more days$/,
     );
   });
+
+  await t.test('of two commands at once, one is refused', async () => {
+    const both = await Promise.all([key('new', 'audit'), key('new', 'audit')]);
+    assert.deepEqual(both.map(({ status }) => status).sort(), [0, 1]);
+    const { out } = await key('list');
+    assert.equal(out.match(/^ {2}next /gm)?.length, 1, out);
+  });
 });

@@ -18,6 +18,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
+import { makeAuditKey } from '../../src/domain/audit/key.ts';
+import { readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
@@ -125,6 +127,33 @@ test('while the service runs all is well, and what is not is said', async (t) =>
     );
     const forged = await quietly((open) => open.exec('update audit_heads set seq = seq + 1'));
     assert.match(forged.said, /^wrong +audit trail +The signature of the head of entry \d+ is wrong\.\n$/);
+  });
+  await t.test(
+    'a trail that a former key signed is well, and that of a stolen one is asked about',
+    async () => {
+      const { key = '' } = readKeyFiles(kept, 'audit') ?? {};
+      const signedBefore = (stolen: boolean) => {
+        writeKeyFiles(kept, 'audit', { key: makeAuditKey({ text: key, stolen }) });
+        return quietly(() => {});
+      };
+      assert.deepEqual(await signedBefore(false), { status: 0, said: '' });
+      assert.match(
+        (await signedBefore(true)).said,
+        /^warn +audit trail +All \d+ entries fit, .* no key of this installation: ed25519:\S+\. .*\n$/,
+      );
+      writeKeyFiles(kept, 'audit', { key });
+    },
+  );
+  await t.test('a file of two keys that cannot be read', async () => {
+    const both = join(kept, 'keys/host.next');
+    writeFileSync(both, '');
+    const { status, said } = await quietly(() => {});
+    rmSync(both);
+    assert.equal(status, 1);
+    assert.match(
+      said,
+      /^wrong +key +\S+\/keys\/host\.next holds no key that can be used\. Restore it from a backup\.\n$/,
+    );
   });
   await t.test('references that lead nowhere, and a page that is damaged', async () => {
     const { status, said } = await quietly((open) =>

@@ -143,7 +143,7 @@ async function openBase(
   const sync: Parts['sync'] = {};
   const proxies = createTrustedProxies(config.trustedProxies);
   const downloads = offerClients(config, proxies, log);
-  const keys = await loadServiceKeys(config, { store, log, now: clock.now });
+  const keys = await loadServiceKeys(config, { store, log, now: store.lapses.now });
   const common = { config, keys, store, peers, log, now: clock.now, sync, proxies, downloads };
   return { common, passwordsSet };
 }

@@ -1,4 +1,4 @@
-/** A part of the composition root: whether login nodes take the key that is to be the gateway's, asked while it has two. */
+/** A part of the composition root: whether login nodes take another key of the gateway, asked until they do. */
 import type { Problem } from '../../domain/installation-state.ts';
 import { askKey } from '../../gateway/ssh/login/ask-key.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -12,32 +12,39 @@ export interface LoginNodeKeys {
   stop(): Promise<void>;
 }
 
-const usualTimes = { firstMs: 60_000, everyMs: 3_600_000 };
+const usualTimes = { firstMs: 60_000, everyMs: 60_000, againMs: 3_600_000 };
 const mostNamed = 20;
 
-/** Asks them now and then. Without the next key's line, nobody could log in there once the former is gone. */
+/** Asks them about another key at once, and then now and then until it is alone and all take it. */
 export function watchLoginNodes(
   { store, keys, log }: { store: Store; keys: Pick<ServiceKeys, 'of'>; log: Logger },
-  times = usualTimes,
+  { againMs, ...times } = usualTimes,
 ): LoginNodeKeys {
   let refusals: string[] = [];
+  let asked = { about: keys.of('client').used.publicKey, at: Number.NEGATIVE_INFINITY };
   const ask = async () => {
     const { used, next, former } = keys.of('client');
-    refusals = next || former ? await refusalsOf(store.read, (next ?? used).publicKey) : [];
+    const { publicKey } = next ?? used;
+    const isOther = publicKey !== asked.about;
+    const isOpen = next !== undefined || former !== undefined || refusals.length > 0;
+    if (!isOther && !(isOpen && performance.now() - asked.at >= againMs)) return;
+    refusals = await refusalsOf(store.read, publicKey);
+    asked = { about: publicKey, at: performance.now() };
   };
   const onFault = (error: unknown) => log.error('gateway.keys.unasked', { error });
   const rounds = startRounds(ask, { ...times, onFault });
   return {
     problems() {
-      const { former, until } = keys.of('client');
-      if (refusals.length === 0 || until === undefined) return [];
+      if (refusals.length === 0) return [];
+      const { next, until } = keys.of('client');
       const rest = refusals.length > mostNamed ? [`… and ${refusals.length - mostNamed} more.`] : [];
+      const what = `Login nodes do not take the ${next ? 'next' : 'present'} key, and let nobody in${until === undefined ? '' : ` from ${until} on`}`;
       return [
         {
           area: 'gateway',
           about: 'Gateway key for login nodes',
-          urgency: former ? 'now' : 'soon',
-          message: `Login nodes do not take the next key, and let nobody in from ${until} on: ${[...refusals.slice(0, mostNamed), ...rest].join(' ')}`,
+          urgency: next ? 'soon' : 'now',
+          message: `${what}: ${[...refusals.slice(0, mostNamed), ...rest].join(' ')}`,
           action:
             'Put all lines that `andromeda admin gateway key` prints where they keep the key of the gateway.',
         },

@@ -8,6 +8,7 @@ import {
   type HeldKeys,
   type KeyKind,
   keyKinds,
+  keySetText,
   keysAt,
   mapHeld,
   mapKeys,
@@ -112,7 +113,14 @@ async function putBeside(kind: KeyKind, keep: number, keys: KeyPlace, store: Sto
       details: `${idOf(next)} takes the place of ${idOf(before.key)}, which holds for ${keep} more days`,
     }),
   );
-  await keys.change(kind, (set, now) => withNext(settled(set, now), next, keep, now));
+  await keys.change(kind, (set, now) => {
+    const present = settled(set, now);
+    if (keySetText(present) !== keySetText(before))
+      throw refusal(
+        'Another command changed this key meanwhile, and this one did not. Look at `admin key list`.',
+      );
+    return withNext(present, next, keep, now);
+  });
 }
 
 async function describe(kind: KeyKind, keys: KeyPlace, now: number): Promise<string> {
@@ -133,11 +141,12 @@ function rowsOf({ used, next, former, from, until }: HeldKeys<string>): string[]
 }
 
 function nextSteps(kind: KeyKind, keep: number): string {
+  const place = keep === 0 ? 'in the place of' : 'beside';
   const then: Record<KeyKind, string> = {
     host: 'Clients learn it as they log in (UpdateHostKeys); publish it where you published the other one.',
-    client: `Put its line beside the other one where login nodes keep the key of the gateway; simulated ones take it by themselves.
+    client: `Put its line ${place} the other one where login nodes keep the key of the gateway; simulated ones take it by themselves.
 \`andromeda admin problems\` names login nodes that do not take it yet.`,
-    issuer: 'It is published beside the other one. Nobody signs in again.',
+    issuer: `It is published ${place} the other one. Nobody signs in again.`,
     audit:
       'Note it where you keep the other one: `andromeda admin audit key` prints all whose signatures count.',
   };

@@ -26,14 +26,15 @@ export function keyFileOf(dataDir: string, kind: KeyKind): string {
   return join(dataDir, serviceSecrets[kind].file);
 }
 
-/** Undefined where there is no file. */
+/** Undefined where there is no file. One that is neither key of the file with both was put there since, and holds alone. */
 export function readKeyFiles(dataDir: string, kind: KeyKind): KeySet<string> | undefined {
   const file = keyFileOf(dataDir, kind);
   if (!existsSync(file)) return undefined;
+  const key = readFileSync(file, 'utf8');
   const both = join(dataDir, keySetFile(kind));
-  return existsSync(both)
-    ? readKeySet(readFileSync(both, 'utf8'), both)
-    : { key: readFileSync(file, 'utf8') };
+  if (!existsSync(both)) return { key };
+  const set = readKeySet(readFileSync(both, 'utf8'), both);
+  return [set.key, set.next?.key].includes(key) ? set : { key };
 }
 
 export function writeKeyFiles(dataDir: string, kind: KeyKind, set: KeySet<string>): void {

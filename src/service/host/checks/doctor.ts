@@ -5,17 +5,20 @@
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { allKeys, type KeyKind, keyKinds, keysAt, mapKeys } from '../../../domain/key-rotation.ts';
 import { formatBytes } from '../../../domain/units.ts';
-import { loadSshKey } from '../../../lib/ssh/key-file.ts';
 import { type AuditFindings, type Inspection, inspectDatabase } from '../../../store/data-dir/inspect.ts';
+import { keyFileOf, readKeyFiles } from '../../../store/data-dir/key-files.ts';
 import { isHeld } from '../../../store/data-dir/lock.ts';
 import { faultMessage } from '../../../store/engine/engine.ts';
 import { spaceLeft } from '../../compose/installation-state.ts';
+import { describeKey, parsers } from '../../compose/service-keys.ts';
 import { missingCertificate } from '../../config/certificates.ts';
 import type { Config } from '../../config/index.ts';
 import { askReadiness } from '../ask-service.ts';
+import { auditKeysOf } from '../backup-seal.ts';
 import { checkCertificates } from '../certificates.ts';
 import { checkConfigFiles, checkDatabase, checkDataDir, checkMissingKeys, type KeyConfig } from '../files.ts';
 import { checkBackups } from './backup-findings.ts';
@@ -107,14 +110,14 @@ export async function* checkKeys(
   { identity, database }: KeyConfig = {},
 ): AsyncGenerator<Finding> {
   if (database === undefined) yield* checkMissingKeys(dataDir, { identity, unchanged: false });
-  for (const name of ['gateway_host_ed25519', 'gateway_client_ed25519']) {
-    const file = join(dataDir, 'keys', name);
-    if (existsSync(file)) yield* orWrong('key', checkKey(file));
-  }
+  for (const kind of keyKinds) yield* orWrong('key', checkKey(dataDir, kind));
 }
 
-function* checkKey(file: string): Generator<Finding> {
-  yield ok('key', `${file}: ${loadSshKey(file).fingerprint}.`);
+function* checkKey(dataDir: string, kind: KeyKind): Generator<Finding> {
+  const set = readKeyFiles(dataDir, kind);
+  const file = keyFileOf(dataDir, kind);
+  const idOf = (text: string) => describeKey(parsers[kind](text, file)).id;
+  if (set) yield ok('key', `${file}: ${allKeys(keysAt(mapKeys(set, idOf), Date.now())).join(', ')}.`);
 }
 
 function* checkSpace(dataDir: string): Generator<Finding> {
@@ -162,7 +165,7 @@ export async function* examine(file: string): AsyncGenerator<Finding> {
   if (fault !== undefined) return yield wrong('database', fault);
   yield* checkPages(file, database);
   try {
-    yield* judgeTrail(await database.auditTrail());
+    yield* judgeTrail(await database.auditTrail(), auditKeysOf(dirname(file)));
   } catch (error) {
     const fault = faultMessage(error);
     if (fault === undefined) throw error;
@@ -184,24 +187,21 @@ async function* checkPages(file: string, database: Inspection): AsyncGenerator<F
     );
 }
 
-function* judgeTrail({
-  first,
-  entries,
-  lastAt,
-  signed,
-  accepted,
-  keys,
-  fault,
-}: AuditFindings): Generator<Finding> {
+/** `own`: the keys of the installation whose signatures count. */
+function* judgeTrail(
+  { first, entries, lastAt, signed, accepted, keys, fault }: AuditFindings,
+  own: readonly string[],
+): Generator<Finding> {
   const about = 'audit trail';
   const some =
     first === 1 ? `All ${entries} entries` : `Entries ${first} to ${entries}, behind a checkpoint,`;
   const all = accepted === 0 ? some : `${some} (accepted breaks: ${accepted})`;
+  const others = keys.filter((key) => !own.includes(key));
   if (fault !== undefined) yield wrong(about, fault);
-  else if (keys.length > 1)
+  else if (others.length > 0)
     yield warn(
       about,
-      `${all} fit, and heads are signed with ${keys.length} keys: ${keys.join(', ')}. Are all of them yours?`,
+      `${all} fit, and some of it is signed with what is no key of this installation: ${others.join(', ')}. Are those of former keys that are gone or were stolen?`,
     );
   else yield ok(about, `${all} fit, and are signed up to entry ${signed}.`);
   const ahead = lastAt === undefined ? 0 : Date.parse(lastAt) - Date.now();
