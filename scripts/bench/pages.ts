@@ -7,9 +7,9 @@ import type { Lab } from '../../src/domain/clusters/lab.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { startConsoleApp } from '../../test/console/harness.ts';
-import { show, withPageOf } from '../../test/console/page.ts';
+import { openSite, show } from '../../test/console/page.ts';
 import { eventually } from '../../test/support/app.ts';
-import { noBrowser, openBrowser } from '../../test/support/browser.ts';
+import { noBrowser } from '../../test/support/browser.ts';
 import { median } from './rounds.ts';
 import type { Report, Row } from './table.ts';
 
@@ -62,9 +62,9 @@ interface Reading {
 export async function benchPages(): Promise<Report> {
   if (noBrowser) return { rows: [], notes: [`pages is left out: ${noBrowser}.`] };
   await using app = await startConsoleApp({ lab });
-  await using browser = await openBrowser();
+  await using site = await openSite(app);
   const rows: Row[] = [];
-  await withPageOf({ app, browser }, 'ada', async (page) => {
+  await site.signInAs('ada', async (page) => {
     const network = await page.context().newCDPSession(page);
     await network.send('Network.enable');
     await network.send('Emulation.setCPUThrottlingRate', { rate: slowdown });

@@ -26,6 +26,9 @@ const inProcess = [
   'backup',
   'business',
   'config',
+  // Before the folder that it is in.
+  'console/people',
+  'console',
   'domain',
   'http',
   'identity',
@@ -39,8 +42,8 @@ const inProcess = [
 /** Files of those folders that would hold up the others: they wait for long, or block the process. */
 const apart = [
   'test/app/{clock,other-servers,servers}.test.ts',
-  'test/http/{docs,half-sent}.test.ts',
-  'test/identity/issuer/{chromium,password-page}.test.ts',
+  'test/console/restart.test.ts',
+  'test/http/half-sent.test.ts',
   'test/kubernetes/{bad-days,service}.test.ts',
   'test/store/{backup,campaign}.test.ts',
   'test/store/postgres/*.test.ts',

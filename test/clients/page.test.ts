@@ -2,16 +2,15 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { startConsoleApp } from '../console/harness.ts';
-import { checkPage, withPageOf } from '../console/page.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
+import { checkPage, useConsole } from '../console/page.ts';
+import { noBrowser } from '../support/browser.ts';
 import { entry, offerRelease } from './release.ts';
+
+const site = useConsole();
 
 test('the console leads to the page of the clients, which everybody can use, in both schemes and on a narrow screen', {
   skip: noBrowser,
 }, async () => {
-  await using app = await startConsoleApp();
-  await using browser = await openBrowser();
   const platforms = ['linux-x64', 'darwin-arm64', 'win32-x64'];
   const files = platforms.map((platform) => ({
     platform,
@@ -21,8 +20,8 @@ test('the console leads to the page of the clients, which everybody can use, in 
     note: 'Notarized by nobody.',
   }));
   const signature = entry('clients.json.sig', 'signature');
-  offerRelease(join(app.test.dataDir, 'data'), '1.0.0', files, [signature]);
-  await withPageOf({ app, browser }, 'ada', async (page) => {
+  offerRelease(join(site.app.test.dataDir, 'data'), '1.0.0', files, [signature]);
+  await site.as('ada', async (page) => {
     const heading = page.getByRole('heading', { name: 'The client of Andromeda' });
     await page.getByRole('link', { name: 'download the client' }).click();
     await heading.waitFor();

@@ -1,27 +1,25 @@
-/** Every page, and every read behind it that fails, at first and again: the page says so, and counts nothing. */
+/** Every page, and every read behind it that fails: the page says so, and counts nothing. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, before, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import { before, test } from 'node:test';
+import type { Page, Request } from 'playwright-core';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
-import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { noBrowser } from '../support/browser.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { type ConsoleApp, signIn, startConsoleApp } from './harness.ts';
-import { show, withPageOf } from './page.ts';
+import { signIn } from './harness.ts';
+import { show, untilRead, useConsole } from './page.ts';
 
 const lab: Lab = {
   ...physics,
   users: [...(physics.users ?? []), { email: 'ada@physics.example', staff: ['staff.operate'] }],
 };
 
-let app: ConsoleApp;
-let browser: Browser;
+const site = useConsole({ lab });
 let bob = '';
 before(async () => {
   if (noBrowser) return;
-  [app, browser] = await Promise.all([startConsoleApp({ lab }), openBrowser()]);
-  const signedIn = await signIn(app, 'bob');
+  const signedIn = await signIn(site.app, 'bob');
   const headers = { 'content-type': 'application/json', 'audit-reason': 'a test' };
   const write = async (path: string, body: object) => {
     const init = {
@@ -39,11 +37,6 @@ before(async () => {
   bob = me.user.id;
   const asked = { permissions: ['clusters.kubernetes'], cluster_id: beta };
   await write(`/organizations/${me.default_org_id}/access-requests`, asked);
-});
-after(async () => {
-  if (noBrowser) return;
-  await browser[Symbol.asyncDispose]();
-  await app[Symbol.asyncDispose]();
 });
 
 /** A page as it is in src/console/app/routes.tsx. */
@@ -106,55 +99,67 @@ test('each page is looked at here', () => {
   assert.deepEqual(known.toSorted(), [...Object.keys(pages), '/$'].toSorted());
 });
 
-const injected = { code: 'internal', message: 'Injected.', retryable: false };
+const injected = { code: 'internal', retryable: false };
 
-for (const [name, { at = name, said, of }] of Object.entries(pages)) {
-  test(`${name}: a read that fails is said, and nothing is counted`, { skip: noBrowser }, async () => {
-    await withPageOf({ app, browser }, 'ada', async (page) => {
-      const reads = await readsOf(page, at.replace('BOB', bob), name === '/' ? '/keys' : '/');
-      for (const read of reads) await failAgain(page, read, of?.test(read) ? said : undefined);
-    });
-  });
-
-  /** What the page reads, of what it would be nothing without. */
-  async function readsOf(page: Page, path: string, from: string): Promise<string[]> {
-    await show(page, from);
-    const asked = new Set<string>();
-    let askedAt = performance.now();
-    page.on('request', (request) => {
-      askedAt = performance.now();
-      const url = new URL(request.url());
-      if (request.method() !== 'GET' || request.resourceType() !== 'fetch') return;
-      if (!/^\/(api|sessions)/.test(url.pathname)) return;
-      const address = `${url.pathname}${url.search}`;
-      if (essential[name]?.test(address) || !decorative.some((one) => one.test(address))) asked.add(address);
-    });
-    await page.goto(`${app.url}${path}`);
-    await page.getByText('Live', { exact: true }).waitFor();
-    // The stream of changes never ends, so the network is never idle.
-    await eventually(
-      async () => performance.now() - askedAt,
-      (ms) => ms > 300,
+test('on each page a read that fails is said, and nothing is counted', { skip: noBrowser }, async () => {
+  await site.as('ada', async (page) => {
+    let failing: string | undefined;
+    await page.route(
+      (url) => addressOf(url) === failing,
+      (route) => route.fulfill({ status: 500, json: { ...injected, message: `Injected: ${failing}` } }),
     );
-    if (said) await page.locator('.sentence').filter({ hasText: said }).first().waitFor();
-    return [...asked];
-  }
-}
+    const alertOf = (read: string) =>
+      page
+        .getByRole('alert')
+        .filter({ hasText: `Injected: ${read}` })
+        .first();
+    for (const [name, { at = name, said, of }] of Object.entries(pages)) {
+      await show(page, at.replace('BOB', bob));
+      await untilRead(page);
+      const sentence = page.locator('.sentence').filter({ hasText: said ?? /./ });
+      if (said) await sentence.first().waitFor();
+      // It was read once, and cannot be read again; after that it can, and all is as before.
+      for (failing of await readsOf(page, name)) {
+        await readEverything();
+        await alertOf(failing)
+          .waitFor()
+          .catch(() => assert.fail(`${name}: nothing is said of ${failing}`));
+        if (said && of?.test(failing)) assert.equal(await sentence.count(), 0, `${name}, ${failing}`);
+      }
+      failing = undefined;
+      await readEverything();
+      await alertOf('').waitFor({ state: 'detached' });
+    }
+  });
+});
 
-/** It was read once, and cannot be read again; after that it can, and all is as before. */
-async function failAgain(page: Page, read: string, said: RegExp | undefined): Promise<void> {
-  const isIt = ({ pathname, search }: URL) => `${pathname}${search}` === read;
-  await page.route(isIt, (route) => route.fulfill({ status: 500, json: injected }));
+const addressOf = ({ pathname, search }: URL) => `${pathname}${search}`;
+
+/** What the page reads, of what it would be nothing without. */
+async function readsOf(page: Page, name: string): Promise<string[]> {
+  const asked = new Set<string>();
+  const underWay = new Set<Request>();
+  let isBegun = false;
+  const begin = (request: Request) => {
+    const url = new URL(request.url());
+    if (request.method() !== 'GET' || !/^\/(api|sessions)/.test(url.pathname)) return;
+    isBegun = true;
+    underWay.add(request);
+    const address = addressOf(url);
+    if (essential[name]?.test(address) || !decorative.some((one) => one.test(address))) asked.add(address);
+  };
+  const end = (request: Request) => underWay.delete(request);
+  page.on('request', begin).on('requestfinished', end).on('requestfailed', end);
   await readEverything();
-  const alert = page.getByRole('alert').filter({ hasText: 'Injected.' }).first();
-  await alert.waitFor({ timeout: 5_000 }).catch(() => assert.fail(`nothing is said of ${read}`));
-  if (said) assert.equal(await page.locator('.sentence').filter({ hasText: said }).count(), 0, read);
-  await page.unroute(isIt);
-  await readEverything();
-  await alert.waitFor({ state: 'detached' });
+  await eventually(
+    async () => isBegun && underWay.size === 0,
+    (isRead) => isRead,
+  );
+  page.off('request', begin).off('requestfinished', end).off('requestfailed', end);
+  return [...asked];
 }
 
 /** The page reads again whatever it shows. */
 async function readEverything(): Promise<void> {
-  await app.test.app.store.write(async (tx) => tx.changed({ kind: 'everything' }));
+  await site.app.test.app.store.write(async (tx) => tx.changed({ kind: 'everything' }));
 }

@@ -6,9 +6,9 @@ import { recordObserveFailure } from '../../src/store/clusters/cluster-sides.ts'
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
-import { checkLayout, show, untilRead, withPageOf } from './page.ts';
+import { noBrowser } from '../support/browser.ts';
+import { type CookieBrowser, signIn } from './harness.ts';
+import { checkLayout, show, untilRead, useConsole } from './page.ts';
 
 /** Everything behind it runs from right to left, where it is not kept apart. */
 const override = '\u202e';
@@ -46,19 +46,19 @@ async function ask(browser: CookieBrowser, why: string, key: string): Promise<st
   return id;
 }
 
+const site = useConsole({ lab });
+
 test('texts of any length and direction leave every page its width, its rows and its buttons', {
   skip: noBrowser,
 }, async () => {
-  await using app = await startConsoleApp({ lab });
-  await using browser = await openBrowser();
-  const { app: service } = app.test;
-  await setSimulated(app.test, alpha, {
+  const { app: service } = site.app.test;
+  await setSimulated(site.app.test, alpha, {
     nodesDrained: 1,
     drainReason: reason,
     schedulerFault: { reason: 'ControllerDown', message: reason },
   });
   await recordObserveFailure(service.store, beta, 'kubernetes', reason);
-  const eve = await signIn(app, 'eve');
+  const eve = await signIn(site.app, 'eve');
   const why = Buffer.from(`${override}${'W'.repeat(300)}`).toString('latin1');
   const id = await ask(eve, why, '1');
   const headers = { 'content-type': 'application/json', 'idempotency-key': '2', 'audit-reason': why };
@@ -75,7 +75,7 @@ test('texts of any length and direction leave every page its width, its rows and
     ...[`/members/${longest?.id}`, `/members/change?people=${longest?.id}`, '/who', '/past', '/past/mine'],
     ...['/audit', '/operator', '/operator/machines', '/operator/people', '/operator/service'],
   ];
-  await withPageOf({ app, browser }, 'ada', async (page) => {
+  await site.as('ada', async (page) => {
     for (const path of pages) {
       await show(page, path);
       await untilRead(page);

@@ -35,6 +35,25 @@ const faultOfFocus = `(() => {
   return over === null || one.contains(over) || over.contains(one) ? '' : 'covered: ' + name;
 })()`;
 
+const focused = (page: Page) => page.locator(':focus');
+const whereFocusIs = (page: Page) => page.evaluate('document.activeElement?.outerHTML.slice(0, 160)');
+
+/** Goes on with the Tab key until this has the focus. */
+export async function tabTo(
+  page: Page,
+  target: Locator,
+  key: 'Tab' | 'Shift+Tab' = 'Tab',
+  check?: () => Promise<void>,
+): Promise<void> {
+  await target.waitFor();
+  for (let left = mostStops; left > 0; left -= 1) {
+    if ((await target.and(focused(page)).count()) > 0) return;
+    await page.keyboard.press(key);
+    await check?.();
+  }
+  assert.fail(`${key} does not get to ${target}; it is at ${await whereFocusIs(page)}`);
+}
+
 export async function useKeyboard(page: Page): Promise<Keyboard> {
   // Whatever a mouse or a finger would do is no part of this.
   await page.addInitScript(
@@ -42,7 +61,6 @@ export async function useKeyboard(page: Page): Promise<Keyboard> {
        addEventListener(kind, () => { throw new Error('not by the keyboard: ' + kind); }, true);`,
   );
   const { keyboard } = page;
-  const focused = page.locator(':focus');
 
   /** What a page shows while it scrolls or is drawn anew passes; what stays is a fault. */
   async function checkFocus(): Promise<void> {
@@ -54,35 +72,23 @@ export async function useKeyboard(page: Page): Promise<Keyboard> {
     if (fault !== '') assert.fail(String(fault));
   }
 
-  async function tabTo(target: Locator, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
-    await target.waitFor();
-    for (let left = mostStops; left > 0; left -= 1) {
-      if ((await target.and(focused).count()) > 0) return;
-      await keyboard.press(key);
-      await checkFocus();
-    }
-    assert.fail(`${key} does not get to ${target}; it is at ${await whereFocusIs()}`);
-  }
-
-  const whereFocusIs = () => page.evaluate('document.activeElement?.outerHTML.slice(0, 160)');
-
   return {
     press: (key) => keyboard.press(key),
     async type(text) {
       await keyboard.press('Control+a');
       await keyboard.type(text);
     },
-    tabTo,
+    tabTo: (target, key) => tabTo(page, target, key, checkFocus),
     async activate(target, key = 'Enter') {
-      await tabTo(target);
+      await tabTo(page, target, 'Tab', checkFocus);
       await keyboard.press(key);
     },
     async expectFocus(target) {
       await target
-        .and(focused)
+        .and(focused(page))
         .waitFor()
         .catch(async (error: Error) => {
-          assert.fail(`${error.message}; it is at ${await whereFocusIs()}`);
+          assert.fail(`${error.message}; it is at ${await whereFocusIs(page)}`);
         });
       await checkFocus();
     },

@@ -2,43 +2,125 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Page } from 'playwright-core';
+import { after, before } from 'node:test';
+import type { BrowserContext, Page } from 'playwright-core';
 import { consoleFiles } from '../../src/lib/packaging.ts';
-import type { Browser } from '../support/browser.ts';
-import { type ConsoleApp, password } from './harness.ts';
+import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { type ConsoleApp, password, signIn, startConsoleApp } from './harness.ts';
 
-export type WithPerson = (
-  name: string,
-  use: (page: Page, complaints: string[]) => Promise<void>,
-) => Promise<void>;
+type Use = (page: Page, complaints: string[]) => Promise<void>;
 
-/** A page that a person is signed in with, and what the browser complained of meanwhile. */
-export async function withPageOf(
-  { app, browser }: { app: ConsoleApp; browser: Browser },
-  name: string,
-  use: (page: Page, complaints: string[]) => Promise<void>,
-  viewport = { width: 1280, height: 800 },
-): Promise<void> {
-  // A checkout builds the pages when they are first asked for, which takes its time on a busy machine.
-  await consoleFiles();
-  await browser.withPage(
-    async (page) => {
-      const complaints: string[] = [];
-      page.on('console', (message) => {
-        if (/policy|trusted|refused to/i.test(message.text())) complaints.push(message.text());
+/** A console, looked at with a browser. */
+class Site implements AsyncDisposable {
+  readonly app: ConsoleApp;
+  readonly #browser: Browser;
+  readonly #contexts = new Map<string, BrowserContext>();
+
+  constructor(app: ConsoleApp, browser: Browser) {
+    this.app = app;
+    this.#browser = browser;
+  }
+
+  /**
+   * A page that a person is signed in with, and what the browser complained of meanwhile. `prepare` has it before it loads
+   * anything.
+   */
+  async as(name: string, use: Use, prepare?: (page: Page) => void): Promise<void> {
+    const context = this.#contexts.get(name) ?? (await this.#open(name));
+    await this.#beSignedIn(context, name);
+    const page = await context.newPage();
+    try {
+      await page.setViewportSize(wide);
+      prepare?.(page);
+      await watch(page, async (complaints) => {
+        await page.goto(this.app.url);
+        await page.getByText('Live', { exact: true }).waitFor();
+        await use(page, complaints);
       });
-      page.on('pageerror', (error) => complaints.push(error.message));
-      await page.goto(app.url);
+    } finally {
+      await page.close();
+    }
+  }
+
+  /** What all pages of a person share. */
+  async #open(name: string): Promise<BrowserContext> {
+    // A checkout builds the pages when they are first asked for, which takes its time on a busy machine.
+    await consoleFiles();
+    const context = await this.#browser.openContext();
+    this.#contexts.set(name, context);
+    // While a page is open, the process stays, and with it what it has compiled.
+    await (await context.newPage()).goto(`${this.app.url}/icon.svg`);
+    return context;
+  }
+
+  async #beSignedIn(context: BrowserContext, name: string): Promise<void> {
+    const headers = { 'x-andromeda-console': 'idle', 'sec-fetch-site': 'same-origin' };
+    if ((await context.request.get(`${this.app.url}/session`, { headers })).ok()) return;
+    const { cookies } = await signIn(this.app, name);
+    const own = [...cookies].map(([of, value]) => [...of.split(' '), value] as const);
+    await context.addCookies(
+      own.map(([url = '', cookie = '', value = '']) => ({ url, name: cookie, value })),
+    );
+  }
+
+  /** The same of somebody who signs in by the form of the issuer, in a browser that has nothing of anybody. */
+  async signInAs(name: string, use: Use): Promise<void> {
+    await this.withStranger(async (page, complaints) => {
+      await page.goto(this.app.url);
       await page.getByLabel('Email').fill(`${name}@physics.example`);
       await page.getByLabel('Password').fill(password);
       await page.getByRole('button', { name: 'Sign in' }).click();
       await page.getByText('Live', { exact: true }).waitFor();
       await use(page, complaints);
-      assert.deepEqual(complaints, []);
+    });
+  }
+
+  /** A page of nobody yet. */
+  async withStranger(use: Use): Promise<void> {
+    await consoleFiles();
+    await this.#browser.withPage((page) => watch(page, (complaints) => use(page, complaints)), wide, true);
+  }
+
+  [Symbol.asyncDispose]() {
+    return this.#browser[Symbol.asyncDispose]();
+  }
+}
+
+export async function openSite(app: ConsoleApp, options?: Parameters<typeof openBrowser>[0]): Promise<Site> {
+  return new Site(app, await openBrowser(options));
+}
+
+/** A console for all tests of a file, and a browser; they start before the first one and end after the last one. */
+export function useConsole(options?: Parameters<typeof startConsoleApp>[0]) {
+  let site: Site | undefined;
+  before(async () => {
+    if (!noBrowser) site = await openSite(await startConsoleApp(options));
+  });
+  after(async () => {
+    await site?.[Symbol.asyncDispose]();
+    await site?.app[Symbol.asyncDispose]();
+  });
+  const started = () => site ?? assert.fail('it is there in tests only');
+  return {
+    get app() {
+      return started().app;
     },
-    viewport,
-    true,
-  );
+    as: (...given: Parameters<Site['as']>) => started().as(...given),
+    signInAs: (name: string, use: Use) => started().signInAs(name, use),
+    withStranger: (use: Use) => started().withStranger(use),
+  };
+}
+
+const wide = { width: 1280, height: 800 };
+
+async function watch(page: Page, use: (complaints: string[]) => Promise<void>): Promise<void> {
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (/policy|trusted|refused to/i.test(message.text())) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  await use(complaints);
+  assert.deepEqual(complaints, []);
 }
 
 /** Goes to a page as a link does, without loading everything again. Each page has a heading of its own. */
@@ -49,7 +131,9 @@ export async function show(page: Page, path: string): Promise<void> {
   await page.evaluate(
     `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
   );
-  await (old === undefined ? heading : heading.filter({ hasNotText: old })).waitFor();
+  if (old === undefined) return await heading.waitFor();
+  const whole = new RegExp(`^${old.replace(/[^\w ]/g, '\\$&')}$`);
+  await heading.filter({ hasNotText: whole }).waitFor();
 }
 
 /** Faults of a page's layout: it is wider than the screen, or a button lies outside of it. */
@@ -89,15 +173,22 @@ export async function untilRead(page: Page): Promise<void> {
   while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
 }
 
+/** What depends on colours. */
+const ofColours = ['color-contrast', 'link-in-text-block'];
+
 /** Axe finds nothing in either scheme, and the page fits a narrow screen. */
 export async function checkPage(page: Page, path: string): Promise<void> {
-  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.setViewportSize(wide);
   await untilRead(page);
-  for (const colorScheme of ['light', 'dark'] as const) {
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(axe);
+  for (const [colorScheme, runOnly] of [
+    ['light', { type: 'tag', values: rules }],
+    ['dark', { type: 'rule', values: ofColours }],
+  ] as const) {
     await page.emulateMedia({ colorScheme });
-    await page.evaluate(axe);
+    const options = JSON.stringify({ runOnly, resultTypes: ['violations'] });
     const found = (await page.evaluate(
-      `axe.run({ runOnly: { type: 'tag', values: ${JSON.stringify(rules)} } }).then(({ violations }) =>
+      `axe.run(${options}).then(({ violations }) =>
         violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html).join(' ')))`,
     )) as string[];
     assert.deepEqual(found, [], `${path}, ${colorScheme}`);
@@ -105,5 +196,5 @@ export async function checkPage(page: Page, path: string): Promise<void> {
   await page.setViewportSize({ width: 320, height: 640 });
   const width = await page.evaluate('document.documentElement.scrollWidth');
   assert.ok(Number(width) <= 320, `${path} is ${width} wide on 320`);
-  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.setViewportSize(wide);
 }

@@ -37,6 +37,7 @@ async function withAuthenticator<T>(use: (page: Page) => Promise<T>): Promise<T>
           ...{ hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true },
         },
       });
+      await page.route('**/assets/app-*', (route) => route.fulfill({ body: '' }));
       const complaints: string[] = [];
       page.on('pageerror', (error) => complaints.push(error.message));
       page.on('console', (message) => {
@@ -52,14 +53,19 @@ async function withAuthenticator<T>(use: (page: Page) => Promise<T>): Promise<T>
 }
 
 async function enter(page: Page, url: string) {
-  await page.goto(url);
+  await page.goto(`${url}/sign-in?to=/`);
   await page.getByLabel('Email').fill('bob@physics.example');
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
 const make = (page: Page) => page.getByRole('button', { name: 'Use a passkey instead' }).click();
-const live = (page: Page) => page.getByText('Live', { exact: true }).waitFor();
+/** The console has a session; what its page then loads is no matter here, and is not loaded. */
+async function untilSignedIn(page: Page, { url }: ConsoleApp): Promise<void> {
+  await page.waitForURL(`${url}/`);
+  const headers = { 'x-andromeda-console': 'idle', 'sec-fetch-site': 'same-origin' };
+  assert.ok((await page.request.get(`${url}/session`, { headers })).ok());
+}
 
 /** The first sign-in, which makes a passkey; the recovery codes. */
 async function setUp(page: Page, app: ConsoleApp): Promise<string[]> {
@@ -68,7 +74,7 @@ async function setUp(page: Page, app: ConsoleApp): Promise<string[]> {
   await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor();
   const codes = await page.locator('.codes code').allTextContents();
   await page.getByRole('button', { name: 'I have kept them' }).click();
-  await live(page);
+  await untilSignedIn(page, app);
   return codes;
 }
 
@@ -94,7 +100,7 @@ test('a passkey is made at the first sign-in, and is asked for from then on; a r
     await enter(page, app.url);
     await page.getByText('Or a code. One of your recovery codes.').waitFor();
     await page.getByRole('button', { name: 'Use your passkey' }).click();
-    await live(page);
+    await untilSignedIn(page, app);
     assert.ok(
       ((await bob(app))?.passkeys?.[0]?.counter ?? 0) > (passkey?.counter ?? 0),
       'its counter is kept',
@@ -104,7 +110,7 @@ test('a passkey is made at the first sign-in, and is asked for from then on; a r
     await enter(page, app.url);
     await page.getByLabel('Code').fill(recovery);
     await page.getByRole('button', { name: 'Continue' }).click();
-    await live(page);
+    await untilSignedIn(page, app);
   });
 });
 
@@ -123,7 +129,7 @@ test('what a passkey has signed is good once, for its own challenge, and for who
     );
     await page.getByRole('button', { name: 'Use your passkey' }).click();
     const request = await posted;
-    await live(page);
+    await untilSignedIn(page, app);
     const send = async (change: (fields: URLSearchParams) => void) => {
       const fields = new URLSearchParams(request.postData() ?? '');
       change(fields);
@@ -184,7 +190,7 @@ test('on the own account passkeys are added and removed one by one, and the last
     await enter(page, app.url);
     await page.getByLabel('Code').fill(recovery);
     await page.getByRole('button', { name: 'Continue' }).click();
-    await live(page);
+    await untilSignedIn(page, app);
     await page.goto(`${app.issuer}/account`);
     await press(page, 'Set up another app or passkey');
     await make(page);
@@ -204,7 +210,7 @@ test('on the own account passkeys are added and removed one by one, and the last
     await page.context().clearCookies();
     await enter(page, app.url);
     await page.getByRole('button', { name: 'Use your passkey' }).click();
-    await live(page);
+    await untilSignedIn(page, app);
   });
 });
 

@@ -5,9 +5,8 @@ import type { Page } from 'playwright-core';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { startConsoleApp } from './harness.ts';
-import { withPageOf } from './page.ts';
+import { noBrowser } from '../support/browser.ts';
+import { useConsole } from './page.ts';
 
 const [first, second] = physics.organizations ?? [];
 if (!first || !second) throw new Error('unreachable');
@@ -96,17 +95,17 @@ async function settle(page: Page, path: string, underWay: ReadonlySet<unknown>):
   );
 }
 
+const site = useConsole({ lab });
+
 test('walking all pages, as everybody, asks for nothing that is refused', { skip: noBrowser }, async () => {
-  await using app = await startConsoleApp({ lab });
-  await using browser = await openBrowser();
   const idOf = async (name: string) =>
-    (await findPersonByEmail(app.test.app.store.read, `${name}@physics.example`))?.id ?? '';
+    (await findPersonByEmail(site.app.test.app.store.read, `${name}@physics.example`))?.id ?? '';
   for (const [name, seen, sentence, unseen, why] of everybody) {
     const pages = pagesOf(await idOf('bob'), await idOf(name), staff.has(name));
-    await withPageOf({ app, browser }, name, async (page) => {
-      const underWay = new Set<unknown>();
-      const refused: string[] = [];
-      let at = '/';
+    const underWay = new Set<unknown>();
+    const refused: string[] = [];
+    let at = '/';
+    const watch = (page: Page) => {
       page.on('request', (request) => {
         if (!request.url().endsWith('/events')) underWay.add(request);
       });
@@ -116,8 +115,8 @@ test('walking all pages, as everybody, asks for nothing that is refused', { skip
         const { pathname, search } = new URL(response.url());
         if (response.status() >= 400) refused.push(`${at}: ${response.status()} ${pathname}${search}`);
       });
-      await page.reload();
-      await page.getByText('Live', { exact: true }).waitFor();
+    };
+    const walk = async (page: Page) => {
       for (at of pages) await settle(page, at, underWay);
       await settle(page, seen, underWay);
       await page.getByText(sentence).first().waitFor();
@@ -126,6 +125,7 @@ test('walking all pages, as everybody, asks for nothing that is refused', { skip
         await page.getByText(why).first().waitFor();
       }
       assert.deepEqual(refused, [], name);
-    });
+    };
+    await site.as(name, walk, watch);
   }
 });

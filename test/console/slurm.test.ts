@@ -1,12 +1,12 @@
 /** The Slurm configuration in an editor: typed, checked, saved, tried out, put back; alone and with others, and when things break. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, eventually, physics } from '../support/app.ts';
-import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
-import { type ConsoleApp, type CookieBrowser, password, signIn, startConsoleApp } from './harness.ts';
-import { checkPage, show, withPageOf } from './page.ts';
+import { noBrowser } from '../support/browser.ts';
+import { type CookieBrowser, password, signIn } from './harness.ts';
+import { checkPage, show, useConsole } from './page.ts';
 
 const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
 const lab = {
@@ -22,27 +22,17 @@ const lab = {
 } as typeof physics;
 const address = `/clusters/${alpha}/slurm`;
 
-let app: ConsoleApp;
-let browser: Browser;
+const site = useConsole({ lab });
 /** Somebody else who changes it. */
 let bob: CookieBrowser;
 let of: (rest?: string) => string;
 before(async () => {
   if (noBrowser) return;
-  [app, browser] = await Promise.all([startConsoleApp({ lab }), openBrowser()]);
-  bob = await signIn(app, 'bob');
+  bob = await signIn(site.app, 'bob');
   const me = (await (await bob.call('/api/business/me')).json()) as { memberships: { org_id: string }[] };
   const org = me.memberships[0]?.org_id;
   of = (rest = '') => `/api/platform/clusters/${alpha}/scheduler-configuration${rest}?businessOrgId=${org}`;
 });
-after(async () => {
-  if (noBrowser) return;
-  await browser[Symbol.asyncDispose]();
-  await app[Symbol.asyncDispose]();
-});
-
-const withPerson = (name: string, use: (page: Page) => Promise<void>) =>
-  withPageOf({ app, browser }, name, use);
 
 async function setByBob(configuration: object, reason = 'by Bob'): Promise<void> {
   const response = await bob.call(of(), {
@@ -96,7 +86,7 @@ const inForce = (page: Page, number: number) =>
 test('with the keyboard alone a configuration is found, changed with a reason, and seen to come into force', {
   skip: noBrowser,
 }, async () => {
-  await withPerson('ada', async (page) => {
+  await site.as('ada', async (page) => {
     await page.keyboard.press('Control+k');
     await page.keyboard.type('slurm alpha');
     await page.getByRole('option', { name: 'Slurm configuration of alpha' }).waitFor();
@@ -128,7 +118,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
 test('what is wrong is said at its line, and is not saved; hostile text is text', {
   skip: noBrowser,
 }, async () => {
-  await withPerson('ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, address);
     for (const [text, message] of [
       ['slurmExtraConfig: [1', 'Flow sequence in block collection'],
@@ -172,10 +162,10 @@ test('a configuration that Slurm does not start with is followed to its refusal,
   skip: noBrowser,
 }, async () => {
   await setByBob({ slurmPartitions: 'PartitionName=gpu Nodes=alpha-[1-2] Default=YES' }, 'for the course');
-  await setSimulated(app.test, alpha, {
+  await setSimulated(site.app.test, alpha, {
     runningJobs: [{ id: '7', user: 'bob', name: 'train', machines: ['alpha-1'] }],
   });
-  await withPerson('ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, address);
     await inForce(page, 3);
     await write(
@@ -209,7 +199,7 @@ test('two people at once: both changes are kept, or one after the other with bot
   skip: noBrowser,
 }, async () => {
   await setByBob({ slurmExtraConfig: 'A=1', gresConf: 'AutoDetect=nvml' });
-  await withPerson('ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, address);
     await untilSays(page, 'AutoDetect=nvml');
     const base = (await newest()).generation;
@@ -252,8 +242,8 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
   skip: noBrowser,
 }, async () => {
   await setByBob({ slurmExtraConfig: 'A=1' });
-  await withPerson('ada', async (page) => {
-    await page.goto(app.url + address);
+  await site.as('ada', async (page) => {
+    await page.goto(site.app.url + address);
     await untilSays(page, 'A=1');
     await write(page, 'slurmExtraConfig: A=typed\n');
     await page.reload();
@@ -310,7 +300,7 @@ test('the largest configuration that is taken can be worked with', { skip: noBro
   const files = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`${name}.sh`, script]));
   const lines = 'NodeName=node Gres=gpu:8 # a comment of some length, for the sake of size\n'.repeat(20_000);
   await setByBob({ prolog: files, slurmExtraConfig: lines, gresConf: 'x'.repeat(200_000) });
-  await withPerson('ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, address);
     await editorOf(page).waitFor();
     await editorOf(page).click();
@@ -330,19 +320,19 @@ test('the largest configuration that is taken can be worked with', { skip: noBro
 test('who may not see it reads why; what is out of service can be read and not changed', {
   skip: noBrowser,
 }, async () => {
-  await withPerson('eve', async (page) => {
-    await page.goto(app.url + address);
+  await site.as('eve', async (page) => {
+    await page.goto(site.app.url + address);
     await page.getByText('This page needs the permission clusters.configure.').waitFor();
     assert.equal(await editorOf(page).count(), 0);
     await checkPage(page, address);
   });
   await setByBob({ slurmExtraConfig: 'A=1' });
-  await app.test.app.store.write(async ({ db, changed }) => {
+  await site.app.test.app.store.write(async ({ db, changed }) => {
     await db.updateTable('clusters').set({ state: 'releasing' }).where('id', '=', alpha).execute();
     changed({ kind: 'cluster', clusterId: alpha });
   });
-  await withPerson('ada', async (page) => {
-    await page.goto(app.url + address);
+  await site.as('ada', async (page) => {
+    await page.goto(site.app.url + address);
     await page.getByText('Read-only: the cluster is not in service').waitFor();
     await untilSays(page, 'A=1');
     await editorOf(page).click();

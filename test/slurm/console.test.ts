@@ -8,9 +8,9 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { type ConsoleApp, signIn, startConsoleApp } from '../console/harness.ts';
-import { show, withPageOf } from '../console/page.ts';
+import { openSite, show } from '../console/page.ts';
 import { alpha, eventually, physics } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
+import { noBrowser } from '../support/browser.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
 import { patienceMs } from './service.ts';
@@ -89,7 +89,7 @@ test('the web console with a real Slurm cluster behind it', {
 }, async (t) => {
   using slurm = startSlurmLab({ homes: 'shared' });
   await using app = await startConsoleOn(slurm);
-  await using browser = await openBrowser();
+  await using site = await openSite(app);
   using bob = laptop();
   const head = async (command: string) => {
     const { status, out } = await slurm.on('head', command);
@@ -97,7 +97,7 @@ test('the web console with a real Slurm cluster behind it', {
     return out;
   };
   const withPerson = (name: string, use: (page: Page) => Promise<void>) =>
-    withPageOf({ app, browser }, name, async (page) => {
+    site.as(name, async (page) => {
       page.setDefaultTimeout(patienceMs);
       await use(page);
     });

@@ -1,6 +1,7 @@
 /** A real Chromium, where the machine has one. */
 import { existsSync } from 'node:fs';
-import { chromium, type Page } from 'playwright-core';
+import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { limit } from './limit.ts';
 
 /** The one without windows takes half as much of the processor, and does the same with a page. */
 const headless = '/usr/bin/chromium-headless-shell';
@@ -17,6 +18,8 @@ export const noWholeBrowser = existsSync(whole) ? false : 'chromium is not insta
 export interface Browser extends AsyncDisposable {
   /** Opens a page, without JavaScript unless told, with nothing kept from another one, and closes all of it afterwards. */
   withPage<T>(use: (page: Page) => Promise<T>, viewport?: Viewport, javaScriptEnabled?: boolean): Promise<T>;
+  /** What pages of one person share, such as cookies and the files that they loaded; until the browser is closed. */
+  openContext(): Promise<BrowserContext>;
 }
 
 interface Viewport {
@@ -35,14 +38,21 @@ export async function openBrowser({ isWhole = false } = {}): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      // A process for each page would compile what is on all of them anew.
+      '--renderer-process-limit=1',
     ],
   });
+  const openContext = async (options: BrowserContextOptions = {}) => {
+    // What moves is drawn anew all the time that a test waits.
+    const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
+    context.setDefaultTimeout(limit(45_000));
+    return context;
+  };
   return {
+    openContext,
     async withPage(use, viewport = { width: 1000, height: 800 }, javaScriptEnabled = false) {
-      const context = await browser.newContext({ viewport, javaScriptEnabled });
+      const context = await openContext({ viewport, javaScriptEnabled });
       try {
-        // A machine that runs all tests at once takes its time.
-        context.setDefaultTimeout(45_000);
         return await use(await context.newPage());
       } finally {
         await context.close();

@@ -1,19 +1,19 @@
 /** Permissions that end by themselves, as whoever manages them sees and saves them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alpha } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { signIn, startConsoleApp } from './harness.ts';
-import { checkPage, show, withPageOf } from './page.ts';
+import { alpha } from '../../support/app.ts';
+import { noBrowser } from '../../support/browser.ts';
+import { signIn } from '../harness.ts';
+import { checkPage, show, useConsole } from '../page.ts';
 
 const hour = 3_600_000;
+
+const site = useConsole();
 
 test('an end that passes under an open form stays one, and each way to a cluster shows its own', {
   skip: noBrowser,
 }, async () => {
-  await using app = await startConsoleApp();
-  await using browser = await openBrowser();
-  const ada = await signIn(app, 'ada');
+  const ada = await signIn(site.app, 'ada');
   // biome-ignore lint/suspicious/noExplicitAny: replies are checked against the documents by the service itself
   const read = async (from: string): Promise<any> => (await ada.call(from)).json();
   const me = await read('/api/business/me');
@@ -32,7 +32,7 @@ test('an end that passes under an open form stays one, and each way to a cluster
   });
   assert.equal(put.status, 200);
 
-  await withPageOf({ app, browser }, 'ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, `/clusters/${alpha}/people`);
     const row = page.getByRole('row').filter({ hasText: 'eve@physics.example' });
     await row.getByRole('listitem').filter({ hasText: 'SSH (clusters.ssh): in' }).waitFor();

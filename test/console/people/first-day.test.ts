@@ -7,42 +7,33 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import type { FileChooser, Page } from 'playwright-core';
-import { consoleFiles } from '../../src/lib/packaging.ts';
-import { alpha, eventually } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { temporaryDirectory } from '../support/directory.ts';
-import { limit } from '../support/limit.ts';
-import { keygen } from '../support/ssh-keys.ts';
-import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
-import { type Keyboard, useKeyboard } from './keyboard.ts';
+import { alpha, eventually } from '../../support/app.ts';
+import { noBrowser } from '../../support/browser.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { limit } from '../../support/limit.ts';
+import { newSecurityKey } from '../../support/security-keys.ts';
+import { keygen } from '../../support/ssh-keys.ts';
+import { password, startConsoleApp } from '../harness.ts';
+import { type Keyboard, useKeyboard } from '../keyboard.ts';
+import { openSite, show, useConsole } from '../page.ts';
 
 const run = promisify(execFile);
 
-/** A page of the console before anybody has signed in, and only the keyboard to use it. */
-async function withKeyboard(
-  app: ConsoleApp,
-  use: (page: Page, keys: Keyboard) => Promise<void>,
-): Promise<void> {
-  await using browser = await openBrowser();
-  await consoleFiles();
-  await browser.withPage(
-    async (page) => {
-      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-      const faults: string[] = [];
-      page.on('pageerror', ({ message }) => faults.push(message));
-      const keys = await useKeyboard(page);
-      await page.goto(app.url);
-      await use(page, keys);
-      assert.deepEqual(faults, []);
-    },
-    { width: 1280, height: 800 },
-    true,
-  );
+const site = useConsole();
+
+/** Only the keyboard to use a page of the console with, in a browser that has nothing of anybody. */
+async function withKeyboard(use: (page: Page, keys: Keyboard) => Promise<void>): Promise<void> {
+  await site.withStranger(async (page) => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const keys = await useKeyboard(page);
+    await page.goto(site.app.url);
+    await use(page, keys);
+  });
 }
 
-async function signIn(page: Page, keys: Keyboard): Promise<void> {
+async function signIn(page: Page, keys: Keyboard, name: string): Promise<void> {
   await keys.expectFocus(page.getByLabel('Email'));
-  await keys.type('bob@physics.example');
+  await keys.type(`${name}@physics.example`);
   await keys.press('Tab');
   await keys.expectFocus(page.getByLabel('Password'));
   await keys.type(password);
@@ -62,9 +53,8 @@ async function copy(page: Page, keys: Keyboard, name: string): Promise<string> {
 test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, async () => {
   using directory = temporaryDirectory();
   const key = keygen('-t', 'ed25519');
-  await using app = await startConsoleApp();
-  await withKeyboard(app, async (page, keys) => {
-    await signIn(page, keys);
+  await withKeyboard(async (page, keys) => {
+    await signIn(page, keys, 'bob');
     await page.getByText('Three steps to a shell').waitFor();
 
     // The way past the menu.
@@ -97,7 +87,7 @@ test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, asy
     await page.getByText('You can log in to alpha').waitFor();
 
     const line = await copy(page, keys, 'log in to alpha');
-    assert.equal(line, `ssh -p ${app.test.gatewayPort} ${alpha}.bob@127.0.0.1`);
+    assert.equal(line, `ssh -p ${site.app.test.gatewayPort} ${alpha}.bob@127.0.0.1`);
     await keys.activate(page.getByText('SSH config, VS Code, host key'));
     const block = await copy(page, keys, 'ssh configuration of alpha');
     const known = await copy(page, keys, 'host key of the gateway to alpha');
@@ -124,12 +114,11 @@ test('with the keyboard alone: a key out of a file, dialogs that give the focus 
   using directory = temporaryDirectory();
   const file = join(directory.path, 'id_ed25519.pub');
   writeFileSync(file, keygen('-t', 'ed25519').publicKey);
-  await using app = await startConsoleApp();
-  await withKeyboard(app, async (page, keys) => {
+  await withKeyboard(async (page, keys) => {
     // Long before: it takes the browser a moment to pass choosing a file on.
     const choosing = Promise.withResolvers<FileChooser>();
     page.on('filechooser', choosing.resolve);
-    await signIn(page, keys);
+    await signIn(page, keys, 'ada');
     await keys.press('Control+k');
     await keys.expectFocus(page.getByRole('combobox', { name: 'Where to' }));
     await keys.type('ssh keys');
@@ -190,4 +179,24 @@ test('with the keyboard alone: a key out of a file, dialogs that give the focus 
     await keys.activate(panel.getByRole('button', { name: 'Register a key' }));
     await keys.expectFocus(field);
   });
+});
+
+/** The form takes one, and the service says whether it does. */
+async function registerSecurityKey(page: Page, outcome: string): Promise<void> {
+  await show(page, '/keys');
+  await page.getByRole('button', { name: 'Register a key' }).first().click();
+  const dialog = page.getByRole('dialog', { name: 'Register a key' });
+  await dialog.getByLabel('Public key', { exact: true }).fill(`${newSecurityKey().publicKey} eve's key`);
+  await dialog.getByRole('button', { name: 'Register the key' }).click();
+  await page.getByText(outcome).first().waitFor();
+}
+
+test('a security key is registered where the service takes them, and else it is said which keys it takes', {
+  skip: noBrowser,
+}, async () => {
+  await using app = await startConsoleApp({ gateway: { securityKeys: true } });
+  await using taking = await openSite(app);
+  await taking.as('eve', (page) => registerSecurityKey(page, 'You have 1 active key'));
+  const refusal = 'Only Ed25519 keys are accepted, not sk-ssh-ed25519@openssh.com';
+  await site.as('eve', (page) => registerSecurityKey(page, refusal));
 });

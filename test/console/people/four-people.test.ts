@@ -1,18 +1,17 @@
 /**
  * What four people come to the console for, each with the keyboard alone: an owner, a member with SSH, one with Kubernetes
- * only, and an operator. Axe looks at each page on the way, in light and dark.
+ * only, and an operator. Axe looks at what no other test comes to.
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findPersonByEmail } from '../../src/store/people/people.ts';
-import { alpha, beta, physics } from '../support/app.ts';
-import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
-import { newPublicKey } from '../support/ssh-keys.ts';
-import { type ConsoleApp, startConsoleApp } from './harness.ts';
-import { type Keyboard, useKeyboard } from './keyboard.ts';
-import { checkPage, show, withPageOf } from './page.ts';
+import { findPersonByEmail } from '../../../src/store/people/people.ts';
+import { alpha, beta, physics } from '../../support/app.ts';
+import { noBrowser } from '../../support/browser.ts';
+import { newPublicKey } from '../../support/ssh-keys.ts';
+import { type Keyboard, useKeyboard } from '../keyboard.ts';
+import { checkPage, show, useConsole } from '../page.ts';
 
 const [first, ...others] = physics.organizations ?? [];
 const lab = {
@@ -44,32 +43,15 @@ const lab = {
   ],
 } as typeof physics;
 
-let app: ConsoleApp;
-let browser: Browser;
-before(async () => {
-  if (noBrowser) return;
-  const identity = { kubernetes: { clientId: 'andromeda-kubernetes' } };
-  [app, browser] = await Promise.all([startConsoleApp({ lab, identity }), openBrowser()]);
-});
-after(async () => {
-  if (noBrowser) return;
-  await browser[Symbol.asyncDispose]();
-  await app[Symbol.asyncDispose]();
-});
+const site = useConsole({ lab, identity: { kubernetes: { clientId: 'andromeda-kubernetes' } } });
 
 /** Signed in; from there on without a mouse. */
 async function as(name: string, use: (page: Page, keys: Keyboard) => Promise<void>): Promise<void> {
-  await withPageOf({ app, browser }, name, async (page) => {
+  await site.as(name, async (page) => {
     const keys = await useKeyboard(page);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await use(page, keys);
   });
-}
-
-/** Goes there and lets axe look at it. */
-async function visit(page: Page, path: string): Promise<void> {
-  await show(page, path);
-  await checkPage(page, path);
 }
 
 async function copied(page: Page, keys: Keyboard, name: string): Promise<string> {
@@ -80,20 +62,20 @@ async function copied(page: Page, keys: Keyboard, name: string): Promise<string>
 }
 
 async function idOf(name: string): Promise<string> {
-  return (await findPersonByEmail(app.test.app.store.read, `${name}@physics.example`))?.id ?? '';
+  return (await findPersonByEmail(site.app.test.app.store.read, `${name}@physics.example`))?.id ?? '';
 }
 
 test('where what one can do is not known, the pages say so and claim nothing', {
   skip: noBrowser,
 }, async () => {
-  await withPageOf({ app, browser }, 'kay', async (page) => {
+  await site.as('kay', async (page) => {
     const away = {
       status: 503,
       json: { code: 'service_unavailable', message: 'Too busy.', retryable: true },
     };
     await page.route('**/api/business/me/access', (route) => route.fulfill(away));
     for (const path of ['/', '/access']) {
-      await page.goto(`${app.url}${path}`);
+      await page.goto(`${site.app.url}${path}`);
       await page.getByRole('alert').getByText('Too busy.').waitFor();
       assert.equal(
         await page.getByText(/Loading|no cluster|no access to a cluster|SSH key registered/).count(),
@@ -130,7 +112,7 @@ test('with Kubernetes only: the kubeconfig to save and to copy, the line that si
     await keys.activate(page.getByText('kubeconfig, sign-in plugin'));
     assert.equal(await copied(page, keys, 'kubeconfig of beta'), saved);
 
-    await visit(page, '/access');
+    await show(page, '/access');
     const panel = panelOf(page, 'beta');
     await panel.getByText('beta has no SSH: it runs Kubernetes only.').waitFor();
     await panel.getByText('You can use kubectl.').waitFor();
@@ -156,7 +138,7 @@ test('with SSH: a key, the line to log in, a fault that is no waiting, and what 
     assert.equal(await page.getByText(/kubectl|kubeconfig/).count(), 0, 'answers 403');
     await checkPage(page, '/');
 
-    await visit(page, '/access');
+    await show(page, '/access');
     await panelOf(page, 'gamma').getByText('An operator acts next.').waitFor();
     const onBeta = panelOf(page, 'beta');
     await onBeta.getByText('it takes the permission clusters.kubernetes').waitFor();
@@ -167,7 +149,7 @@ test('with SSH: a key, the line to log in, a fault that is no waiting, and what 
     await keys.press('Enter');
     await onBeta.getByText(/You asked for Kubernetes access on .* An owner or admin decides\./).waitFor();
 
-    await visit(page, '/clusters');
+    await show(page, '/clusters');
     await page.getByText('alpha').first().waitFor();
   });
   // Who does not see the cluster reads that an operator knows, and not the words that are the operator's.
@@ -190,7 +172,7 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
   await as('bob', async (bob) => {
     await show(bob, '/access');
     await as('ada', async (page, keys) => {
-      await visit(page, '/requests');
+      await show(page, '/requests');
       await page.getByText('to train on beta').waitFor();
       await keys.activate(page.getByRole('button', { name: /^Approve for/ }));
       await page.getByText('No pending requests.').waitFor();
@@ -198,7 +180,7 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
       await onBeta.getByText('You can use kubectl.').waitFor();
       await onBeta.getByText(/\. Ends /).waitFor();
 
-      await visit(page, `/members/${await idOf('bob')}`);
+      await show(page, `/members/${await idOf('bob')}`);
       await keys.activate(page.getByRole('button', { name: 'Permissions…' }));
       await keys.activate(page.getByRole('checkbox', { name: /clusters\.kubernetes / }), 'Space');
       await page.getByText(/Loses clusters\.kubernetes/).waitFor();
@@ -210,7 +192,7 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
       await onBeta.getByText(/approved on .* and has been taken away again/).waitFor();
       await bob.getByText('Taken away again', { exact: true }).waitFor();
       await checkPage(bob, '/access');
-      await visit(page, '/members');
+      await show(page, '/members');
       await page.getByText('bob@physics.example').first().waitFor();
     });
   });
@@ -220,9 +202,9 @@ test('an operator: the fault that members read of, and who did what', { skip: no
   await as('root', async (page) => {
     await page.getByText('You are not in an organization yet.').waitFor();
     await checkPage(page, '/');
-    await visit(page, '/operator');
+    await show(page, '/operator');
     await page.getByText('The disk of node-1 is full.').first().waitFor();
-    await visit(page, '/audit');
+    await show(page, '/audit');
     await page.getByText('the project is over').first().waitFor();
   });
 });

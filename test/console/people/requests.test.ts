@@ -1,25 +1,15 @@
 /** Asking for access and deciding, with the keyboard alone, in two browsers that see each other's steps by themselves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Locator, Page } from 'playwright-core';
-import { updateMemberPermissions } from '../../src/store/organizations/membership-changes.ts';
-import { findPersonByEmail } from '../../src/store/people/people.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { type ConsoleApp, password, startConsoleApp } from './harness.ts';
-import { checkPage, withPageOf } from './page.ts';
+import type { Page } from 'playwright-core';
+import { updateMemberPermissions } from '../../../src/store/organizations/membership-changes.ts';
+import { findPersonByEmail } from '../../../src/store/people/people.ts';
+import { noBrowser } from '../../support/browser.ts';
+import { type ConsoleApp, password } from '../harness.ts';
+import { tabTo } from '../keyboard.ts';
+import { checkPage, useConsole } from '../page.ts';
 
 const evil = 'runs for the paper <img src=x onerror="window.hit=1">';
-
-/** Moves the focus there with the Tab key. */
-async function tabTo(page: Page, target: Locator): Promise<void> {
-  await target.waitFor();
-  for (let i = 0; i < 120; i++) {
-    if ((await target.and(page.locator(':focus')).count()) > 0) return;
-    await page.keyboard.press('Tab');
-  }
-  const at = await page.evaluate('document.activeElement?.outerHTML.slice(0, 200)');
-  throw new Error(`the Tab key does not get to ${target}, but to ${at}`);
-}
 
 async function press(page: Page, name: string | RegExp, key = 'Enter'): Promise<void> {
   await tabTo(page, page.getByRole('button', { name }).first());
@@ -109,13 +99,13 @@ async function keepsDraft(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Cancel' }).click();
 }
 
+const site = useConsole();
+
 test('a member asks, an owner approves, declines and changes the term, and both see it by themselves', {
   skip: noBrowser,
 }, async () => {
-  await using app = await startConsoleApp();
-  await using browser = await openBrowser();
-  await withPageOf({ app, browser }, 'eve', async (eve) => {
-    await withPageOf({ app, browser }, 'ada', async (ada) => {
+  await site.as('eve', async (eve) => {
+    await site.as('ada', async (ada) => {
       await goTo(ada, 'Requests');
       await ada.getByText('No pending requests.').waitFor();
 
@@ -178,7 +168,7 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await ada.getByText('No pending requests.').waitFor();
 
       // It ends by itself, on the open page.
-      await endSoon(app);
+      await endSoon(site.app);
       await eve.getByText('You have no permissions in this organization.').waitFor();
     });
   });

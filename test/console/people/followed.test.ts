@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { setSimulated } from '../platform/support.ts';
-import { alpha, eventually } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { signIn, startConsoleApp } from './harness.ts';
-import { checkPage, show, withPageOf } from './page.ts';
+import { setSimulated } from '../../platform/support.ts';
+import { alpha, eventually } from '../../support/app.ts';
+import { noBrowser } from '../../support/browser.ts';
+import { signIn } from '../harness.ts';
+import { checkPage, show, useConsole } from '../page.ts';
 
 /** What stands on the lines of the strip of the cluster alpha. */
 function linesOf(page: Page): Promise<string[]> {
@@ -17,12 +17,12 @@ function linesOf(page: Page): Promise<string[]> {
     .allInnerTexts();
 }
 
+const site = useConsole();
+
 test('a reload keeps the times that a page saw, and a page that did not see them says none', {
   skip: noBrowser,
 }, async () => {
-  await using app = await startConsoleApp();
-  await using browser = await openBrowser();
-  const ada = await signIn(app, 'ada');
+  const ada = await signIn(site.app, 'ada');
   // biome-ignore lint/suspicious/noExplicitAny: replies are checked against the documents by the service itself
   const call = async (path: string, init?: RequestInit): Promise<any> => {
     const response = await ada.call(`/api/business${path}`, init);
@@ -36,20 +36,20 @@ test('a reload keeps the times that a page saw, and a page that did not see them
   ) ?? { user_id: '' };
   const path = `/members/change?people=${eve}`;
   const applied = 'applied: done';
-  await setSimulated(app.test, alpha, { failure: 'the disk is full' });
+  await setSimulated(site.app.test, alpha, { failure: 'the disk is full' });
   await call(`/organizations/${orgID}/members/${eve}/permissions`, {
     method: 'PUT',
     headers: { 'content-type': 'application/json', 'idempotency-key': '1', 'audit-reason': 'a test' },
     body: JSON.stringify({ permissions: ['clusters.ssh'] }),
   });
-  await withPageOf({ app, browser }, 'ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, path);
     const panel = page.locator('.panel').filter({ hasText: 'alpha' });
     await panel.getByText('the disk is full').waitFor();
     await panel.getByText('applied: failed').waitFor();
     // Seen from a page that has been told of changes for longer than a moment.
     await page.waitForTimeout(2_500);
-    await setSimulated(app.test, alpha, { failure: undefined });
+    await setSimulated(site.app.test, alpha, { failure: undefined });
     await panel.getByText('Up to date', { exact: true }).waitFor();
     await panel.getByText(applied).waitFor();
     const seen = await page.evaluate('sessionStorage.getItem("andromeda-witnessed")');
@@ -62,7 +62,7 @@ test('a reload keeps the times that a page saw, and a page that did not see them
     assert.deepEqual(await linesOf(page), lines);
     assert.equal(await page.evaluate('sessionStorage.getItem("andromeda-witnessed")'), seen);
   });
-  await withPageOf({ app, browser }, 'ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, path);
     await page.getByText(applied).first().waitFor();
     const lines = await eventually(

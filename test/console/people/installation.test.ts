@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { noteBackupFailure, noteKeptBackup } from '../../src/store/data-dir/last-backup.ts';
-import { setSimulated } from '../platform/support.ts';
-import { alpha, physics } from '../support/app.ts';
-import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
-import { temporaryDirectory } from '../support/directory.ts';
-import { type ConsoleApp, signIn, startConsoleApp } from './harness.ts';
-import { checkPage, show, type WithPerson, withPageOf } from './page.ts';
+import { noteBackupFailure, noteKeptBackup } from '../../../src/store/data-dir/last-backup.ts';
+import { setSimulated } from '../../platform/support.ts';
+import { alpha, physics } from '../../support/app.ts';
+import { noBrowser } from '../../support/browser.ts';
+import { temporaryDirectory } from '../../support/directory.ts';
+import { signIn } from '../harness.ts';
+import { checkPage, show, useConsole } from '../page.ts';
 
 const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
 const lab = {
@@ -24,22 +24,11 @@ const lab = {
 
 const directory = temporaryDirectory();
 const trail = join(directory.path, 'trail.jsonl');
-let app: ConsoleApp;
-let browser: Browser;
-before(async () => {
-  if (noBrowser) return;
-  const config = { audit: { file: trail }, clusters: { secretsDir: directory.path } };
-  [app, browser] = await Promise.all([startConsoleApp({ lab, config }), openBrowser()]);
+const site = useConsole({
+  lab,
+  config: { audit: { file: trail }, clusters: { secretsDir: directory.path } },
 });
-after(async () => {
-  if (!noBrowser) {
-    await browser[Symbol.asyncDispose]();
-    await app[Symbol.asyncDispose]();
-  }
-  directory[Symbol.dispose]();
-});
-
-const withPerson: WithPerson = (name, use) => withPageOf({ app, browser }, name, use);
+after(() => directory[Symbol.dispose]());
 
 /** Gives the reason, and does it. */
 async function confirm(page: Page, button: string, reason = `a test ${evil}`): Promise<void> {
@@ -50,8 +39,8 @@ async function confirm(page: Page, button: string, reason = `a test ${evil}`): P
 }
 
 test('machines: kept from work with a reason, and let work again', { skip: noBrowser }, async () => {
-  await setSimulated(app.test, alpha, { nodesDrained: 1, drainReason: `bad fan ${evil}` });
-  await withPerson('root', async (page) => {
+  await setSimulated(site.app.test, alpha, { nodesDrained: 1, drainReason: `bad fan ${evil}` });
+  await site.as('root', async (page) => {
     await show(page, '/operator');
     await page.getByRole('link', { name: 'Machines' }).click();
     await page.getByText(`bad fan ${evil}`).waitFor();
@@ -72,7 +61,7 @@ test('machines: kept from work with a reason, and let work again', { skip: noBro
 test('people and staff, by the keyboard: staff keys, an identity, and the end of an account', {
   skip: noBrowser,
 }, async () => {
-  await withPerson('root', async (page) => {
+  await site.as('root', async (page) => {
     await show(page, '/operator/people');
     await page.getByText(`Ada ${evil}`).waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);
@@ -138,7 +127,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
 test('the lab file: planned, then applied with a reason, and nothing of it is kept in the browser', {
   skip: noBrowser,
 }, async () => {
-  await withPerson('root', async (page) => {
+  await site.as('root', async (page) => {
     await show(page, '/operator/lab');
     const field = page.getByLabel('Or paste it');
     const plan = page.getByRole('button', { name: 'Show the plan' });
@@ -193,8 +182,8 @@ test('the lab file: planned, then applied with a reason, and nothing of it is ke
 test('a copy of the audit trail that cannot be written is to be mended, until it can, on the open page', {
   skip: noBrowser,
 }, async () => {
-  const ada = await signIn(app, 'ada');
-  await withPerson('root', async (page) => {
+  const ada = await signIn(site.app, 'ada');
+  await site.as('root', async (page) => {
     await show(page, '/operator');
     await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
     const item = page.getByRole('listitem').filter({ hasText: `Audit trail, copy to ${trail}` });
@@ -216,11 +205,11 @@ test('a copy of the audit trail that cannot be written is to be mended, until it
 });
 
 test('keys, backups and what must be mended, for who may read only', { skip: noBrowser }, async () => {
-  const dataDir = `${app.test.dataDir}/data`;
+  const dataDir = `${site.app.test.dataDir}/data`;
   const at = new Date().toISOString();
   noteKeptBackup(dataDir, { at, file: '/b/one', bytes: 2 ** 20, awaits: false });
   noteBackupFailure(dataDir, { at, failures: 2, message: `no room ${evil}` });
-  await withPerson('eve', async (page) => {
+  await site.as('eve', async (page) => {
     await show(page, '/operator');
     await page.getByText(`2 times in a row: no room ${evil}`).waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);

@@ -1,40 +1,40 @@
 /** Clusters at a glance: what is free, in use, out of work and why, and what is set aside for the reader. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lastDays } from '../../src/domain/clusters/gpu-hours.ts';
-import { saveGpuDays } from '../../src/store/clusters/gpu-days.ts';
-import { setSimulated, silence } from '../platform/support.ts';
-import { alpha, physics } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { startConsoleApp } from './harness.ts';
-import { personOfConsole } from './operator-pages.ts';
-import { checkPage, show, withPageOf } from './page.ts';
+import { lastDays } from '../../../src/domain/clusters/gpu-hours.ts';
+import { saveGpuDays } from '../../../src/store/clusters/gpu-days.ts';
+import { setSimulated, silence } from '../../platform/support.ts';
+import { alpha, physics } from '../../support/app.ts';
+import { noBrowser } from '../../support/browser.ts';
+import { personOfConsole } from '../operator-pages.ts';
+import { checkPage, show, useConsole } from '../page.ts';
 
 const reason = 'ECC <img src=x onerror="window.hit=1">';
+
+const runningJobs = [{ id: '4711', user: 'bob', name: 'train', machines: ['alpha-2'] }];
+const links = [{ name: 'Utilisation', url: 'https://grafana.example.org/d/alpha' }];
+const clusters = physics.clusters?.map((one) =>
+  one.id === alpha && one.simulated
+    ? { ...one, reservedNodes: 2, links, simulated: { ...one.simulated, runningJobs, requeue: true } }
+    : one,
+);
+const site = useConsole({ lab: { ...physics, clusters: clusters ?? [] } });
 
 test('a member with a running job has the lines that lead into it on the start page', {
   skip: noBrowser,
 }, async () => {
-  const runningJobs = [{ id: '4711', user: 'bob', name: 'train', machines: ['alpha-2'] }];
-  const clusters = physics.clusters?.map((one) =>
-    one.id === alpha && one.simulated
-      ? { ...one, simulated: { ...one.simulated, runningJobs, requeue: true } }
-      : one,
-  );
-  await using app = await startConsoleApp({ lab: { ...physics, clusters: clusters ?? [] } });
-  await using browser = await openBrowser();
-  using bob = await personOfConsole(app, 'bob');
-  await withPageOf({ app, browser }, 'bob', async (page) => {
+  using bob = await personOfConsole(site.app, 'bob');
+  await site.as('bob', async (page) => {
     const job = page.getByRole('region', { name: 'Job 4711' });
     await job.getByText('On alpha-2 with 8 GPUs.').waitFor();
     const line = await job.locator('pre').innerText();
-    assert.equal(line, `ssh -p ${app.test.gatewayPort} ${alpha}.bob+4711@${bob.target}`);
+    assert.equal(line, `ssh -p ${site.app.test.gatewayPort} ${alpha}.bob+4711@${bob.target}`);
     assert.equal(
       await job.getByRole('link', { name: 'VS Code in your newest job' }).getAttribute('href'),
       'vscode://vscode-remote/ssh-remote+andromeda-alpha-job/',
     );
     await checkPage(page, '/');
-    await setSimulated(app.test, alpha, { runningJobs: [] });
+    await setSimulated(site.app.test, alpha, { runningJobs: [] });
     await job.waitFor({ state: 'detached' });
   });
 });
@@ -42,13 +42,7 @@ test('a member with a running job has the lines that lead into it on the start p
 test('a member sees what is free, what is out of work and why, and the nodes that are reserved', {
   skip: noBrowser,
 }, async () => {
-  const links = [{ name: 'Utilisation', url: 'https://grafana.example.org/d/alpha' }];
-  const clusters = physics.clusters?.map((one) =>
-    one.id === alpha ? { ...one, reservedNodes: 2, links } : one,
-  );
-  await using app = await startConsoleApp({ lab: { ...physics, clusters: clusters ?? [] } });
-  await using browser = await openBrowser();
-  const service = app.test;
+  const service = site.app.test;
   await setSimulated(service, alpha, {
     computeNodes: 3,
     gpusInUse: 5,
@@ -56,7 +50,7 @@ test('a member sees what is free, what is out of work and why, and the nodes tha
     drainReason: reason,
   });
   const { user, ...job } = { id: '4711', user: 'bob', name: `train ${reason}`, machines: ['alpha-2'] };
-  await withPageOf({ app, browser }, 'ada', async (page) => {
+  await site.as('ada', async (page) => {
     const pendingJobs = [{ id: '4712', user: 'ada', name: 'later', reason: 'Priority', gpus: 16 }];
     await setSimulated(service, alpha, { runningJobs: [{ ...job, user }], pendingJobs });
     await show(page, '/gpus');
