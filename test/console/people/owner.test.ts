@@ -109,7 +109,7 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     const person = await read(`/organizations/${await organizationOf()}/members/${cy}/permissions`);
     assert.deepEqual(person.permissions, ['clusters.ssh']);
 
-    await tabTo(page, page.getByRole('link', { name: 'Members', exact: true }));
+    await tabTo(page, page.getByRole('link', { name: 'Members', exact: true }).first());
     await press('Enter');
     await page.getByText('4 members').waitFor();
     await tabTo(page, page.getByRole('button', { name: /^Change bob@/ }));
