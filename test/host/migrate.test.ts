@@ -284,11 +284,7 @@ test('a source that cannot be copied is named, with what it has', { skip }, asyn
   const options = { dataDir: data, database, keys, onProgress() {}, signal: new AbortController().signal };
   const refused = (message: RegExp) =>
     assert.rejects(
-      copyToPostgres(
-        options,
-        () => ({ secrets: new Map(), managedHosts: new Map() }),
-        () => undefined,
-      ),
+      copyToPostgres(options, () => ({ secrets: new Map(), managedHosts: new Map() })),
       { name: 'DomainError', message },
     );
   const change = (sql: string) => {

@@ -9,7 +9,7 @@ import {
   sign,
 } from 'node:crypto';
 import { invalidState } from '../error.ts';
-import { allKeys, type HeldKeys } from '../key-rotation.ts';
+import { allKeys, type HeldKeys, type KeySet, keysAt, mapKeys } from '../key-rotation.ts';
 import { type ChainedEntry, type Redaction, redactionText } from './audit.ts';
 import {
   type AuditCheckpoint,
@@ -97,6 +97,12 @@ export function parseAuditKey(text: string, name: string): AuditKey {
     },
     signBackup: (manifest) => signed(backupText(manifest)),
   };
+}
+
+/** Throws as `parseAuditKey` does. */
+export function auditKeysAt(set: KeySet<string>, name: string, now: number): HeldKeys<AuditKey> {
+  const parsed = mapKeys(set, (text) => parseAuditKey(text, name));
+  return keysAt(parsed, now);
 }
 
 function readKey(text: string, name: string): KeyObject {

@@ -51,7 +51,7 @@ export async function keepBackup({ settings, dataDir, ...making }: KeepOptions):
     await sweep(to, id);
     // Not made where it is kept: SQLite's locks do not work on every mount.
     const copy = join(workDir, 'copy');
-    const { missing } = await writeBackup(dataDir, copy, { ...making, unnoted: true });
+    const { missing } = await writeBackup(dataDir, copy, making);
     const name = backupName(id, making.madeAt);
     const file = join(to, name);
     const bytes = await storeBackup(copy, to, name, making.signal);

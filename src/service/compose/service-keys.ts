@@ -48,7 +48,7 @@ export interface ServiceKeys {
   secrets: Secrets | undefined;
 }
 
-export const parsers: { [Kind in KeyKind]: (text: string, title: string) => KeyTypes[Kind] } = {
+const parsers: { [Kind in KeyKind]: (text: string, title: string) => KeyTypes[Kind] } = {
   host: parseSsh,
   client: parseSsh,
   issuer: parseIssuerKeys,
@@ -77,6 +77,11 @@ export async function makeKey(
 export function describeKey(key: KeyTypes[KeyKind]): ServiceKey {
   if ('signing' in key) return { id: key.signing[0]?.kid ?? '' };
   return 'fingerprint' in key ? { id: key.fingerprint, line: key.publicKey } : { id: key.publicKey };
+}
+
+/** What a key is known by, of its text. Throws `invalid_state` with a sentence about `title` where that is none. */
+export function describeText(kind: KeyKind, text: string, title: string): ServiceKey {
+  return describeKey(parsers[kind](text, title));
 }
 
 type KeyConfig = Pick<Config, 'dataDir' | 'database' | 'secrets' | 'identity' | 'console'>;

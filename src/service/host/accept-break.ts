@@ -1,11 +1,12 @@
 /** `andromeda admin audit accept-break`: has the audit trail go on behind a break, on the host itself. */
+import { auditKeysAt } from '../../domain/audit/key.ts';
 import { DomainError } from '../../domain/error.ts';
 import { acceptBreak } from '../../store/audit/retention.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
 import type { Config } from '../config/index.ts';
 import { runCommand } from './installation.ts';
-import { appendHostEntry, openBeside, openKeys, ownConfig, usedAuditKey } from './opened.ts';
+import { appendHostEntry, openBeside, openKeys, ownConfig } from './opened.ts';
 
 /** Accepts the break at an entry, in a step with the entry that says so. Resolves to the exit status. */
 export function acceptAuditBreak(seq: number, options: { config?: string }): Promise<number> {
@@ -31,7 +32,7 @@ before and behind it fit: andromeda admin audit verify
 async function requireSigner(config: Config, store: Store) {
   const keys = await openKeys(config, store);
   const set = await keys.find('audit');
-  if (set) return usedAuditKey(set, keys.title('audit')).signRedaction;
+  if (set) return auditKeysAt(set, keys.title('audit'), Date.now()).used.signRedaction;
   throw new DomainError(
     'not_found',
     `There is no ${keys.title('audit')} to sign with; the service makes one when it starts.`,

@@ -4,7 +4,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { DomainError } from '../../domain/error.ts';
 import { formatBytes } from '../../domain/units.ts';
 import { commandIo } from '../../lib/command-io.ts';
-import { readKeptBackup } from '../../store/data-dir/last-backup.ts';
+import { noteBackup, readKeptBackup } from '../../store/data-dir/last-backup.ts';
 import { requireOwner } from '../../store/data-dir/lock.ts';
 import type { Restored } from '../../store/data-dir/restore.ts';
 import type { BackupSettings } from '../config/backup.ts';
@@ -52,6 +52,7 @@ export async function backup(
     requireOutside(resolve(file), dataDir);
     const { writeBackup } = await import('../../store/data-dir/backup.ts');
     const { bytes, missing } = await writeBackup(dataDir, resolve(file), from);
+    noteBackup(dataDir, { at: from.madeAt, file: resolve(file), bytes });
     sayMissing(missing);
     return `${file}: ${formatBytes(bytes)}, checked. It holds ${dataDir} and the files that the configuration and the clusters
 name, keys included: keep it as secret.

@@ -2,9 +2,9 @@
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { formatBytes } from '../../domain/units.ts';
-import { findVersionFault, isDatabaseFile } from '../../store/data-dir/inspect.ts';
+import { findVersionFault } from '../../store/data-dir/inspect.ts';
 import { kindsOf, listMissingKeys, missingKeyText } from '../../store/data-dir/key-files.ts';
-import { isDatabaseError } from '../../store/engine/engine.ts';
+import { files, isDatabaseError } from '../../store/engine/engine.ts';
 import { listCertificates } from '../config/certificates.ts';
 import { type Config, listConfigFiles } from '../config/index.ts';
 import { type Finding, ok, warn, wrong } from './checks/findings.ts';
@@ -80,7 +80,7 @@ export function* checkDatabase(dataDir: string): Generator<Finding> {
   }
   if (!isAllowed(file, constants.R_OK | constants.W_OK))
     return yield wrong(about, `${file} cannot be written: ${whyNot(file, stats)}.`);
-  if (!isDatabaseFile(file))
+  if (!files.isDatabase(file))
     return yield wrong(about, `${file} is no database of SQLite. Restore a backup (\`andromeda restore\`).`);
   const fault = findVersionFault(file);
   if (fault !== undefined) return yield wrong(about, fault);

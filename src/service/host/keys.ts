@@ -20,7 +20,7 @@ import { keyFileOf, listMissingKeys, missingKeyText, writeKeyFiles } from '../..
 import { databaseTime } from '../../store/engine/engine.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { type KeyPlace, keysInFiles } from '../compose/key-places.ts';
-import { describeKey, makeKey, parsers } from '../compose/service-keys.ts';
+import { describeText, makeKey } from '../compose/service-keys.ts';
 import type { Config } from '../config/index.ts';
 import { refusal, runCommand } from './installation.ts';
 import { appendHostEntry, openBeside, openKeys, ownConfig } from './opened.ts';
@@ -98,7 +98,7 @@ async function putBeside(kind: KeyKind, keep: number, keys: KeyPlace, store: Sto
   const found = await keys.find(kind);
   if (!found) throw noSuchKey();
   const title = keys.title(kind);
-  const idOf = (text: string) => describeKey(parsers[kind](text, title)).id;
+  const idOf = (text: string) => describeText(kind, text, title).id;
   const before = settled(found, await databaseTime(store.read));
   if (before.next && keep > 0)
     throw refusal(
@@ -127,7 +127,7 @@ async function describe(kind: KeyKind, keys: KeyPlace, now: number): Promise<str
   const set = await keys.find(kind);
   if (!set) return '';
   const title = keys.title(kind);
-  const parsed = mapKeys(set, (text) => describeKey(parsers[kind](text, title)));
+  const parsed = mapKeys(set, (text) => describeText(kind, text, title));
   const held = mapHeld(keysAt(parsed, now), ({ id, line }) => (line === undefined ? id : `${id}   ${line}`));
   return `${titles[kind]}, in ${title}\n${rowsOf(held).join('\n')}\n`;
 }

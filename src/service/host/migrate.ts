@@ -5,7 +5,7 @@ import { serviceSecrets } from '../../domain/service-secret.ts';
 import { type Copied, copyToPostgres, copyToSqlite } from '../../store/data-dir/copy-database.ts';
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, runCommand } from './installation.ts';
-import { redactionSignerOf, requireSecretsKey } from './opened.ts';
+import { requireSecretsKey } from './opened.ts';
 import { becomeOwnerOf } from './unit/account.ts';
 import { readServiceFiles, writeServiceFiles } from './unit/service-files.ts';
 
@@ -39,7 +39,7 @@ export function migrateDatabase(
     };
     const copied =
       to === 'postgres'
-        ? await copyToPostgres(options, () => readServiceFiles(dataDir), redactionSignerOf)
+        ? await copyToPostgres(options, () => readServiceFiles(dataDir))
         : await copyToSqlite(options, (content) => writeServiceFiles(dataDir, content));
     return `${summaryOf(copied, { isEnded: to === 'sqlite' })}\n${to === 'postgres' ? afterPostgres(config) : afterSqlite(config)}`;
   });

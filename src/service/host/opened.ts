@@ -1,7 +1,4 @@
 /** The database of an installation, opened by a command on its host next to a service that may run. */
-import { type AuditKey, parseAuditKey } from '../../domain/audit/key.ts';
-import { type KeySet, keysAt, mapKeys, readKeySet } from '../../domain/key-rotation.ts';
-import { serviceSecrets } from '../../domain/service-secret.ts';
 import { ownAccount } from '../../lib/own-account.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { appendAuditEntry } from '../../store/audit/audit.ts';
@@ -45,23 +42,6 @@ export function requireSecretsKey({ secrets }: Pick<Config, 'secrets'>): Secrets
   throw refusal(
     'The keys of the service are in the database, encrypted. Name the key as secretsKeyFile in the configuration, or set ANDROMEDA_SECRETS_KEY as for the service.',
   );
-}
-
-/** What vouches for changed entries of the audit trail; undefined where the secrets have no key for it. Throws `invalid_state`. */
-export function redactionSignerOf(
-  secrets: ReadonlyMap<string, string>,
-): AuditKey['signRedaction'] | undefined {
-  const { name, file } = serviceSecrets.audit;
-  const text = secrets.get(name);
-  return text === undefined ? undefined : usedAuditKey(readKeySet(text, file), file).signRedaction;
-}
-
-/** The key that signs now. `title`: what to call it. */
-export function usedAuditKey(set: KeySet<string>, title: string): AuditKey {
-  return keysAt(
-    mapKeys(set, (text) => parseAuditKey(text, title)),
-    Date.now(),
-  ).used;
 }
 
 /** Where the keys of an installation are. Throws as `requireSecretsKey`. */

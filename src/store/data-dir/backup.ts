@@ -24,13 +24,10 @@ import {
   listKeptFiles,
 } from './backup-file.ts';
 import { readAuditKeys } from './key-files.ts';
-import { noteBackup } from './last-backup.ts';
 
 export interface BackupOptions extends BackupInfo, CopyOptions {
   /** Absolute paths of the installation's files outside the data directory, except those that clusters name. */
   elsewhere?: readonly string[];
-  /** The file is sent to another place, and counts as a backup only once it is there. */
-  unnoted?: boolean;
 }
 
 export interface Backup {
@@ -68,7 +65,6 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     renameSync(temporary, target);
     await flush(dirname(target));
     const bytes = statSync(file).size;
-    if (!options.unnoted) noteBackup(dataDir, { at: options.madeAt, file: target, bytes });
     return { bytes, missing };
   } catch (error) {
     for (const name of [raw, temporary]) {

@@ -51,7 +51,7 @@ export async function keepBeforeUpgrade(dataDir: string, last: string, now: Date
     requireSpaceForCopies(dataDir, 3);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     const version = `before ${manifest.version}`;
-    await writeBackup(dataDir, file, { madeAt: now.toISOString(), version, unnoted: true });
+    await writeBackup(dataDir, file, { madeAt: now.toISOString(), version });
   } catch (error) {
     throw new DomainError(
       'service_unavailable',

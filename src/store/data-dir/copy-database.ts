@@ -40,6 +40,7 @@ import {
   requireThisVersion,
   type SignRedaction,
 } from './copy-tables.ts';
+import { readAuditKeys } from './key-files.ts';
 import { openDatabaseFile, openDataDir } from './open-store.ts';
 
 /** What is in files of a data directory, and in tables where servers share a database. */
@@ -75,15 +76,8 @@ export interface Copied {
 const databaseName = 'andromeda.db';
 const auditPage = 500;
 
-/**
- * Copies SQLite's file, and `read()`, to the PostgreSQL. `signerOf` has the key that vouches for entries of the audit trail that
- * cannot stay as they are. Throws a `DomainError` with a sentence.
- */
-export async function copyToPostgres(
-  options: CopyOptions,
-  read: () => FilesAndTables,
-  signerOf: (secrets: FilesAndTables['secrets']) => SignRedaction | undefined,
-): Promise<Copied> {
+/** Copies SQLite's file, and `read()`, to the PostgreSQL. Throws a `DomainError` with a sentence. */
+export async function copyToPostgres(options: CopyOptions, read: () => FilesAndTables): Promise<Copied> {
   const { dataDir, database, keys } = options;
   const file = join(dataDir, databaseName);
   const to = describePostgres(parsePostgresUrl(database));
@@ -92,7 +86,9 @@ export async function copyToPostgres(
     await using source = openDatabaseFile(file);
     await source.migrating((db) => requireThisVersion(db, file));
     const files = read();
-    const sides = { source, target, options, from: file, to, sign: signerOf(files.secrets) };
+    // Vouches for entries of the audit trail that cannot stay as they are.
+    const sign = readAuditKeys(dataDir)?.used.signRedaction;
+    const sides = { source, target, options, from: file, to, sign };
     const found = async (tx: Kysely<Schema>) => (await readSecrets(tx, keys)).size;
     return await copy(sides, found, async (tx) => {
       for (const [name, text] of files.secrets)

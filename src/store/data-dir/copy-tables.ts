@@ -6,7 +6,8 @@
 
 import { rmSync, statSync } from 'node:fs';
 import { type Kysely, sql, type Transaction } from 'kysely';
-import { type ChainedEntry, findBreak, type Redaction } from '../../domain/audit/audit.ts';
+import { type ChainedEntry, findBreak } from '../../domain/audit/audit.ts';
+import type { AuditKey } from '../../domain/audit/key.ts';
 import { DomainError } from '../../domain/error.ts';
 import { serverLifeMs } from '../../domain/server.ts';
 import { storedTexts, storedTextsIn } from '../../domain/stored-text.ts';
@@ -262,8 +263,7 @@ export function copyError(error: unknown, { server, file }: { server: string; fi
 
 type AuditRow = Omit<ChainedEntry, 'redaction'> & { redaction: string | null };
 
-/** Vouches for an entry as it is given, behind an entry with the hash `previous`. */
-export type SignRedaction = (previous: string, entry: ChainedEntry, at: string, accepted?: true) => Redaction;
+export type SignRedaction = AuditKey['signRedaction'];
 
 interface NulMender {
   /** The rows as they can be stored. Pages of a table are given in their order. */

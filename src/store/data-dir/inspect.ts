@@ -237,11 +237,6 @@ async function readFrom(
   return found(`The trail was cut: it ends at entry ${last.seq}, and entry ${signed} was signed.`);
 }
 
-/** Whether a file is one that the store could open. */
-export function isDatabaseFile(file: string): boolean {
-  return files.isDatabase(file);
-}
-
 /** The files that clusters in a database name; undefined where that cannot be read without changing something. */
 export function listNamedFiles(
   file: string,

@@ -4,15 +4,13 @@
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type AuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import { type AuditKey, auditKeysAt } from '../../domain/audit/key.ts';
 import {
   type HeldKeys,
   type KeyKind,
   type KeySet,
   keyKinds,
   keySetText,
-  keysAt,
-  mapKeys,
   readKeySet,
 } from '../../domain/key-rotation.ts';
 import { keySetFile, serviceSecrets } from '../../domain/service-secret.ts';
@@ -51,14 +49,7 @@ export function writeKeyFiles(dataDir: string, kind: KeyKind, set: KeySet<string
 /** The keys of the audit trail that hold now; undefined where there are no files of them. Throws `invalid_state`. */
 export function readAuditKeys(dataDir: string): HeldKeys<AuditKey> | undefined {
   const set = readKeyFiles(dataDir, 'audit');
-  const title = keyFileOf(dataDir, 'audit');
-  return (
-    set &&
-    keysAt(
-      mapKeys(set, (text) => parseAuditKey(text, title)),
-      Date.now(),
-    )
-  );
+  return set && auditKeysAt(set, keyFileOf(dataDir, 'audit'), Date.now());
 }
 
 /** A key that a service used from this data directory, and whose file is gone. */

@@ -33,9 +33,9 @@ const elsewhere = 'from-elsewhere';
 /**
  * Replaces the content of the data directory, which is made if it is missing, by that of a backup; the former content is kept
  * in a subdirectory (`before-restore-…`). At every instant there is a database, the old or the new one, and an interrupted
- * restore can be repeated. Throws a `DomainError` with a sentence, also when the service runs. `name`: what to call the file.
+ * restore can be repeated. Throws a `DomainError` with a sentence, also when the service runs.
  */
-export function restoreBackup(file: string, dataDir: string, now: string, name: string = file): Restored {
+export function restoreBackup(file: string, dataDir: string, now: string): Restored {
   requireReadable(file);
   const unlock = lockDataDir(dataDir);
   if (!unlock) throw served(dataDir);
@@ -44,7 +44,7 @@ export function restoreBackup(file: string, dataDir: string, now: string, name: 
     // Left behind by an interrupted restore: the lock keeps other processes out.
     rmSync(staging, { recursive: true, force: true });
     mkdirSync(staging, { mode: 0o700 });
-    const { info, names } = unpack(file, staging, name);
+    const { info, names } = unpack(file, staging);
     const aside = join(dataDir, `before-restore-${now.replaceAll(/[-:]|\.\d+/g, '')}`);
     for (const name of names) keepAside(name, dataDir, aside);
     for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
@@ -101,12 +101,12 @@ function requireReadable(file: string): void {
 }
 
 /** Checks a copy of the backup, and makes of it the files to put in place, each of mode 0600 and on the disk. */
-function unpack(file: string, staging: string, title: string): { info: CheckedBackup; names: string[] } {
+function unpack(file: string, staging: string): { info: CheckedBackup; names: string[] } {
   const database = join(staging, databaseName);
   writeFileSync(database, '', { mode: 0o600 });
   copyFileSync(file, database);
   using copy = files.openFile(database);
-  const info = checkBackup(copy, title);
+  const info = checkBackup(copy, file);
   const names: string[] = [];
   for (const { path, content } of readFiles(copy)) {
     if (isAbsolute(path) && isThere(path, content)) continue;

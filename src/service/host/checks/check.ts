@@ -5,12 +5,8 @@
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { clusterPaths } from '../../../domain/clusters/lab-paths.ts';
-import {
-  isDatabaseFile,
-  isFilledOtherwise,
-  listNamedFiles,
-  listSlugsIn,
-} from '../../../store/data-dir/inspect.ts';
+import { isFilledOtherwise, listNamedFiles, listSlugsIn } from '../../../store/data-dir/inspect.ts';
+import { files } from '../../../store/engine/engine.ts';
 import { checkOrganizations } from '../../config/groups.ts';
 import type { Config } from '../../config/index.ts';
 import { readLab } from '../../config/lab-file.ts';
@@ -108,5 +104,5 @@ function* checkClusterFiles(dataDir: string): Generator<Finding> {
 /** The database, where there is one that can be read. */
 function databaseOf(dataDir: string): string | undefined {
   const file = join(dataDir, 'andromeda.db');
-  return isAllowed(file, constants.R_OK) && isDatabaseFile(file) ? file : undefined;
+  return isAllowed(file, constants.R_OK) && files.isDatabase(file) ? file : undefined;
 }

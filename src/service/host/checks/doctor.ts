@@ -14,7 +14,7 @@ import { keyFileOf, readKeyFiles } from '../../../store/data-dir/key-files.ts';
 import { isHeld } from '../../../store/data-dir/lock.ts';
 import { faultMessage } from '../../../store/engine/engine.ts';
 import { spaceLeft } from '../../compose/installation-state.ts';
-import { describeKey, parsers } from '../../compose/service-keys.ts';
+import { describeText } from '../../compose/service-keys.ts';
 import { missingCertificate } from '../../config/certificates.ts';
 import type { Config } from '../../config/index.ts';
 import { askReadiness } from '../ask-service.ts';
@@ -116,7 +116,7 @@ export async function* checkKeys(
 function* checkKey(dataDir: string, kind: KeyKind): Generator<Finding> {
   const set = readKeyFiles(dataDir, kind);
   const file = keyFileOf(dataDir, kind);
-  const idOf = (text: string) => describeKey(parsers[kind](text, file)).id;
+  const idOf = (text: string) => describeText(kind, text, file).id;
   if (set) yield ok('key', `${file}: ${allKeys(keysAt(mapKeys(set, idOf), Date.now())).join(', ')}.`);
 }
 
