@@ -1,6 +1,6 @@
 /** What a verb prints: the API's JSON, or a table of it. */
 
-import { visibleLine } from '../domain/visible-text.ts';
+import { visibleLine } from '../domain/text.ts';
 import { print, printMessage } from './output.ts';
 
 export type Cell = string | number | boolean | null | undefined;

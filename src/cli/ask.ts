@@ -1,7 +1,7 @@
 /** Questions to the person at the terminal, on stderr, so that what is printed stays clean. */
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { escapeControls } from '../domain/visible-text.ts';
+import { escapeControls } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
 import { CliError, failure } from './exit.ts';
 

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, realpath, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { escapeControls } from '../domain/visible-text.ts';
+import { escapeControls } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
 import { messageOf } from '../lib/error-message.ts';
 import { failure } from './exit.ts';

@@ -4,7 +4,7 @@
  */
 import { CommanderError } from 'commander';
 import { DomainError } from '../domain/error.ts';
-import { escapeControls, visibleLine } from '../domain/visible-text.ts';
+import { escapeControls, visibleLine } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
 import { CliError, exitStatus } from './exit.ts';
 

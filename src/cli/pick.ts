@@ -1,5 +1,5 @@
 /** From what a person calls a thing to the thing. */
-import { visibleLine } from '../domain/visible-text.ts';
+import { visibleLine } from '../domain/text.ts';
 import { CliError, failure } from './exit.ts';
 
 const shownAtMost = 10;

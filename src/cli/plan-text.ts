@@ -1,5 +1,5 @@
 /** What a lab file, or changes of members, would do, as text for people. */
-import { visibleLine, visibleName } from '../domain/visible-text.ts';
+import { visibleLine, visibleName } from '../domain/text.ts';
 import { formatTable } from './answer.ts';
 import type { Business } from './net/operations.ts';
 

@@ -9,7 +9,7 @@
  * Every command loads its module when it runs: start-up time is part of what people notice.
  */
 import { Argument, Command } from 'commander';
-import { visibleLine } from '../domain/visible-text.ts';
+import { visibleLine } from '../domain/text.ts';
 import { type CommandIo, commandIo, processIo, withCommandIo } from '../lib/command-io.ts';
 import type { CallOptions } from './commands/call.ts';
 import type { DoctorOptions } from './doctor/index.ts';

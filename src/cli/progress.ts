@@ -1,6 +1,6 @@
 /** Waiting: the line on a terminal's stderr that shows for what, Ctrl-C, and asking the APIs until a change has arrived. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { visibleLine } from '../domain/visible-text.ts';
+import { visibleLine } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
 import { CliError, failure } from './exit.ts';
 

@@ -1,5 +1,5 @@
 /** State of the service itself that is not in the database: keys, backups, faults. Times in RFC 3339. */
-import type { Side } from './clusters/side.ts';
+import type { Side } from './clusters/cluster.ts';
 
 /** How the passes over a side of a cluster go. Times in ms since 1970. */
 export interface SidePasses {

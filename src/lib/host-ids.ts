@@ -1,7 +1,7 @@
 /** The accounts and groups of this host: no account of ours may have their numbers and names here. */
 import { execFile } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { hostname, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
 /** The numbers of accounts and groups that the host's own files name; directories (LDAP) are not queried. */
@@ -131,4 +131,13 @@ function getent(database: 'passwd' | 'group', keys: ReadonlySet<string>): Promis
       resolve(fields.filter(([name = '', , id = '']) => keys.has(name) || keys.has(id)));
     });
   });
+}
+
+/** Its name, or its number where it has none, as in a container that is given any number. */
+export function ownAccount(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.()}`;
+  }
 }

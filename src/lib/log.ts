@@ -6,7 +6,7 @@
  * made from these events (`metrics.ts`): a name or a field that is not here is a type error in both.
  */
 import { pino } from 'pino';
-import { escapeControls } from '../domain/visible-text.ts';
+import { escapeControls } from '../domain/text.ts';
 import { createStderrWriter } from './log-writer.ts';
 
 /** What is thrown, as it was caught. */

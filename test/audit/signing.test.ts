@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { headText, isSignedHead } from '../../src/domain/audit/head.ts';
+import { headText, isSignedHead } from '../../src/domain/audit/audit.ts';
 import { makeAuditKey, parseAuditKey } from '../../src/domain/audit/key.ts';
 import { withNext } from '../../src/domain/key-rotation.ts';
 import { startAudit } from '../../src/service/audit/index.ts';

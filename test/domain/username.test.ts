@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { homeOf, isUsername, usernamesFromEmail } from '../../src/domain/people/username.ts';
+import { homeOf, isUsername, usernamesFromEmail } from '../../src/domain/people/person.ts';
 
 const names: [string, boolean, string][] = [
   ['a', true, 'one character is enough'],

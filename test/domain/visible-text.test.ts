@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { escapeControls, visibleLine, visibleName } from '../../src/domain/visible-text.ts';
+import { escapeControls, visibleLine, visibleName } from '../../src/domain/text.ts';
 
 const range = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);

@@ -1,7 +1,7 @@
 /** Which sign-in is which account: issuers of our own, and tokens that they could give. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { foldEmail, isEmail } from '../../src/domain/people/email.ts';
+import { foldEmail, isEmail } from '../../src/domain/people/person.ts';
 import { listIdentities } from '../../src/store/people/identities.ts';
 import { type JWTPayload, physics, startTestApp } from '../support/app.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterOptions, type OptionFacts, storageInventory } from '../../src/api/platform/options.ts';
-import { freshness } from '../../src/domain/clusters/machine.ts';
+import { freshness } from '../../src/domain/clusters/cluster.ts';
 import { withTransitionTimes } from '../../src/domain/clusters/observation.ts';
 import { defaultSharedVolumeBytes } from '../../src/domain/clusters/simulated.ts';
 

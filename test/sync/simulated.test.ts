@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Manifest, ManifestAccount } from '../../src/domain/access/manifest.ts';
-import { isUsername } from '../../src/domain/people/username.ts';
+import { isUsername } from '../../src/domain/people/person.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createSimulatedSlurmDriver, type SimulatedSlurmOptions } from '../../src/sync/simulated/index.ts';
 import { alpha, eventually, physics, startTestApp } from '../support/app.ts';

@@ -19,7 +19,7 @@ import {
 import { isInService } from '../../domain/clusters/cluster.ts';
 import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
-import { cutText } from '../../domain/stored-text.ts';
+import { cutText } from '../../domain/text.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import type { Reader, Tx } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';

@@ -1,10 +1,8 @@
 /** Everyone with access in an organization: members, and people who only hold a grant. All of it is read at one moment. */
 import type { Grant } from '../../domain/access/grant.ts';
-import { keepBy } from '../../domain/access/member-review.ts';
 import { wayTo } from '../../domain/access/permission.ts';
 import { endsOf } from '../../domain/access/permission-end.ts';
-import { filterReview, type Reviewed, sortReview } from '../../domain/access/review.ts';
-import { reviewCsv } from '../../domain/access/review-file.ts';
+import { filterReview, keepBy, type Reviewed, reviewCsv, sortReview } from '../../domain/access/review.ts';
 import { waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { invalidRequest, notFound } from '../../domain/error.ts';

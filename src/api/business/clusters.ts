@@ -9,7 +9,7 @@ import {
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import type { Observation } from '../../domain/clusters/observation.ts';
 import { forbidden, notFound } from '../../domain/error.ts';
-import { homeOf } from '../../domain/people/username.ts';
+import { homeOf } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { readAccessList } from '../../store/access/access-lists.ts';
 import { findCluster, listOrganizationClusters } from '../../store/clusters/clusters.ts';

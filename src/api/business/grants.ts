@@ -1,10 +1,9 @@
 /** Kubernetes grants on single clusters, and whether a person may pass a gate. */
 import { coversNamespace, type Grant, longestLasting } from '../../domain/access/grant.ts';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { sidesOf } from '../../domain/clusters/side.ts';
+import { type Cluster, sidesOf } from '../../domain/clusters/cluster.ts';
 import { type DomainError, forbidden } from '../../domain/error.ts';
 import { grantAccessState } from '../../domain/kubernetes/access-state.ts';
-import { holdsStaffKey } from '../../domain/people/staff.ts';
+import { holdsStaffKey } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { findBound } from '../../store/clusters/cluster-sides.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';

@@ -29,7 +29,6 @@ export {
 export * from './my-access.ts';
 export * from './operator/audit.ts';
 export * from './operator/clusters.ts';
-export { operatorPlanDeactivation } from './operator/deactivation.ts';
 export * from './operator/gateway.ts';
 export * from './operator/grants.ts';
 export { operatorListGroups, operatorPlanGroups } from './operator/groups.ts';
@@ -40,10 +39,8 @@ export {
   operatorListServers,
 } from './operator/installation.ts';
 export * from './operator/lab.ts';
-export * from './operator/machines.ts';
 export * from './operator/organizations.ts';
 export * from './operator/people.ts';
-export * from './operator/sign-in-help.ts';
 export { getOrganization, retireOrganization } from './organizations.ts';
 export * from './ssh-keys.ts';
 export { closeMySession, listMyPastSessions, listMyRefusals, listMySessions } from './ssh-sessions.ts';

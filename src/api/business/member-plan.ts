@@ -1,22 +1,24 @@
 /** What changes of an organization's members would do to its clusters, their jobs and their sessions: tried out, and taken back. */
 import type { AccessListUser } from '../../domain/access/list.ts';
+import type { RunningJob } from '../../domain/access/manifest.ts';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
-import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import { sidesOf } from '../../domain/clusters/side.ts';
+import { type Cluster, isInService, sidesOf } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { memberRole } from '../../domain/kubernetes/bindings.ts';
-import { foldEmail } from '../../domain/people/email.ts';
+import { foldEmail } from '../../domain/people/person.ts';
+import { restartPlan } from '../../domain/slurm/restart-plan.ts';
+import type { SlurmRollout } from '../../domain/slurm/settings.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
-import { findWantedUser } from '../../store/access/access-list-users.ts';
+import { findWantedUser, listWantedUsers } from '../../store/access/access-list-users.ts';
 import type { Command } from '../../store/audit/commands.ts';
-import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { listAllClusters, listOrganizationClusters } from '../../store/clusters/clusters.ts';
+import { findObservation } from '../../store/clusters/observations.ts';
 import { inPart, type Reader, type Tx, tryOut } from '../../store/engine/index.ts';
 import { findMember, findMembership } from '../../store/organizations/memberships.ts';
 import { findPersonByEmail, updateLifecycle } from '../../store/people/people.ts';
 import { settingPermissions } from './member-permissions.ts';
 import { adding, removing, settingRole } from './memberships.ts';
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
-import { type LoginAccount, restartOf, type SlurmCluster } from './restarts.ts';
 
 type Request = BusinessRequest<'planMemberChanges'>;
 type Change = Request['body']['changes'][number];
@@ -234,4 +236,83 @@ function isSomething(effect: OnCluster): boolean {
   return [added, removed, waiting_for_key, ended_jobs, ended_sessions, kubernetes].some(
     (list) => list.length > 0,
   );
+}
+
+/** A person who has an account on a cluster, with or without a key yet. */
+interface LoginAccount {
+  username: string;
+  loginState: 'ready' | 'waiting_for_key';
+}
+
+interface SlurmCluster {
+  id: string;
+  name: string;
+  rollout: SlurmRollout;
+  accounts: LoginAccount[];
+}
+
+/**
+ * What a cluster restarts, and whose jobs end, as it goes from the accounts that it `had` to those of `stays`; one that leaves
+ * service (undefined) loses its accounts and all of its jobs. Where nothing is restarted that need not be, only the jobs of
+ * those who go end.
+ */
+async function restartOf(
+  db: Reader,
+  { id, name, rollout }: SlurmCluster,
+  had: readonly LoginAccount[],
+  stays: SlurmCluster | undefined,
+) {
+  const plan = restartPlan(had, stays?.accounts ?? []);
+  const isLive = (stays?.rollout ?? rollout) === 'live';
+  const ends = !stays || plan.restarts.includes('compute');
+  const running = ends ? await listRunningJobs(db, id) : [];
+  const jobs = stays && isLive ? running.filter(({ user }) => plan.removed.includes(user)) : running;
+  return {
+    cluster_id: id,
+    cluster_name: name,
+    added: plan.added,
+    removed: plan.removed,
+    ...(isLive ? { rollout: 'live' as const } : {}),
+    restarts: stays && !isLive ? [...plan.restarts] : [],
+    ended_jobs: jobs.map(({ id, user, name, machines }) => ({ id, user, name, machines: [...machines] })),
+  };
+}
+
+async function listRunningJobs(db: Reader, clusterId: string): Promise<readonly RunningJob[]> {
+  const observation = await findObservation(db, clusterId, 'slurm');
+  return observation?.report.runningJobs ?? [];
+}
+
+type Restart = Awaited<ReturnType<typeof restartOf>>;
+
+/** Whom each Slurm cluster in service must know. */
+export async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]> {
+  const lists = new Map<string, LoginAccount[]>();
+  const clusters: SlurmCluster[] = [];
+  for (const { id, name, state, scheduler, driver, organizationId } of await listAllClusters(db)) {
+    if (scheduler !== 'sunk' || !isInService({ state })) continue;
+    let accounts = lists.get(organizationId);
+    if (!accounts) {
+      const users = await listWantedUsers(db, organizationId, now);
+      accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
+      lists.set(organizationId, accounts);
+    }
+    clusters.push({ id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts });
+  }
+  return clusters;
+}
+
+/** What the clusters restart, and whose jobs that ends, as they go from what `listSlurmAccounts` said to what it says now. */
+export async function listRestarts(tx: Tx, before: readonly SlurmCluster[]): Promise<Restart[]> {
+  const after = await listSlurmAccounts(tx);
+  const known = new Set(before.map(({ id }) => id));
+  const restarts: Restart[] = [];
+  for (const cluster of [...before, ...after.filter(({ id }) => !known.has(id))]) {
+    const stays = after.find(({ id }) => id === cluster.id);
+    const had = known.has(cluster.id) ? cluster.accounts : [];
+    const restart = await restartOf(tx.db, cluster, had, stays);
+    const { added, removed, ended_jobs: jobs } = restart;
+    if (added.length + removed.length + jobs.length > 0) restarts.push(restart);
+  }
+  return restarts;
 }

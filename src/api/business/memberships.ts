@@ -5,8 +5,8 @@
 import { isPermissionKey, type PermissionKey, type Role } from '../../domain/access/permission.ts';
 import { forbidden, invalidRequest } from '../../domain/error.ts';
 import type { CommandReply, Request } from '../../domain/operation.ts';
-import { foldEmail } from '../../domain/people/email.ts';
-import { cutText } from '../../domain/stored-text.ts';
+import { foldEmail } from '../../domain/people/person.ts';
+import { cutText } from '../../domain/text.ts';
 import { type About, type Command, type CommandRequest, runCommand } from '../../store/audit/commands.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Tx } from '../../store/engine/index.ts';

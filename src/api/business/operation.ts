@@ -1,9 +1,8 @@
 /** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
-import type { SignedHead } from '../../domain/audit/head.ts';
+import type { SignedHead } from '../../domain/audit/audit.ts';
 import type { AuditKey } from '../../domain/audit/key.ts';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
-import type { Side } from '../../domain/clusters/side.ts';
+import type { Cluster, Side } from '../../domain/clusters/cluster.ts';
 import type { HostRules } from '../../domain/host-settings.ts';
 import type { BackupState, Problem, ServiceKey, SidePasses } from '../../domain/installation-state.ts';
 import type { HeldKeys, KeyKind } from '../../domain/key-rotation.ts';

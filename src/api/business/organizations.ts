@@ -4,7 +4,7 @@ import { effectivePermissions, type Role } from '../../domain/access/permission.
 import type { GrantedPermission } from '../../domain/access/permission-end.ts';
 import { forbidden, notFound } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organizations/membership.ts';
-import { holdsStaffKey, type StaffKey } from '../../domain/people/staff.ts';
+import { holdsStaffKey, type StaffKey } from '../../domain/people/person.ts';
 import { snakeCased } from '../../domain/present.ts';
 import { runCommand } from '../../store/audit/commands.ts';
 import type { Reader } from '../../store/engine/index.ts';

@@ -19,7 +19,7 @@ import * as purchases from '../../store/clusters/storage-purchases.ts';
 import type { Tx } from '../../store/engine/index.ts';
 import { clusterIn } from './clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from './operation.ts';
-import { requireOperator, requireStaff } from './operator/staff.ts';
+import { requireOperator, requireStaff } from './operator/about.ts';
 import { ownMembership } from './organizations.ts';
 
 /** What more storage for a cluster would come to. `invalid_state` where it cannot be bought for this one. */

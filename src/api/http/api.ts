@@ -3,6 +3,7 @@
  * → operation → reply or error. Both APIs are made by `createApi`, mounted from their documents; there is no table of
  * routes to keep in step. What an operation means is not decided here.
  */
+import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import express, {
@@ -13,17 +14,20 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express';
-import { DomainError } from '../../domain/error.ts';
-import type { CommandReply, Request as OperationRequest, Tagged } from '../../domain/operation.ts';
-import { storedTextsIn } from '../../domain/stored-text.ts';
+import { DomainError, invalidRequest } from '../../domain/error.ts';
+import type {
+  CommandHeaders,
+  CommandReply,
+  Request as OperationRequest,
+  Tagged,
+  WriteHeaders,
+} from '../../domain/operation.ts';
+import { hasNul, storedTextsIn } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
-import { createBodyReader } from './body.ts';
-import { type CheckRequest, createChecks } from './check.ts';
-import { commandHeaders, writeHeaders } from './command.ts';
-import { createDocs } from './docs/index.ts';
-import type { DocsSignIn } from './docs/session.ts';
+import { type CheckRequest, createBodyReader, createChecks } from './check.ts';
+import { createDocs, type DocsSignIn } from './docs/index.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, inErrorField, refusalReason } from './errors.ts';
 import { sendCsv, sendJson } from './reply.ts';
@@ -241,4 +245,56 @@ async function answer<Deps>(
   const { replayed, result } = reply;
   response.locals.commandId = reply.commandId;
   response.status(operation.creates && !replayed ? 201 : 200).json(result);
+}
+
+type ValuesOf = (name: string) => readonly string[];
+
+const mostOfKey = 200;
+const mostOfReason = 500;
+
+/**
+ * Both headers, checked, from every value that each was sent with. Throws `invalid_request` with a sentence that names
+ * the one at fault.
+ */
+function commandHeaders(header: ValuesOf): CommandHeaders {
+  return {
+    idempotencyKey: required(header, 'Idempotency-Key', mostOfKey),
+    auditReason: required(header, 'Audit-Reason', mostOfReason),
+  };
+}
+
+/** The headers of a write that can do without. Throws as above. */
+function writeHeaders(header: ValuesOf): WriteHeaders {
+  const given = (name: string) => header(name).length > 0;
+  const auditReason = given('Audit-Reason') ? required(header, 'Audit-Reason', mostOfReason) : '';
+  // A replacement takes no key (contract, rule 9), as it can be repeated; under a condition it cannot.
+  if (!given('If-Match')) return { auditReason };
+  return {
+    auditReason,
+    ifMatch: tagsOf(required(header, 'If-Match', mostOfKey)),
+    ...(given('Idempotency-Key') && { idempotencyKey: required(header, 'Idempotency-Key', mostOfKey) }),
+  };
+}
+
+/** RFC 9110, 13.1.1: `*`, or strong tags. A weak one matches nothing, and is refused as what it is. */
+function tagsOf(value: string): string[] {
+  if (value === '*') return ['*'];
+  const tags = value.split(',').map((tag) => tag.trim());
+  if (tags.every((tag) => /^"[\x21\x23-\x7e]*"$/.test(tag))) return tags;
+  throw invalidRequest('The header If-Match takes an ETag as it was given, such as "7".');
+}
+
+function required(header: ValuesOf, name: string, most: number): string {
+  const [text = '', another] = header(name);
+  if (another !== undefined) throw invalidRequest(`The header ${name} is there twice.`);
+  // Node reads header bytes as Latin-1; most clients that send anything beyond ASCII send UTF-8.
+  const bytes = Buffer.from(text, 'latin1');
+  const value = (isUtf8(bytes) ? bytes.toString('utf8') : text).trim();
+  if (value === '') throw invalidRequest(`The header ${name} is missing.`);
+  // Node's parser refuses it today.
+  if (hasNul(value)) throw invalidRequest(`The header ${name} has a NUL character.`);
+  if ([...value].length > most) {
+    throw invalidRequest(`The header ${name} is longer than ${most} characters.`);
+  }
+  return value;
 }

@@ -6,7 +6,7 @@ import type { JWTPayload } from 'jose';
 import { DomainError } from '../../domain/error.ts';
 import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
 import { readGroups, type SaidGroups } from '../../domain/people/groups.ts';
-import { cutText, storedText } from '../../domain/stored-text.ts';
+import { cutText, storedText } from '../../domain/text.ts';
 import { followGroups } from '../../store/audit/follow-groups.ts';
 import type { Reader, Store, Tx } from '../../store/engine/index.ts';
 import { isBehindGroups } from '../../store/organizations/apply-groups.ts';

@@ -1,7 +1,7 @@
 /** Access tokens: JWTs of one issuer that carry every audience (contract, "Authentication"; RFC 9068). */
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { DomainError, unauthorized } from '../../domain/error.ts';
-import { storedText } from '../../domain/stored-text.ts';
+import { storedText } from '../../domain/text.ts';
 
 export interface TokenRules {
   issuer: string;

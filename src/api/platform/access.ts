@@ -4,7 +4,7 @@ import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
 import { isUuid } from '../../domain/id.ts';
 import type { Request } from '../../domain/operation.ts';
-import { holdsStaffKey } from '../../domain/people/staff.ts';
+import { holdsStaffKey } from '../../domain/people/person.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
 import { hasLiveGrant } from '../../store/organizations/grants.ts';
@@ -83,4 +83,19 @@ export async function configurable({ read }: Store, request: AskedOfCluster): Pr
 export function requireInService(cluster: Cluster): void {
   if (isInService(cluster)) return;
   throw invalidState(`The cluster is ${cluster.state}, not provisioning or active.`);
+}
+
+/** A token for the page behind the item `id` of `list`. */
+export function pageToken(list: string, id: string): string {
+  return Buffer.from(`${list}\n${id}`).toString('base64url');
+}
+
+/** The ID that a token points behind. Throws `invalid_pagination` for anything but a token of this very list. */
+export function readPageToken(list: string, token: string): string {
+  const [from, id = ''] = Buffer.from(token, 'base64url').toString().split('\n');
+  // Decoding forgives what encoding never made, so only a token that comes out the same again is one.
+  if (from !== list || !isUuid(id) || pageToken(list, id) !== token) {
+    throw new DomainError('invalid_pagination', '`after` is not a page token of this list.');
+  }
+  return id;
 }

@@ -4,9 +4,8 @@ import { type ClusterOfPage, listClusterPage } from '../../store/clusters/cluste
 import { cached } from '../../store/engine/cache.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { listGrantedClusters } from '../../store/organizations/grants.ts';
-import { canReadClusters, visibleCluster } from './access.ts';
+import { canReadClusters, pageToken, readPageToken, visibleCluster } from './access.ts';
 import type { Operation, PlatformReply } from './operation.ts';
-import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the organization's clusters that the caller can see, by ID. */
 export const listClusters: Operation<'listClusters'> = async ({ store }, request) => {

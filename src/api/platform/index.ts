@@ -7,8 +7,7 @@
  */
 export * from './clusters.ts';
 export * from './connect.ts';
-export * from './gpu-hours.ts';
+export { listGpuHours } from './gpu-hours.ts';
 export * from './machines.ts';
 export { getClusterOptions, listStorage } from './options.ts';
 export * from './slurm-configurations.ts';
-export * from './slurm-history.ts';

@@ -1,18 +1,16 @@
 /** The machines of a cluster, and what of them is in use. */
 import { isRecent } from '../../domain/access/list.ts';
-import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
+import { type Cluster, freshness, isInService, type Machine } from '../../domain/clusters/cluster.ts';
 import { gpuUsage, type MachineUse, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
-import { freshness, type Machine } from '../../domain/clusters/machine.ts';
 import { DomainError, invalidRequest } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { listMachines as listClusterMachines } from '../../store/clusters/machines.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import { requireClusterId, visibleCluster } from './access.ts';
-import { type JobViewer, jobsIn, jobViewerIn } from './jobs.ts';
+import { pageToken, readPageToken, requireClusterId, visibleCluster } from './access.ts';
+import { type JobViewer, jobsIn, jobViewerIn } from './gpu-hours.ts';
 import type { Operation, PlatformReply } from './operation.ts';
-import { pageToken, readPageToken } from './paging.ts';
 
 /** A page of the machines of a cluster that the caller may see, by ID. */
 export const listMachines: Operation<'listMachines'> = async ({ store }, request) => {

@@ -1,14 +1,15 @@
 /** `andromeda admin audit`: the audit trail as JSON lines, and the check that it was not changed. */
-import { type ChainedEntry, findBreak } from '../../domain/audit/audit.ts';
 import {
   type AuditCheckpoint,
+  type ChainedEntry,
+  findBreak,
   isAuditPublicKey,
   isSignedCheckpoint,
   isSignedHead,
   type SignedHead,
-} from '../../domain/audit/head.ts';
+} from '../../domain/audit/audit.ts';
 import { sentenceText } from '../../domain/audit/sentence.ts';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import type { Answer } from '../answer.ts';
 import { failure, usage } from '../exit.ts';
 import { pagesBySeq, type Reader } from '../net/api.ts';

@@ -1,5 +1,5 @@
 /** `andromeda admin groups`: groups at the issuer, and what rules for them would change. */
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { type Answer, formatTable, listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import { readYaml } from '../files.ts';

@@ -1,5 +1,5 @@
 /** `andromeda admin problems`, `installation`, `gateway` and `servers`: what needs attention, and what the service is made of. */
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { type Answer, formatPairs, formatTable, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import type { Business } from '../net/operations.ts';

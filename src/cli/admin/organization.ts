@@ -1,5 +1,5 @@
 /** `andromeda admin organization`. */
-import { visibleName } from '../../domain/visible-text.ts';
+import { visibleName } from '../../domain/text.ts';
 import { listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';

@@ -1,6 +1,6 @@
 /** `andromeda admin person`. */
-import { foldEmail } from '../../domain/people/email.ts';
-import { escapeControls, visibleName } from '../../domain/visible-text.ts';
+import { foldEmail } from '../../domain/people/person.ts';
+import { escapeControls, visibleName } from '../../domain/text.ts';
 import { listed, printer } from '../answer.ts';
 import { confirm, isAttended, newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';

@@ -1,5 +1,5 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway, and those that are over. */
-import { csv } from '../../domain/csv.ts';
+import { csv } from '../../domain/text.ts';
 import { printer } from '../answer.ts';
 import { pagesBySeq } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';

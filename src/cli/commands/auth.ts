@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { printAnswer } from '../answer.ts';

@@ -1,7 +1,7 @@
 /** The second half of the way to a shell, for each cluster: may the person log in, and is the gateway who it should be. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import { type Cluster, unless } from '../everyday/caller.ts';

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
 import { TLSSocket } from 'node:tls';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import { asWord } from '../everyday/local-keys.ts';
 import { createClient } from '../net/api.ts';

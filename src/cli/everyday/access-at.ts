@@ -1,7 +1,6 @@
 /** `andromeda members access --at`: who had access at a time. */
 import { grantText } from '../../domain/access/review.ts';
-import { csv } from '../../domain/csv.ts';
-import { visibleName } from '../../domain/visible-text.ts';
+import { csv, visibleName } from '../../domain/text.ts';
 import { type Answer, listed, printer } from '../answer.ts';
 import { type Reader, readPages } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';

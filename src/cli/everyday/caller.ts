@@ -1,7 +1,6 @@
 /** Who is signed in, the organizations they belong to, and the clusters of those. */
-import { foldEmail } from '../../domain/people/email.ts';
-import { holdsStaffKey } from '../../domain/people/staff.ts';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { foldEmail, holdsStaffKey } from '../../domain/people/person.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import { type PlatformReader, type Reader, readPages } from '../net/api.ts';
 import type { Business, Platform } from '../net/operations.ts';

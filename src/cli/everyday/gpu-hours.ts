@@ -1,6 +1,6 @@
 /** `andromeda gpu-hours`: who used how many GPUs for how long. */
 import { mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
-import { csv } from '../../domain/csv.ts';
+import { csv } from '../../domain/text.ts';
 import { printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import type { Platform } from '../net/operations.ts';

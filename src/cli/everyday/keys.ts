@@ -4,7 +4,7 @@ import type { operations } from '../../api/generated/business.ts';
 import { dayMs, disuseOf } from '../../domain/access/lapse.ts';
 import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { ReplyOf } from '../../domain/operation.ts';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { type Answer, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { readInput } from '../files.ts';

@@ -1,6 +1,5 @@
 /** `andromeda members review`: whose access ends unless an owner keeps it. */
-import { csv } from '../../domain/csv.ts';
-import { visibleName } from '../../domain/visible-text.ts';
+import { csv, visibleName } from '../../domain/text.ts';
 import { type Answer, type Columns, listed, printer } from '../answer.ts';
 import { type Reader, readPages } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';

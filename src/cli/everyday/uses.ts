@@ -1,5 +1,5 @@
 /** What the caller can do on clusters, as the service says it, and what to type next. */
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { printer } from '../answer.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';

@@ -1,7 +1,7 @@
 /** The two APIs for a session: one request at a time, its JSON or one sentence. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
 import { freshSession, openLocalState } from '../session/local-state.ts';

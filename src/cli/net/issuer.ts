@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { CliError, failure } from '../exit.ts';
 import { codeOf, describeTransport, isSafeUrl, withoutSlash } from './request.ts';

@@ -2,7 +2,7 @@
  * The operating system's credential store (on Linux whatever answers to the Secret Service interface, such as
  * gnome-keyring), through @napi-rs/keyring. It may be locked, absent, or not answer at all: every question has a limit.
  */
-import { visibleLine } from '../../domain/visible-text.ts';
+import { visibleLine } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { failure, leaveThreadBehind } from '../exit.ts';
 import { printMessage } from '../output.ts';

@@ -6,7 +6,7 @@
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { isAbsolute, posix, win32 } from 'node:path';
-import { visibleName } from '../../domain/visible-text.ts';
+import { visibleName } from '../../domain/text.ts';
 import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { failure } from '../exit.ts';

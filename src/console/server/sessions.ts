@@ -9,7 +9,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
-import { visibleName } from '../../domain/visible-text.ts';
+import { visibleName } from '../../domain/text.ts';
 import type { Logger } from '../../lib/log.ts';
 import { seal, unseal } from '../../lib/seal.ts';
 import type { Store } from '../../store/engine/index.ts';

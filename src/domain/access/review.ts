@@ -1,6 +1,10 @@
-/** An access review: everyone with access in an organization, in an order; `review-file.ts` makes a table for spreadsheets of it. */
+/** An access review: everyone with access in an organization, in an order and as a table for spreadsheets, and reviews of members' access. */
+
+import { csv } from '../text.ts';
 import type { Grant } from './grant.ts';
-import { type PermissionKey, permissionLabels, type Role, wayTo } from './permission.ts';
+import { dayMs } from './lapse.ts';
+import { type PermissionKey, permissionCatalog, permissionLabels, type Role, wayTo } from './permission.ts';
+import type { GrantedPermission } from './permission-end.ts';
 import { opensText, type WayIn, wayText } from './ways-in.ts';
 
 /** A person: what is not known, or not for the reader, is absent. */
@@ -117,4 +121,54 @@ function keyOf(person: Reviewed, sort: ReviewSort): string {
 function endsOf({ ends = {}, grants = [], ways }: Reviewed): string[] {
   if (ways) return ways.flatMap(({ until }) => until ?? []).sort();
   return [...Object.values(ends), ...grants.flatMap((grant) => grant.expiresAt ?? [])].sort();
+}
+
+/** With a cluster's name: a line for each way in to it. */
+export function reviewCsv(people: readonly Reviewed[], cluster: string | undefined): string {
+  return csv(cluster === undefined ? linesOfAll(people) : linesOfCluster(people, cluster));
+}
+
+const facts = ['name', 'address', 'user name', 'role', 'member since', 'last sign-in'];
+
+function factsOf(one: Reviewed): string[] {
+  const { name, email, username, role, memberSince = '', signedInAt = '' } = one;
+  return [name, email, username ?? '', role ?? 'not a member', memberSince, signedInAt];
+}
+
+function linesOfAll(people: readonly Reviewed[]): string[][] {
+  if (people.every(({ grants }) => grants === undefined)) return [facts, ...people.map(factsOf)];
+  const keys = permissionCatalog.map(({ key }) => key);
+  const body = people.map((one) => {
+    const { ends = {}, grants = [] } = one;
+    const until = [
+      ...Object.entries(ends).map((end) => end.join(' ')),
+      ...grants.map((grant) => `${grantText(grant)} ${grant.expiresAt ?? 'no end date'}`),
+    ];
+    const reached = keys.map((key) => wayTo(key, one) ?? '');
+    return [...factsOf(one), ...reached, grants.map(grantText).join('; '), until.join('; ')];
+  });
+  return [[...facts, ...keys, 'grants', 'until'], ...body];
+}
+
+function linesOfCluster(people: readonly Reviewed[], cluster: string): string[][] {
+  const head = ['cluster', ...facts, 'account', 'opens', 'by', 'way', 'since', 'until'];
+  const body = people.flatMap((one) =>
+    (one.ways ?? []).map((way) => {
+      const { opens, by, since, until = '' } = way;
+      return [cluster, ...factsOf(one), one.account ?? '', opens, by, wayText(way), since, until];
+    }),
+  );
+  return [head, ...body];
+}
+
+/**
+ * So many months after people last changed what a member holds by hand, all of it that has no end gets one, so far ahead. Owners keep
+ * it as they change any other end. Roles are not reviewed: an organization could lose its last owner.
+ */
+export const reviewMs = 30 * dayMs;
+export const monthMs = (365.25 / 12) * dayMs;
+
+/** Until when owners can keep what the last review gave an end; undefined: there is nothing of it. `from`: `Membership.reviewFrom`. */
+export function keepBy(from: string, held: readonly GrantedPermission[]): string | undefined {
+  return held.some(({ expiresAt }) => expiresAt === from) ? from : undefined;
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { invalidRequest } from '../error.ts';
-import { visibleName } from '../visible-text.ts';
+import { visibleName } from '../text.ts';
 
 export const plainKeyType = 'ssh-ed25519';
 export const securityKeyType = 'sk-ssh-ed25519@openssh.com';

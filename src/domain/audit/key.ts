@@ -10,15 +10,17 @@ import {
 } from 'node:crypto';
 import { invalidState } from '../error.ts';
 import { allKeys, type HeldKeys, type KeySet, keysAt, mapKeys } from '../key-rotation.ts';
-import { type ChainedEntry, type Redaction, redactionText } from './audit.ts';
 import {
   type AuditCheckpoint,
   type AuditHead,
   auditPublicKey,
+  type ChainedEntry,
   checkpointText,
   headText,
+  type Redaction,
+  redactionText,
   type SignedHead,
-} from './head.ts';
+} from './audit.ts';
 
 interface Signature {
   /** Which key signed, as `auditPublicKey` writes keys. */

@@ -4,7 +4,7 @@
  */
 import type { Role } from '../access/permission.ts';
 import { invalidRequest, invalidState } from '../error.ts';
-import { foldEmail } from '../people/email.ts';
+import { foldEmail } from '../people/person.ts';
 import { present } from '../present.ts';
 import { accountingChange } from '../slurm/accounting.ts';
 import { restartsForPeople } from '../slurm/settings.ts';

@@ -4,9 +4,7 @@ import { isPermissionKey, type PermissionKey, type Role } from '../access/permis
 import { DomainError, invalidRequest } from '../error.ts';
 import { isUuid } from '../id.ts';
 import { checkKubernetesSettings, type KubernetesSettings } from '../kubernetes/settings.ts';
-import { foldEmail } from '../people/email.ts';
-import type { StaffKey } from '../people/staff.ts';
-import { isUsername } from '../people/username.ts';
+import { foldEmail, isUsername, type StaffKey } from '../people/person.ts';
 import { checkSlurmSettings, type SlurmSettings } from '../slurm/settings.ts';
 import { isTime } from '../time.ts';
 import type { SimulatedSettings } from './simulated.ts';

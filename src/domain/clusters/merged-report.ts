@@ -2,7 +2,7 @@
 import { isRecent } from '../access/list.ts';
 import type { ConditionReport, MachineReport, SideReport, StorageReport } from '../access/manifest.ts';
 import { present } from '../present.ts';
-import type { Side } from './side.ts';
+import type { Side } from './cluster.ts';
 
 /** One side of a cluster, as it is on record. Times in ms since 1970. */
 export interface SideState {

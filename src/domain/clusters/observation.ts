@@ -1,6 +1,6 @@
 /** What a side of a cluster reported last, as it is kept. */
 import type { ConditionReport, SideReport, SlurmReport, WaitingHost } from '../access/manifest.ts';
-import type { Side } from './side.ts';
+import type { Side } from './cluster.ts';
 
 /** The part of a Slurm report that is kept whole: everything but the accounts and GPU time, which have rows. */
 export type KeptSlurmReport = Omit<SlurmReport, 'accounts' | 'gpuDays'> & {

@@ -1,7 +1,7 @@
 /** What a Kubernetes API server says of a cluster, as a report says it: nodes as machines, storage, readiness. */
 import type { ConditionReport, GpuPod, MachineReport, StorageReport } from '../access/manifest.ts';
 import { present } from '../present.ts';
-import { cutText } from '../stored-text.ts';
+import { cutText } from '../text.ts';
 
 export interface Node {
   metadata: { name: string; labels?: Record<string, string> };

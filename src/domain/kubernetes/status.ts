@@ -1,5 +1,5 @@
 /** What a Kubernetes API server refuses, and what that means: the same status stands for several things. */
-import { shortText } from '../stored-text.ts';
+import { shortText } from '../text.ts';
 
 export interface StatusBody {
   reason?: string;

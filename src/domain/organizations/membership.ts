@@ -1,8 +1,8 @@
 /** Organizations, and what holds for their members, whatever changes. */
 import type { Role } from '../access/permission.ts';
 import { invalidRequest, invalidState } from '../error.ts';
-import { isUsername } from '../people/username.ts';
-import { cutText } from '../stored-text.ts';
+import { isUsername } from '../people/person.ts';
+import { cutText } from '../text.ts';
 
 export interface Organization {
   id: string;

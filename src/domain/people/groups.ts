@@ -2,7 +2,7 @@
  * The groups that an issuer says a person is in: a claim of access tokens, or of userinfo, that is a list of names. Anything else in
  * its place says nothing of groups, so that nothing is given or taken for it.
  */
-import { storedText } from '../stored-text.ts';
+import { storedText } from '../text.ts';
 
 /** Where people's groups are known from. */
 export interface GroupClaim {

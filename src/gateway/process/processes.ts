@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
-import { ownAccount } from '../../lib/own-account.ts';
+import { ownAccount } from '../../lib/host-ids.ts';
 import { defaultLimits } from '../ssh/limits.ts';
 import type { SessionFilter } from '../ssh/session-filter.ts';
 import { Connections } from './connections.ts';

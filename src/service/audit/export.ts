@@ -1,7 +1,7 @@
 /** Entries of the audit trail in a file of their own, before they are deleted: a line of JSON each, and the checkpoint last. */
 import { mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AuditCheckpoint } from '../../domain/audit/head.ts';
+import type { AuditCheckpoint } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { AuditListing } from '../../store/audit/audit.ts';
 import { lineOf } from './messages.ts';

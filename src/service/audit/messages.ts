@@ -1,5 +1,5 @@
 /** What a copy of the trail has: entries and signed heads, each as one line of JSON, in batches that are bounded in number and bytes. */
-import type { SignedHead } from '../../domain/audit/head.ts';
+import type { SignedHead } from '../../domain/audit/audit.ts';
 import {
   type AuditListing,
   type AuditPosition,

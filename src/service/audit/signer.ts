@@ -1,7 +1,6 @@
 /** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { findBreak } from '../../domain/audit/audit.ts';
-import { isSignedCheckpoint, isSignedHead, type SignedHead } from '../../domain/audit/head.ts';
+import { findBreak, isSignedCheckpoint, isSignedHead, type SignedHead } from '../../domain/audit/audit.ts';
 import { type AuditKey, trustedKeys } from '../../domain/audit/key.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { HeldKeys } from '../../domain/key-rotation.ts';

@@ -7,7 +7,7 @@
 import { spawn } from 'node:child_process';
 import { setPriority } from 'node:os';
 import { DomainError } from '../../domain/error.ts';
-import { visibleName } from '../../domain/visible-text.ts';
+import { visibleName } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { type KeepSettings, type Kept, keepBackup } from './keep.ts';
 

@@ -12,7 +12,7 @@ import {
   visit,
 } from 'yaml';
 import { DomainError } from '../../domain/error.ts';
-import { storedText } from '../../domain/stored-text.ts';
+import { storedText } from '../../domain/text.ts';
 import type { Schema } from './schema.ts';
 import { listFaults } from './settings-faults.ts';
 

@@ -1,8 +1,6 @@
 /** The page at /download: what fits the visitor first. No script: everything on it is there from the beginning. */
 import { formatBytes } from '../../domain/units.ts';
-import { type Html, html } from '../../lib/pages/html.ts';
-import { layout } from '../../lib/pages/layout.ts';
-import { hashOfStyle, style } from '../../lib/pages/style.ts';
+import { type Html, hashOfStyle, html, layout, style } from '../../lib/pages.ts';
 import type { Executable, Offer } from './offer.ts';
 import type { System } from './platforms.ts';
 import { oldestNode } from './scripts.ts';

@@ -1,6 +1,6 @@
 /** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
 import { DomainError } from '../../domain/error.ts';
-import { foldEmail, isEmail } from '../../domain/people/email.ts';
+import { foldEmail, isEmail } from '../../domain/people/person.ts';
 import { requireOwner } from '../../store/data-dir/lock.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { setPassword } from '../../store/people/identities.ts';

@@ -1,5 +1,5 @@
 /** The database of an installation, opened by a command on its host next to a service that may run. */
-import { ownAccount } from '../../lib/own-account.ts';
+import { ownAccount } from '../../lib/host-ids.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { appendAuditEntry } from '../../store/audit/audit.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';

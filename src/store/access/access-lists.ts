@@ -6,7 +6,7 @@
 import { type AccessList, type AccessListUser, isAccepted } from '../../domain/access/list.ts';
 import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { homeOf } from '../../domain/people/username.ts';
+import { homeOf } from '../../domain/people/person.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

@@ -1,10 +1,16 @@
 /** The audit trail and its signed heads. Append-only: the database itself refuses to change or drop an entry. */
 import { type Selectable, sql } from 'kysely';
-import type { AuditRecord } from '../../domain/audit/audit.ts';
-import { type AuditEntry, auditHash, type ChainedEntry, type Redaction } from '../../domain/audit/audit.ts';
-import type { AuditCheckpoint, SignedHead } from '../../domain/audit/head.ts';
+import {
+  type AuditCheckpoint,
+  type AuditEntry,
+  type AuditRecord,
+  auditHash,
+  type ChainedEntry,
+  type Redaction,
+  type SignedHead,
+} from '../../domain/audit/audit.ts';
 import { isId, isUuid } from '../../domain/id.ts';
-import { shortText, storedTextsIn } from '../../domain/stored-text.ts';
+import { shortText, storedTextsIn } from '../../domain/text.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, insertRow, saveRow } from '../engine/rows.ts';

@@ -9,7 +9,7 @@ import type { AuditEntry } from '../../domain/audit/audit.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import type { Caller, CommandReply, Request, WriteHeaders } from '../../domain/operation.ts';
-import { cutText } from '../../domain/stored-text.ts';
+import { cutText } from '../../domain/text.ts';
 import type { Store, Tx } from '../engine/index.ts';
 import { findRow, insertRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';

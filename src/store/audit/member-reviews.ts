@@ -1,6 +1,7 @@
 /** Reviews of members' access, carried out: what is due gets an end, with an entry in the audit trail (`domain/access/member-review.ts`). */
-import { monthMs, reviewMs } from '../../domain/access/member-review.ts';
+
 import { grantedText } from '../../domain/access/permission-end.ts';
+import { monthMs, reviewMs } from '../../domain/access/review.ts';
 import type { Held } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { updateRows } from '../engine/rows.ts';

@@ -2,10 +2,15 @@
  * What is kept for a while only: stored results of commands, past sessions, entries of the audit trail, and texts in them. Each function
  * is a small part of the work, and may run again.
  */
-import { type AuditEntry, auditHash, findBreak, type Redaction } from '../../domain/audit/audit.ts';
-import type { AuditCheckpoint } from '../../domain/audit/head.ts';
+import {
+  type AuditCheckpoint,
+  type AuditEntry,
+  auditHash,
+  findBreak,
+  type Redaction,
+} from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
-import { storedTextsIn } from '../../domain/stored-text.ts';
+import { storedTextsIn } from '../../domain/text.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { insertRow, tablesOf, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';

@@ -1,7 +1,6 @@
 /** What went wrong on the sides of clusters when they were last observed or changed. */
 import type { Selectable } from 'kysely';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { leftBehind, type Side, sidesOf } from '../../domain/clusters/side.ts';
+import { type Cluster, leftBehind, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { findRow, listRows, saveRow } from '../engine/rows.ts';
 import type { ClusterSideTable } from '../engine/schema.ts';

@@ -3,7 +3,7 @@
  * reported, and is retired while the cluster reports without it.
  */
 import type { MachineReport } from '../../domain/access/manifest.ts';
-import type { Machine } from '../../domain/clusters/machine.ts';
+import type { Machine } from '../../domain/clusters/cluster.ts';
 import { newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

@@ -13,7 +13,7 @@ import type {
   SlurmReport,
   StorageReport,
 } from '../../domain/access/manifest.ts';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
+import { allSides, type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import {
   type ClusterReport,
   mergeMachines,
@@ -26,7 +26,6 @@ import {
   withSilence,
   withTransitionTimes,
 } from '../../domain/clusters/observation.ts';
-import { allSides, type Side, sidesOf } from '../../domain/clusters/side.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, listRows, saveRow, updateRows } from '../engine/rows.ts';

@@ -5,11 +5,10 @@
  * be opened, checked and queried with SQLite's own tools; a manifest with a SHA-256 of each part, signed by the
  * installation's key for the audit trail, shows whether it is unchanged. It is as secret as the data directory.
  */
-
 import { createHash } from 'node:crypto';
 import { globSync, lstatSync } from 'node:fs';
 import { isAbsolute, join, normalize } from 'node:path';
-import { isSigned } from '../../domain/audit/head.ts';
+import { isSigned } from '../../domain/audit/audit.ts';
 import { type AuditKey, backupText } from '../../domain/audit/key.ts';
 import { withClusterPaths } from '../../domain/clusters/lab-paths.ts';
 import { DomainError } from '../../domain/error.ts';

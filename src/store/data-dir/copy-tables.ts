@@ -10,7 +10,7 @@ import { type ChainedEntry, findBreak } from '../../domain/audit/audit.ts';
 import type { AuditKey } from '../../domain/audit/key.ts';
 import { DomainError } from '../../domain/error.ts';
 import { serverLifeMs } from '../../domain/server.ts';
-import { storedTexts, storedTextsIn } from '../../domain/stored-text.ts';
+import { storedTexts, storedTextsIn } from '../../domain/text.ts';
 import { findCheckpoint, withRedaction } from '../audit/audit.ts';
 import {
   CommitInDoubt,

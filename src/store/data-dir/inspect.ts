@@ -1,17 +1,16 @@
 /** Inspects a database while services use it: a whole file, in many short reads that delay no write, or a PostgreSQL's schema. */
-
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Selectable } from 'kysely';
-import { findBreak } from '../../domain/audit/audit.ts';
 import {
   type AuditCheckpoint,
+  findBreak,
   isSignedCheckpoint,
   isSignedHead,
   type SignedHead,
-} from '../../domain/audit/head.ts';
+} from '../../domain/audit/audit.ts';
 import { clusterPaths } from '../../domain/clusters/lab-paths.ts';
 import { DomainError } from '../../domain/error.ts';
 import { withRedaction } from '../audit/audit.ts';

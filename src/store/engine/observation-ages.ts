@@ -3,7 +3,7 @@
  * measured by its own monotonic clock, so that setting the time of day forward makes no report old, and setting it back makes
  * none new. For other reports, those from before a restart for example, the time of day counts.
  */
-import { allSides, type Side } from '../../domain/clusters/side.ts';
+import { allSides, type Side } from '../../domain/clusters/cluster.ts';
 import { isUuid } from '../../domain/id.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { fromTime } from './time.ts';

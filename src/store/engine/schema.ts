@@ -3,8 +3,8 @@
  * PostgreSQL; times are RFC 3339 text in UTC with milliseconds, which sorts as it reads; IDs are made in code.
  */
 import type { SshKeyType } from '../../domain/access/ssh-key.ts';
-import type { Side } from '../../domain/clusters/side.ts';
-import type { StaffKey } from '../../domain/people/staff.ts';
+import type { Side } from '../../domain/clusters/cluster.ts';
+import type { StaffKey } from '../../domain/people/person.ts';
 import type { GroupSchema } from './group-tables.ts';
 import type { ServiceSchema } from './service-tables.ts';
 

@@ -1,7 +1,5 @@
 /** What the service keeps for itself: sign-ins, the audit trail, sessions, servers and secrets. A part of `schema.ts`. */
-
-import type { AuditRecord } from '../../domain/audit/audit.ts';
-import type { SignedHead } from '../../domain/audit/head.ts';
+import type { AuditRecord, SignedHead } from '../../domain/audit/audit.ts';
 
 /** The embedded issuer's password of a person: a scrypt hash with its parameters. */
 interface PasswordTable {

@@ -4,7 +4,7 @@ import { type GrantedPermission, isSameSet } from '../../domain/access/permissio
 import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import { checkOwners, checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';
-import { usernamesFromEmail } from '../../domain/people/username.ts';
+import { usernamesFromEmail } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';

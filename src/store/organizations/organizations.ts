@@ -2,7 +2,7 @@
 import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import type { Organization } from '../../domain/organizations/membership.ts';
-import { foldEmail } from '../../domain/people/email.ts';
+import { foldEmail } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';

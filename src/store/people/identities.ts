@@ -1,8 +1,7 @@
 /** Which tokens are whose: the subjects at issuers that people sign in with. An account has at most one at an issuer.
  * And passwords of the embedded issuer. */
 import { DomainError } from '../../domain/error.ts';
-import { foldEmail } from '../../domain/people/email.ts';
-import type { Person } from '../../domain/people/person.ts';
+import { foldEmail, type Person } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, insertRow, listRows } from '../engine/rows.ts';

@@ -1,5 +1,5 @@
 /** Simulated clusters live in the data directory of one server, so that there is no other where there is one of them. */
-import { isSimulated } from '../../domain/clusters/side.ts';
+import { isSimulated } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { simulatedRefusal } from '../../domain/server.ts';
 import { listDrivenClusters } from '../clusters/clusters.ts';

@@ -1,6 +1,5 @@
 /** Which workers there are, one for each side of each cluster, and which of them a change concerns. */
-import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { allSides, type Side, sidesOf } from '../../domain/clusters/side.ts';
+import { allSides, type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import type { Logger } from '../../lib/log.ts';
 import { listListedOrganizations } from '../../store/access/access-list-users.ts';
 import { findCluster, listConcernedClusters, listDrivenClusters } from '../../store/clusters/clusters.ts';

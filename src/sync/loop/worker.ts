@@ -1,8 +1,6 @@
 /** The worker of one side of one cluster: when its passes run, how long it backs off, and the driver that it holds. */
-
 import { isDeepStrictEqual } from 'node:util';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
-import { type Side, sidesOf } from '../../domain/clusters/side.ts';
+import { type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';

@@ -1,8 +1,7 @@
 /** What a simulated slurmctld thinks of a configuration: as a real one, it does not start with a partition of nodes that there are none of. */
 import type { ConditionReport, MachineReport, Manifest } from '../../domain/access/manifest.ts';
-import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
-import { rejectedReason } from '../../domain/slurm/configuration.ts';
-import { cutText } from '../../domain/stored-text.ts';
+import { rejectedReason, type SlurmConfiguration } from '../../domain/slurm/configuration.ts';
+import { cutText } from '../../domain/text.ts';
 
 /** A configuration that was tried and not taken. */
 export interface Rejection {

@@ -7,7 +7,7 @@ import type {
   SlurmLimit,
 } from '../../domain/access/manifest.ts';
 import { present } from '../../domain/present.ts';
-import { cutText } from '../../domain/stored-text.ts';
+import { cutText } from '../../domain/text.ts';
 import { readReport } from './script.ts';
 
 /** A line of `key=value` pairs; a value can have spaces only where it is the last. */

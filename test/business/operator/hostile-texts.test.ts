@@ -1,7 +1,7 @@
 /** Texts that a database does not give back as they were hashed, in every field of the audit trail. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sampleOf } from '../../../src/api/http/docs/sample.ts';
+import { sampleOf } from '../../../src/api/http/docs/index.ts';
 import { loadDocument, operationsOf } from '../../../src/api/http/document.ts';
 import { findBreak } from '../../../src/domain/audit/audit.ts';
 import { appendAuditEntry, listAuditEntries } from '../../../src/store/audit/audit.ts';

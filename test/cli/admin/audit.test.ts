@@ -6,9 +6,13 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import type { AuditRecord } from '../../../src/domain/audit/audit.ts';
-import { auditHash } from '../../../src/domain/audit/audit.ts';
-import { auditPublicKey, headText, type SignedHead } from '../../../src/domain/audit/head.ts';
+import {
+  type AuditRecord,
+  auditHash,
+  auditPublicKey,
+  headText,
+  type SignedHead,
+} from '../../../src/domain/audit/audit.ts';
 import { json, type Seen } from '../harness.ts';
 import { signedIn, taken } from '../small-api.ts';
 import { alphaId, lookups } from './operator-api.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mock, test } from 'node:test';
 import { DomainError } from '../../../src/domain/error.ts';
-import { html } from '../../../src/lib/pages/html.ts';
+import { html } from '../../../src/lib/pages.ts';
 import {
   ada,
   addPerson,

@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { verifyNew } from '../../../src/api/identity/issuer/account/passkeys.ts';
+import { verifyNew } from '../../../src/api/identity/issuer/account/second-factor.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 
 const party = { id: 'login.example', origin: 'https://login.example' };

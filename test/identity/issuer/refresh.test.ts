@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { repeatSeconds } from '../../../src/api/identity/issuer/rotation.ts';
+import { repeatSeconds } from '../../../src/api/identity/issuer/adapter.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';

@@ -1,11 +1,16 @@
 /** Whom and what operators ask about, as they name them. */
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
-import { invalidState, notFound } from '../../../domain/error.ts';
+import { forbidden, invalidState, notFound } from '../../../domain/error.ts';
 import { isUuid } from '../../../domain/id.ts';
-import type { Person } from '../../../domain/people/person.ts';
+import type { Caller, CommandReply } from '../../../domain/operation.ts';
+import { holdsStaffKey, type Person, type StaffKey } from '../../../domain/people/person.ts';
+import { present, snakeCased } from '../../../domain/present.ts';
+import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
 import { findCluster, findClusterByName } from '../../../store/clusters/clusters.ts';
-import type { Reader, Tx } from '../../../store/engine/index.ts';
-import { findPerson, findPersonByEmail } from '../../../store/people/people.ts';
+import type { Reader, Store, Tx } from '../../../store/engine/index.ts';
+import { toTime } from '../../../store/engine/time.ts';
+import { findPerson, findPersonByEmail, listStaffKeys } from '../../../store/people/people.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
 
 /** A person by email, a cluster by name, or either by an ID as it is: the trail outlives what it tells of. */
 export async function subjectsOf(
@@ -50,4 +55,67 @@ export async function requirePerson(db: Reader, userId: string): Promise<Person>
 export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
   const { erasedAt } = await requirePerson(tx.db, userId);
   if (erasedAt !== null) throw invalidState('This person was erased, for good.');
+}
+
+/** Throws `forbidden` unless the person holds the staff key, by itself or included in another. */
+export async function requireStaff(db: Reader, userId: string, key: StaffKey): Promise<void> {
+  if (holdsStaffKey(await listStaffKeys(db, userId), key)) return;
+  throw forbidden(`This is for operators of the installation who hold ${key}.`);
+}
+
+/** What authorizes the commands of operators. Throws `forbidden`. */
+export function requireOperator(tx: Tx, { userId }: Caller): Promise<void> {
+  return requireStaff(tx.db, userId, 'staff.operate');
+}
+
+type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
+
+/** A change of one person's account, as an operator's command. */
+export function changePerson(
+  deps: BusinessDeps,
+  request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
+  { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
+  change: (tx: Tx, userId: string) => Promise<LateAbout | undefined>,
+): PersonReply {
+  const userId = request.path.userID;
+  const about = { target: userId, subjectUserId: userId, details };
+  return runCommand(deps.store, request, {
+    operation,
+    meaning: [userId, ...meaning],
+    about,
+    authorize: requireOperator,
+    async apply(tx) {
+      await requirePerson(tx.db, userId);
+      const known = await change(tx, userId);
+      return { result: await personReply(tx, userId, deps.store), ...(known && { about: known }) };
+    },
+  });
+}
+
+/** Throws `invalid_state` for an account that is deactivated. */
+export async function requireActive(tx: Tx, userId: string): Promise<Person> {
+  const person = await requirePerson(tx.db, userId);
+  if (person.lifecycleState !== 'active') throw invalidState('This account is deactivated.');
+  return person;
+}
+
+/** The person as they are in a transaction. */
+export async function personReply(tx: Tx, userId: string, store: Store) {
+  return personBody(await requirePerson(tx.db, userId), store);
+}
+
+/** A person as operators see them. */
+export function personBody(person: Person, { lapses }: Store) {
+  const { signInExemptUntil: exemptUntil } = person;
+  const signIn = lapses.signInOf({ signedInAt: person.signedInAt ?? person.createdAt, exemptUntil });
+  return {
+    ...snakeCased(person, ['id', 'displayName', 'lifecycleState', 'staffKeys', 'createdAt', 'updatedAt']),
+    primary_email: person.email,
+    ...present({
+      erased_at: person.erasedAt,
+      last_sign_in_at: person.signedInAt,
+      access_lapses_at: signIn && toTime(lapses.now() + signIn.leftMs),
+      sign_in_exempt_until: exemptUntil,
+    }),
+  };
 }

@@ -10,8 +10,7 @@ import {
 } from '../../../store/audit/audit.ts';
 import type { Operation } from '../operation.ts';
 import { utcTimes } from '../ssh-sessions.ts';
-import { subjectsOf } from './about.ts';
-import { requireStaff } from './staff.ts';
+import { requireStaff, subjectsOf } from './about.ts';
 
 /** A page of the trail. */
 export const operatorListAuditEntries: Operation<'operatorListAuditEntries'> = async (

@@ -2,8 +2,7 @@
 import { listPastSessions } from '../../../store/audit/past-sessions.ts';
 import type { Operation } from '../operation.ts';
 import { closing, openSessions, pastSessionBody, utcTimes } from '../ssh-sessions.ts';
-import { subjectsOf } from './about.ts';
-import { requireOperator, requireStaff } from './staff.ts';
+import { requireOperator, requireStaff, subjectsOf } from './about.ts';
 
 /** How people and login nodes know the gateway. */
 export const operatorGetGateway: Operation<'operatorGetGateway'> = async ({ store, gateway }, { caller }) => {

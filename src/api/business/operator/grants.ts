@@ -2,7 +2,7 @@
 import { type Grant, isSameGrant, isWiderRole } from '../../../domain/access/grant.ts';
 import { isInService } from '../../../domain/clusters/cluster.ts';
 import { invalidRequest, invalidState, notFound } from '../../../domain/error.ts';
-import { foldEmail } from '../../../domain/people/email.ts';
+import { foldEmail } from '../../../domain/people/person.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import type { Tx } from '../../../store/engine/index.ts';
 import { fromTime, toTime } from '../../../store/engine/time.ts';
@@ -16,8 +16,7 @@ import {
 import { findOrCreatePerson } from '../../../store/people/people.ts';
 import { namedGrantBody, observedGrantBodies } from '../grants.ts';
 import type { Operation } from '../operation.ts';
-import { requireCluster } from './about.ts';
-import { requireOperator, requireStaff } from './staff.ts';
+import { requireCluster, requireOperator, requireStaff } from './about.ts';
 
 /** Every live grant, oldest first. */
 export const operatorListGrants: Operation<'operatorListGrants'> = async ({ store }, { caller, now }) => {

@@ -12,10 +12,9 @@ import {
 import { listSlugs } from '../../../store/organizations/organizations.ts';
 import { countByGroup, countKnownGroups, findGroups } from '../../../store/people/groups.ts';
 import { findPersonByEmail } from '../../../store/people/people.ts';
-import { takePlan } from '../member-plan.ts';
+import { listRestarts, listSlurmAccounts, takePlan } from '../member-plan.ts';
 import type { BusinessDeps, BusinessReply, Operation } from '../operation.ts';
-import { listRestarts, listSlurmAccounts } from '../restarts.ts';
-import { requireStaff } from './staff.ts';
+import { requireStaff } from './about.ts';
 
 type Plan = BusinessReply<'operatorPlanGroups'>;
 

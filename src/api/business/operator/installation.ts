@@ -4,9 +4,9 @@ import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import { type SideState, schedulerTrouble, sideTrouble } from '../../../domain/clusters/merged-report.ts';
 import { type Observation, waitingText } from '../../../domain/clusters/observation.ts';
 import { inOrderOfUrgency, type Problem, type SidePasses } from '../../../domain/installation-state.ts';
-import { problemsOfGroups } from '../../../domain/people/group-problems.ts';
+import { problemsOfGroups } from '../../../domain/organizations/group-rules.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
-import { problemsOfServers } from '../../../domain/server-problems.ts';
+import { problemsOfServers } from '../../../domain/server.ts';
 import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
 import type { Reader } from '../../../store/engine/index.ts';
@@ -15,7 +15,7 @@ import { listKeptOwners } from '../../../store/organizations/rule-memberships.ts
 import { findGroupFaults } from '../../../store/people/groups.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import type { InstallationView, Operation } from '../operation.ts';
-import { requireStaff } from './staff.ts';
+import { requireStaff } from './about.ts';
 
 /** Everything that a person must mend, newest first. */
 export const operatorListProblems: Operation<'operatorListProblems'> = async (

@@ -7,9 +7,9 @@ import { runCommand } from '../../../store/audit/commands.ts';
 import { exportLab, takeSteps } from '../../../store/data-dir/lab.ts';
 import { type Tx, tryOut } from '../../../store/engine/index.ts';
 import { listDeactivatedEmails } from '../../../store/people/people.ts';
+import { listRestarts, listSlurmAccounts } from '../member-plan.ts';
 import type { BusinessReply, Operation } from '../operation.ts';
-import { listRestarts, listSlurmAccounts } from '../restarts.ts';
-import { requireOperator, requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './about.ts';
 
 type Plan = BusinessReply<'operatorPlanLab'>;
 

@@ -1,5 +1,5 @@
 /** Organizations, as operators see and make them. */
-import { foldEmail } from '../../../domain/people/email.ts';
+import { foldEmail } from '../../../domain/people/person.ts';
 import { present } from '../../../domain/present.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import type { Reader } from '../../../store/engine/index.ts';
@@ -15,7 +15,7 @@ import {
 import { findOrCreatePerson } from '../../../store/people/people.ts';
 import type { Operation } from '../operation.ts';
 import { organizationBody, requireOrganization } from '../organizations.ts';
-import { requireOperator, requireStaff } from './staff.ts';
+import { requireOperator, requireStaff } from './about.ts';
 
 /** Every organization, oldest first. */
 export const operatorListOrganizations: Operation<'operatorListOrganizations'> = async (

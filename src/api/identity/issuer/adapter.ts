@@ -1,9 +1,11 @@
 /** oidc-provider's storage contract (its `adapter` option) on the store. */
-import type { Adapter, AdapterPayload } from 'oidc-provider';
+import type { Adapter, AdapterPayload, KoaContextWithOIDC, default as Provider } from 'oidc-provider';
+import type { Logger } from '../../../lib/log.ts';
 import { databaseTime } from '../../../store/engine/engine.ts';
 import type { Store } from '../../../store/engine/index.ts';
 import {
   consumeIssuerRecord,
+  deleteExpiredIssuerRecords,
   deleteIssuerRecord,
   deleteIssuerRecordsOfGrant,
   findIssuerRecord,
@@ -14,7 +16,8 @@ import {
   replaceIssuerRecord,
   saveIssuerRecord,
 } from '../../../store/people/issuer-records.ts';
-import { type Rotation, repeatSeconds } from './rotation.ts';
+import { deleteExpiredCounts } from '../../../store/servers/limit-counts.ts';
+import { sign } from './cookie.ts';
 
 /** The library's clock, which nothing can set: what it wrote an expiry by is what it is read by. */
 export function librarySeconds(): number {
@@ -60,7 +63,7 @@ export function createAdapter(options: AdapterOptions, model: string): Adapter {
 
 /**
  * What is different about refresh tokens: one is used up when its successor is saved, in the same transaction, and
- * answers again for a short while (rotation.ts).
+ * answers again for a short while (`createRotation`).
  */
 function rotatingMethods(
   { store, rotation, alreadyUsed }: AdapterOptions,
@@ -104,4 +107,76 @@ function forLibrary(record: IssuerRecord | undefined): AdapterPayload | undefine
   return record.consumedAt === undefined
     ? record.payload
     : { ...record.payload, consumed: record.consumedAt };
+}
+
+const everyMs = 5 * 60_000;
+const batch = 200;
+
+/** Starts now; `stop` resolves when nothing runs any more. */
+export function startSweeper({ store, log }: { store: Store; log: Logger }): {
+  stop(): Promise<void>;
+} {
+  let isStopped = false;
+  let running: Promise<void> = Promise.resolve();
+  const sweep = async () => {
+    for (;;) {
+      if (isStopped) return;
+      const removed = await store.write(async (tx) =>
+        Math.max(
+          await deleteExpiredIssuerRecords(tx, librarySeconds(), batch),
+          await deleteExpiredCounts(tx, batch),
+        ),
+      );
+      if (removed < batch) return;
+    }
+  };
+  const start = () => {
+    running = running.then(sweep).catch((error) => log.error('issuer.sweep.failed', { error }));
+  };
+  const timer = setInterval(start, everyMs);
+  timer.unref();
+  start();
+  return {
+    async stop() {
+      isStopped = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+/** As long as a client may need to get through again: PostgreSQL's standby may take a minute to be promoted. */
+export const repeatSeconds = 120;
+
+export type Rotation = ReturnType<typeof createRotation>;
+
+/**
+ * Rotation of refresh tokens: each is good for one use, and its use makes a successor (RFC 9700, 4.14.2). The answer with
+ * the successor can be lost, with the connection or with a killed process, and the client then has nothing but the used
+ * token. So a successor is derived from its token with the issuer's key: the same token gives the same successor, and
+ * nothing that could be stolen has to be stored for that. A used token answers again for `repeatSeconds`, and only while its
+ * successor has not been used. After that its use ends the session: the token may be stolen. `key` is secret: with it, new
+ * tokens can be computed from old ones.
+ */
+export function createRotation(key: string, request: () => KoaContextWithOIDC | undefined) {
+  return {
+    successorOf: (refreshToken: string) => sign(key, 'refresh token', refreshToken),
+    /** The refresh token that the request under way uses; undefined when it uses none. */
+    current: () => request()?.oidc.entities.RotatedRefreshToken?.jti,
+  };
+}
+
+/** The library's own, which its types leave out. */
+interface MakesIds {
+  generateTokenId(): string;
+}
+
+/** Lets the library name a successor as `rotation` does; the first token of a session stays random. */
+export function nameSuccessors({ RefreshToken }: Provider, { current, successorOf }: Rotation): void {
+  const tokens: MakesIds = RefreshToken.prototype as unknown as MakesIds;
+  const { generateTokenId } = tokens;
+  tokens.generateTokenId = function () {
+    const used = current();
+    return used === undefined ? generateTokenId.call(this) : successorOf(used);
+  };
 }

@@ -1,16 +1,13 @@
 /** How oidc-provider is set up. Every callback that has a default is given: the defaults print notices. */
-import type { Configuration, KoaContextWithOIDC } from 'oidc-provider';
-import { errors } from 'oidc-provider';
+import { type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider';
 import type { Store } from '../../../store/engine/index.ts';
 import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accounts.ts';
-import { createAdapter } from './adapter.ts';
+import { createAdapter, type Rotation } from './adapter.ts';
 import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
 import type { Cors } from './cors.ts';
 import { accessTokenSeconds, type IssuerKeys, idTokenSeconds } from './keys.ts';
 import { errorPage } from './pages.ts';
-import { remoteAddress } from './request.ts';
-import { pageHeaders } from './respond.ts';
-import type { Rotation } from './rotation.ts';
+import { pageHeaders, remoteAddress } from './respond.ts';
 
 const minute = 60;
 const day = 24 * 60 * minute;
@@ -82,7 +79,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
     },
     // A person who approved expects to stay signed in, whether or not the client asked for offline_access.
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
-    // Public clients: every refresh token is good for one use (rotation.ts).
+    // Public clients: every refresh token is good for one use (adapter.ts).
     rotateRefreshToken: true,
     expiresWithSession: async () => false,
     ttl: lifetimes,

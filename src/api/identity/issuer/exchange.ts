@@ -6,9 +6,8 @@ import type { Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import type { Store } from '../../../store/engine/index.ts';
 import type { SecondFactors } from './account/second-factor.ts';
-import type { Browser, Browsers } from './browser.ts';
+import type { Browser, Browsers, KnownBrowser, KnownBrowsers } from './browser.ts';
 import type { IssuerClient } from './clients.ts';
-import type { KnownBrowser, KnownBrowsers } from './known-browser.ts';
 import type { SignIn } from './sign-in.ts';
 
 /** What the pages work with. */

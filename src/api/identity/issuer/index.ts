@@ -8,14 +8,14 @@
  *
  *     POST /device/auth            the terminal gets a device code and a user code       library
  *     GET  /device?user_code=…     the person signs in, then approves                    device/pages.ts
- *     POST /token                  the terminal polls (polling.ts), later refreshes      library
+ *     POST /token                  the terminal polls (provider.ts), later refreshes     library
  *     POST /token/revocation       the terminal signs out                                library
  *     GET  /auth                   a browser signs in to the web console                 authorization.ts
  *     GET  /session/end            it signs out                                          authorization.ts
- *     GET  /me                     UserInfo                                              userinfo.ts, library
+ *     GET  /me                     UserInfo                                              routes.ts, library
  *
  * Access tokens are JWTs (RFC 9068) for one audience, both APIs; refresh tokens are opaque, good for one use
- * (rotation.ts), and stored hashed. What must survive a restart is in the store (adapter.ts) or in the keys (keys.ts);
+ * (adapter.ts), and stored hashed. What must survive a restart is in the store or in the keys (keys.ts);
  * throttling is in memory, on purpose, and in the store where several servers have to count together.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
@@ -27,10 +27,10 @@ import { createLimits, type Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../../lib/source-address.ts';
 import type { Store } from '../../../store/engine/index.ts';
-import { relyingPartyOf } from './account/passkeys.ts';
-import { type FactorPolicy, SecondFactors } from './account/second-factor.ts';
+import { type FactorPolicy, relyingPartyOf, SecondFactors } from './account/second-factor.ts';
 import { findSignedIn, generationClaim } from './accounts.ts';
-import { createBrowsers } from './browser.ts';
+import { startSweeper } from './adapter.ts';
+import { createBrowsers, createKnownBrowsers } from './browser.ts';
 import {
   consoleAddresses,
   consoleClientId,
@@ -42,11 +42,8 @@ import { sign } from './cookie.ts';
 import { createCors } from './cors.ts';
 import { createDevicePages } from './device/pages.ts';
 import { type IssuerKeys, publicKeys } from './keys.ts';
-import { createKnownBrowsers } from './known-browser.ts';
-import { createRequestHandler } from './routes.ts';
+import { createRequestHandler, createUserInfo } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
-import { startSweeper } from './sweeper.ts';
-import { createUserInfo } from './userinfo.ts';
 
 export { docsClientId };
 

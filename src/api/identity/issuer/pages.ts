@@ -1,6 +1,5 @@
 /** The issuer's own pages, as HTML. */
-import { html } from '../../../lib/pages/html.ts';
-import { layout, problem } from '../../../lib/pages/layout.ts';
+import { html, layout, problem } from '../../../lib/pages.ts';
 
 /** Email and password. Which of the two was wrong is never said. */
 export function signInPage(page: {

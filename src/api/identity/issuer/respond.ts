@@ -1,7 +1,8 @@
 /** Answers of our own pages: every one with the same headers. */
-import type { ServerResponse } from 'node:http';
-import { styleHash } from '../../../lib/pages/style.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { styleHash } from '../../../lib/pages.ts';
 import { sendJson } from '../../../lib/send-json.ts';
+import { clientAddress, type TrustedProxies } from '../../../lib/source-address.ts';
 import { messagePage } from './pages.ts';
 
 /** No script (but for passkeys), no frame, nothing from other origins, forms to this origin only; no caching, no referrer. */
@@ -45,4 +46,42 @@ export function redirect(
   const { 'Content-Type': _none, ...rest } = pageHeaders;
   res.writeHead(303, { ...rest, ...headers, Location: location, 'Content-Length': 0 });
   res.end();
+}
+
+/** No form of ours and no token request is near this. */
+export const mostBodyBytes = 16 * 1024;
+
+const addresses = new WeakMap<IncomingMessage, string>();
+
+/** The address that a request came from, as it was when `pinToIssuer` saw it. */
+export function remoteAddress(req: IncomingMessage): string {
+  return addresses.get(req) ?? '';
+}
+
+/**
+ * Makes a request look as if it came straight to the issuer's own URL, whatever the caller or a proxy wrote: the
+ * library builds every address that it hands out from these headers.
+ */
+export function pinToIssuer(req: IncomingMessage, issuer: URL, proxies: TrustedProxies): void {
+  addresses.set(req, clientAddress(proxies, req));
+  req.headers.host = issuer.host;
+  delete req.headers['x-forwarded-for'];
+  delete req.headers.forwarded;
+  delete req.headers['x-forwarded-host'];
+  // Read only when the library is configured for a proxy that does TLS (`provider.proxy`).
+  req.headers['x-forwarded-proto'] = issuer.protocol.replace(':', '');
+}
+
+/** The fields of a posted form, or undefined when it is no form or larger than `mostBodyBytes`. */
+export async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefined> {
+  const type = req.headers['content-type'] ?? '';
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req) {
+    size += chunk.length;
+    if (size > mostBodyBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
 }

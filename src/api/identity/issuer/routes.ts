@@ -1,16 +1,18 @@
 /** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
 import { DomainError } from '../../../domain/error.ts';
 import { createRateLimiter } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { sendJson } from '../../../lib/send-json.ts';
 import { sourceNetwork, type TrustedProxies } from '../../../lib/source-address.ts';
+import type { Reader } from '../../../store/engine/index.ts';
+import { clockToleranceMs } from '../token.ts';
+import { claimsOf, findSignedIn, generationClaim } from './accounts.ts';
 import type { Cors } from './cors.ts';
 import type { DevicePages } from './device/pages.ts';
 import { messagePage } from './pages.ts';
-import { mostBodyBytes, pinToIssuer, remoteAddress } from './request.ts';
-import { redirect, sendPage, sendUnavailable } from './respond.ts';
-import type { UserInfo } from './userinfo.ts';
+import { mostBodyBytes, pinToIssuer, redirect, remoteAddress, sendPage, sendUnavailable } from './respond.ts';
 
 const libraryRoutes = new Set([
   'GET /.well-known/openid-configuration',
@@ -100,3 +102,43 @@ function isPage({ method, url = '' }: IncomingMessage): boolean {
 }
 
 const notFound = messagePage('There is nothing here', 'The address is not one of the pages of this service.');
+
+type UserInfo = (req: IncomingMessage, res: ServerResponse) => Promise<boolean>;
+
+/**
+ * UserInfo (OpenID Connect Core 1.0, section 5.3) for the JWT access tokens of both APIs: oidc-provider answers there
+ * only for opaque ones. Resolves to false where the library has to answer.
+ */
+export function createUserInfo({
+  reader,
+  jwks,
+  issuer,
+  audience,
+}: {
+  reader: Reader;
+  jwks: JSONWebKeySet;
+  issuer: string;
+  audience: string;
+}): UserInfo {
+  const keys = createLocalJWKSet(jwks);
+  return async (req, res) => {
+    const [, token] = /^bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(req.headers.authorization ?? '') ?? [];
+    if (token === undefined) return false;
+    const clockTolerance = clockToleranceMs / 1000;
+    const expected = { issuer, audience, typ: 'at+jwt', clockTolerance };
+    const claims = await jwtVerify(token, keys, expected).then(
+      ({ payload }) => payload,
+      (error) => {
+        if (error instanceof errors.JOSEError) return undefined;
+        throw error;
+      },
+    );
+    const account = claims?.sub && (await findSignedIn(reader, claims.sub, generationClaim(claims)));
+    if (account) sendJson(res, 200, claimsOf(account));
+    else {
+      const error = { error: 'invalid_token', error_description: 'the access token is invalid or expired' };
+      sendJson(res, 401, error, { 'WWW-Authenticate': 'Bearer error="invalid_token"' });
+    }
+    return true;
+  };
+}

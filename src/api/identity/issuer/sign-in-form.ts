@@ -1,8 +1,7 @@
 /** The form of email and password, and of the step after it: the pages, and what they come to when they are posted. */
 import { DomainError } from '../../../domain/error.ts';
 import type { PasswordAccount } from '../../../store/people/identities.ts';
-import { sendStep } from './account/factor-pages.ts';
-import { beginStep, type Step, takeStep } from './account/second-step.ts';
+import { beginStep, type Step, sendStep, takeStep } from './account/second-step.ts';
 import type { Browser } from './browser.ts';
 import { type Exchange, type PagesContext, plural } from './exchange.ts';
 import { signInPage } from './pages.ts';

@@ -12,13 +12,13 @@
  * checked at once its turn comes first, and the others' by address in turn (password.ts).
  */
 import { createHash } from 'node:crypto';
-import { foldEmail } from '../../../domain/people/email.ts';
+import { foldEmail } from '../../../domain/people/person.ts';
 import type { Limit, Limits } from '../../../lib/limits.ts';
 import { sourceNetwork } from '../../../lib/source-address.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import { findPassword, type PasswordAccount } from '../../../store/people/identities.ts';
 import { verifyPassword } from '../password.ts';
-import type { KnownBrowser } from './known-browser.ts';
+import type { KnownBrowser } from './browser.ts';
 
 type SignInResult =
   | { outcome: 'signed_in'; account: PasswordAccount }

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { wayText } from '../../../domain/access/ways-in.ts';
-import { csv } from '../../../domain/csv.ts';
+import { csv } from '../../../domain/text.ts';
 import { count } from '../count.ts';
 import { Empty, Facts, isWhole, Loaded, Page, Panel, type Reading } from '../parts/page.tsx';
 import { AccessStates, obstacleText, PeopleLink, Until, WayIn } from '../parts/people/access-state.tsx';

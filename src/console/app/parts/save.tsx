@@ -1,6 +1,6 @@
 /** Saving what a page shows as a file. */
 import { useRef, useState } from 'react';
-import { csv } from '../../../domain/csv.ts';
+import { csv } from '../../../domain/text.ts';
 import { Button } from './controls.tsx';
 import { isWhole, type Reading } from './page.tsx';
 

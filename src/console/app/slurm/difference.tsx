@@ -1,7 +1,7 @@
 /** The lines in which a text differs from another, each change with some of those around it. */
 import { structuredPatch } from 'diff';
 import { useMemo } from 'react';
-import { escapeControls } from '../../../domain/visible-text.ts';
+import { escapeControls } from '../../../domain/text.ts';
 
 const context = 3;
 const mostLines = 500;

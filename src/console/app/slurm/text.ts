@@ -1,7 +1,7 @@
 /** A Slurm configuration as the YAML that people edit (the one that `andromeda slurm-config get` prints), and back. */
 import { Document, isMap, isScalar, LineCounter, parseDocument, Scalar, visit } from 'yaml';
 import type { components } from '../../../api/generated/platform.ts';
-import { escapeControls } from '../../../domain/visible-text.ts';
+import { escapeControls } from '../../../domain/text.ts';
 
 export type Configuration = components['schemas']['SlurmConfiguration'];
 

@@ -4,8 +4,16 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../../domain/error.ts';
-import { clockLimitMs, giveUpMs, heartbeatMs, type Server, serverLifeMs } from '../../../domain/server.ts';
-import { clockFault, clockText, differenceOf } from '../../../domain/server-problems.ts';
+import {
+  clockFault,
+  clockLimitMs,
+  clockText,
+  differenceOf,
+  giveUpMs,
+  heartbeatMs,
+  type Server,
+  serverLifeMs,
+} from '../../../domain/server.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { type Rounds, startRounds } from '../../../lib/rounds.ts';
 import { hears, type Store } from '../../../store/engine/index.ts';

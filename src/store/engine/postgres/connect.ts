@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import pg from 'pg';
-import { storedTexts } from '../../../domain/stored-text.ts';
+import { storedTexts } from '../../../domain/text.ts';
 import type { PostgresTarget } from '../../../lib/postgres-url.ts';
 import { PostgresError, postgresError } from './fault.ts';
 

@@ -17,7 +17,7 @@ import {
   SqliteDriver,
   SqliteQueryCompiler,
 } from 'kysely';
-import { storedTexts } from '../../../domain/stored-text.ts';
+import { storedTexts } from '../../../domain/text.ts';
 import { yieldToEventLoop } from '../../../lib/event-loop.ts';
 import { asDamage } from './fault.ts';
 

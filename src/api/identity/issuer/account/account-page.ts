@@ -2,16 +2,25 @@
  * A person's own account at the issuer (`/account`): the second factor, recovery codes, and the end of everything that is signed in.
  * Each asks for the password anew, which counts as a sign-in does, with the same throttles.
  */
+import { DomainError } from '../../../../domain/error.ts';
+import type { Person } from '../../../../domain/people/person.ts';
+import { html, layout, problem } from '../../../../lib/pages.ts';
 import { appendAuditEntry } from '../../../../store/audit/audit.ts';
-import { endSignIns, type PasswordAccount } from '../../../../store/people/identities.ts';
-import { findSecondFactor } from '../../../../store/people/second-factors.ts';
+import { endSignIns, type PasswordAccount, setPassword } from '../../../../store/people/identities.ts';
+import { findPerson } from '../../../../store/people/people.ts';
+import {
+  findPasswordLink,
+  findSecondFactor,
+  type SecondFactor,
+  takePasswordLink,
+} from '../../../../store/people/second-factors.ts';
+import { hashNewPassword } from '../../password.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';
+import { messagePage } from '../pages.ts';
 import { redirect, sendPage } from '../respond.ts';
 import { sendSignInForm, signInWithForm } from '../sign-in-form.ts';
-import { accountPage } from './account-pages.ts';
-import { sendStep } from './factor-pages.ts';
 import { ownEntry } from './second-factor.ts';
-import { type Step, stepOf } from './second-step.ts';
+import { type Step, sendStep, stepOf } from './second-step.ts';
 
 const form = {
   clientName: 'your account',
@@ -92,5 +101,149 @@ function signOutEverywhere({ store }: PagesContext, { userId }: PasswordAccount,
   return store.write(async (tx) => {
     await endSignIns(tx, userId);
     await appendAuditEntry(tx, { ...ownEntry(userId, address), operation: 'signOutEverywhere' });
+  });
+}
+
+/** The own account: what there is to a person's sign-in, and what they can do about it. */
+function accountPage(page: {
+  name: string;
+  email: string;
+  csrf: string;
+  factor: SecondFactor | undefined;
+  /** Whether the installation asks the person for one. */
+  isAsked: boolean;
+  message?: string | undefined;
+}): string {
+  const { factor, isAsked } = page;
+  const doing = (value: string, label: string) =>
+    html`<button class="second" type="submit" name="do" value="${value}">${label}</button>`;
+  const { passkeys = [] } = factor ?? {};
+  const kept = passkeys.map(({ id, since }) => ({ id, label: `passkey of ${since.slice(0, 10)}` }));
+  if (factor?.sealed) kept.unshift({ id: 'app', label: 'authenticator app' });
+  const names = kept.map(({ label }) => label).join(', ');
+  const state = factor ? `${names}; ${factor.recovery.length} recovery codes left` : 'off';
+  const removable = isAsked && kept.length < 2 ? [] : kept;
+  return layout(
+    'Your account',
+    html`<h1>Your account</h1>
+<dl>
+<dt>Name</dt><dd>${page.name}</dd>
+<dt>Email</dt><dd>${page.email}</dd>
+<dt>Second factor</dt><dd>${state}</dd>
+</dl>
+${problem(page.message)}
+<p><a href="/password">Change your password</a></p>
+<form method="post" action="/account">
+<input type="hidden" name="csrf" value="${page.csrf}">
+<label for="password">Password, for each of these</label>
+<input id="password" name="password" type="password" required maxlength="1024" autocomplete="current-password">
+${doing('setup', factor ? 'Set up another app or passkey' : 'Set up a second factor')}
+${factor ? doing('codes', 'New recovery codes') : undefined}
+${removable.map(({ id, label }) => doing(`remove ${id}`, `Remove the ${label}`))}
+${doing('sign-out', 'Sign out everywhere')}
+</form>
+<p class="small soft after">Browsers that are signed in to the console, and open SSH sessions, are on its page “Sessions”.</p>`,
+  );
+}
+
+/** Where a person who follows a link of an operator sets a password. */
+function linkPage(page: {
+  csrf: string;
+  token: string;
+  email: string;
+  message?: string | undefined;
+}): string {
+  const field = (name: string, label: string) => html`<label for="${name}">${label}</label>
+<input id="${name}" name="${name}" type="password" required maxlength="1024" autocomplete="new-password">`;
+  return layout(
+    'Set your password',
+    html`<h1>Set your password</h1>
+<p class="soft">At least twelve characters: a few words that do not belong together will do. What is signed in with an
+earlier password is signed out.</p>
+${problem(page.message)}
+<form method="post" action="/link">
+<input type="hidden" name="csrf" value="${page.csrf}">
+<input type="hidden" name="token" value="${page.token}">
+<label for="email">Email</label>
+<input id="email" name="email" type="email" value="${page.email}" readonly autocomplete="username">
+${field('next', 'New password')}
+${field('again', 'New password again')}
+<button type="submit">Set it</button>
+</form>`,
+  );
+}
+
+const ended = messagePage(
+  'This link is good no more',
+  'It was used, has been replaced, or is older than a day. Ask the people who run this installation for another one.',
+);
+
+export function createLinkPage(context: PagesContext) {
+  const { browsers } = context;
+
+  function send({ res, browser }: Exchange, token: string, { email }: Person, error?: DomainError): void {
+    const page = linkPage({ csrf: browsers.csrf(browser), token, email, message: error?.message });
+    const status = error === undefined ? 200 : error.code === 'service_unavailable' ? 503 : 422;
+    sendPage(res, status, page, { 'Set-Cookie': browsers.cookie(browser) });
+  }
+
+  return {
+    /** To look takes nothing: mail scanners follow links. */
+    async show(exchange: Exchange): Promise<void> {
+      const token = tokenIn(exchange.url.searchParams);
+      const person = await personOf(context, token);
+      if (person) send(exchange, token, person);
+      else sendPage(exchange.res, 410, ended);
+    },
+    async post(exchange: Exchange, form: URLSearchParams): Promise<void> {
+      const token = tokenIn(form);
+      const person = await personOf(context, token);
+      if (!person) return sendPage(exchange.res, 410, ended);
+      const password = form.get('next') ?? '';
+      if (password !== form.get('again'))
+        return send(
+          exchange,
+          token,
+          person,
+          new DomainError('invalid_parameter', 'The two passwords differ.'),
+        );
+      let hash: string;
+      try {
+        hash = await hashNewPassword(password, person);
+      } catch (error) {
+        if (!(error instanceof DomainError)) throw error;
+        return send(exchange, token, person, error);
+      }
+      if (!(await take(context, { token, hash, person, address: exchange.address })))
+        return sendPage(exchange.res, 410, ended);
+      redirect(exchange.res, '/password/changed');
+    },
+  };
+}
+
+function tokenIn(form: URLSearchParams): string {
+  return (form.get('token') ?? '').slice(0, 200);
+}
+
+async function personOf({ store, now }: PagesContext, token: string): Promise<Person | undefined> {
+  const userId = await findPasswordLink(store.read, token, now());
+  const person = userId === undefined ? undefined : await findPerson(store.read, userId);
+  return person?.lifecycleState === 'active' ? person : undefined;
+}
+
+function take(
+  { store, now }: PagesContext,
+  { token, hash, person, address }: { token: string; hash: string; person: Person; address: string },
+): Promise<boolean> {
+  const userId = person.id;
+  return store.write(async (tx) => {
+    // Deactivated, replaced or used while the password was hashed.
+    const isGood =
+      (await findPasswordLink(tx.db, token, now())) === userId &&
+      (await findPerson(tx.db, userId))?.lifecycleState === 'active';
+    if (!isGood || !(await takePasswordLink(tx, token))) return false;
+    await setPassword(tx, { userId, hash });
+    await appendAuditEntry(tx, { ...ownEntry(userId, address), operation: 'usePasswordLink' });
+    return true;
   });
 }

@@ -13,22 +13,18 @@
  * used as soon as it is opened.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { hasNul } from '../../../../domain/stored-text.ts';
-import { visibleName } from '../../../../domain/visible-text.ts';
+import { hasNul, visibleName } from '../../../../domain/text.ts';
 import type { Limit } from '../../../../lib/limits.ts';
-import { html } from '../../../../lib/pages/html.ts';
-import { layout, problem } from '../../../../lib/pages/layout.ts';
+import { html, layout, problem } from '../../../../lib/pages.ts';
 import { sourceNetwork } from '../../../../lib/source-address.ts';
-import { createAccountPage } from '../account/account-page.ts';
-import { createLinkPage } from '../account/link-page.ts';
+import { createAccountPage, createLinkPage } from '../account/account-page.ts';
 import { createPasswordPage } from '../account/password-page.ts';
 import { librarySeconds } from '../adapter.ts';
 import { createAuthorizationPages } from '../authorization.ts';
 import { apiResource } from '../clients.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';
 import { approvalPage, messagePage, passwordChangedPage } from '../pages.ts';
-import { readForm, remoteAddress } from '../request.ts';
-import { redirect, sendPage } from '../respond.ts';
+import { readForm, redirect, remoteAddress, sendPage } from '../respond.ts';
 import { sendSignInForm, signInWithForm, type Unfinished } from '../sign-in-form.ts';
 import {
   approveDevice,

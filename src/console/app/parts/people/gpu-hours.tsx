@@ -1,7 +1,7 @@
 /** Who used how many GPUs for how long, and how much of them on each day. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { csv } from '../../../../domain/csv.ts';
+import { csv } from '../../../../domain/text.ts';
 import { count } from '../../count.ts';
 import { type GpuHours, readGpuHours } from '../../reads.ts';
 import { useWho } from '../../who.tsx';
