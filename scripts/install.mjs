@@ -1,7 +1,7 @@
 // What npm does not do by itself after an install: puts `andromeda` where npx looks first, makes three files of Kysely's 257 modules
-// (they take a quarter of a second to load at each start), and builds ssh2's cipher addon for the Node that runs Andromeda. Without
-// the addon ssh2 falls back to JavaScript ciphers and says nothing, and every byte through the gateway costs three to nine times as
-// much.
+// (they take a quarter of a second to load at each start), and builds ssh2's cipher addon for the Node that runs Andromeda where there
+// is a compiler. Without the addon ssh2 falls back to JavaScript ciphers, and every byte through the gateway costs three to nine times
+// as much.
 //
 // npm runs this after an install with the Node of the `node` package first on the PATH. The headers are that
 // package's own: a `nodedir` setting of the machine may point at another version's.
@@ -67,8 +67,13 @@ if (!works()) {
     },
   });
   if (!works()) {
-    console.error(`${built.stdout}\n${built.stderr}`);
-    console.error("install: ssh2's cipher addon did not build; a C++ toolchain and python3 are needed");
-    process.exit(1);
+    rmSync(file, { force: true });
+    const isCompilerHere = ['c++', 'make', 'python3'].every(
+      (name) => spawnSync(name, ['--version']).status === 0,
+    );
+    if (isCompilerHere) console.error(`${built.stdout}\n${built.stderr}`);
+    console.error(
+      'Copies over SSH are slower until a C++ compiler, make and Python 3 are here: install them, then npm run postinstall.',
+    );
   }
 }

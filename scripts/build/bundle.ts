@@ -122,10 +122,9 @@ const searches: {
     contents: (load) => `exports.getBinding = () => ${load};`,
   },
   {
-    search: /node-pty\/lib\/utils\.js$/,
+    search: /@lydell\/node-pty\/requireBinary\.js$/,
     name: 'node-pty',
-    contents: (load) =>
-      `exports.assign = Object.assign; exports.loadNativeModule = () => ({ dir: '', module: ${load} });`,
+    contents: (load) => `exports.requireBinary = () => ${load};`,
   },
   {
     search: /@napi-rs\/keyring\/index\.js$/,

@@ -23,7 +23,7 @@ export function thisMachine(root: string): Target {
     run: atFixedAddresses(),
     addons: {
       'better-sqlite3': join(modules, `better-sqlite3/prebuilds/${platform}.node`),
-      'node-pty': join(modules, 'node-pty/build/Release/pty.node'),
+      'node-pty': join(modules, `@lydell/node-pty-${platform}/pty.node`),
       keyring: join(modules, `@napi-rs/keyring-${platform}-gnu/keyring.${platform}-gnu.node`),
       sshcrypto: join(modules, 'ssh2/lib/protocol/crypto/build/Release/sshcrypto.node'),
     },

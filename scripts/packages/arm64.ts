@@ -1,7 +1,7 @@
 /**
  * What `npm run build` needs to make the server for 64-bit ARM on another machine: that platform's Node, its addons, and
- * QEMU, which runs that Node where V8 compiles the program. Addons that npm compiles are compiled with Debian's cross compiler
- * from the sources that are in node_modules, for the headers of the Node that they will run in.
+ * QEMU, which runs that Node where V8 compiles the program. ssh2's addon is compiled with Debian's cross compiler from
+ * the sources that are in node_modules, for the headers of the Node that it will run in.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync } from 'node:fs';
@@ -25,31 +25,33 @@ export function missingForArm64(): string[] {
 /** Fetches and compiles below `work`, whose path is in no result. */
 export function prepareArm64(root: string, work: string): Target {
   const node = fetchPackage(root, serverNodeForArm64, join(work, 'node'));
+  const pty = lockedPackage(root, `@lydell/node-pty-${platform}`);
   const keyring = lockedPackage(root, `@napi-rs/keyring-${platform}-gnu`);
   // Copies: node-gyp writes beside what it is pointed to.
-  for (const headers of ['nan', 'node-addon-api'])
-    cpSync(join(root, 'node_modules', headers), join(work, 'node_modules', headers), { recursive: true });
+  cpSync(join(root, 'node_modules/nan'), join(work, 'node_modules/nan'), { recursive: true });
   return {
     platform,
     node: join(node, 'bin/node'),
     run: runnerFor(platform) ?? [],
     addons: {
       'better-sqlite3': join(root, `node_modules/better-sqlite3/prebuilds/${platform}.node`),
-      'node-pty': compile('node-pty', 'pty.node'),
+      'node-pty': join(fetchPackage(root, pty, join(work, 'pty')), 'pty.node'),
       keyring: join(fetchPackage(root, keyring, join(work, 'keyring')), `keyring.${platform}-gnu.node`),
-      sshcrypto: compile('ssh2/lib/protocol/crypto', 'sshcrypto.node', '--real_openssl_major=3'),
+      sshcrypto: compileCiphers(),
     },
   };
 
-  function compile(source: string, file: string, ...flags: string[]): string {
-    const folder = join(work, file);
+  function compileCiphers(): string {
+    const folder = join(work, 'sshcrypto');
     mkdirSync(folder);
     for (const name of ['binding.gyp', 'src'])
-      cpSync(join(root, 'node_modules', source, name), join(folder, name), { recursive: true });
+      cpSync(join(root, 'node_modules/ssh2/lib/protocol/crypto', name), join(folder, name), {
+        recursive: true,
+      });
     // As scripts/install.mjs does for this machine.
     const wrap = join(root, 'scripts/native/object-wrap.h');
     const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
-    execFileSync(process.execPath, [gyp, 'rebuild', '--arch=arm64', ...flags], {
+    execFileSync(process.execPath, [gyp, 'rebuild', '--arch=arm64', '--real_openssl_major=3'], {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],
       env: {
@@ -57,9 +59,9 @@ export function prepareArm64(root: string, work: string): Target {
         npm_config_nodedir: node,
         CC: 'aarch64-linux-gnu-gcc',
         CXX: compiler,
-        CXXFLAGS: `-ffile-prefix-map=${work}=. -ffile-prefix-map=${root}=. ${file === 'sshcrypto.node' ? `-include ${wrap}` : ''}`,
+        CXXFLAGS: `-ffile-prefix-map=${work}=. -ffile-prefix-map=${root}=. -include ${wrap}`,
       },
     });
-    return join(folder, 'build/Release', file);
+    return join(folder, 'build/Release/sshcrypto.node');
   }
 }

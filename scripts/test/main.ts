@@ -12,6 +12,7 @@ import { judge } from '../../test/support/judge.ts';
 import { limit } from '../../test/support/limit.ts';
 import { createPostgres, missingPostgres } from '../../test/support/postgres-server.ts';
 import { startJudge } from '../../test/support/shared-judge.ts';
+import { missingForBundle } from '../build/bundle.ts';
 import { type Outcome, runJob } from './job.ts';
 import { costsFile, isWaiting, type Job, jobsOf, readCosts, startsProgram } from './jobs.ts';
 import { homesNow, killAll, makeWorkDirectory, removeWorkDirectory } from './leftovers.ts';
@@ -52,8 +53,8 @@ chmodSync(shared, 0o755);
 const judging = await startJudge(shared, judge);
 const program = join(shared, 'andromeda');
 const postgres = startPostgres();
-// For single files it does not pay.
-let isBuilt = positionals.length > 0 || !jobs.some(startsProgram);
+// For single files it does not pay. Without a compiler there is no executable, and tests start the checkout's script.
+let isBuilt = positionals.length > 0 || !jobs.some(startsProgram) || missingForBundle(root).length > 0;
 const building = isBuilt ? Promise.resolve() : run({ name: 'build', files: [] });
 await Promise.all([
   building.then(() => {

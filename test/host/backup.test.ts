@@ -13,8 +13,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import pty from '@lydell/node-pty';
 import Database from 'better-sqlite3';
-import pty from 'node-pty';
 import manifest from '../../package.json' with { type: 'json' };
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';

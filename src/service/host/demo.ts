@@ -9,6 +9,7 @@ import { commandName } from '../../lib/packaging.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { makeDataDir } from '../../store/data-dir/lock.ts';
+import { cipherWarning } from '../compose/components.ts';
 import type { App } from '../compose/index.ts';
 import type { Config } from '../config/index.ts';
 
@@ -133,6 +134,7 @@ export async function demoPage(
   const clusters = await listOrganizationClusters(app.store.read, organization.id);
   const slurm = clusters.find((cluster) => cluster.scheduler === 'sunk');
   const { hostname, port } = config.gateway;
+  const slow = cipherWarning();
   const body = JSON.stringify({ public_key: 'KEY' })
     .replaceAll('"', '\\"')
     .replace('KEY', '$(cat ~/.ssh/id_ed25519.pub)');
@@ -144,7 +146,7 @@ export async function demoPage(
   Business API   ${config.business.url}   docs: ${config.business.url}/docs
   Sign-in        ${app.issuerUrl}
   SSH gateway    ${hostname} port ${port}, host key ${app.gatewayFingerprint}
-  Data           ${relative('.', config.dataDir) || '.'}${app.fastCiphers ? '' : `\n  ${styleText('yellow', 'The fast SSH ciphers are not loaded; run npm ci again.')}`}
+  Data           ${relative('.', config.dataDir) || '.'}${slow === undefined ? '' : `\n  ${styleText('yellow', slow)}`}
 
   ${head('Accounts')} of Demo Lab (${organization.id})
      ${accountLines(passwords).join('\n     ')}

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import pty from 'node-pty';
+import pty from '@lydell/node-pty';
 import { throughSocks } from '../../support/socks.ts';
 import { finished, firstOutput, freePort } from '../lab.ts';
 import { echoPort, missing, startMaster, until, withEachNode } from './nodes.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
-import * as pty from 'node-pty';
+import * as pty from '@lydell/node-pty';
 import {
   ada,
   alive,

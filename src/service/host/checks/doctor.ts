@@ -13,6 +13,7 @@ import { type AuditFindings, type Inspection, inspectDatabase } from '../../../s
 import { keyFileOf, readKeyFiles } from '../../../store/data-dir/key-files.ts';
 import { isHeld } from '../../../store/data-dir/lock.ts';
 import { faultMessage } from '../../../store/engine/engine.ts';
+import { cipherWarning } from '../../compose/components.ts';
 import { spaceLeft } from '../../compose/installation-state.ts';
 import { describeText } from '../../compose/service-keys.ts';
 import { missingCertificate } from '../../config/certificates.ts';
@@ -54,6 +55,8 @@ async function* findings(file: string, config: Config, ports: readonly Finding[]
   if (!shared) yield* checkBackups(config);
   yield* checkClients(dataDir);
   yield* checkSynchronized();
+  const slow = cipherWarning();
+  if (slow !== undefined) yield warn('ciphers', slow);
   if (shared) return yield* checkSharedDatabase(shared);
   for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
   const database = join(dataDir, 'andromeda.db');

@@ -1,21 +1,21 @@
 /** A started process of a session, one shape with and without a terminal. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, chownSync, closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { type Readable, Writable } from 'node:stream';
 import { ReadStream } from 'node:tty';
-import * as nodePty from 'node-pty';
 import type { Output } from './channel.ts';
+
+const require = createRequire(import.meta.url);
 
 /**
  * Of node-pty only the native calls are used: its terminal object drops output that is still unread 200 ms after the end, and
  * takes input without limit.
  */
-const { native } = nodePty as unknown as {
-  native: {
-    open(columns: number, rows: number): { master: number; slave: number; pty: string };
-    resize(fd: number, columns: number, rows: number): void;
-  };
-};
+const native: {
+  open(columns: number, rows: number): { master: number; slave: number; pty: string };
+  resize(fd: number, columns: number, rows: number): void;
+} = require('@lydell/node-pty/requireBinary.js').requireBinary('pty.node');
 const terminalFullMs = 5;
 
 export interface Program {
