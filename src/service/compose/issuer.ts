@@ -13,16 +13,18 @@ import type { Config } from '../config/index.ts';
 import type { Parts, TokenIssuer } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 
-/** Gives people the passwords they have none of yet, at the embedded issuer. */
+/**
+ * Gives people the passwords they have none of yet, at the embedded issuer. One after the other: whoever waits for a turn to hash
+ * is refused after some seconds, which a slow machine needs for one password.
+ */
 export async function setPasswords(store: Store, passwords: ReadonlyMap<string, string>): Promise<void> {
-  const given = [...passwords].map(async ([email, password]) => {
+  for (const [email, password] of passwords) {
     const user = await findPersonByEmail(store.read, email);
     // Setting a password again would end the sessions that it opened.
-    if (!user || (await findPassword(store.read, email))) return;
+    if (!user || (await findPassword(store.read, email))) continue;
     const hash = await hashNewPassword(password, { email });
     await store.write((tx) => setPassword(tx, { userId: user.id, hash }));
-  });
-  await Promise.all(given);
+  }
 }
 
 type IssuerDeps = Pick<Parts, 'keys' | 'store' | 'proxies' | 'log'> & {
