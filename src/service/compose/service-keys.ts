@@ -19,7 +19,7 @@ import { consoleSecretName, secretsTopic } from '../../domain/service-secret.ts'
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
 import { generateSshKey, parseSshKey, type SshKeyFile } from '../../lib/ssh/key-file.ts';
-import { kindsOf, listMissingKeys, missingKeyText, noteKeys } from '../../store/data-dir/key-files.ts';
+import { findMissingKeys, kindsOf, missingKeyText, noteKeys } from '../../store/data-dir/key-files.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { listSecrets, missingSecretsKey, openSecrets, type Secrets } from '../../store/servers/secrets.ts';
 import type { Config } from '../config/index.ts';
@@ -135,7 +135,7 @@ async function openPlace(
     return { place: sharedKeys(dataDir, store, secrets, log), secrets };
   }
   // A key that was used before is never replaced silently: people, login nodes and verifiers of signatures know it.
-  const [missing] = listMissingKeys(dataDir, kinds, { unchanged: false });
+  const [missing] = await findMissingKeys(store, dataDir, kinds);
   if (missing) throw invalidState(missingKeyText(missing));
   return { place: keysInFiles(dataDir, now) };
 }

@@ -62,7 +62,7 @@ const used = (kind: KeyKind) => `key ${kind}`;
 
 /** Keeps in mind which keys there were, so that none of them is replaced silently when its file is gone. */
 export async function noteKeys(store: Store, kinds: readonly KeyKind[]): Promise<void> {
-  const known = new Set((await listRows(store.read, 'counters', {}, 'name')).map(({ name }) => name));
+  const known = await namesOf(store);
   const rows = kinds.map(used).filter((name) => !known.has(name));
   if (rows.length === 0) return;
   await store.write(({ db }) =>
@@ -74,8 +74,27 @@ export async function noteKeys(store: Store, kinds: readonly KeyKind[]): Promise
   );
 }
 
+async function namesOf(store: Store): Promise<Set<string>> {
+  return new Set((await listRows(store.read, 'counters', {}, 'name')).map(({ name }) => name));
+}
+
+function goneOf(dataDir: string, kinds: readonly KeyKind[]): MissingKey[] {
+  const all = kinds.map((kind) => ({ kind, file: keyFileOf(dataDir, kind) }));
+  return all.filter(({ file }) => !existsSync(file));
+}
+
 /**
- * The keys of `kinds` that were used and are missing. With `unchanged`, nothing is written next to the database, which is skipped
+ * The keys of `kinds` that were used and are missing, of an open store. Nothing but SQLite may open and close a database that this
+ * process has open: that would end its locks (https://sqlite.org/howtocorrupt.html).
+ */
+export async function findMissingKeys(store: Store, dataDir: string, kinds: readonly KeyKind[]) {
+  const gone = goneOf(dataDir, kinds);
+  const names = gone.length > 0 ? await namesOf(store) : new Set();
+  return gone.filter(({ kind }) => names.has(used(kind)));
+}
+
+/**
+ * The same of a database that this process has not open. With `unchanged`, nothing is written next to the database, which is skipped
  * where it cannot be read so.
  */
 export function listMissingKeys(
@@ -83,9 +102,7 @@ export function listMissingKeys(
   kinds: readonly KeyKind[],
   { unchanged }: { unchanged: boolean },
 ): MissingKey[] {
-  const gone = kinds
-    .map((kind) => ({ kind, file: keyFileOf(dataDir, kind) }))
-    .filter(({ file }) => !existsSync(file));
+  const gone = goneOf(dataDir, kinds);
   if (gone.length === 0) return [];
   const file = join(dataDir, 'andromeda.db');
   using view = existsSync(file) && files.isDatabase(file) ? files.view(file, { unchanged }) : undefined;
