@@ -1,7 +1,7 @@
 /** What a lab file, or changes of members, would do, as text for people. */
 import { visibleLine, visibleName } from '../domain/text.ts';
-import { formatTable } from './answer.ts';
 import type { Business } from './net/operations.ts';
+import { formatTable } from './output.ts';
 
 type Plan = Business['LabPlan'];
 

@@ -102,15 +102,15 @@ export async function createProgram(
 /** The commands people use every day, in the order in which help lists them; each one's module is loaded on demand. */
 export const everyday: Record<string, () => Promise<Noun | Verb>> = {
   ssh: async () => (await import('./everyday/ssh.ts')).ssh,
-  'ssh-config': async () => (await import('./everyday/ssh-config.ts')).sshConfig,
-  code: async () => (await import('./everyday/code.ts')).code,
+  'ssh-config': async () => (await import('./everyday/ssh.ts')).sshConfig,
+  code: async () => (await import('./everyday/ssh.ts')).code,
   keys: async () => (await import('./everyday/keys.ts')).keys,
   wait: async () => (await import('./everyday/wait.ts')).wait,
   clusters: async () => (await import('./everyday/clusters.ts')).clusters,
   machines: async () => (await import('./everyday/clusters.ts')).machines,
   jobs: async () => (await import('./everyday/jobs.ts')).jobs,
   gpus: async () => (await import('./everyday/jobs.ts')).gpus,
-  'gpu-hours': async () => (await import('./everyday/gpu-hours.ts')).gpuHours,
+  'gpu-hours': async () => (await import('./everyday/jobs.ts')).gpuHours,
   storage: async () => (await import('./everyday/clusters.ts')).storage,
   kubeconfig: async () => (await import('./everyday/kubeconfig.ts')).kubeconfig,
   shell: async () => (await import('./everyday/keys.ts')).shell,

@@ -3,10 +3,10 @@
  * the flags that every command of its kind has.
  */
 import { type Argument, type Command, Option } from 'commander';
-import { type Answer, printAnswer, type printer } from './answer.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { exitStatus } from './exit.ts';
 import { type Api, createClient, type Platform, type PlatformReader, type Reader } from './net/api.ts';
+import { type Answer, printAnswer, type printer } from './output.ts';
 
 interface Described {
   /** As commander reads it: `rename <slug> <name>`. */

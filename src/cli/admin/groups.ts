@@ -1,10 +1,10 @@
 /** `andromeda admin groups`: groups at the issuer, and what rules for them would change. */
 import { visibleLine } from '../../domain/text.ts';
-import { type Answer, formatTable, listed, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import { readYaml } from '../files.ts';
 import type { Business } from '../net/operations.ts';
 import { isObject } from '../net/request.ts';
+import { type Answer, formatTable, listed, printer } from '../output.ts';
 import { describePlan } from '../plan-text.ts';
 import { type Noun, optional, reads, required } from '../verb.ts';
 

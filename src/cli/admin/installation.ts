@@ -1,8 +1,8 @@
 /** `andromeda admin problems`, `installation`, `gateway` and `servers`: what needs attention, and what the service is made of. */
 import { visibleLine } from '../../domain/text.ts';
-import { type Answer, formatPairs, formatTable, printer } from '../answer.ts';
 import { usage } from '../exit.ts';
 import type { Business } from '../net/operations.ts';
+import { type Answer, formatPairs, formatTable, printer } from '../output.ts';
 import { lists, type Noun, optional, reads, required } from '../verb.ts';
 
 const serverTable = printer<Business['Server']>(

@@ -1,9 +1,8 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway, and those that are over. */
 import { csv } from '../../domain/text.ts';
-import { printer } from '../answer.ts';
 import { pagesBySeq } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
-import { printAll } from '../output.ts';
+import { printAll, printer } from '../output.ts';
 import { parseStart, parseTime } from '../time.ts';
 import { changesOne, lists, type Noun, optional, reads } from '../verb.ts';
 

@@ -5,14 +5,13 @@ import { delimiter, join } from 'node:path';
 import { visibleLine } from '../../domain/text.ts';
 import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { printAnswer } from '../answer.ts';
 import { isAttended } from '../ask.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import { failure, usage } from '../exit.ts';
 import { differenceNotice, discover, offeredVersion } from '../net/discovery.ts';
 import type { DeviceCode } from '../net/issuer.ts';
 import { getJson, isObject, urlAt } from '../net/request.ts';
-import { print, printMessage } from '../output.ts';
+import { print, printAnswer, printMessage } from '../output.ts';
 import { interruptible, withProgress } from '../progress.ts';
 import {
   findKey,

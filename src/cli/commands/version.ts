@@ -1,10 +1,10 @@
 /** `andromeda version`. */
 import manifest from '../../../package.json' with { type: 'json' };
 import { build } from '../../lib/packaging.ts';
-import { printAnswer } from '../answer.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { exitStatus } from '../exit.ts';
 import { differenceNotice, offeredVersion } from '../net/discovery.ts';
+import { printAnswer } from '../output.ts';
 import { findKey, openLocalState } from '../session/local-state.ts';
 
 /** How long to wait for a service that does not answer; then its line is left out. */

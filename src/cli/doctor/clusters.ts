@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { visibleLine } from '../../domain/text.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import type { EnvironmentOptions } from '../environment.ts';
+import { type ClusterUse, commandFor, readUses, rowsOf } from '../everyday/access.ts';
 import { type Cluster, unless } from '../everyday/caller.ts';
-import { asWord, sshDirectory } from '../everyday/local-keys.ts';
+import { asWord, sshDirectory } from '../everyday/keys.ts';
 import {
   hostAlias,
   hostKeysOf,
@@ -14,7 +15,6 @@ import {
   type SshAccess,
   sshOptions,
 } from '../everyday/ssh-host.ts';
-import { type ClusterUse, commandFor, readUses, rowsOf } from '../everyday/uses.ts';
 import { createClient, type PlatformReader } from '../net/api.ts';
 import { stateDirectory } from '../session/session.ts';
 import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.ts';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { TLSSocket } from 'node:tls';
 import { visibleLine } from '../../domain/text.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
-import { asWord } from '../everyday/local-keys.ts';
+import { asWord } from '../everyday/keys.ts';
 import { createClient } from '../net/api.ts';
 import { differenceNotice, installLine, offeredVersion, parseEnvironment } from '../net/discovery.ts';
 import { isObject, parseJson, readText, send, urlAt } from '../net/request.ts';

@@ -2,15 +2,15 @@
 import { stat } from 'node:fs/promises';
 import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { EnvironmentOptions } from '../environment.ts';
-import { listKeys } from '../everyday/keys.ts';
 import {
   adviseNewKey,
   asWord,
   hasPrivateFile,
   type LocalKey,
+  listKeys,
   listLocalKeys,
   privateFileOf,
-} from '../everyday/local-keys.ts';
+} from '../everyday/keys.ts';
 import { createClient } from '../net/api.ts';
 import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.ts';
 

@@ -1,9 +1,9 @@
 /** `andromeda clusters`, `machines` and `storage`. */
 import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
 import { formatBytes } from '../../domain/units.ts';
-import { type Answer, type Cell, formatPairs, printer } from '../answer.ts';
 import { readPages } from '../net/api.ts';
 import type { Business, Platform } from '../net/operations.ts';
+import { type Answer, type Cell, formatPairs, printer } from '../output.ts';
 import { type Noun, reads } from '../verb.ts';
 import {
   type Cluster,

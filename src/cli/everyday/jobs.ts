@@ -1,17 +1,22 @@
 /** `andromeda jobs` and `andromeda gpus`: who runs what on the clusters, as they reported last. */
+
+import { mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
 import { describeFreeBlocks, describeGpuUsage, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
-import { type Answer, printer } from '../answer.ts';
+import { usage } from '../exit.ts';
 import type { Platform } from '../net/operations.ts';
+import { type Answer, csvText, printer } from '../output.ts';
 import { optional, reads } from '../verb.ts';
 import {
   type Apis,
   type Cluster,
   findCluster,
+  findOrganizations,
   isInService,
   listClusters,
   type Organization,
   type OrgOptions,
   orgFlag,
+  unless,
 } from './caller.ts';
 
 type Usage = Platform['ClusterUsage'];
@@ -176,3 +181,86 @@ export const gpus = reads<OrgOptions>({
     return { json, text: tables.map(({ text }) => text).join('\n\n'), ...(message !== '' && { message }) };
   },
 });
+
+type Hours = Platform['ClusterGpuHours'];
+
+const hoursTable = printer<{ cluster: string; person: Hours['people'][number] }>(
+  {
+    CLUSTER: ({ cluster }) => cluster,
+    USER: ({ person }) => person.user,
+    PERSON: ({ person }) => person.person,
+    'GPU-HOURS': ({ person }) => person.gpu_hours.toFixed(2),
+  },
+  'Nobody that you may see has used a GPU in that time.',
+);
+
+const limitTable = printer<{ cluster: string; limit: Hours['limits'][number] }>(
+  {
+    CLUSTER: ({ cluster }) => cluster,
+    OF: ({ limit }) => limit.user ?? 'account',
+    LIMIT: ({ limit }) => limit.name,
+    VALUE: ({ limit }) => limit.value,
+    'LAB-FILE': ({ limit }) => limit.lab_file,
+  },
+  '',
+);
+
+export const gpuHours = reads<OrgOptions & { days?: string; output?: string }>({
+  usage: 'gpu-hours [cluster]',
+  summary: "GPU-hours by person, from Slurm's accounting; as CSV with -o csv",
+  example: 'gpu-hours alpha --days 7',
+  flags: [orgFlag, optional('--days <count>', `of so many days, up to ${mostGpuDays} (default: 30)`)],
+  formats: ['table', 'csv', 'json', 'yaml'],
+  async run({ api, platform, options }, wanted) {
+    const days = daysOf(options.days);
+    const organizations = await findOrganizations(api, options);
+    const answers = await Promise.all(
+      organizations.map(({ id: businessOrgId }) =>
+        unless(platform.get('/gpu-hours', { query: { businessOrgId, days } }), 'forbidden'),
+      ),
+    );
+    const items = answers
+      .flatMap((answer) => answer?.items ?? [])
+      .filter(
+        ({ cluster_id: id, cluster_name: name }) => wanted === undefined || [id, name].includes(wanted),
+      );
+    if (wanted !== undefined && items.length === 0)
+      throw usage(`You see no Slurm cluster ${wanted}; \`andromeda clusters list\` shows which there are.`);
+    const rows = items.flatMap(({ cluster_name: cluster, people }) =>
+      people.map((person) => ({ cluster, person })),
+    );
+    if (options.output === 'csv') {
+      const csv = rows.map(({ cluster, person: of }) => [cluster, of.user, of.person ?? '', of.gpu_hours]);
+      return { json: items, text: csvText([['cluster', 'user', 'person', 'gpu_hours'], ...csv]) };
+    }
+    const limits = items.flatMap(({ cluster_name: cluster, limits }) =>
+      limits.map((limit) => ({ cluster, limit })),
+    );
+    const text = [hoursTable.many(items, rows), limitTable.many(items, limits)]
+      .map((one) => one.text)
+      .filter(Boolean)
+      .join('\n\n');
+    return { json: { items }, text, message: messageOf(items, rows.length) };
+  },
+});
+
+function daysOf(text = '30'): number {
+  const days = Number(text);
+  if (Number.isInteger(days) && days >= 1 && days <= mostGpuDays) return days;
+  throw usage(`--days is a number from 1 to ${mostGpuDays}, not ${text}.`);
+}
+
+/** The sums, and where they are from. */
+function messageOf(items: readonly Hours[], shown: number): string {
+  const clusters = items.map(
+    ({ cluster_name: name, gpu_hours: all, members_gpu_hours: members, source, first_day: since }) => {
+      if (source === undefined) return `${name}: nothing is known yet.`;
+      const from =
+        source === 'slurmdbd' ? "by Slurm's accounting" : 'as observed, since its Slurm has no accounting';
+      return `${name}: ${all.toFixed(2)}, of members ${members.toFixed(2)}, since ${since}, ${from}.`;
+    },
+  );
+  return [shown === 0 ? 'Nobody that you may see has used a GPU in that time.' : '', ...clusters]
+    .filter(Boolean)
+    .join(' ');
+}

@@ -1,8 +1,9 @@
 /** `andromeda kubeconfig`: a cluster's kubeconfig, printed or merged into a file. */
-import type { Answer } from '../answer.ts';
+
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure } from '../exit.ts';
 import type { Business } from '../net/operations.ts';
+import type { Answer } from '../output.ts';
 import { pick } from '../pick.ts';
 import { openLocalState, storedSession } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';

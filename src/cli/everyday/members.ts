@@ -1,12 +1,13 @@
 /** `andromeda members`: who is in an organization, and what they may do. Staff name any organization with `--org`. */
-import { type Answer, type Columns, listed, printer } from '../answer.ts';
+
 import { CliError, usage } from '../exit.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
+import { type Answer, type Columns, listed, printer } from '../output.ts';
 import { describeMemberPlan } from '../plan-text.ts';
 import { parseEnd, parseTime } from '../time.ts';
 import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
-import { accessAt } from './access-at.ts';
+import { accessAt, review } from './access-review.ts';
 import {
   findMember,
   findOrganization,
@@ -17,7 +18,6 @@ import {
   orgFlag,
   orgPath,
 } from './caller.ts';
-import { review } from './members-review.ts';
 
 type Change = Business['MemberChange'];
 type PlanOptions = OrgOptions & { role?: 'owner' | 'admin' | 'member'; permission?: string[] };

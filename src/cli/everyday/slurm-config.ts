@@ -1,12 +1,11 @@
 /** `andromeda slurm-config`: a cluster's Slurm configuration as YAML, or the one that new clusters start with. */
 import { isDeepStrictEqual } from 'node:util';
-import { type Answer, listed, printer } from '../answer.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
 import { formatYaml, parseYaml, readYaml } from '../files.ts';
 import type { Platform } from '../net/api.ts';
 import type { Platform as Schemas } from '../net/operations.ts';
-import { printMessage } from '../output.ts';
+import { type Answer, listed, printer, printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
 

@@ -1,14 +1,36 @@
 /** `andromeda ssh`: the system's ssh, with what it has to know of the cluster. */
+import { spawn } from 'node:child_process';
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { parseLoginName } from '../../domain/access/login-name.ts';
+import { commandIo } from '../../lib/command-io.ts';
 import { confirm, isAttended } from '../ask.ts';
+import { findBrowser } from '../commands/auth.ts';
 import { runAtTerminal } from '../edit.ts';
-import { failure } from '../exit.ts';
+import { failure, usage } from '../exit.ts';
+import { writeAtomically } from '../files.ts';
 import type { Api, PlatformReader } from '../net/api.ts';
-import { printMessage } from '../output.ts';
+import { type Answer, printMessage } from '../output.ts';
 import { isWatched, waitFor } from '../progress.ts';
-import { writes } from '../verb.ts';
-import { type Cluster, findCluster, type OrgOptions, orgFlag } from './caller.ts';
-import { listKeys, registerKey } from './keys.ts';
-import { adviseNewKey, findIdentityFile, isPlain, listLocalKeys } from './local-keys.ts';
+import { optional, reads, writes } from '../verb.ts';
+import {
+  type Cluster,
+  findCluster,
+  isInService,
+  listClusters,
+  type OrgOptions,
+  orgFlag,
+  unless,
+} from './caller.ts';
+import {
+  adviseNewKey,
+  findIdentityFile,
+  isPlain,
+  listKeys,
+  listLocalKeys,
+  registerKey,
+  sshDirectory,
+} from './keys.ts';
 import {
   describeMissing,
   hostAlias,
@@ -18,6 +40,7 @@ import {
   readSshAccess,
   rememberHostKeys,
   type SshAccess,
+  type SshHost,
   sshOptions,
 } from './ssh-host.ts';
 
@@ -113,3 +136,128 @@ async function offerKey(api: Api): Promise<void> {
   await confirm('Register it?');
   await registerKey(api, key.material, key.file);
 }
+
+interface CodeOptions extends OrgOptions {
+  job?: string | true;
+  open?: true;
+}
+
+export const code = reads<CodeOptions>({
+  usage: 'code <cluster>',
+  summary: 'the address that opens VS Code there, by the hosts of `andromeda ssh-config --write`',
+  example: 'code alpha --job --open',
+  flags: [
+    orgFlag,
+    optional('--job [id]', 'in your job that started last, or in this one'),
+    optional('--open', 'open it'),
+  ],
+  async run({ api, platform, options: { job, open, ...options } }, wanted = '') {
+    const cluster = await findCluster({ api, platform }, wanted, options);
+    const access = await readSshAccess(platform, cluster);
+    if (!isReachable({ cluster, access })) throw failure(`${cluster.name} has no address to log in to.`);
+    const { clusters } = await listClusters({ api, platform }, {});
+    const alias = hostAlias(cluster, clusters.filter(isInService));
+    const user = `${cluster.id}.${access.username}+${job}`;
+    if (typeof job === 'string' && !parseLoginName(user))
+      throw usage(`'${job}' is not the ID of a job, such as 4711, 4711_3 or 4711.node.`);
+    // What Remote-SSH reads in place of a host's name, where it needs a login name of its own: JSON, in hexadecimal digits.
+    const host =
+      typeof job === 'string'
+        ? Buffer.from(JSON.stringify({ hostName: alias, user })).toString('hex')
+        : `${alias}${job === true ? '-job' : ''}`;
+    const url = `vscode://vscode-remote/ssh-remote+${host}/`;
+    if (open) openAddress(url);
+    return { json: { url }, text: url };
+  },
+});
+
+function openAddress(url: string): void {
+  const { env } = commandIo();
+  // What opens web pages need not know this kind of address; the desktop does.
+  const [program, ...args] = findBrowser({ ...env, BROWSER: '' }, process.platform) ?? [];
+  if (program === undefined) throw failure(`There is no desktop here to open ${url} with.`);
+  const child = spawn(program, [...args, url], { env, stdio: 'ignore', detached: true });
+  child.on('error', () => {}); // the address is on the screen
+  child.unref();
+}
+
+interface NamedHost extends SshHost {
+  /** What ssh is to call it. */
+  host: string;
+}
+
+/** The clusters that the caller may log in to. */
+async function findHosts(platform: PlatformReader, clusters: readonly Cluster[]): Promise<NamedHost[]> {
+  const found = await Promise.all(
+    clusters.filter(isInService).map(async (cluster) => {
+      const access = await unless(readSshAccess(platform, cluster), 'forbidden');
+      return access && { cluster, access };
+    }),
+  );
+  const hosts = found.filter((host) => host !== undefined).filter(isReachable);
+  const all = hosts.map(({ cluster }) => cluster);
+  return hosts.map((one) => ({ ...one, host: hostAlias(one.cluster, all) }));
+}
+
+/** The names of the blocks, and what each adds to the login name. */
+function blockNames({ host }: NamedHost, all: readonly NamedHost[]): [string, string][] {
+  const ofJob = `${host}-job`;
+  const isTaken = all.some((other) => other.host === ofJob);
+  return [[host, ''], ...(isTaken ? [] : [[ofJob, '+job'] as [string, string]])];
+}
+
+async function blocks(hosts: readonly NamedHost[]): Promise<string> {
+  const knownHosts = await rememberHostKeys(hosts);
+  const each = await Promise.all(
+    hosts.map(async (one) => {
+      const identityFile = await findIdentityFile(one.access.key_fingerprints);
+      const block = (host: string, suffix: string) =>
+        [
+          `Host ${host}`,
+          ...sshOptions(one, knownHosts, identityFile, suffix).map(([name, value]) => `    ${name} ${value}`),
+        ].join('\n');
+      return blockNames(one, hosts).map(([host, suffix]) => block(host, suffix));
+    }),
+  );
+  return ['# Written by `andromeda ssh-config`; a later run replaces it.', ...each.flat()].join('\n\n');
+}
+
+/** Writes the blocks to a file; returns how to include it in the ssh configuration, unless it is included. */
+async function put(file: string, text: string, aliases: readonly string[]): Promise<string> {
+  // Where that fails, writing says why.
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => {});
+  await writeAtomically(file, `${text}\n`, `${file} could not be written`);
+  const config = await readFile(join(sshDirectory(), 'config'), 'utf8').catch(() => '');
+  const name = dirname(file) === sshDirectory() ? file.slice(sshDirectory().length + 1) : file;
+  const included = config.split('\n').some((line) => /^\s*include\s/i.test(line) && line.includes(name));
+  const done = `${file} has ${aliases.join(', ')}.`;
+  if (included) return done;
+  return `${done}\nPut this line at the beginning of ${join(sshDirectory(), 'config')}:\n\n    Include ${name}\n`;
+}
+
+export const sshConfig = reads<OrgOptions & { write?: string | true }>({
+  usage: 'ssh-config [cluster]',
+  summary: 'print Host blocks for ssh, scp, rsync and VS Code: andromeda-<cluster>, and -job into a job',
+  example: 'ssh-config --write',
+  flags: [
+    orgFlag,
+    optional('--write [file]', 'put them into a file for ssh to include (~/.ssh/andromeda.conf)'),
+  ],
+  formats: ['text', 'json', 'yaml'],
+  async run({ api, platform, options: { write, ...options } }, wanted): Promise<Answer> {
+    const clusters =
+      wanted === undefined
+        ? (await listClusters({ api, platform }, options)).clusters
+        : [await findCluster({ api, platform }, wanted, options)];
+    const hosts = await findHosts(platform, clusters);
+    const json = {
+      hosts: hosts.map(({ host, cluster, access }) => ({ host, cluster_id: cluster.id, ...access })),
+    };
+    if (hosts.length === 0) return { json, text: '', message: 'There is no cluster that you may log in to.' };
+    const text = await blocks(hosts);
+    if (write === undefined) return { json, text };
+    const file = write === true ? join(sshDirectory(), 'andromeda.conf') : resolve(write);
+    const names = hosts.flatMap((host) => blockNames(host, hosts).map(([name]) => name));
+    return { json, text: '', message: await put(file, text, names) };
+  },
+});

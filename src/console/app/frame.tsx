@@ -1,21 +1,19 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { type LucideIcon, Monitor, Moon, Sun } from 'lucide-react';
+import { useEffect, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { listen, live } from './live.ts';
 import { beyondMenu, type MenuGroup, menuOf, refusalOf } from './menu.ts';
-import { Announcements } from './parts/announcements.tsx';
 import { Button } from './parts/controls.tsx';
 import { Mark } from './parts/mark.tsx';
-import { BottomBar, Menu, sheetId } from './parts/menu.tsx';
+import { BottomBar, Keys, Menu, sheetId } from './parts/menu.tsx';
 import { Empty, Loaded, Page } from './parts/page.tsx';
-import { Keys } from './parts/palette.tsx';
-import { State } from './parts/state.tsx';
-import { ThemeSwitch } from './parts/theme-switch.tsx';
+import { Age, State, useNow } from './parts/values.tsx';
 import { readAccessOf } from './people.ts';
 import { readClusters, readMe, readOrganization, readOwnPermissions } from './reads.ts';
-import { notice } from './source.ts';
+import { announcement, notice } from './source.ts';
 import { holdsStaff, type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
 
 export function Frame() {
@@ -199,4 +197,120 @@ async function signOut(): Promise<void> {
   const refused = (error: unknown) => ({ url: isSignedOut(error) ? '/signed-out' : '/' });
   const { url } = await own<{ url: string }>('POST', '/sign-out').catch(refused);
   leaveFor(url);
+}
+
+function Announcements() {
+  return (
+    <>
+      <Done />
+      <Offline />
+    </>
+  );
+}
+
+const shownMs = 6_000;
+
+/** The element is always there: a screen reader announces what changes in it, not what appears with it. */
+function Done() {
+  const done = announcement.use((one) => one);
+  useEffect(() => {
+    if (!done) return undefined;
+    const timer = setTimeout(() => announcement.set(undefined), shownMs);
+    return () => clearTimeout(timer);
+  }, [done]);
+  return (
+    <div role="status" className={done ? 'toast' : 'hidden'}>
+      {done && <p key={done.count}>{done.text}</p>}
+    </div>
+  );
+}
+
+/** A stream ends now and then, and is back within this. */
+const graceMs = 3_000;
+
+/** That the page is not current, and how old what it shows is. The page behind it is dimmed by its style. */
+function Offline() {
+  const isOnline = useSyncExternalStore(watchNetwork, () => navigator.onLine);
+  const lost = live.use((one) => one.lost);
+  const now = useNow();
+  const isShown = lost !== undefined && (!isOnline || now - lost.at > graceMs);
+  return (
+    <div className={isShown ? 'offline' : undefined}>
+      <p role="status">
+        {isShown && `${isOnline ? 'The console does not answer.' : 'You are offline.'} It updates by itself.`}
+      </p>
+      {isShown && (
+        <p className="small">
+          This page shows what was known <Age at={new Date(lost.heardAt).toISOString()} />.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function watchNetwork(watcher: () => void): () => void {
+  const events = ['online', 'offline'];
+  for (const event of events) window.addEventListener(event, watcher);
+  return () => {
+    for (const event of events) window.removeEventListener(event, watcher);
+  };
+}
+
+type Theme = 'system' | 'light' | 'dark';
+
+const themes: readonly [Theme, name: string, LucideIcon][] = [
+  ['system', 'System', Monitor],
+  ['light', 'Light', Sun],
+  ['dark', 'Dark', Moon],
+];
+
+/** As theme.ts reads it when the page is loaded. */
+const stored = 'andromeda-theme';
+const root = document.documentElement;
+
+function shownTheme(): Theme {
+  const { theme } = root.dataset as { theme?: Theme };
+  return theme === 'light' || theme === 'dark' ? theme : 'system';
+}
+
+function show(theme: string | null): void {
+  if (theme === 'light' || theme === 'dark') root.dataset['theme'] = theme;
+  else delete root.dataset['theme'];
+}
+
+/** The scheme of this browser, in every tab of it. */
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(shownTheme);
+  useEffect(() => {
+    const follow = ({ key, newValue }: StorageEvent) => {
+      if (key !== stored) return;
+      show(newValue);
+      setTheme(shownTheme());
+    };
+    window.addEventListener('storage', follow);
+    return () => window.removeEventListener('storage', follow);
+  }, []);
+  const choose = (chosen: Theme) => {
+    show(chosen);
+    setTheme(chosen);
+    if (chosen === 'system') localStorage.removeItem(stored);
+    else localStorage.setItem(stored, chosen);
+  };
+  return (
+    <fieldset className="theme">
+      <legend className="hidden">Theme</legend>
+      {themes.map(([one, name, Icon]) => (
+        <Button
+          key={one}
+          className="second small"
+          aria-label={name}
+          title={name}
+          aria-pressed={one === theme}
+          onClick={() => choose(one)}
+        >
+          <Icon aria-hidden="true" />
+        </Button>
+      ))}
+    </fieldset>
+  );
 }

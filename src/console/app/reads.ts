@@ -1,10 +1,10 @@
-/** Everything that pages read, each with the topics that make it be read again (src/console/server/topics.ts). */
-import { queryOptions } from '@tanstack/react-query';
+/** Everything that pages read, each with the topics that make it be read again (src/console/server/events.ts). */
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import type { components as BusinessComponents } from '../../api/generated/business.ts';
 import type { components } from '../../api/generated/platform.ts';
 import { mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { ApiError, bodyOf, bodyOrNull, business, notePerson, own, platform } from './api.ts';
-import type { Who } from './who.tsx';
+import { holdsStaff, useWho, type Who } from './who.tsx';
 
 export type ClusterItem = components['schemas']['Cluster'];
 export type SshAccess = components['schemas']['SshAccess'];
@@ -285,3 +285,18 @@ export const readIdentities = (userID: string) =>
 
 export const readOpenSessions = () =>
   read(['operator', 'sessions'], ['ssh-sessions'], () => business.GET('/operator/sessions').then(bodyOf));
+
+/** The clusters that a person sees, or all, which operators see. */
+export type Whose = 'own' | 'all';
+
+/** What clusters are called, by ID. */
+export function useClusterNames(whose: Whose = 'own'): ReadonlyMap<string, string> {
+  const who = useWho();
+  const isOwn = whose === 'own';
+  const own = useQuery({ ...readClusters(who), enabled: isOwn });
+  const all = useQuery({ ...readOperatorClusters(), enabled: !isOwn && holdsStaff(who, 'staff.read') });
+  return new Map([
+    ...(own.data ?? []).map(({ id, spec }) => [id, spec.name] as const),
+    ...(all.data?.clusters ?? []).map(({ cluster, name }) => [cluster.id, name] as const),
+  ]);
+}

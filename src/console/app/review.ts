@@ -3,8 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { components, paths } from '../../api/generated/business.ts';
 import { bodyOf, business } from './api.ts';
-import { type Column, type Remote, useFilterInAddress } from './parts/table.tsx';
-import type { Order } from './parts/table-order.ts';
+import { type Column, type Order, type Remote, useFilterInAddress } from './parts/table.tsx';
 import { read } from './reads.ts';
 import { useWho } from './who.tsx';
 

@@ -12,8 +12,7 @@ import { Frame } from './frame.tsx';
 import { NotFoundPage, SignedInPage, SignedOutPage } from './pages/alone.tsx';
 import { KeysPage } from './pages/keys.tsx';
 import { StartPage } from './pages/start.tsx';
-import { textOf } from './search.ts';
-import { auditSearch, ownSessionSearch, sessionSearch } from './trail.ts';
+import { auditSearch, ownSessionSearch, sessionSearch, textOf } from './trail.ts';
 
 /** The search parameters of these names, as texts. What is none is undefined, not left out: the router would keep it as it came. */
 function texts<Name extends string>(...names: Name[]) {
@@ -53,13 +52,13 @@ const none = texts();
 
 const AccessPage = lazy(() => import('./pages/access.tsx'), 'AccessPage');
 const ClustersPage = lazy(() => import('./pages/clusters.tsx'), 'ClustersPage');
-const ClusterPage = lazy(() => import('./pages/cluster.tsx'), 'ClusterPage');
+const ClusterPage = lazy(() => import('./pages/clusters.tsx'), 'ClusterPage');
 const SecurityPage = lazy(() => import('./pages/security.tsx'), 'SecurityPage');
 const SlurmPage = lazy(() => import('./pages/slurm.tsx'));
 const ClusterPeoplePage = lazy(() => import('./pages/cluster-people.tsx'));
 const MembersPage = lazy(() => import('./pages/members.tsx'));
-const PersonPage = lazy(() => import('./pages/person.tsx'));
-const MemberChangePage = lazy(() => import('./pages/member-change.tsx'));
+const PersonPage = lazy(() => import('./pages/person.tsx'), 'PersonPage');
+const MemberChangePage = lazy(() => import('./pages/person.tsx'), 'MemberChangePage');
 const RequestsPage = lazy(() => import('./pages/requests.tsx'));
 const GpusPage = lazy(() => import('./pages/gpus.tsx'));
 const StoragePage = lazy(() => import('./pages/storage.tsx'));
@@ -68,9 +67,9 @@ const OperatorMachinesPage = lazy(() => import('./pages/operator-machines.tsx'))
 const OperatorPeoplePage = lazy(() => import('./pages/operator-people.tsx'));
 const OperatorLabPage = lazy(() => import('./pages/operator-lab.tsx'));
 const OperatorServicePage = lazy(() => import('./pages/operator-service.tsx'));
-const ActiveSessionsPage = lazy(() => import('./pages/active-sessions.tsx'));
-const PastSessionsPage = lazy(() => import('./pages/past-sessions.tsx'), 'PastSessionsPage');
-const MyPastSessionsPage = lazy(() => import('./pages/past-sessions.tsx'), 'MyPastSessionsPage');
+const ActiveSessionsPage = lazy(() => import('./pages/sessions.tsx'), 'ActiveSessionsPage');
+const PastSessionsPage = lazy(() => import('./pages/sessions.tsx'), 'PastSessionsPage');
+const MyPastSessionsPage = lazy(() => import('./pages/sessions.tsx'), 'MyPastSessionsPage');
 const AuditPage = lazy(() => import('./pages/audit.tsx'));
 
 const pages = [

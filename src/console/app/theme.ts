@@ -3,7 +3,7 @@
  * a script that the page waits for cannot.
  */
 try {
-  // As parts/theme-switch.tsx keeps it.
+  // As frame.tsx keeps it.
   const chosen = localStorage.getItem('andromeda-theme');
   if (chosen !== null) document.documentElement.dataset['theme'] = chosen;
 } catch {

@@ -1,5 +1,4 @@
 /** Lists that go back in time: the audit trail, and SSH sessions that have ended. Their filters are in the address. */
-import { textOf } from './search.ts';
 
 /** Days are those of the reader. */
 export interface TrailSearch {
@@ -74,4 +73,12 @@ export function trailQuery(
 function beginOf(day: string, later: number): string {
   const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
   return new Date(year, month - 1, date + later).toISOString();
+}
+
+const longest = 200;
+
+/** A search parameter as text; undefined for what is none. The router reads what looks like a number as one. */
+export function textOf(value: unknown): string | undefined {
+  const isText = typeof value === 'string' || typeof value === 'number';
+  return isText && value !== '' ? String(value).slice(0, longest) : undefined;
 }

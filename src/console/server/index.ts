@@ -4,21 +4,32 @@
  * page reads and writes through the two APIs, whose applications are handed in and called in this process with the
  * person's own token. The token never reaches the browser, which holds a cookie and nothing else.
  *
- *     GET  /…                       the page, for every address of it; its files in /assets    assets.ts, kept-files.ts
+ *     GET  /…                       the page, for every address of it; its files in /assets    kept-files.ts
  *     GET  /download, …             the clients that people are offered                        ../clients, handed in
  *     GET  /sign-in, /in            → the issuer → GET /sign-in/callback → the page            sign-in.ts
  *     POST /sign-out                ends the session; answers where the issuer ends its own    sign-in.ts
- *     GET  /session, /sessions      who is signed in, and with which browsers                  session-routes.ts
- *     ANY  /api/business/…, /api/platform/…    the APIs                                        routes.ts
+ *     GET  /session, /sessions      who is signed in, and with which browsers                  index.ts
+ *     ANY  /api/business/…, /api/platform/…    the APIs                                        index.ts
  *     GET  /events                  what changed, as it happens                                events.ts
  *
  * The pages themselves are in app, which is built for browsers and imported by nothing here.
  */
-import type { RequestListener } from 'node:http';
-import { createEvents } from './events.ts';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { DomainError } from '../../domain/error.ts';
+import { sendJson } from '../../lib/send-json.ts';
+import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
+import type { Store } from '../../store/engine/index.ts';
+import {
+  deleteConsoleSession,
+  deleteOtherConsoleSessions,
+  listConsoleSessions,
+} from '../../store/people/console-sessions.ts';
+import { createEvents, type Events } from './events.ts';
+import { requireOwnPage, sendError, setPageHeaders } from './headers.ts';
 import { createIssuerClient, type IssuerClientOptions } from './issuer-client.ts';
-import { createRoutes, type RoutesOptions } from './routes.ts';
-import { createSessions } from './sessions.ts';
+import { type Files, type KeptFiles, sendFile } from './kept-files.ts';
+import { createSessions, idleMs, isOver, longestMs, type Sessions } from './sessions.ts';
+import { createSignInRoutes, type SignInOptions } from './sign-in.ts';
 
 export interface ConsoleOptions extends Omit<RoutesOptions, 'issuer' | 'sessions' | 'events'> {
   issuer: Omit<IssuerClientOptions, 'redirectUri' | 'signedOutUri'>;
@@ -49,4 +60,143 @@ export function createConsole(options: ConsoleOptions): Console {
       sessions.stop();
     },
   };
+}
+
+/** Pages and facts of the API's own listener, which are no operations. */
+const notHere = /^\/(docs|openapi\.json|healthz|readyz|\.well-known)(\/|$)/;
+
+async function callApi(
+  { sessions, apis }: Pick<RoutesOptions, 'sessions' | 'apis'>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  requireOwnPage(request);
+  const [, name, path = ''] = /^\/api\/(business|platform)(\/[^?#]*)/.exec(request.url ?? '') ?? [];
+  if ((name !== 'business' && name !== 'platform') || notHere.test(path)) {
+    throw new DomainError('not_found', 'There is no such address here.');
+  }
+  const { authorization } = await sessions.of(request);
+  // Gone while its tokens were renewed.
+  if (request.destroyed && !request.complete) return void response.destroy();
+  request.url = (request.url ?? '').slice(`/api/${name}`.length);
+  request.headers.authorization = authorization;
+  delete request.headers.cookie;
+  apis[name](request, response);
+}
+
+interface RoutesOptions extends SignInOptions {
+  store: Store;
+  /** The two APIs, as their own listeners have them. */
+  apis: { business: RequestListener; platform: RequestListener };
+  events: Events;
+  /** What browsers load. */
+  files: Files;
+  /** The files of other servers' pages; undefined where there can be none. */
+  keptFiles: KeptFiles | undefined;
+  /** The clients that people are offered: which addresses, and what answers. */
+  downloads: { owns(path: string): boolean; handle: RequestListener };
+  proxies: TrustedProxies;
+}
+
+/** What holds a stream or leads to the issuer. */
+const onlyGet = new Set(['/in', '/sign-in', '/sign-in/callback', '/events']);
+
+function createRoutes(options: RoutesOptions): RequestListener {
+  const { sessions, events, downloads, proxies, log } = options;
+  const signIn = createSignInRoutes(options);
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = URL.parse(request.url ?? '/', 'http://console.invalid');
+    if (!url) throw new DomainError('invalid_request', 'This address cannot be read.');
+    const { pathname: path } = url;
+    const { method } = request;
+    const address = clientAddress(proxies, request);
+    setPageHeaders(response);
+    if (path.startsWith('/api/')) return callApi(options, request, response);
+    if (method === 'POST' && path === '/sign-out') return signIn.signOut(request, response, address);
+    if (path === '/session' || path === '/sessions' || path.startsWith('/sessions/')) {
+      return answerSession(options, request, response, path);
+    }
+    if (downloads.owns(path)) return downloads.handle(request, response);
+    if (method !== 'GET' && method !== 'HEAD') {
+      throw new DomainError('not_found', 'There is no such address here, or it does not take this method.');
+    }
+    if (method === 'HEAD' && onlyGet.has(path)) {
+      // HEAD would begin a sign-in or a stream that no client continues.
+      response.writeHead(405, { Allow: 'GET' }).end();
+      return;
+    }
+    if (path === '/sign-in' || path === '/in') return signIn.begin(request, response, url, address);
+    if (path === '/sign-in/callback') return signIn.finish(request, response, url, address);
+    if (path === '/healthz') return sendJson(response, 200, { status: 'ok' });
+    if (path === '/events') {
+      requireOwnPage(request);
+      return events.open(await sessions.of(request), response);
+    }
+    return sendFile(options, request, response, path);
+  }
+
+  return (request, response) => {
+    handle(request, response).catch((error: unknown) => {
+      if (request.destroyed && !request.complete) return response.destroy();
+      const path = (request.url ?? '').split('?')[0] ?? '';
+      // The cookie stays: by the time that this answer arrives, it may be that of a newer session.
+      if (sendError(response, error)) {
+        log.error('console.request.failed', { path, error });
+      }
+    });
+  };
+}
+
+interface Deps {
+  store: Store;
+  sessions: Sessions;
+  now(): number;
+}
+
+/** Answers `GET /session`, `GET /sessions`, `POST /sessions/end-others` and `POST /sessions/ID/end`. */
+async function answerSession(
+  deps: Deps,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+): Promise<void> {
+  requireOwnPage(request);
+  const { store, sessions, now } = deps;
+  const session = await sessions.of(request);
+  const { id, userId } = session;
+  const asked = `${request.method} ${path}`;
+  if (asked === 'GET /session') {
+    return sendJson(response, 200, {
+      userId,
+      signedInAt: time(session.createdAt),
+      endsAt: time(Math.min(session.createdAt + longestMs, session.seenAt + idleMs)),
+    });
+  }
+  if (asked === 'GET /sessions') {
+    const open = (await listConsoleSessions(store.read, userId)).filter((one) => !isOver(one, now()));
+    const shown = open.map((one) => ({
+      id: one.id,
+      current: one.id === id,
+      address: one.address,
+      program: one.program,
+      signedInAt: time(one.createdAt),
+      usedAt: time(one.seenAt),
+    }));
+    return sendJson(response, 200, { sessions: shown });
+  }
+  if (asked === 'POST /sessions/end-others') {
+    const ended = await store.write((tx) => deleteOtherConsoleSessions(tx, userId, id));
+    return sendJson(response, 200, { ended });
+  }
+  const [, other] = /^POST \/sessions\/([\w-]{43})\/end$/.exec(asked) ?? [];
+  if (other === undefined) throw new DomainError('not_found', 'There is no such address here.');
+  if (!(await store.write((tx) => deleteConsoleSession(tx, other, userId)))) {
+    throw new DomainError('not_found', 'You have no such session.');
+  }
+  sendJson(response, 200, { ended: 1 });
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString();
 }

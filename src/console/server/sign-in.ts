@@ -9,10 +9,9 @@ import type { Logger } from '../../lib/log.ts';
 import { seal, unseal } from '../../lib/seal.ts';
 import { sendJson } from '../../lib/send-json.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
-import { createConsoleCookies } from './cookie.ts';
 import { redirect, requireOwnPage } from './headers.ts';
 import type { IssuerClient, Pending, Tokens } from './issuer-client.ts';
-import { isAuthorized, type Sessions } from './sessions.ts';
+import { createConsoleCookies, isAuthorized, type Sessions } from './sessions.ts';
 
 export interface SignInOptions {
   /** What browsers call the console by: an origin. */

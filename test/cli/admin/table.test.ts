@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatTable } from '../../../src/cli/answer.ts';
+import { formatTable } from '../../../src/cli/output.ts';
 
 test('columns are as wide as their widest cell on a terminal, and lines end without blanks', () => {
   const rows = [

@@ -47,7 +47,7 @@ export interface WebClient {
 
 export const consoleClientId = 'andromeda-console';
 
-/** Where the console at this URL expects browsers back (src/console/server/routes.ts). */
+/** Where the console at this URL expects browsers back (src/console/server/index.ts). */
 export function consoleAddresses(url: string): Omit<WebClient, 'secret'> {
   return { redirectUri: `${url}/sign-in/callback`, signedOutUri: `${url}/signed-out` };
 }

@@ -2,16 +2,21 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useClusterNames } from '../cluster-names.ts';
 import { AskAccess, OwnAccess, type Wish } from '../parts/access-requests.tsx';
 import { Button } from '../parts/controls.tsx';
 import { Empty, Facts, Loaded, Page, Panel, said, together } from '../parts/page.tsx';
-import { Kubeconfig } from '../parts/people/kubeconfig.tsx';
-import { LoginLines, LoginStrip } from '../parts/people/login.tsx';
-import { UseLine, UsesSentence } from '../parts/people/uses.tsx';
+import { Kubeconfig, LoginLines, LoginStrip, UseLine, UsesSentence } from '../parts/people/uses.tsx';
 import { Table } from '../parts/table.tsx';
-import { Age, Moment, Reported } from '../parts/time.tsx';
-import { type ClusterUse, readKeys, readMyRefusals, readSshAccess, readUses, type Use } from '../reads.ts';
+import { Age, Moment, Reported } from '../parts/values.tsx';
+import {
+  type ClusterUse,
+  readKeys,
+  readMyRefusals,
+  readSshAccess,
+  readUses,
+  type Use,
+  useClusterNames,
+} from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 export function AccessPage() {

@@ -1,15 +1,11 @@
 /** For operators: who did what, newest first. */
-
 import { Link } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/business.ts';
 import { actionLabel, auditOperations, auditSentence, sentenceText } from '../../../domain/audit/sentence.ts';
 import { bodyOf, business } from '../api.ts';
-import { count } from '../count.ts';
-import { State } from '../parts/state.tsx';
 import { type Column, Two } from '../parts/table.tsx';
-import { Text } from '../parts/text.tsx';
-import { Age } from '../parts/time.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
+import { Age, count, State, Text } from '../parts/values.tsx';
 import { auditSearch, type TrailQuery } from '../trail.ts';
 import { holdsStaff, useWho } from '../who.tsx';
 

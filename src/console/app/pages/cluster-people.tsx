@@ -2,15 +2,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { opensText, wayText } from '../../../domain/access/ways-in.ts';
-import { count } from '../count.ts';
 import { Empty, isWhole, Loaded, Page, Panel } from '../parts/page.tsx';
 import { Until, WayIn } from '../parts/people/access-state.tsx';
 import { SaveCsv } from '../parts/save.tsx';
-import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, PersonCell, RemoteTable } from '../parts/table.tsx';
-import { Text } from '../parts/text.tsx';
-import { LastReport } from '../parts/time.tsx';
+import { count, LastReport, State, Text } from '../parts/values.tsx';
 import {
   type AccessList,
   type Delivery,

@@ -2,13 +2,11 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ChangeEvent, useState } from 'react';
 import { bodyOf, business, operation } from '../api.ts';
-import { count } from '../count.ts';
-import { Button, Check } from '../parts/controls.tsx';
-import { AsCommand } from '../parts/copy.tsx';
+import { AsCommand, Button, Check } from '../parts/controls.tsx';
 import { Page, Panel, Problem } from '../parts/page.tsx';
 import { save } from '../parts/save.tsx';
-import { type Kind, State } from '../parts/state.tsx';
 import { Table } from '../parts/table.tsx';
+import { count, type Kind, State } from '../parts/values.tsx';
 import { WriteForm } from '../parts/write.tsx';
 import { installationTopics, type Lab, type LabPlan } from '../reads.ts';
 import { holdsStaff, useWho } from '../who.tsx';

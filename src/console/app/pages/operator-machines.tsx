@@ -3,13 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { operation } from '../api.ts';
-import { count } from '../count.ts';
 import { Button, Select } from '../parts/controls.tsx';
 import { MachineState } from '../parts/gpus.tsx';
 import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
-import type { Kind } from '../parts/state.tsx';
 import { type Column, Table } from '../parts/table.tsx';
-import { Age } from '../parts/time.tsx';
+import { Age, count, type Kind } from '../parts/values.tsx';
 import { WriteDialog } from '../parts/write.tsx';
 import {
   installationTopics,

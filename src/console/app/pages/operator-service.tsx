@@ -1,10 +1,9 @@
 /** For operators: the service's own keys and how each is replaced, and its backups. */
 import { useQuery } from '@tanstack/react-query';
 import { formatBytes } from '../../../domain/units.ts';
-import { CopyLine } from '../parts/copy.tsx';
+import { CopyLine } from '../parts/controls.tsx';
 import { Facts, Loaded, Page, Panel, said } from '../parts/page.tsx';
-import { State } from '../parts/state.tsx';
-import { Age, Moment } from '../parts/time.tsx';
+import { Age, Moment, State } from '../parts/values.tsx';
 import { type Installation, readInstallation } from '../reads.ts';
 
 type Keys = Installation['keys'][number];

@@ -3,14 +3,11 @@ import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-q
 import { Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import type { components } from '../../../api/generated/business.ts';
-import { count } from '../count.ts';
-import { Empty, Page, Panel, said } from '../parts/page.tsx';
-import { NextTry, Problems } from '../parts/problems.tsx';
-import { type Kind, State } from '../parts/state.tsx';
+import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
-import { Reported } from '../parts/time.tsx';
-import { readOperatorClusters } from '../reads.ts';
+import { Age, count, type Kind, Reported, State, span, Text, useNow } from '../parts/values.tsx';
+import { type Problem, readOperatorClusters, readProblems } from '../reads.ts';
 
 type Cluster = components['schemas']['OperatorCluster'];
 type Side = components['schemas']['OperatorClusterSide'];
@@ -195,4 +192,90 @@ function SideTable({ of, rows }: { of: UseQueryResult; rows: readonly Row[] | un
       none={<Empty>No clusters yet. Add one with `andromeda admin cluster add`.</Empty>}
     />
   );
+}
+
+const areas: Record<Problem['area'], string> = {
+  cluster: 'Cluster',
+  gateway: 'Gateway',
+  backup: 'Service',
+  certificate: 'Certificate',
+  disk: 'Disk',
+  audit: 'Audit trail,',
+  server: 'Server',
+  identity: 'Sign-in:',
+};
+
+function Problems() {
+  const problems = useQuery(readProblems());
+  return (
+    <Panel title="Needs attention" cli="andromeda admin problems" operation="GET /operator/problems">
+      <Loaded of={problems}>
+        {({ problems: list }) =>
+          list.length === 0 ? (
+            <p>
+              <State kind="good">Nothing</State>{' '}
+              <span className="soft">
+                as of <Age at={new Date(problems.dataUpdatedAt).toISOString()} />
+              </span>
+            </p>
+          ) : (
+            <ul className="problems">
+              {list.map((one) => (
+                <Item key={`${one.area} ${one.about} ${one.side} ${one.message}`} problem={one} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Item({ problem }: { problem: Problem }) {
+  const { area, about, side, urgency, since, message, action, next_try_at: next } = problem;
+  return (
+    <li>
+      <p>
+        <State kind={urgency === 'now' ? 'bad' : 'warn'}>{urgency === 'now' ? 'Urgent' : 'Soon'}</State>{' '}
+        <b>
+          {areas[area]} {about}
+          {side && `, ${side === 'slurm' ? 'Slurm' : 'Kubernetes'}`}
+        </b>{' '}
+        <span className="soft">
+          {since === undefined ? (
+            'began at an unknown time'
+          ) : (
+            <>
+              began <Age at={since} />
+            </>
+          )}
+          {next !== undefined && (
+            <>
+              , next try <NextTry at={next} />
+            </>
+          )}
+        </span>
+      </p>
+      <p>
+        <Text of={message} />
+      </p>
+      <p>
+        <b>Do:</b> <Commands text={action} />
+      </p>
+    </li>
+  );
+}
+
+/** A sentence, in which commands stand between backticks. */
+function Commands({ text }: { text: string }) {
+  return text.split('`').map((part, index) =>
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text stay where they are
+    index % 2 === 1 ? <code key={index}>{part}</code> : <span key={index}>{part}</span>,
+  );
+}
+
+/** When something is tried again; one that is due is under way. */
+function NextTry({ at }: { at: string }) {
+  const left = Date.parse(at) - useNow();
+  return <>{left <= 0 ? 'now' : `in ${span(left)}`}</>;
 }

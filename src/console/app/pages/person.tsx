@@ -1,23 +1,28 @@
 /** One person: their access, by which way, since when and until when, and whether each cluster has it. */
 import { useQuery } from '@tanstack/react-query';
-import { Link, useParams } from '@tanstack/react-router';
+import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { wayText } from '../../../domain/access/ways-in.ts';
 import { csv } from '../../../domain/text.ts';
-import { count } from '../count.ts';
-import { Empty, Facts, isWhole, Loaded, Page, Panel, type Reading } from '../parts/page.tsx';
-import { AccessStates, obstacleText, PeopleLink, Until, WayIn } from '../parts/people/access-state.tsx';
+import { Empty, Facts, isWhole, Loaded, Page, Panel, type Reading, said } from '../parts/page.tsx';
+import {
+  AccessStates,
+  obstacleText,
+  PeopleLink,
+  PersonLink,
+  Until,
+  WayIn,
+} from '../parts/people/access-state.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/member-forms.tsx';
 import { SaveCsv } from '../parts/save.tsx';
-import { State } from '../parts/state.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, Table } from '../parts/table.tsx';
-import { Age, LastReport, Moment } from '../parts/time.tsx';
+import { Age, count, LastReport, Moment, State } from '../parts/values.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf, type Way } from '../people.ts';
 import { readMemberPermissions } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
-export default function PersonPage() {
+export function PersonPage() {
   const { orgID } = useWho();
   const { userId } = useParams({ from: '/frame/members/$userId' });
   const access = useQuery(readAccessOf(orgID, [userId]));
@@ -190,4 +195,93 @@ function rowsOfFile({ email }: Person, rows: readonly Row[]): string[][] {
     return [email, cluster.cluster_name, opens, by, wayText(way), since, until];
   });
   return [head, ...body];
+}
+
+export function MemberChangePage() {
+  const { orgID } = useWho();
+  const { people = '' } = useSearch({ from: '/frame/members/change' });
+  const ids = people.split(',').filter(Boolean);
+  const access = useQuery({ ...readAccessOf(orgID, ids), enabled: ids.length > 0 });
+  return (
+    <Page
+      title="Progress"
+      sentence={said(access, (known) => <ProgressSentence {...known} />)}
+      actions={<Link to="/members">Members</Link>}
+    >
+      {ids.length === 0 ? (
+        <Empty action={<Link to="/members">Members</Link>}>No one is named in this address.</Empty>
+      ) : (
+        <Loaded of={access}>
+          {(known) => (
+            <>
+              <Who people={known.people} ids={ids} />
+              {known.clusters.map((cluster) => (
+                <Progress key={cluster.cluster_id} people={known.people} cluster={cluster} />
+              ))}
+            </>
+          )}
+        </Loaded>
+      )}
+    </Page>
+  );
+}
+
+function ProgressSentence({
+  people,
+  clusters,
+}: {
+  people: readonly Person[];
+  clusters: readonly Delivery[];
+}) {
+  const there = clusters.filter((one) => progressOf(people, one).isThere).length;
+  if (people.length === 0) return <>None of these people is in the organization.</>;
+  if (clusters.length === 0) return <>No cluster in service is affected.</>;
+  if (there === clusters.length)
+    return <>{there === 1 ? 'The cluster is' : `All ${there} clusters are`} up to date.</>;
+  return `${there} of ${clusters.length} clusters are up to date.`;
+}
+
+function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[] }) {
+  const { orgID } = useWho();
+  return (
+    <Panel
+      title={people.length === 1 ? 'Who' : `${people.length} people`}
+      cli={`andromeda members access ${people.map(({ user_id: id }) => id).join(' ')}`}
+      operation={`GET /organizations/${orgID}/access?user_ids=${ids.join(',')}`}
+    >
+      <ul className="plain">
+        {people.map((person) => (
+          <li key={person.user_id}>
+            <PersonLink id={person.user_id} email={person.email} />{' '}
+            <span className="soft">
+              {person.is_member ? person.role : 'not a member'}
+              {person.username !== undefined && `, ${person.username}`}
+              {person.changed_at !== undefined && (
+                <>
+                  , changed <Age at={person.changed_at} />
+                </>
+              )}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function Progress({ people, cluster }: { people: readonly Person[]; cluster: Delivery }) {
+  const { steps, missing, isThere } = progressOf(people, cluster);
+  return (
+    <Panel
+      title={<PeopleLink of={cluster} />}
+      tools={isThere ? <State kind="good">Up to date</State> : <State kind="busy">In progress</State>}
+    >
+      <Strip
+        of={`people/${people.map(({ user_id: id }) => id).join()}/${cluster.cluster_id}`}
+        steps={steps}
+        missing={missing}
+      />
+      <LastReport clusterId={cluster.cluster_id} at={cluster.observed_at} />
+    </Panel>
+  );
 }

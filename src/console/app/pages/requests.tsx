@@ -1,22 +1,18 @@
 /** What members ask for: approve with one click or for another term, or decline with a reason. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { approvedEnd, termText, withApproved } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
-import { useClusterNames } from '../cluster-names.ts';
-import { count } from '../count.ts';
 import { useDraft } from '../drafts.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
 import { Consequences, usePlan } from '../parts/consequences.tsx';
 import { Button, Field } from '../parts/controls.tsx';
 import { Empty, Loaded, Page, Panel, Problem, said } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
-import { Text } from '../parts/text.tsx';
-import { Age } from '../parts/time.tsx';
+import { Age, count, Text } from '../parts/values.tsx';
 import { useWrite, WriteDialog } from '../parts/write.tsx';
 import type { MemberChange } from '../people.ts';
-import { readMemberPermissions, readRequests } from '../reads.ts';
+import { readMemberPermissions, readRequests, useClusterNames } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
 type Doing = { kind: 'term' | 'decline'; request: AccessRequest } | undefined;

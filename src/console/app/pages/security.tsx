@@ -1,13 +1,15 @@
 /** A person's SSH sessions and the browsers that they are signed in with, and ending either. */
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { own, queryClient } from '../api.ts';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { components } from '../../../api/generated/business.ts';
+import { operation, own, queryClient } from '../api.ts';
 import { Button } from '../parts/controls.tsx';
-import { OwnSessions } from '../parts/own-sessions.tsx';
 import { Page, Panel, Problem, said } from '../parts/page.tsx';
-import { State } from '../parts/state.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
-import { Age } from '../parts/time.tsx';
-import { type BrowserSession, readSessions } from '../reads.ts';
+import { Age, State } from '../parts/values.tsx';
+import { WriteDialog } from '../parts/write.tsx';
+import { type BrowserSession, readMySshSessions, readSessions, useClusterNames } from '../reads.ts';
 
 export function SecurityPage() {
   const sessions = useQuery(readSessions());
@@ -71,4 +73,52 @@ function browserOf(program: string): string {
   if (!browser) return program.slice(0, 60) || 'Unknown';
   const name = { Edg: 'Edge', OPR: 'Opera', Firefox: 'Firefox', Chrome: 'Chrome', Safari: 'Safari' }[browser];
   return system ? `${name} on ${system}` : name;
+}
+
+type Session = components['schemas']['Session'];
+
+function OwnSessions() {
+  const sessions = useQuery(readMySshSessions());
+  const names = useClusterNames();
+  const [closing, setClosing] = useState<Session>();
+  const columns: Column<Session>[] = [
+    { name: 'Cluster', cell: (one) => names.get(one.cluster_id) ?? one.cluster_id },
+    { name: 'From', cell: (one) => one.remote_address },
+    { name: 'Key', cell: (one) => <code className="cut">{one.fingerprint}</code> },
+    { name: 'Since', cell: (one) => <Age at={one.opened_at} past="" /> },
+    actionOf('Close…', setClosing),
+  ];
+  return (
+    <Panel title="My active SSH sessions" operation="GET /me/ssh-sessions">
+      <Table
+        name="your sessions"
+        of={sessions}
+        rows={sessions.data?.sessions}
+        id={(one) => one.id}
+        columns={columns}
+        none={<p className="soft">You have no active sessions.</p>}
+      />
+      <p className="small">
+        <Link to="/past/mine">Ended sessions</Link>
+      </p>
+      {closing && <CloseOwn session={closing} close={() => setClosing(undefined)} />}
+    </Panel>
+  );
+}
+
+function CloseOwn({ session, close }: { session: Session; close: () => void }) {
+  return (
+    <WriteDialog
+      title="Close this session?"
+      operation={operation('post', '/me/ssh-sessions/{sessionID}/close', { sessionID: session.id })}
+      topics={['my-ssh-sessions']}
+      body={{}}
+      label="Close the session"
+      usualReason="No longer needed"
+      danger
+      close={close}
+    >
+      <p>From {session.remote_address}. Programs that run in it end; submitted jobs continue.</p>
+    </WriteDialog>
+  );
 }

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { ApiError } from '../api.ts';
 import { Empty, Loaded, Page, Panel, said, together } from '../parts/page.tsx';
 import { Strip, stepsOf } from '../parts/strip.tsx';
-import { Age, LastReport } from '../parts/time.tsx';
+import { Age, LastReport } from '../parts/values.tsx';
 import { readClusters } from '../reads.ts';
 import { Editor, type Restored } from '../slurm/editor.tsx';
 import { History } from '../slurm/history.tsx';

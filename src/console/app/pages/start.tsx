@@ -2,15 +2,19 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { AsCommand } from '../parts/copy.tsx';
+import { AsCommand } from '../parts/controls.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
 import { Empty, Loaded, Page, said, together } from '../parts/page.tsx';
 import { OwnJobs } from '../parts/people/jobs.tsx';
-import { Kubeconfig } from '../parts/people/kubeconfig.tsx';
-import { type Key, LoginLines, LoginStrip } from '../parts/people/login.tsx';
-import { UseLine, UsesSentence } from '../parts/people/uses.tsx';
-import { State } from '../parts/state.tsx';
-import { Age } from '../parts/time.tsx';
+import {
+  type Key,
+  Kubeconfig,
+  LoginLines,
+  LoginStrip,
+  UseLine,
+  UsesSentence,
+} from '../parts/people/uses.tsx';
+import { Age, State } from '../parts/values.tsx';
 import { type ClusterUse, readKeys, readSshAccess, readUses } from '../reads.ts';
 import { useWho } from '../who.tsx';
 

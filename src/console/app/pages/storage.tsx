@@ -2,11 +2,10 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import type { components } from '../../../api/generated/platform.ts';
 import { formatBytes } from '../../../domain/units.ts';
-import { count } from '../count.ts';
 import { Ready } from '../parts/gpus.tsx';
 import { Empty, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
-import { Reported } from '../parts/time.tsx';
+import { count, Reported } from '../parts/values.tsx';
 import { readOperatorClusters, readStorage } from '../reads.ts';
 
 type Entry = components['schemas']['StorageInventoryEntry'];

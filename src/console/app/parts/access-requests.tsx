@@ -1,21 +1,23 @@
 /** Asking for permissions, or for more time with them; and what became of that. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { termText } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
-import { useClusterNames } from '../cluster-names.ts';
 import { useDraft } from '../drafts.ts';
 import { readAccessOf } from '../people.ts';
-import { type ClusterUse, readCatalog, readOwnPermissions, readOwnRequests } from '../reads.ts';
+import {
+  type ClusterUse,
+  readCatalog,
+  readOwnPermissions,
+  readOwnRequests,
+  useClusterNames,
+} from '../reads.ts';
 import { useWho } from '../who.tsx';
 import { Button, CheckList, type Labelled, Select } from './controls.tsx';
 import { Loaded, Panel } from './page.tsx';
-import { type Kind, State } from './state.tsx';
 import { Strip, stepsOf } from './strip.tsx';
-import { Text } from './text.tsx';
-import { Age, Moment } from './time.tsx';
+import { Age, type Kind, Moment, State, Text } from './values.tsx';
 import { WriteDialog } from './write.tsx';
 
 export type AccessRequest = components['schemas']['AccessRequest'];

@@ -1,11 +1,10 @@
 /** What a change of members would do on the clusters, shown before it is saved. */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
-import { count, firstOf } from '../count.ts';
 import { type MemberChange, type MemberPlan, readPlan } from '../people.ts';
 import { useWho } from '../who.tsx';
 import { Problem } from './page.tsx';
-import { State } from './state.tsx';
+import { count, firstOf, State } from './values.tsx';
 
 const pauseMs = 250;
 

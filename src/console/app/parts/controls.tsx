@@ -1,5 +1,5 @@
 /** Buttons and fields. */
-import type { ComponentProps, ReactNode } from 'react';
+import { type ComponentProps, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 
 /** One that sends no form. */
 export function Button(props: ComponentProps<'button'>) {
@@ -104,5 +104,104 @@ export function CheckList<Key extends string>({ legend, items, chosen, onChange 
         </Check>
       ))}
     </fieldset>
+  );
+}
+
+export function CopyLine({ text, label }: { text: string; label: string }) {
+  const [said, setSaid] = useState<string>();
+  const line = useRef<HTMLPreElement>(null);
+  const copy = async () => {
+    const isCopied = await navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    // Where the browser does not let a page copy, the person does.
+    if (!isCopied && line.current) getSelection()?.selectAllChildren(line.current);
+    setSaid(isCopied ? 'Copied' : 'Ctrl/⌘ C');
+    setTimeout(() => setSaid(undefined), 2_000);
+  };
+  return (
+    <div className="copy">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a line that scrolls must be reachable by keyboard */}
+      <pre ref={line} tabIndex={0}>
+        {text}
+      </pre>
+      <Button className="second small" onClick={copy} aria-label={`Copy: ${label}${said ? `. ${said}` : ''}`}>
+        {said ?? 'Copy'}
+      </Button>
+      <span className="hidden" role="status">
+        {said}
+      </span>
+    </div>
+  );
+}
+
+/** A text as one argument of a command line. */
+export function quoted(text: string): string {
+  return /^[\w@.:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+export interface CommandOf {
+  /** The same on the command line; left out: the operation, called by its name. */
+  cli?: string;
+  /** Which operation it is, such as `POST /me/ssh-keys`. Those of clusters are of the Platform API, all others of Business. */
+  operation: string;
+}
+
+export function AsCommand({ operation, cli = `andromeda call business ${operation}` }: CommandOf) {
+  const id = useId();
+  return (
+    <>
+      <Button className="link small" popoverTarget={id}>
+        Show command
+      </Button>
+      <div id={id} popover="auto" className="popover">
+        <p className="label">In a terminal</p>
+        <CopyLine text={cli} label="the command" />
+        <p className="label">{/^\w+ \/clusters/.test(operation) ? 'Platform' : 'Business'} API operation</p>
+        <CopyLine text={operation} label="the operation" />
+      </div>
+    </>
+  );
+}
+
+/** What is filled in first. Not the reason: where that is all, Enter that is held down would do what is only asked. */
+const firstField = '[data-first], form.write :is(input, textarea, select):not([data-reason])';
+
+/** Where a form, or a part of it, is shown in an open dialog. */
+export function focusFirstField(within: HTMLElement | null): void {
+  if (within?.closest('dialog')?.open) within.querySelector<HTMLElement>(firstField)?.focus();
+}
+
+export function Dialog({
+  title,
+  onClose,
+  children,
+  className = '',
+}: {
+  title: string;
+  onClose: () => void;
+  children: ReactNode;
+  className?: string;
+}) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  // Closed while it is still in the page: only then does the browser give the focus back.
+  useLayoutEffect(() => {
+    const dialog = ref.current;
+    dialog?.showModal();
+    focusFirstField(dialog);
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog ref={ref} className={className} aria-labelledby={id} onClose={onClose}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        <Button className="second small" onClick={onClose}>
+          Close
+        </Button>
+      </header>
+      {children}
+    </dialog>
   );
 }

@@ -1,11 +1,9 @@
 /** Nodes × GPUs as a picture: a row of squares for each node, of the shape and colour of what each GPU is. */
 import type { components } from '../../../api/generated/platform.ts';
 import { describeGpuUsage } from '../../../domain/clusters/gpu-usage.ts';
-import { count } from '../count.ts';
 import type { Machine, Usage } from '../reads.ts';
-import { type Kind, State } from './state.tsx';
 import { Two } from './table.tsx';
-import { Text } from './text.tsx';
+import { count, type Kind, State, Text } from './values.tsx';
 
 type Condition = components['schemas']['Condition'];
 type MachineUse = Usage['machines'][number];

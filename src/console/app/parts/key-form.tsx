@@ -1,7 +1,7 @@
 /** Registering a public key: pasted, or out of a file; and how to make one. */
 import { operation } from '../api.ts';
 import { useDraft } from '../drafts.ts';
-import { CopyLine } from './copy.tsx';
+import { CopyLine } from './controls.tsx';
 import { WriteForm } from './write.tsx';
 
 function isPrivate(text: string): boolean {

@@ -2,8 +2,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { ApiError } from '../api.ts';
-import { Button } from './controls.tsx';
-import { AsCommand, type CommandOf } from './copy.tsx';
+import { AsCommand, Button, type CommandOf } from './controls.tsx';
 
 interface PageOptions {
   title: string;

@@ -1,10 +1,7 @@
 /** The convergence strip: how far a change has come, from what was asked to what a cluster shows, and what is missing. */
-
 import { useState } from 'react';
 import { live } from '../live.ts';
-import { Shape } from './state.tsx';
-import { Text } from './text.tsx';
-import { span, useNow } from './time.tsx';
+import { Shape, span, Text, useNow } from './values.tsx';
 
 export interface Step {
   name: string;

@@ -3,13 +3,9 @@
  * by any column, choose columns, and go from row to row with the arrow keys; Enter opens a row.
  */
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { type KeyboardEvent, type ReactNode, useDeferredValue, useState } from 'react';
+import { isValidElement, type KeyboardEvent, type ReactNode, useDeferredValue, useState } from 'react';
 import { Button } from './controls.tsx';
 import { Loaded, type Reading } from './page.tsx';
-import { ColumnChoice, useShown } from './table-columns.tsx';
-import { type Column, type Order, sorted } from './table-order.ts';
-
-export type { Column } from './table-order.ts';
 
 /** How the server's part of a list is shown: it filters, sorts and cuts. */
 export interface Remote {
@@ -253,3 +249,112 @@ export function PersonCell({ of: { user_id: id, name, email } }: { of: PersonNam
 }
 
 type PersonNamed = Record<'user_id' | 'name' | 'email', string>;
+
+interface Choice {
+  columns: readonly string[];
+  hidden: ReadonlySet<string>;
+  toggle: (name: string) => void;
+}
+
+/** Of fewer, all fit. */
+const chosenFrom = 6;
+
+/** The columns to show, and what there is to choose; undefined for a table of few. The first is always there, and the buttons. */
+function useShown<Row>(
+  table: string,
+  columns: readonly Column<Row>[],
+): [columns: readonly Column<Row>[], choice: Choice | undefined] {
+  const key = `andromeda-columns-${table}`;
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(() => kept(key));
+  if (columns.length < chosenFrom) return [columns, undefined];
+  const [first] = columns;
+  const free = columns.filter((one) => one !== first && one.name !== 'Actions').map(({ name }) => name);
+  const toggle = (name: string) => {
+    const now = hidden.symmetricDifference(new Set([name]));
+    localStorage.setItem(key, JSON.stringify([...now]));
+    setHidden(now);
+  };
+  const shown = columns.filter(({ name }) => !free.includes(name) || !hidden.has(name));
+  return [shown, { columns: free, hidden, toggle }];
+}
+
+function kept(key: string): Set<string> {
+  try {
+    const names: unknown = JSON.parse(localStorage.getItem(key) ?? '[]');
+    return new Set(Array.isArray(names) ? names.map(String) : []);
+  } catch {
+    return new Set();
+  }
+}
+
+function ColumnChoice({ columns, hidden, toggle }: Choice) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details className="columns" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>Columns</summary>
+      {isOpen && (
+        <div>
+          {columns.map((name) => (
+            <label key={name}>
+              <input type="checkbox" checked={!hidden.has(name)} onChange={() => toggle(name)} /> {name}
+            </label>
+          ))}
+        </div>
+      )}
+    </details>
+  );
+}
+
+export interface Column<Row> {
+  name: string;
+  cell: (row: Row) => ReactNode;
+  /** Numbers stand to the right, in figures of one width. */
+  isNumber?: boolean;
+  /** What the name stands for, as a tooltip. */
+  title?: string;
+  /** What rows are sorted by; left out: what the cell says. */
+  by?: (row: Row) => string | number | undefined;
+  /** What the server calls the order by this column. */
+  sort?: string;
+}
+
+export interface Order {
+  /** Of the column. */
+  name: string;
+  isDescending: boolean;
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+/** Rows without anything to sort by come last, whichever way the order goes. */
+function sorted<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  order: Order | undefined,
+): readonly Row[] {
+  const column = columns.find(({ name }) => name === order?.name);
+  if (!order || !column) return rows;
+  const keyed = rows.map((row) => ({
+    row,
+    key: (column.by ? column.by(row) : said(column.cell(row))) ?? '',
+  }));
+  keyed.sort(({ key: one }, { key: other }) => {
+    if (one === '' || other === '') return one === other ? 0 : one === '' ? 1 : -1;
+    return compare(one, other) * (order.isDescending ? -1 : 1);
+  });
+  return keyed.map(({ row }) => row);
+}
+
+function compare(one: string | number, other: string | number): number {
+  if (typeof one === 'number' && typeof other === 'number') return one - other;
+  return collator.compare(String(one), String(other));
+}
+
+/** What a cell says, as far as it can be read from it: a moment, an address, or its text. */
+function said(node: ReactNode): string | number {
+  if (typeof node === 'string' || typeof node === 'number') return node === '–' ? '' : node;
+  if (Array.isArray(node)) return node.map(said).join(' ').trim();
+  if (!isValidElement<Record<string, ReactNode>>(node)) return '';
+  const { at, email, first, children } = node.props;
+  return said(at ?? email ?? first ?? children);
+}

@@ -9,9 +9,7 @@ import { ApiError, NoAnswer, type Operation, personOfPage, queryClient } from '.
 import { forgetDraft, useDraft, useHasDraft } from '../drafts.ts';
 import { isAbout } from '../live.ts';
 import { announce, notice } from '../source.ts';
-import { Button } from './controls.tsx';
-import { AsCommand } from './copy.tsx';
-import { Dialog, focusFirstField } from './dialog.tsx';
+import { AsCommand, Button, Dialog, focusFirstField } from './controls.tsx';
 import { Problem } from './page.tsx';
 
 interface Sent {

@@ -1,12 +1,10 @@
 /** The configurations that a cluster was given: who set each, when and why; looked at, compared, and set again. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { firstOf } from '../count.ts';
-import { Button, Select } from '../parts/controls.tsx';
-import { Dialog } from '../parts/dialog.tsx';
+import { Button, Dialog, Select } from '../parts/controls.tsx';
 import { Empty, Loaded } from '../parts/page.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
-import { Age } from '../parts/time.tsx';
+import { Age, firstOf } from '../parts/values.tsx';
 import { useWho } from '../who.tsx';
 import { TextArea } from './area.tsx';
 import { Difference } from './difference.tsx';

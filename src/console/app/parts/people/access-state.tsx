@@ -1,12 +1,9 @@
 /** A person's access to one cluster, as marks and words. */
-
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { opensText, wayText } from '../../../../domain/access/ways-in.ts';
 import type { Delivery, OnCluster, Way } from '../../people.ts';
-import { type Kind, State } from '../state.tsx';
-import { Text } from '../text.tsx';
-import { Age } from '../time.tsx';
+import { Age, type Kind, State, Text } from '../values.tsx';
 
 const kinds: Record<NonNullable<OnCluster['kubernetes']>['state'], Kind> = {
   applied: 'good',

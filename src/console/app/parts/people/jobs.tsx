@@ -1,6 +1,5 @@
 /** Slurm jobs that run: whose they are, and the way into one's own. */
 import { useQuery } from '@tanstack/react-query';
-import { count } from '../../count.ts';
 import {
   type ClusterUse,
   type Job,
@@ -10,12 +9,11 @@ import {
   type Usage,
 } from '../../reads.ts';
 import { useWho } from '../../who.tsx';
-import { CopyLine } from '../copy.tsx';
+import { CopyLine } from '../controls.tsx';
 import { Loaded, Panel } from '../page.tsx';
 import { type Column, Table, Two } from '../table.tsx';
-import { Text } from '../text.tsx';
-import { Age } from '../time.tsx';
-import { aliasOf, sshLine } from './login.tsx';
+import { Age, count, Text } from '../values.tsx';
+import { aliasOf, sshLine } from './uses.tsx';
 
 interface Row<Of = Job> {
   cluster: string;

@@ -7,7 +7,7 @@ import type { MemberChange } from '../../people.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
 import { Button, type Labelled, Select } from '../controls.tsx';
-import { useNow } from '../time.tsx';
+import { useNow } from '../values.tsx';
 import { WriteDialog } from '../write.tsx';
 import {
   type Chosen,

@@ -4,7 +4,7 @@ import { termText } from '../../../../domain/access/request.ts';
 import { readCatalog } from '../../reads.ts';
 import { Check, type Edited } from '../controls.tsx';
 import { Loaded } from '../page.tsx';
-import { Moment } from '../time.tsx';
+import { Moment } from '../values.tsx';
 
 /** Keys with when they end; null: not by themselves. */
 export type Chosen = Readonly<Record<string, string | null>>;

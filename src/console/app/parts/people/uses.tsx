@@ -1,7 +1,20 @@
 /** What a person can do on clusters, in words: the state of each way, who acts next, and all of them in a sentence. */
-import type { ReactNode } from 'react';
-import type { ClusterUse, Use } from '../../reads.ts';
-import { type Kind, State } from '../state.tsx';
+
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import {
+  type ClusterUse,
+  plainName,
+  readKubeconfig,
+  readSshAccess,
+  type SshAccess,
+  type Use,
+} from '../../reads.ts';
+import { Button, CopyLine } from '../controls.tsx';
+import { Loaded, Problem } from '../page.tsx';
+import { save } from '../save.tsx';
+import { type Step, Strip, stepsOf } from '../strip.tsx';
+import { type Kind, State } from '../values.tsx';
 
 const states: Record<Use['state'], [Kind, string]> = {
   ready: ['good', 'Ready'],
@@ -54,5 +67,122 @@ function Names({ of: uses }: { of: readonly ClusterUse[] }) {
   const names = uses.map(({ cluster_name: name }) => name);
   return (
     <b>{names.length > mostNamed ? `${names.length} clusters` : new Intl.ListFormat('en').format(names)}</b>
+  );
+}
+
+export type Key = { fingerprint: string; created_at: string };
+
+/** From the key that was registered to the account that the cluster confirmed. */
+function loginSteps({ state }: Use, access: SshAccess, key: Key): Step[] {
+  const isAccepted = access.reason !== 'access_not_projected' && access.manifest_generation > 0;
+  const isApplied = isAccepted && access.key_fingerprints.includes(key.fingerprint);
+  return stepsOf(state === 'failed' ? 'failed' : 'busy', [
+    { name: 'Key registered', isDone: true, at: key.created_at },
+    { name: 'Sent to the cluster', isDone: isAccepted },
+    { name: 'Key applied', isDone: isApplied },
+    { name: 'Login ready', isDone: isApplied && access.ready },
+  ]);
+}
+
+/** How far the newest key has come; nothing where there is none, or it goes nowhere. */
+export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: Key | undefined }) {
+  const { ssh, cluster_id: id } = cluster;
+  const isOnItsWay = newest !== undefined && ssh.granted && ssh.state !== 'missing';
+  const access = useQuery({ ...readSshAccess(cluster), enabled: isOnItsWay });
+  if (!isOnItsWay || !access.data) return null;
+  return <Strip of={`login/${id}/${newest.fingerprint}`} steps={loginSteps(ssh, access.data, newest)} />;
+}
+
+/** The lines to copy, once there is an address. */
+export function LoginLines({ cluster, access }: { cluster: ClusterUse; access: SshAccess }) {
+  if (access.hostname === '' || access.username === '') return null;
+  const { cluster_name: name } = cluster;
+  return (
+    <>
+      <CopyLine text={sshLine(cluster, access)} label={`log in to ${name}`} />
+      <details>
+        <summary>SSH config, VS Code, host key</summary>
+        <h3>~/.ssh/config</h3>
+        <CopyLine text={sshBlock(cluster, access)} label={`ssh configuration of ${name}`} />
+        <p className="soft">
+          Then <code>ssh {aliasOf(cluster)}</code> is enough, for scp and rsync too. In VS Code: “Remote-SSH:
+          Connect to Host…”, and choose <code>{aliasOf(cluster)}</code>.
+        </p>
+        <h3>~/.ssh/known_hosts</h3>
+        <CopyLine text={knownHost(access)} label={`host key of the gateway to ${name}`} />
+        <p className="soft">
+          Or compare the fingerprint when ssh asks: <code>{access.host_key_fingerprint}</code>
+        </p>
+      </details>
+    </>
+  );
+}
+
+/** A name that ssh takes as an alias. */
+export function aliasOf(cluster: ClusterUse): string {
+  return `andromeda-${plainName(cluster)}`;
+}
+
+/** A line for a terminal; with `+4711` behind the login name, into that job. */
+export function sshLine(
+  { cluster_id: id }: ClusterUse,
+  { hostname, port, username }: SshAccess,
+  suffix = '',
+): string {
+  return `ssh ${port === 22 ? '' : `-p ${port} `}${id}.${username}${suffix}@${hostname}`;
+}
+
+/** A block for ~/.ssh/config. */
+function sshBlock(cluster: ClusterUse, { hostname, port, username }: SshAccess): string {
+  const lines = [`HostName ${hostname}`, `Port ${port}`, `User ${cluster.cluster_id}.${username}`];
+  return [`Host ${aliasOf(cluster)}`, ...lines.map((line) => `    ${line}`)].join('\n');
+}
+
+/** A line for ~/.ssh/known_hosts. */
+function knownHost({ hostname, port, host_key: key }: SshAccess): string {
+  return `${port === 22 ? hostname : `[${hostname}]:${port}`} ${key}`;
+}
+
+/** The file for kubectl, and the line that signs in with it. It holds no secret. */
+export function Kubeconfig({ cluster }: { cluster: ClusterUse }) {
+  const [isOpen, setOpen] = useState(false);
+  const file = useQuery({ ...readKubeconfig(cluster), enabled: isOpen });
+  const { cluster_name: name } = cluster;
+  const plain = plainName(cluster);
+  const download = async () => {
+    const { data } = await file.refetch();
+    if (data !== undefined) save(`${plain}.kubeconfig`, 'application/yaml', data);
+  };
+  return (
+    <>
+      <p className="buttons">
+        <Button
+          className="second"
+          onClick={() => void download()}
+          aria-label={`Download kubeconfig of ${name}`}
+        >
+          Download kubeconfig
+        </Button>
+      </p>
+      {file.error && !isOpen && <Problem error={file.error} />}
+      <p className="soft">Then sign in, from where it was saved:</p>
+      <CopyLine
+        text={`kubectl --kubeconfig ${plain}.kubeconfig auth whoami`}
+        label={`sign in to ${name} with kubectl`}
+      />
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>kubeconfig, sign-in plugin, andromeda command</summary>
+        {isOpen && (
+          <Loaded of={file}>{(text) => <CopyLine text={text} label={`kubeconfig of ${name}`} />}</Loaded>
+        )}
+        <p className="soft">Signing in takes a kubectl plugin, once for each machine:</p>
+        <CopyLine text="kubectl krew install oidc-login" label="install the sign-in plugin" />
+        <p className="soft">With the andromeda command, into the file that kubectl uses anyway:</p>
+        <CopyLine
+          text={`andromeda kubeconfig ${plain} --merge ~/.kube/config --use`}
+          label={`merge the kubeconfig of ${name}`}
+        />
+      </details>
+    </>
   );
 }

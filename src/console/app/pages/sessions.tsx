@@ -1,16 +1,20 @@
 /** SSH sessions that have ended: everyone's for operators who may read the trail, and one's own. */
 
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { formatBytes } from '../../../domain/units.ts';
-import { bodyOf, business } from '../api.ts';
-import { useClusterNames, type Whose } from '../cluster-names.ts';
-import { count } from '../count.ts';
-import { type Column, Two } from '../parts/table.tsx';
-import { Text } from '../parts/text.tsx';
-import { Age, span } from '../parts/time.tsx';
+import { bodyOf, business, operation } from '../api.ts';
+import { Button } from '../parts/controls.tsx';
+import { Empty, Page, Panel, said } from '../parts/page.tsx';
+import { actionOf, type Column, Table, Two } from '../parts/table.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
+import { Age, count, State, span, Text } from '../parts/values.tsx';
+import { WriteDialog } from '../parts/write.tsx';
+import { readOpenSessions, useClusterNames, type Whose } from '../reads.ts';
 import { ownSessionSearch, sessionSearch, type TrailQuery } from '../trail.ts';
+import { holdsStaff, useWho } from '../who.tsx';
 
 const days = [
   { name: 'from', label: 'Open after' },
@@ -67,7 +71,7 @@ function PastSessions({ whose }: { whose: Whose }) {
   return (
     <TrailPage
       {...kinds[whose]}
-      sentence={(sessions) => <Sentence sessions={sessions} whose={whose} />}
+      sentence={(sessions) => <PastSentence sessions={sessions} whose={whose} />}
       panel={panel}
       ask={(query, signal) => ask(whose, query, signal)}
       columns={columnsOf(whose, names)}
@@ -86,7 +90,7 @@ async function ask(whose: Whose, query: TrailQuery, signal?: AbortSignal): Promi
   return bodyOf(answer).sessions;
 }
 
-function Sentence({ sessions, whose }: { sessions: readonly PastSession[]; whose: Whose }) {
+function PastSentence({ sessions, whose }: { sessions: readonly PastSession[]; whose: Whose }) {
   const [last] = sessions;
   if (!last) return <>No session matches.</>;
   const people = new Set(sessions.map((one) => one.user_id)).size;
@@ -188,5 +192,153 @@ function Uses({ of }: { of: PastSession }) {
       ))}
       {commands.length > 0 && rest > 0 && <span>and {rest} more</span>}
     </div>
+  );
+}
+
+type Session = components['schemas']['Session'];
+
+/** How long the gateway may take to end a session that was closed. */
+const endsWithinMs = 2_000;
+
+export function ActiveSessionsPage() {
+  const sessions = useQuery(readOpenSessions());
+  const names = useClusterNames('all');
+  const [closing, setClosing] = useState<Session>();
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const finish = ({ id }: Session) => {
+    setClosed(new Set([...closed, id]));
+    setClosing(undefined);
+    setTimeout(() => void sessions.refetch(), endsWithinMs);
+  };
+  const columns = useColumns(names, closed, setClosing);
+  return (
+    <Page
+      title="Active sessions"
+      sentence={said(sessions, (data) => <ActiveSentence sessions={data.sessions} />)}
+      actions={<Actions of={sessions} />}
+    >
+      <Panel
+        title="Active SSH sessions"
+        cli="andromeda admin session list"
+        operation="GET /operator/sessions"
+      >
+        <Table
+          name="sessions"
+          of={sessions}
+          rows={sessions.data?.sessions}
+          id={({ id }) => id}
+          text={(one) =>
+            `${one.username} ${names.get(one.cluster_id) ?? ''} ${one.remote_address} ${one.login_node} ${one.fingerprint}`
+          }
+          isInAddress
+          columns={columns}
+          none={<Empty>No one is logged in through the gateway.</Empty>}
+        />
+      </Panel>
+      {closing && (
+        <Close
+          session={closing}
+          cluster={names.get(closing.cluster_id) ?? closing.cluster_id}
+          close={() => setClosing(undefined)}
+          onDone={() => finish(closing)}
+        />
+      )}
+    </Page>
+  );
+}
+
+function ActiveSentence({ sessions }: { sessions: readonly Session[] }) {
+  const [oldest] = sessions;
+  if (!oldest) return <>No active sessions.</>;
+  const people = new Set(sessions.map((one) => one.user_id)).size;
+  const clusters = new Set(sessions.map((one) => one.cluster_id)).size;
+  return (
+    <>
+      {count(people, 'person', 'people')} in {count(sessions.length, 'session')} on{' '}
+      {count(clusters, 'cluster')}; the oldest was opened <Age at={oldest.opened_at} />.
+    </>
+  );
+}
+
+function Actions({ of }: { of: UseQueryResult }) {
+  return (
+    <>
+      {holdsStaff(useWho(), 'staff.audit') && <Link to="/past">Ended sessions</Link>}
+      <ReadAgain of={of} />
+    </>
+  );
+}
+
+/** Who comes and goes is live; how much passed is as of when it was read. */
+function ReadAgain({ of }: { of: UseQueryResult }) {
+  if (of.dataUpdatedAt === 0) return null;
+  return (
+    <p className="as-of">
+      As of <Age at={new Date(of.dataUpdatedAt).toISOString()} />{' '}
+      <Button className="second small" onClick={() => void of.refetch()}>
+        Refresh
+      </Button>
+    </p>
+  );
+}
+
+function useColumns(
+  names: ReadonlyMap<string, string>,
+  closed: ReadonlySet<string>,
+  close: (session: Session) => void,
+): Column<Session>[] {
+  const who = useWho();
+  const mayAudit = holdsStaff(who, 'staff.audit');
+  const columns: Column<Session>[] = [
+    {
+      name: 'Person',
+      cell: ({ user_id: id, username }) =>
+        mayAudit ? (
+          <Link to="/audit" search={{ person: id }} title="What they did">
+            {username}
+          </Link>
+        ) : (
+          username
+        ),
+    },
+    { name: 'Cluster', cell: ({ cluster_id: id }) => names.get(id) ?? id },
+    { name: 'Opened', cell: (one) => <Age at={one.opened_at} /> },
+    { name: 'From', cell: (one) => one.remote_address },
+    { name: 'Login node', cell: (one) => one.login_node },
+    { name: 'Sent', isNumber: true, cell: (one) => formatBytes(one.bytes_up) },
+    { name: 'Received', isNumber: true, cell: (one) => formatBytes(one.bytes_down) },
+  ];
+  const action = actionOf('Close…', close, ({ username }) => `Close the session of ${username}`);
+  const actions: Column<Session> = {
+    ...action,
+    cell: (one) => (closed.has(one.id) ? <State kind="busy">Closing…</State> : action.cell(one)),
+  };
+  return holdsStaff(who, 'staff.operate') ? [...columns, actions] : columns;
+}
+
+interface CloseOptions {
+  session: Session;
+  cluster: string;
+  close: () => void;
+  onDone: () => void;
+}
+
+function Close({ session, cluster, ...then }: CloseOptions) {
+  const { id, username, remote_address: from, opened_at: at } = session;
+  return (
+    <WriteDialog
+      {...then}
+      title={`Close the session of ${username}?`}
+      operation={operation('post', '/operator/sessions/{sessionID}/close', { sessionID: id })}
+      topics={['ssh-sessions']}
+      body={{}}
+      label="Close the session"
+      danger
+    >
+      <p>
+        On {cluster}, from {from}, opened <Age at={at} />. Programs in its terminal end; Slurm jobs continue.
+        The person sees the reason and can log in again.
+      </p>
+    </WriteDialog>
   );
 }
