@@ -99,8 +99,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
     await page.getByText('Restarts the login nodes and the controller').waitFor();
     await page.keyboard.press('Tab');
     assert.ok(!(await isIn()), 'Tab leaves the editor');
-    await page.keyboard.press('Shift+Tab');
-    await page.keyboard.press('Control+s');
+    await page.getByLabel('Reason').focus();
     await page.keyboard.type(`Longer arrays ${evil}`);
     await page.keyboard.press('Enter');
     await inForce(page, 1);
@@ -120,25 +119,27 @@ test('what is wrong is said at its line, and is not saved; hostile text is text'
 }, async () => {
   await site.as('ada', async (page) => {
     await show(page, address);
-    for (const [text, message] of [
-      ['slurmExtraConfig: [1', 'Flow sequence in block collection'],
-      ['a: 1\nslurmExtra: x', 'There is no field "slurmExtra"'],
-      ['slurmExtraConfig: 5', 'slurmExtraConfig is text'],
-      ['prolog: x', 'prolog has files'],
-      ['- x', 'This is not a map'],
-      ['prolog:\n  "50-check.sh": echo', 'a script starts with "#!"'],
-      ['controllerEtc: { slurm.conf: x }', 'is made from the other fields'],
-      [`prolog: { ${JSON.stringify(evil)}: x }`, evil.slice(0, 12)],
+    for (const [text, line, message] of [
+      ['slurmExtraConfig: [1', 1, 'Flow sequence in block collection'],
+      ['prolog:\n  "50-check.sh": echo', 2, 'a script starts with "#!"'],
+      ['controllerEtc: { slurm.conf: x }', 1, 'is made from the other fields'],
+      [`prolog: { ${JSON.stringify(evil)}: x }`, 1, evil.slice(0, 12)],
     ] as const) {
       await write(page, text);
       const fault = page.getByRole('listitem').filter({ hasText: message }).first();
       await fault.waitFor();
-      const line = await fault.getByRole('button', { name: /^Line \d/ }).innerText();
-      await page
-        .locator('.area mark')
-        .filter({ hasText: line.replace('Line ', '') })
-        .first()
-        .waitFor();
+      await fault.getByRole('button', { name: `Line ${line}` }).click();
+      assert.equal(await page.evaluate('getSelection().toString()'), text.split('\n')[line - 1]);
+    }
+    for (const [text, message] of [
+      ['gresConf: a\nslurmExtra: x', 'The field slurmExtra of the body is not known'],
+      ['slurmExtraConfig: 5', 'The field slurmExtraConfig of the body must be string'],
+      ['prolog: { a.sh: [] }', 'The field prolog.a.sh of the body must be string'],
+      ['- x', 'The body must be object'],
+      ['prolog: &a { a.sh: x }\nepilog: *a', 'The body must be object'],
+    ] as const) {
+      await write(page, text);
+      await page.getByText(message).waitFor();
     }
     await page.getByText('Fix the problems above to save').waitFor();
     assert.ok(await page.getByRole('button', { name: 'Save and test' }).isDisabled());
@@ -151,7 +152,6 @@ test('what is wrong is said at its line, and is not saved; hostile text is text'
     assert.equal(await page.locator('img[src]').count(), 0);
     await untilSays(page, '\\u202e');
     await page.getByRole('button', { name: 'View version 2' }).click();
-    await page.getByLabel('Compared with').selectOption('before');
     await page.getByRole('dialog').getByText('MaxArraySize=2000').waitFor();
     await checkPage(page, `${address} (dialog)`);
     await page.keyboard.press('Escape');
@@ -195,7 +195,7 @@ test('a configuration that Slurm does not start with is followed to its refusal,
   });
 });
 
-test('two people at once: both changes are kept, or one after the other with both in sight', {
+test('two people at once: one saves after the other, with the difference in sight', {
   skip: noBrowser,
 }, async () => {
   await setByBob({ slurmExtraConfig: 'A=1', gresConf: 'AutoDetect=nvml' });
@@ -209,12 +209,14 @@ test('two people at once: both changes are kept, or one after the other with bot
     await page.getByText('Another person saved in the meantime').waitFor();
     await page.getByRole('alert').getByText(`by bob@physics.example: “${evil}”`).waitFor();
     await checkPage(page, `${address} (conflict)`);
-    await page.getByRole('button', { name: 'Merge both' }).click();
-    await save(page, 'both');
+    const changes = page.getByRole('region', { name: 'Changes' });
+    await changes.getByRole('deletion').filter({ hasText: 'AutoDetect=off' }).waitFor();
+    await page.getByRole('button', { name: 'Keep mine' }).click();
+    await save(page, 'mine');
     await inForce(page, base + 2);
-    assert.deepEqual(await stored(), { slurmExtraConfig: 'A=ada', gresConf: 'AutoDetect=off' });
+    assert.deepEqual(await stored(), { slurmExtraConfig: 'A=ada', gresConf: 'AutoDetect=nvml' });
 
-    // The same part, and the news of it is late: the save is refused, and nothing is lost.
+    // The news of it is late: the save is refused, and nothing is lost.
     const { promise: isLate, resolve: arrive } = Promise.withResolvers<void>();
     await page.route('**/scheduler-configuration?*', async (route) => {
       if (route.request().method() === 'GET') await isLate;
@@ -226,7 +228,7 @@ test('two people at once: both changes are kept, or one after the other with bot
     await setByBob({ slurmExtraConfig: 'A=bob' });
     await page.getByRole('button', { name: 'Save and test' }).click();
     arrive();
-    await page.getByText('Both changed the same part').waitFor();
+    await page.getByText('Another person saved in the meantime').waitFor();
     await untilSays(page, 'A=mine');
     assert.deepEqual(await stored(), { slurmExtraConfig: 'A=bob' });
     await page.getByRole('button', { name: 'Use theirs' }).click();

@@ -7,12 +7,11 @@ import { Panel, Problem } from '../parts/page.tsx';
 import { WriteForm } from '../parts/write.tsx';
 import { useWho } from '../who.tsx';
 import { goToLine, TextArea } from './area.tsx';
-import { Conflict } from './conflict.tsx';
 import { Consequences } from './consequences.tsx';
 import { Difference } from './difference.tsx';
 import { type Draft, type Editing, useEditing } from './editing.ts';
 import { generationOf, readCheck, readStored, type Stored, type Version } from './reads.ts';
-import { type Configuration, type Fault, isSame, parseConfiguration } from './text.ts';
+import { type Configuration, formatConfiguration, parseConfiguration } from './text.ts';
 
 /** A configuration of the history that is put into the editor. */
 export interface Restored {
@@ -24,6 +23,9 @@ const hint = `slurmPartitions: |
   PartitionName=gpu Nodes=ALL Default=YES
 slurmExtraConfig: |
   MaxArraySize=2000`;
+
+const about =
+  'YAML, as `andromeda slurm-config get` prints it. Fields that are left out are cleared; comments outside of the texts are not kept.';
 
 interface EditorOptions {
   cluster: { id: string; name: string };
@@ -39,46 +41,45 @@ export function Editor({ cluster, stored, versions, isInService, restored, onSav
   const { orgID } = useWho();
   const editing = useEditing(cluster.id, stored);
   const { text, storedText, draft } = editing;
-  const [showsDifference, setShowsDifference] = useState(false);
-  const showDifference = () => setShowsDifference(true);
+  const [isCompared, setCompared] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const goTo = (line: number) => area.current && goToLine(area.current, line);
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each that is chosen of the history
   useEffect(() => {
     if (!restored) return;
     editing.replace(restored.text, stored.generation);
-    showDifference();
+    setCompared(true);
     goTo(1);
   }, [restored]);
   const judged = useJudgement(cluster.id, stored, isInService, editing);
-  const { configuration, isConflict, error, faults } = judged;
+  const { isConflict, error, faults } = judged;
   const done = () => {
     onSaved();
-    setShowsDifference(false);
+    setCompared(false);
   };
-  const about = { clusterId: cluster.id, stored, editing, versions, mine: configuration };
   return (
     <Panel
       title="Configuration"
       cli={`andromeda slurm-config edit ${cluster.name}`}
       operation={`PUT /clusters/${cluster.id}/scheduler-configuration?businessOrgId=${orgID}`}
     >
-      {isConflict && draft && <Conflict {...about} draft={draft} show={showDifference} />}
-      <Bar {...{ editing, stored, showsDifference, setShowsDifference }} />
+      {isConflict && draft && (
+        <Conflict current={stored.generation} draft={draft} versions={versions} editing={editing} />
+      )}
+      <Bar {...{ editing, stored, isCompared, setCompared }} />
       <TextArea
         area={area}
         label={`Slurm configuration of ${cluster.name}, as YAML`}
         text={text}
         hint={hint}
-        marked={faults.map(({ line }) => line)}
+        isInvalid={faults.length > 0}
         describedBy="slurm-faults"
         onChange={isInService ? editing.typed : undefined}
-        onSave={() => document.querySelector<HTMLInputElement>('[data-reason]')?.focus()}
       />
       <Faults faults={faults} goTo={goTo} />
-      {showsDifference && draft && <Difference before={storedText} after={judged.text} />}
+      {(isCompared || isConflict) && draft && <Difference before={storedText} after={judged.text} />}
       {error && <Problem error={error} />}
-      <Hint isInService={isInService} />
+      <p className="soft small">{isInService ? about : 'Read-only: the cluster is not in service.'}</p>
       {isInService && draft && (
         <Save key={restored?.generation} {...{ cluster, judged, draft, editing, restored, done }} />
       )}
@@ -98,45 +99,74 @@ function useSettled(text: string): string {
   return settled;
 }
 
+interface Fault {
+  line: number;
+  message: string;
+}
+
 /** What is wrong with the draft, and whether another version was saved since it was begun. */
 function useJudgement(clusterId: string, stored: Stored, isInService: boolean, editing: Editing) {
   const { orgID } = useWho();
-  const { text, draft, saved } = editing;
+  const { text, storedText, draft, saved } = editing;
   const settled = useSettled(text);
-  const parsed = useMemo(() => parseConfiguration(settled), [settled]);
+  const { configuration, faults, lineOf } = useMemo(() => parseConfiguration(settled), [settled]);
   const isOverrun = draft !== undefined && draft.base !== stored.generation;
-  const configuration = settled === text ? parsed.configuration : undefined;
+  const asked = isInService && draft && settled === text ? configuration : undefined;
+  const { data: check, error } = useQuery(readCheck(clusterId, orgID, stored.generation, settled, asked));
   // It was saved, and no answer said so; or another person saved the same.
-  const isThere = isOverrun && configuration !== undefined && isSame(configuration, stored.configuration);
+  const isThere = isOverrun && asked !== undefined && formatConfiguration(asked) === storedText;
   useEffect(() => {
     if (isThere) saved(text, stored.generation);
   });
-  const asked = isInService && draft ? configuration : undefined;
-  const { data: check, error } = useQuery(readCheck(clusterId, orgID, stored.generation, settled, asked));
-  const found = check?.faults ?? [];
-  const said = found.map(({ field, file, message }) => ({ line: parsed.lineOf(field, file), message }));
-  const faults = [...parsed.faults, ...said];
-  return { text: settled, configuration, isConflict: isOverrun && !isThere, check, error, faults };
+  const said = (check?.faults ?? []).map(({ field, file, message }) => ({
+    line: lineOf(field, file),
+    message,
+  }));
+  return {
+    text: settled,
+    configuration: asked,
+    isConflict: isOverrun && !isThere,
+    check,
+    error,
+    faults: [...faults, ...said],
+  };
 }
 
-function Hint({ isInService }: { isInService: boolean }) {
-  if (!isInService) return <p className="soft small">Read-only: the cluster is not in service.</p>;
+interface ConflictOptions {
+  current: number;
+  draft: Draft;
+  versions: readonly Version[];
+  editing: Editing;
+}
+
+/** Another person saved while this was typed; what is different is shown below it. */
+function Conflict({ current, draft, versions, editing }: ConflictOptions) {
+  const theirs = versions.find(({ generation }) => generation === current);
   return (
-    <p className="soft small">
-      YAML, as <code>andromeda slurm-config get</code> prints it. Fields that are left out are cleared;
-      comments outside of the texts are not kept. Ctrl/⌘ S goes to the reason.
-    </p>
+    <section className="problem conflict" role="alert">
+      <p>
+        <b>Another person saved in the meantime.</b> Version {current} is current
+        {theirs && `, by ${theirs.author.email}${theirs.reason ? `: “${theirs.reason}”` : ''}`}. You started
+        from version {draft.base}; your text is kept. With “Keep mine”, saving replaces theirs.
+      </p>
+      <div className="buttons">
+        <Button onClick={() => editing.rebase(current)}>Keep mine</Button>
+        <Button className="second" onClick={() => editing.replace(editing.storedText, current)}>
+          Use theirs
+        </Button>
+      </div>
+    </section>
   );
 }
 
 interface BarOptions {
   editing: Editing;
   stored: Stored;
-  showsDifference: boolean;
-  setShowsDifference: (shows: boolean) => void;
+  isCompared: boolean;
+  setCompared: (isCompared: boolean) => void;
 }
 
-function Bar({ editing, stored, showsDifference, setShowsDifference }: BarOptions) {
+function Bar({ editing, stored, isCompared, setCompared }: BarOptions) {
   const { draft, replaced, isKept, storedText, replace } = editing;
   return (
     <div className="code-bar">
@@ -147,7 +177,7 @@ function Bar({ editing, stored, showsDifference, setShowsDifference }: BarOption
       </span>
       <span className="tools">
         {draft && (
-          <Check isOn={showsDifference} onChange={setShowsDifference} hint="">
+          <Check isOn={isCompared} onChange={setCompared} hint="">
             Show changes
           </Check>
         )}
@@ -204,7 +234,7 @@ interface SaveOptions {
 
 function Save({ cluster, judged, draft, editing, restored, done }: SaveOptions) {
   const { orgID } = useWho();
-  const { configuration, isConflict, check, faults } = judged;
+  const { configuration, isConflict, check, error, faults } = judged;
   const isSound = faults.length === 0;
   const body = isSound && !isConflict && check ? configuration : undefined;
   const send = async (sent: Configuration, headers: WriteHeaders) => {
@@ -222,7 +252,7 @@ function Save({ cluster, judged, draft, editing, restored, done }: SaveOptions) 
   };
   return (
     <>
-      <Consequences check={isSound ? check : undefined} hasFaults={!isSound} />
+      <Consequences check={isSound ? check : undefined} hasFaults={!isSound || error !== null} />
       <WriteForm
         operation={{ name: `PUT /clusters/${cluster.id}/scheduler-configuration`, send }}
         topics={[`cluster/${cluster.id}`]}

@@ -1,16 +1,15 @@
-/** The configurations that a cluster was given: who set each, when and why; looked at, compared, and set again. */
+/** The configurations that a cluster was given: who set each, when and why; what each changed, and set again. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Button, Dialog, Select } from '../parts/controls.tsx';
+import { Button, Dialog } from '../parts/controls.tsx';
 import { Empty, Loaded } from '../parts/page.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age, firstOf } from '../parts/values.tsx';
 import { useWho } from '../who.tsx';
-import { TextArea } from './area.tsx';
 import { Difference } from './difference.tsx';
 import type { Restored } from './editor.tsx';
 import { readVersion, type Version } from './reads.ts';
-import { type Configuration, formatConfiguration } from './text.ts';
+import { formatConfiguration } from './text.ts';
 
 interface HistoryOptions {
   clusterId: string;
@@ -20,6 +19,7 @@ interface HistoryOptions {
 
 export function History({ clusterId, versions, restore }: HistoryOptions) {
   const [shown, setShown] = useState<Version>();
+  const close = () => setShown(undefined);
   return (
     <>
       <Table
@@ -33,15 +33,7 @@ export function History({ clusterId, versions, restore }: HistoryOptions) {
         ]}
         none={<Empty>No configuration was ever set here.</Empty>}
       />
-      {shown && (
-        <Shown
-          clusterId={clusterId}
-          version={shown}
-          newest={versions[0]?.generation ?? 0}
-          restore={restore}
-          close={() => setShown(undefined)}
-        />
-      )}
+      {shown && <Shown clusterId={clusterId} version={shown} restore={restore} close={close} />}
     </>
   );
 }
@@ -63,28 +55,18 @@ function changesOf({ changes, changeCount }: Version): string {
 
 interface ShownOptions extends Pick<HistoryOptions, 'clusterId' | 'restore'> {
   version: Version;
-  newest: number;
   close: () => void;
 }
 
-type Against = 'none' | 'before' | 'newest';
-
-function Shown({ clusterId, version, newest, restore, close }: ShownOptions) {
+function Shown({ clusterId, version, restore, close }: ShownOptions) {
   const { orgID } = useWho();
   const { generation, author, createdAt, reason } = version;
-  const [against, setAgainst] = useState<Against>('none');
-  const other = against === 'before' ? generation - 1 : newest;
   const own = useQuery(readVersion(clusterId, orgID, generation));
-  const base = useQuery({ ...readVersion(clusterId, orgID, other), enabled: against !== 'none' });
-  const options: [Against, string][] = [
-    ['none', 'nothing'],
-    ['before', `version ${generation - 1}, the previous one`],
-  ];
-  if (generation !== newest) options.push(['newest', `version ${newest}, the current one`]);
-  const original = against === 'none' ? undefined : base.data;
+  const before = useQuery(readVersion(clusterId, orgID, generation - 1));
+  const text = formatConfiguration(own.data ?? {});
   const open = () => {
     close();
-    restore?.({ text: formatConfiguration(own.data ?? {}), generation });
+    restore?.({ text, generation });
   };
   return (
     <Dialog title={`Version ${generation}`} onClose={close} className="wide">
@@ -92,33 +74,20 @@ function Shown({ clusterId, version, newest, restore, close }: ShownOptions) {
         By {author.email}, <Age at={createdAt} />
         {reason ? `: “${reason}”` : ', without a reason'}
       </p>
-      <Select id="against" label="Compared with" value={against} onChange={setAgainst} options={options} />
-      {original === null && <p className="fault">Version {other} is no longer kept.</p>}
-      <div className="look">
-        <Loaded of={own}>
-          {(known) => <Content generation={generation} configuration={known} original={original} />}
-        </Loaded>
-      </div>
-      {restore && own.data && generation !== newest && (
+      {before.data === null && <p className="soft">Version {generation - 1} is no longer kept.</p>}
+      <Loaded of={before}>
+        {(known) => (
+          <Loaded of={own}>
+            {() => <Difference before={formatConfiguration(known ?? {})} after={text} />}
+          </Loaded>
+        )}
+      </Loaded>
+      {own.data === null && <p className="fault">It is no longer kept.</p>}
+      {restore && own.data && (
         <div className="buttons">
           <Button onClick={open}>Open in the editor</Button>
         </div>
       )}
     </Dialog>
-  );
-}
-
-interface ContentOptions {
-  generation: number;
-  configuration: Configuration | null;
-  original: Configuration | null | undefined;
-}
-
-function Content({ generation, configuration, original }: ContentOptions) {
-  if (configuration === null) return <p className="fault">It is no longer kept.</p>;
-  const text = formatConfiguration(configuration);
-  if (original) return <Difference before={formatConfiguration(original)} after={text} />;
-  return (
-    <TextArea label={`Configuration version ${generation}, as YAML`} text={text} hint="Nothing was set." />
   );
 }
