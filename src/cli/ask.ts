@@ -5,7 +5,6 @@ import { escapeControls } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
 import { CliError, failure } from './exit.ts';
 
-/** Whether a person is at the terminal to answer. */
 export function isAttended(): boolean {
   return commandIo().stdin.isTTY === true;
 }

@@ -39,7 +39,6 @@ export async function editText<T>(
   }
 }
 
-/** How the person's editor is started, with this file. */
 export function editorCommand(
   file: string,
   env: NodeJS.ProcessEnv = commandIo().env,

@@ -50,7 +50,6 @@ export async function parseYaml(text: string, file: string): Promise<Record<stri
   return value;
 }
 
-/** A value as YAML, as people would write it. */
 export async function formatYaml(value: unknown): Promise<string> {
   const { Document, Scalar, visit } = await import('yaml');
   const document = new Document(value, { aliasDuplicateObjects: false });

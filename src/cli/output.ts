@@ -35,7 +35,6 @@ export function watchOutput(): void {
   });
 }
 
-/** Whether the reader of our output has gone away. */
 export function isClosedPipe(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EPIPE';
 }
@@ -63,7 +62,6 @@ function reportCommander(error: CommanderError): number {
   return exitStatus.usage;
 }
 
-/** Commander's message as one plain sentence. */
 function sentenceOf(message: string): string {
   const [, text = message, suggestion] =
     /^(?:error: )?(.*?)(?:\n\(Did you mean (.*)\?\))?$/s.exec(message) ?? [];
@@ -101,7 +99,6 @@ const nothing = /[\p{Mn}\p{Me}\p{Cf}]/gu;
 const wide =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/gu;
 
-/** How many columns of a terminal a text takes. */
 function widthOf(text: string): number {
   const visible = text.replace(nothing, '');
   return [...visible].length + (visible.match(wide)?.length ?? 0);

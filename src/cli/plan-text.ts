@@ -33,7 +33,6 @@ const parts: Record<string, string> = {
   compute: 'compute nodes one at a time',
 };
 
-/** The same of changes of members. */
 export function describeMemberPlan({ changes, clusters }: MemberPlan): string {
   const rows = changes.map((one) => [
     one.change,

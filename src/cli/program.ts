@@ -119,7 +119,6 @@ export const everyday: Record<string, () => Promise<Noun | Verb>> = {
   'slurm-config': async () => (await import('./everyday/slurm-config.ts')).slurmConfig,
 };
 
-/** The commands for the host, which only the whole program has. */
 const installation = ['check', 'backup', 'restore', 'migrate', 'service', 'clients'];
 /** What a command line begins with that needs none of the everyday commands. */
 const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', 'doctor', ...installation];

@@ -17,7 +17,6 @@ export interface BootstrapOptions extends OnHost {
   name?: string;
 }
 
-/** An installation by its configuration file, or by the data directory itself. */
 export interface InstallationOptions extends OnHost {
   data?: string;
 }

@@ -30,7 +30,6 @@ export interface Verb extends Described {
   note?: string;
   /** What follows the first argument is not ours to read. */
   passesOn?: true;
-  /** Resolves to the exit status. */
   run(command: Command): Promise<number>;
 }
 
@@ -40,11 +39,9 @@ export interface Noun {
   verbs: Verb[];
 }
 
-/** The part of the program that verbs are added to. */
 export interface Part {
   /** What stands before every example: `andromeda admin `. */
   prefix: string;
-  /** Is given the exit status. */
   finish(status: number): void;
 }
 
@@ -126,7 +123,6 @@ export function outputFlag(formats: readonly string[]): Option {
   return new Option('-o, --output <format>', 'how to print it').choices(formats).default(formats[0]);
 }
 
-/** Adds a noun with its verbs. */
 function addNoun(parent: Command, { name, summary, verbs }: Noun, part: Part): void {
   const group = parent.command(name).description(summary);
   const commands = verbs.map((verb) => addVerb(group, verb, part));
@@ -148,7 +144,6 @@ function examplesOf({ example }: Verb, command: Command, { prefix }: Part): stri
   return example === undefined ? [nameOf(command)] : [example].flat().map((line) => prefix + line);
 }
 
-/** Adds nouns and verbs. */
 export function addAll(parent: Command, all: readonly (Noun | Verb)[], part: Part): void {
   for (const one of all) {
     if ('verbs' in one) addNoun(parent, one, part);
@@ -161,7 +156,6 @@ function nameOf(command: Command): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** The last part of a help text. */
 export function example(...lines: string[]): string {
   return `\nExample${lines.length > 1 ? 's' : ''}:\n${lines.map((line) => `  $ ${line}`).join('\n')}`;
 }

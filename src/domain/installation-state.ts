@@ -5,7 +5,6 @@ import type { Side } from './clusters/cluster.ts';
 export interface SidePasses {
   /** When the next one is; undefined while one is under way. */
   nextAt: number | undefined;
-  /** How many failed in a row. */
   failures: number;
   failingSince: number | undefined;
 }
@@ -26,7 +25,6 @@ export interface BackupState {
   kept: { at: string; file: string; bytes: number } | undefined;
   /** `file`: the backup that was made, where the command after it failed. */
   failure: { at: string; failures: number; message: string; file?: string } | undefined;
-  /** The last rehearsal of a restore. */
   drill: { at: string; file: string; isGood: boolean } | undefined;
 }
 
@@ -40,7 +38,6 @@ export interface Problem {
   urgency: 'now' | 'soon';
   since?: string | undefined;
   message: string;
-  /** The one thing to do. */
   action: string;
   nextTryAt?: string | undefined;
 }

@@ -52,7 +52,6 @@ export interface Request<T extends OperationType = OperationType> {
   now: number;
 }
 
-/** The body of a successful reply. */
 export type ReplyOf<T extends OperationType> = T['responses'] extends { 201: infer R }
   ? JsonOf<R>
   : T['responses'] extends { 200: infer R }
@@ -66,7 +65,6 @@ export interface CommandReply<T> {
   result: T;
 }
 
-/** One operation of a document. */
 export type OperationOf<T extends OperationType, Deps> = (
   deps: Deps,
   request: Request<T>,

@@ -45,7 +45,6 @@ export function simulatedRefusal(clusters: readonly string[], others: readonly s
   return `Simulated clusters (${clusters.slice(0, 3).join(', ')}${clusters.length > 3 ? ', …' : ''}) live in the data directory of one server, and ${others.join(', ')} ${others.length === 1 ? 'serves' : 'serve'} from this database as well. Release them first (\`andromeda admin cluster release\`), or stop the other servers.`;
 }
 
-/** Of all servers that are written down. */
 export function problemsOfServers(servers: readonly Server[]): Problem[] {
   const live = servers.filter(({ isLive }) => isLive);
   return [

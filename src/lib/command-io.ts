@@ -41,7 +41,6 @@ export function commandIo(): CommandIo {
   return current.getStore() ?? processIo;
 }
 
-/** Runs a command with these. */
 export function withCommandIo<T>(io: CommandIo, work: () => T): T {
   return current.run(io, work);
 }

@@ -17,7 +17,6 @@ export interface Shares {
   waitMs: number;
 }
 
-/** Something that wants a slot. Its functions must not throw. */
 export interface Claim {
   /** Whose share it counts against. */
   readonly source: string;

@@ -19,7 +19,6 @@ export interface BackOff {
   forgetMs: number;
 }
 
-/** A limit and its name, which is its own. */
 export type Limit =
   | { name: string; backOff: BackOff; rate?: undefined }
   | { name: string; rate: Rate; backOff?: undefined };
@@ -156,7 +155,6 @@ export function countOf(limiter: Limiter, key: string): Count {
   };
 }
 
-/** Limits that this process counts for itself. */
 export function createLimits(uptime: () => number): Limits {
   const limiters = new Map<string, Limiter>();
   return {

@@ -38,7 +38,6 @@ interface SidePass extends ClusterSide {
   commands?: readonly string[];
 }
 
-/** Every event and its fields. Times are milliseconds. */
 export interface LogEvents {
   'serve.ready': {
     platform: string;
@@ -77,9 +76,7 @@ export interface LogEvents {
   'acme.waiting': { hosts: readonly string[]; message: string };
   'acme.obtained': { hosts: readonly string[]; endsAt: string; message: string };
   'acme.failed': { hosts: readonly string[]; failures: number; retryAt: string; message: string };
-  /** A warning of Node itself. */
   'process.warning': { name: string; message: string };
-  /** An uncaught error, which ended the process. */
   'process.failed': { error: Thrown };
   /** Lines that were dropped because the log was not read. */
   'log.lost': { lines: number };
@@ -236,7 +233,6 @@ export interface LogEvents {
   /** Nothing in the database names the person any more. */
   'erasure.done': { userId: string };
   'erasure.failed': { error: string };
-  /** The copy of the trail. */
   'audit.file.working': { file: string };
   'audit.file.failed': { file: string; error: string };
 
@@ -273,7 +269,6 @@ export interface LogEvents {
   'servers.clock': { differsMs: number };
   'servers.clock.wrong': { differsMs: number; message: string };
   'servers.clock.right': { differsMs: number };
-  /** How many there are, and how many leases this one has. */
   'servers.counted': { servers: number; leases: number };
   /** It cannot be said that this server is there, or asked what there is to do. */
   'servers.failed': { error: Thrown };

@@ -48,7 +48,6 @@ export interface PortableClient {
   tgz: Buffer;
 }
 
-/** Both, built now where that has not been done since their sources changed. */
 export async function portableClient(): Promise<PortableClient> {
   const { buildPortable } = await import(join(codeRoot, 'scripts/build/client.ts'));
   return buildPortable(codeRoot);

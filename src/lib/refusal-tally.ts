@@ -10,9 +10,7 @@ const mostKinds = 50;
 const further = 'further sources';
 
 export interface RefusalTally {
-  /** Counts a refusal of an address; whether it is to be logged by itself. */
   count(address: string, reason: string): boolean;
-  /** Sums up what was counted since the interval began. */
   flush(): void;
 }
 

@@ -40,7 +40,6 @@ export function parseSecretsKeys(text: string, source: string, reread: () => Sec
   return { source, keys: [first, ...others], reread };
 }
 
-/** A new key as a file has it. */
 export function makeSecretsKey(): string {
   return `${randomBytes(32).toString('base64')}\n`;
 }

@@ -38,7 +38,6 @@ import { requireHoldings, requireKey, requireOrdinaryMember } from './member-per
 import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 import { ownMembership } from './organizations.ts';
 
-/** What the caller asked for, newest first. */
 export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ store }, { caller, now }) => {
   const own = await listRequests(store.read, { userId: caller.userId });
   return { requests: await requestBodies(store.read, own, now) };
@@ -57,7 +56,6 @@ export const listAccessRequests: Operation<'listAccessRequests'> = async (
   return { requests: await requestBodies(store.read, requests, now) };
 };
 
-/** Asks for permissions, or for more time with them. */
 export const requestAccess: Operation<'requestAccess'> = ({ store }, request) => {
   const { body, command } = request;
   const { orgID: organizationId } = request.path;
@@ -96,7 +94,6 @@ async function requireCluster(tx: Tx, organizationId: string, clusterId: string)
   if (!isInService(cluster)) throw invalidState('The cluster is out of service.');
 }
 
-/** Takes the caller's request back. */
 export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = ({ store }, request) => {
   const { requestID: id } = request.path;
   const { userId } = request.caller;

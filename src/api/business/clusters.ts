@@ -27,7 +27,6 @@ export const listClusters: Operation<'listClusters'> = async ({ store }, { calle
   return { clusters: clusters.map(clusterBody) };
 };
 
-/** One cluster. */
 export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, path, now }) =>
   clusterBody(await readableCluster(store.read, caller.userId, path, now));
 
@@ -125,7 +124,6 @@ export function deliveryOf(
   };
 }
 
-/** A cluster as the API shows it. */
 export function clusterBody(cluster: Cluster) {
   return {
     ...snakeCased(cluster, ['id', 'organizationId', 'state', 'reasonCode', 'expectedNodeCount']),

@@ -13,10 +13,8 @@ import { findMembership } from '../../store/organizations/memberships.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
 import type { Operation } from './operation.ts';
 
-/** All that can be granted. */
 const resourceKind = 'kubernetes_cluster' as const;
 
-/** The caller's live grants, in clusters of any organization. */
 export const listResourceGrants: Operation<'listResourceGrants'> = async (
   { store },
   { caller, query, now },
@@ -105,7 +103,6 @@ export function namedGrantBody(grant: Grant) {
   return { grant: grantBody(grant), cluster_name: grant.clusterName };
 }
 
-/** A grant as the API shows it. */
 function grantBody(grant: Grant) {
   return {
     resource_kind: resourceKind,

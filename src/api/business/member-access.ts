@@ -86,7 +86,6 @@ function isReached(on: OnCluster | undefined): boolean {
   return on !== undefined && on.ways.length > 0;
 }
 
-/** Everybody's live grants on the organization's clusters. */
 export const listOrganizationGrants: Operation<'listOrganizationGrants'> = async (
   { store },
   { caller, path, now },
@@ -157,7 +156,6 @@ async function accessOf(
   };
 }
 
-/** A way in as the API shows it. */
 export function wayBody({ roleId, grantId, ...way }: WayIn) {
   return { ...way, ...present({ role_id: roleId, grant_id: grantId }) };
 }
@@ -172,7 +170,6 @@ function memberBody(member: Membership) {
   };
 }
 
-/** The sides of a cluster that a person can have a way in to. */
 export function sidesWithWays(cluster: Cluster): Side[] {
   const sides = sidesOf(cluster);
   return cluster.scheduler === 'sunk' ? [...new Set([...sides, 'slurm' as const])] : sides;

@@ -151,7 +151,6 @@ export async function requireOrdinaryMember(tx: Tx, organizationId: string, user
   throw invalidState(`An ${member.role} holds every permission; change the role instead.`);
 }
 
-/** Ends as they were sent, by key and as the tables hold them. */
 export function newEnds(sent: Record<string, string | null> = {}): ReadonlyMap<string, string | null> {
   const ends = Object.entries(sent).map(([key, end]) => [key, end && toTime(fromTime(end))] as const);
   return new Map(ends.sort());

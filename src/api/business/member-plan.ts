@@ -135,7 +135,6 @@ async function planOne(
   }
 }
 
-/** The command that the change's own operation runs. */
 function commandOf({ caller, path: { orgID } }: Request, change: Change): Command<unknown> {
   if (change.change === 'add') {
     const { change: _, ...body } = change;

@@ -24,7 +24,6 @@ import { memberNotFound, newEnds, requireAhead } from './member-permissions.ts';
 import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
-/** Every member, oldest membership first. */
 export const listMembers: Operation<'listMembers'> = async ({ store }, { caller, path, now }) => {
   const reader = { organizationId: path.orgID, userId: caller.userId };
   await standingIn({ db: store.read, now }, reader, 'staff.read');
@@ -37,11 +36,9 @@ export const listMembers: Operation<'listMembers'> = async ({ store }, { caller,
 
 /** Makes someone a member; they get an account where there is none for their address. */
 export const addMember = running(adding);
-/** Makes a member an owner, an admin or an ordinary member. */
 export const setMemberRole = running(settingRole);
 /** Sets a member's login name while no cluster has used it. */
 export const setMemberUsername = running(settingUsername);
-/** Ends a membership. */
 export const removeMember = running(removing);
 
 function running<Change, T>(commandOf: (request: Change) => Command<T>) {

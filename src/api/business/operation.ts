@@ -28,21 +28,17 @@ interface GatewayView {
   close(sessionId: string, text: string): boolean;
 }
 
-/** What the service knows about itself that is not in the database. */
 export interface InstallationView {
   keys(): { kind: KeyKind; held: HeldKeys<ServiceKey> }[];
   backup(): BackupState;
   /** What must be mended on the host of the service; of clusters the database knows. */
   problems(): Problem[];
-  /** Undefined for a side that no pass looks after. */
   passesOf(clusterId: string, side: Side): SidePasses | undefined;
 }
 
-/** What every operation here works with. */
 export interface BusinessDeps {
   store: Store;
   gateway: GatewayView;
-  /** Whether kubectl can sign people in. */
   offersKubernetesLogin: boolean;
   installation: InstallationView;
   /** Signs the audit trail, and takes erased people out of the trail. */
@@ -62,7 +58,6 @@ export interface BusinessDeps {
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
   /** Groups at the issuer, and what is given for them; undefined: what it says of them is of no interest. */
   groups: GroupSettings | undefined;
-  /** What a lab may ask of the service's own host. */
   hostRules: HostRules;
 }
 

@@ -83,7 +83,6 @@ export async function requireOrganization(db: Reader, organizationId: string): P
   return organization;
 }
 
-/** An organization as the API shows it. */
 export function organizationBody(organization: Organization) {
   return snakeCased(organization, [
     'id',

@@ -19,7 +19,6 @@ export const listSshKeys: Operation<'listSshKeys'> = async ({ store }, { caller 
   return { keys: list.map((key) => keyBody(key, store)), generation: set?.generation ?? 0 };
 };
 
-/** Which clusters have dropped a revoked key of the caller, and when. */
 export const listKeyClusters: Operation<'listKeyClusters'> = async ({ store }, { caller, path }) => {
   const own = await keys.listSshKeys(store.read, caller.userId);
   if (!own.some(({ id }) => id === path.keyID)) {

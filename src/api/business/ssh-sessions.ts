@@ -10,7 +10,6 @@ import { listPastSessions } from '../../store/audit/past-sessions.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
 import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 
-/** Those that are open, oldest first. */
 export const listMySessions: Operation<'listMySessions'> = async ({ gateway }, { caller }) => {
   const sessions = await gateway.sessions();
   return openSessions(sessions.filter(({ userId }) => userId === caller.userId));
@@ -59,7 +58,6 @@ export async function closing(
   return reply;
 }
 
-/** The last ones, newest first. */
 export const listMyRefusals: Operation<'listMyRefusals'> = async ({ store }, { caller }) => {
   const refused = await listRefusedLogins(store.read, caller.userId, 20);
   return {
@@ -67,7 +65,6 @@ export const listMyRefusals: Operation<'listMyRefusals'> = async ({ store }, { c
   };
 };
 
-/** Those that are over, the last that ended first. */
 export const listMyPastSessions: Operation<'listMyPastSessions'> = async ({ store }, { caller, query }) => {
   const { after: before, limit = 100, ...times } = query;
   const filter = { userId: caller.userId, ...utcTimes(times) };
@@ -80,7 +77,6 @@ export function utcTimes({ from, to }: { from?: string | undefined; to?: string 
   return { from: from && toTime(fromTime(from)), to: to && toTime(fromTime(to)) };
 }
 
-/** A session that is over, as the API shows it. */
 export function pastSessionBody(session: PastSession) {
   const { known } = session;
   return {
@@ -98,7 +94,6 @@ export function pastSessionBody(session: PastSession) {
   };
 }
 
-/** Sessions that are open, oldest first. */
 export function openSessions(sessions: readonly SshSession[]) {
   return { sessions: sessions.toSorted((a, b) => (a.openedAt < b.openedAt ? -1 : 1)).map(sessionBody) };
 }

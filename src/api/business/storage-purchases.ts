@@ -80,7 +80,6 @@ function buying<T>(
   });
 }
 
-/** Every purchase, oldest first. */
 export const operatorListPurchases: Operation<'operatorListPurchases'> = async ({ store }, { caller }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   return { purchases: (await purchases.listPurchases(store.read)).map(purchaseBody) };

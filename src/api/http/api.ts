@@ -33,14 +33,10 @@ import { addressNotFound, errorReply, inErrorField, refusalReason } from './erro
 import { sendCsv, sendJson } from './reply.ts';
 
 export interface ApiOptions<Deps> {
-  /** Which API it is, for the log. */
   name: 'business' | 'platform';
   document: Document;
-  /** What callers outside call this API by. */
   url: string;
-  /** The other API's /docs, for the link at the top of ours. */
   sibling: { title: string; url: string };
-  /** How a person signs in on /docs. */
   signIn: DocsSignIn;
   // biome-ignore lint/suspicious/noExplicitAny: the document is what ties a request's type to its operation
   operations: Record<string, (deps: Deps, request: any) => Promise<unknown>>;
@@ -117,7 +113,6 @@ function mountOperations<Deps>(app: Express, options: ApiOptions<Deps>, authenti
   }
 }
 
-/** Answers whether the process can serve. */
 function readiness<Deps>({ checkReady, log }: ApiOptions<Deps>): RequestHandler {
   const logUnready = createUnreadyLog(log);
   let wasReady = false;

@@ -106,7 +106,6 @@ function typedValue(value: unknown, type: unknown): unknown {
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
-/** Whether anything was sent, whatever it is. */
 function carriesBody({ headers, body }: Inputs): boolean {
   if (body !== undefined || headers['transfer-encoding'] !== undefined) return true;
   return Number(headers['content-length'] ?? 0) > 0;
@@ -216,7 +215,6 @@ function isHalf(text: string): boolean {
   return !text.isWellFormed();
 }
 
-/** Whether a name or a text in the JSON is such. */
 function hasText(bytes: Buffer, isSuch: (text: string) => boolean): boolean {
   let isFound = false;
   try {

@@ -67,7 +67,6 @@ export function limitRequests(
   };
 }
 
-/** Answers 503, as the last on the connection. */
 export function refuse(request: IncomingMessage, response: ServerResponse, message: string): void {
   const body = { code: 'service_unavailable', message, retryable: true };
   sendJson(response, 503, body, { 'Retry-After': '1', Connection: 'close' });

@@ -15,17 +15,13 @@ export interface DocumentOperation {
   creates: boolean;
   /** A Business write: takes Idempotency-Key and Audit-Reason. */
   isCommand: boolean;
-  /** Its replies have an entity tag. */
   isTagged: boolean;
-  /** Its errors have `error` in place of `message`. */
   errorField: boolean;
   /** The operation that really answers, where this is another way to call it. */
   answeredBy: string;
-  /** The most bytes that its body may have. */
   bodyLimit: number;
   /** The most values and names, roughly, that its body may have; undefined where only the bytes count. */
   bodyValues: number | undefined;
-  /** The whole of it, as the document has it. */
   source: OpenAPIV3_1.OperationObject;
 }
 
@@ -35,7 +31,6 @@ export function loadDocument(api: 'business' | 'platform'): Document {
   return JSON.parse(programText(`api/generated/${api}.json`)) as Document;
 }
 
-/** Every operation of a document, in its order. */
 export function operationsOf(document: Document): DocumentOperation[] {
   return Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
     (['get', 'put', 'post', 'delete'] as const).flatMap((method) => {

@@ -135,7 +135,6 @@ export class Listener {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** Answers with `handler` from now on, what waited first. */
   serve(handler: RequestListener, { tls, limit }: Serving): void {
     this.#detach();
     this.#detach = () => {};
@@ -265,7 +264,6 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, closeMs:
   socket.once('close', () => clearTimeout(destroying));
 }
 
-/** The error for an address that cannot be listened on. */
 export function listenError(error: NodeJS.ErrnoException, at: Omit<Endpoint, 'isTls'>): DomainError {
   const address = `${at.host}:${at.port}`;
   const reasons: Record<string, string> = {

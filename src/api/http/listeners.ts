@@ -46,12 +46,10 @@ export class Listeners {
     await Promise.all([...this.#open.values()].map((one) => one.pause(graceMs)));
   }
 
-  /** As `Listener.stop`. */
   async stop(graceMs: number, lingerMs = 0): Promise<void> {
     await Promise.all([...this.#open.values()].map((one) => this.#close(one, graceMs, lingerMs)));
   }
 
-  /** Closes those where nothing is served. */
   async closeUnused(): Promise<void> {
     await Promise.all([...this.#open.values()].map((one) => one.isServing || this.#close(one)));
   }

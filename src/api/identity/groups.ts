@@ -23,7 +23,6 @@ export interface GroupsOptions extends GroupSettings {
   store: Store;
   /** The client that tokens are of which name only an audience, this one. */
   cliClientId: string;
-  /** Fetches the issuer's userinfo for a token. */
   userinfo(token: string): Promise<Record<string, unknown>>;
   /** Called where what a token says cannot be taken over. */
   onFault(userId: string, fault: string): void;

@@ -16,7 +16,6 @@ export interface TokenRules {
 export interface VerifiedToken {
   issuer: string;
   subject: string;
-  /** Milliseconds since 1970. */
   expiresAt: number;
   isServiceAccount: boolean;
   claims: JWTPayload;

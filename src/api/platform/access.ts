@@ -18,7 +18,6 @@ export function requireClusterId(clusterId: string): string {
   return clusterId.toLowerCase();
 }
 
-/** Who asks, and when. */
 export type Asked = Pick<Request, 'caller' | 'now'>;
 type AskedOfCluster = Asked & { path: { clusterId: string }; query: { businessOrgId: string } };
 
@@ -71,7 +70,6 @@ export async function clusterOf(db: Reader, organizationId: string, clusterId: s
   throw notFound('The organization has no such cluster.');
 }
 
-/** The cluster, for who may change its configuration. */
 export async function configurable({ read }: Store, request: AskedOfCluster): Promise<Cluster> {
   const clusterId = requireClusterId(request.path.clusterId);
   const { businessOrgId: organizationId } = request.query;

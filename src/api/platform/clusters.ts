@@ -34,7 +34,6 @@ async function clusterPage(
   };
 }
 
-/** One cluster. */
 export const getCluster: Operation<'getCluster'> = async ({ store }, request) =>
   clusterBody(await visibleCluster(store.read, request));
 

@@ -84,7 +84,6 @@ function sum(numbers: Iterable<number>): number {
   return [...numbers].reduce((all, one) => all + one, 0);
 }
 
-/** To a hundredth. */
 function hours(seconds: number): number {
   return Math.round(seconds / 36) / 100;
 }

@@ -29,7 +29,6 @@ export const listMachines: Operation<'listMachines'> = async ({ store }, request
   };
 };
 
-/** How many GPUs of a cluster are free, and what each of its machines holds. */
 export const getClusterUsage: Operation<'getClusterUsage'> = async ({ store }, request) =>
   usageOf(store.read, await visibleCluster(store.read, request), {
     now: request.now,

@@ -19,7 +19,6 @@ interface HostKey {
   fingerprint: string;
 }
 
-/** What every operation here works with. */
 export interface PlatformDeps {
   store: Store;
   gateway: GatewayAddress;

@@ -16,7 +16,6 @@ type Options = PlatformReply<'getClusterOptions'>;
 type Inventory = PlatformReply<'listStorage'>['items'][number];
 type Condition = NonNullable<Options['scheduler']['ready']>;
 
-/** The options of a cluster that the caller may see, from its latest report. */
 export const getClusterOptions: Operation<'getClusterOptions'> = async ({ store }, request) => {
   const cluster = await visibleCluster(store.read, request);
   return clusterOptions(await optionFacts(store.read, cluster, request.now));
@@ -67,7 +66,6 @@ export async function optionFacts(db: Reader, cluster: Cluster, now: number): Pr
   };
 }
 
-/** The options of a cluster, from its latest report. */
 export function clusterOptions(facts: OptionFacts): Options {
   const { state, reason, report } = observed(facts);
   const scheduler = report?.scheduler;

@@ -294,7 +294,6 @@ export const cluster: Noun = {
   ],
 };
 
-/** Makes a path absolute that is relative to the file it stands in. */
 function fromDirectoryOf(file: string): (path: string) => string {
   const directory = file === '-' ? process.cwd() : dirname(resolve(file));
   return (path) => resolve(directory, path);
@@ -310,7 +309,6 @@ const flags = [
   optional('--prune', 'members, grants and clusters that the file leaves out go'),
 ];
 
-/** What a call is given for this lab file. */
 async function read({ file, prune = false }: LabOptions) {
   return { body: { lab: withLabPaths(await readYaml(file), fromDirectoryOf(file)), prune }, about: file };
 }

@@ -31,7 +31,6 @@ export const servers: Noun = {
 
 /** What the sshd of a login node needs to take people from the gateway, as lines for its configuration. */
 
-/** The file on the login node that holds the gateway's public key. */
 const keyFile = '/etc/ssh/andromeda_gateway.pub';
 
 interface SshdNeeds {
@@ -92,7 +91,6 @@ Match User ${user} Address ${from}
 `;
 }
 
-/** Every key that login nodes are to trust. */
 function publicKeys(answer: { public_key: string; other_public_keys: readonly string[] }): string[] {
   return [answer.public_key, ...answer.other_public_keys];
 }

@@ -69,7 +69,6 @@ async function onlyIssuer(api: Reader, path: { userID: string }, email: string):
   );
 }
 
-/** The one identity that is meant. */
 function onlyIdentity(
   all: Business['Identities']['identities'],
   { issuer, subject }: IdentityOptions,

@@ -13,7 +13,6 @@ import { authorization, type Session } from '../session/session.ts';
 interface CallArguments {
   api: 'business' | 'platform';
   method: string;
-  /** Begins with `/`, may carry a query. */
   path: string;
   headers: [string, string][];
 }

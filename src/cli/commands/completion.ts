@@ -10,7 +10,6 @@ interface Position {
   flags: Option[];
 }
 
-/** A word that can be typed. */
 interface Entry {
   name: string;
   summary: string;
@@ -49,7 +48,6 @@ function pathsOf(positions: readonly Position[]): string[] {
   return positions.map(({ path }) => path).filter((path) => path !== '');
 }
 
-/** The names under which a flag is typed. */
 function namesOf({ short, long }: Option): string[] {
   return [short, long].filter((name) => name !== undefined);
 }
@@ -114,7 +112,6 @@ interface Bourne {
   typed: string;
   range: string;
   current: string;
-  /** Completes the value of a flag. */
   offer(values: string | undefined): string;
   /** Notes what can be typed. */
   find(entries: readonly Entry[]): string;

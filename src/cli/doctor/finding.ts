@@ -7,7 +7,6 @@ export interface Finding {
   /** `warn`: it works today. `wrong`: it keeps the person from a shell. */
   verdict: 'ok' | 'warn' | 'wrong';
   about: string;
-  /** What is so. */
   text: string;
   /** What to do about it, where `text` does not say so. */
   fix?: string;

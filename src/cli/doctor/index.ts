@@ -16,7 +16,6 @@ import { checkSshSetup } from './ssh-setup.ts';
 export interface DoctorOptions extends EnvironmentOptions {
   /** An installation on this host, which is the server's to judge. */
   config?: string;
-  /** Only what is not well is printed. */
   quiet: boolean;
   json: boolean;
 }

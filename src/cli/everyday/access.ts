@@ -67,7 +67,6 @@ export async function readUses(api: Reader, wanted: string | undefined): Promise
   return [pick(['cluster', 'clusters'], clusters, wanted, (one) => [one.cluster_name, one.cluster_id])];
 }
 
-/** Both ways into a cluster. */
 export function rowsOf(cluster: ClusterUse): Row[] {
   return ways.map((way) => ({ way, name: visibleLine(cluster.cluster_name), use: cluster[way] }));
 }

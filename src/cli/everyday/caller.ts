@@ -26,7 +26,6 @@ export interface Apis {
 
 interface Listed {
   clusters: Cluster[];
-  /** Organizations whose clusters the caller may not list. */
   hidden: Organization[];
 }
 
@@ -97,7 +96,6 @@ export async function findCluster(apis: Apis, wanted: string, options: OrgOption
   return pick(['cluster', 'clusters'], among, wanted, ({ name, id }) => [name, id]);
 }
 
-/** The clusters that the caller may use and not list. */
 async function usableIn(api: Reader, hidden: readonly Organization[]): Promise<Cluster[]> {
   if (hidden.length === 0) return [];
   const { clusters } = await api.get('/me/access');
@@ -107,7 +105,6 @@ async function usableIn(api: Reader, hidden: readonly Organization[]): Promise<C
   });
 }
 
-/** Whether it was not taken out of service. */
 export function isInService({ platform }: Cluster): boolean {
   return platform?.status.lifecycleState !== 'released';
 }
@@ -200,12 +197,10 @@ export async function findOrganization(api: Reader, options: OrgOptions): Promis
 
 export type Member = Business['Membership'];
 
-/** The members of an organization, oldest first. */
 export async function listMembers(api: Reader, { id }: Organization): Promise<Member[]> {
   return (await api.get('/organizations/{orgID}/members', { path: { orgID: id } })).members;
 }
 
-/** The member with this address or ID. */
 export async function findMember(api: Reader, organization: Organization, wanted: string): Promise<Member> {
   const kind = [`member of ${organization.slug}`, `members of ${organization.slug}`] as const;
   const name = wanted.includes('@') ? foldEmail(wanted) : wanted;

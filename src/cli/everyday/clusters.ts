@@ -172,7 +172,6 @@ function details(
   ]);
 }
 
-/** The sum, and the machines that take no work, with the reason. */
 function describeUsage({ gpus, machines }: Platform['ClusterUsage']): string {
   const away = machines.filter(({ takes_work: takesWork }) => takesWork === false);
   const named = away.slice(0, mostNamed).map(({ name, reason }) => (reason ? `${name} (${reason})` : name));

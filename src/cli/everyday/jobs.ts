@@ -36,11 +36,9 @@ interface Row {
 
 interface Found {
   used: Used[];
-  /** Organizations whose clusters the caller may not list. */
   hidden: readonly Organization[];
 }
 
-/** What is used of one cluster, or of all in service that the caller sees. */
 async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOptions): Promise<Found> {
   const { clusters, hidden } =
     wanted === undefined
@@ -62,7 +60,6 @@ async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOpti
   return { used, hidden };
 }
 
-/** Those that run, then those that wait. */
 function rowsOf({ cluster, usage: { jobs = [], pending_jobs: pending = [] } }: Used): Row[] {
   return [...jobs, ...pending].map((job) => ({ cluster: cluster.name, job }));
 }
@@ -250,7 +247,6 @@ function daysOf(text = '30'): number {
   throw usage(`--days is a number from 1 to ${mostGpuDays}, not ${text}.`);
 }
 
-/** The sums, and where they are from. */
 function messageOf(items: readonly Hours[], shown: number): string {
   const clusters = items.map(
     ({ cluster_name: name, gpu_hours: all, members_gpu_hours: members, source, first_day: since }) => {

@@ -16,7 +16,6 @@ import { exclusively } from '../session/lock.ts';
 export interface Expected {
   /** What cluster, context and user are called. */
   clusterId: string;
-  /** Where this session's person signs in. */
   issuer: string;
 }
 

@@ -13,7 +13,6 @@ interface UsableCluster {
   id: string;
   name: string;
   organizationId: string;
-  /** What keeps kubectl from working there. */
   notices: string[];
 }
 
@@ -80,7 +79,6 @@ export const kubeconfig = reads<OrgOptions & EnvironmentOptions & { merge?: stri
   },
 });
 
-/** Where the person of this session signs in. */
 async function issuerOf(options: EnvironmentOptions): Promise<string> {
   const session = await storedSession(openLocalState(), selectEnvironment(options));
   return session?.issuer ?? '';

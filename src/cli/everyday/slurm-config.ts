@@ -77,10 +77,8 @@ const versions = printer<Schemas['SlurmConfigurationVersion']>(
   'No configuration was ever set.',
 );
 
-/** Whose configuration it is. */
 interface Target {
   read(): Promise<Configuration>;
-  /** `about` is where the new one comes from. */
   replace(platform: Platform, after: Configuration, about: string): Promise<Configuration>;
   /** As a sentence calls it. */
   name: string;

@@ -115,7 +115,6 @@ async function describeSpentKey(api: Api, { reason, lapsed }: SshAccess): Promis
     : undefined;
 }
 
-/** The fingerprints of all keys that were ever registered. */
 async function knownKeys(api: Api): Promise<ReadonlySet<string>> {
   return new Set((await listKeys(api)).keys.map(({ fingerprint }) => fingerprint));
 }
@@ -186,7 +185,6 @@ interface NamedHost extends SshHost {
   host: string;
 }
 
-/** The clusters that the caller may log in to. */
 async function findHosts(platform: PlatformReader, clusters: readonly Cluster[]): Promise<NamedHost[]> {
   const found = await Promise.all(
     clusters.filter(isInService).map(async (cluster) => {

@@ -187,7 +187,6 @@ export const wait: Noun = {
   verbs: [waitForKey, waitForPermission, waitForCluster],
 };
 
-/** The caller's keys and shell as they should be. */
 interface Wanted {
   generation: number;
   shell: string;

@@ -46,7 +46,6 @@ export interface Environment {
 
 const path = '/.well-known/oauth-protected-resource';
 
-/** Asks the environment at `platformUrl` how to sign in to it. */
 export async function discover(platformUrl: string, signal?: AbortSignal): Promise<Environment> {
   const url = urlAt(platformUrl, path);
   const { status, body } = await getJson({ url, signal });

@@ -201,14 +201,12 @@ function refusal(error: unknown): number | undefined {
   return isOAuthError ? error.status : undefined;
 }
 
-/** What a request to the issuer was about. */
 interface Asked {
   issuer: string;
   platformUrl?: string;
   signal?: AbortSignal | undefined;
 }
 
-/** One sentence for whatever a request to the issuer failed with. */
 function explain(error: unknown, { issuer, platformUrl, signal }: Asked): unknown {
   if (signal?.aborted) return signal.reason;
   const own = ownError(error);

@@ -15,7 +15,6 @@ interface PathsOf {
   Platform: PlatformPaths;
 }
 
-/** The paths of an API that have this method. */
 type PathWith<A extends ApiName, M extends Method> = {
   [P in keyof PathsOf[A]]: PathsOf[A][P] extends Record<M, object> ? P : never;
 }[keyof PathsOf[A]];

@@ -131,7 +131,6 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Whether a JSON value is an object, not an array or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

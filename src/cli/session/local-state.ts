@@ -135,7 +135,6 @@ function accountOf({ profile, platformUrl }: SessionKey): string {
   return `${profile} ${platformUrl}`;
 }
 
-/** The error when a session cannot be refreshed. */
 export function sessionEnded(selection: Selection): CliError {
   return signInFirst(`Your session has ended; sign in again with \`${loginCommand(selection)}\`.`);
 }
@@ -197,7 +196,6 @@ async function refresh(state: LocalState, selection: Selection, session: Session
   return refreshed;
 }
 
-/** The error when there is no session. */
 function notSignedIn(key: SessionKey | undefined, selection: Selection): CliError {
   const command = loginCommand(selection);
   if (!key) return signInFirst(`You are not signed in; run \`${command} --url <platform_url>\`.`);

@@ -15,7 +15,6 @@ import { isObject, parseJson } from '../net/request.ts';
 const staleMs = 30_000;
 const retryMs = 50;
 
-/** Runs `work` while holding the lock at `path`. */
 export async function exclusively<T>(path: string, work: () => Promise<T>): Promise<T> {
   const holder = JSON.stringify({ pid: process.pid, host: hostname(), nonce: randomUUID() });
   await acquire(path, holder);
@@ -37,7 +36,6 @@ async function acquire(path: string, holder: string): Promise<void> {
   }
 }
 
-/** True when the file was made by this call. */
 async function create(path: string, holder: string): Promise<boolean> {
   try {
     await using file = await open(path, 'wx', 0o600);

@@ -81,9 +81,7 @@ function isUser(value: unknown): value is SignedInUser {
 }
 
 export interface ProfileFile {
-  /** The environment the profile is bound to. */
   platformUrl?: string;
-  /** By platform URL. */
   sessions: Record<string, Session>;
   /** The platform URLs of the sessions in the credential store. */
   inKeyring: string[];
@@ -155,7 +153,6 @@ async function readAny(path: string): Promise<ProfileFile | 'damaged'> {
   return parse(text) ?? 'damaged';
 }
 
-/** Writes the profile, whole or not at all. */
 export async function writeProfile(path: string, file: ProfileFile): Promise<void> {
   const { inKeyring, ...rest } = file;
   const content = inKeyring.length === 0 ? rest : file;

@@ -13,7 +13,6 @@ export interface Addresses {
   unread: string[];
 }
 
-/** More than this is not looked at. */
 export const longestText = 20_000;
 
 /** `Ada <ada@physics.example>`, with or without quotes. The name has a bound, so that a long line costs no more than its length. */

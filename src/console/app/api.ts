@@ -99,7 +99,6 @@ export function bodyOrNull<T>(answer: Answer<T>, ...statuses: number[]): T | nul
 
 /** A write, as a form sends it. */
 export interface Operation<Body, Answer = unknown> {
-  /** Such as `POST /me/ssh-keys`. */
   name: string;
   send(body: Body, header: WriteHeaders): Promise<Answer>;
 }

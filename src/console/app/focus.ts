@@ -44,7 +44,6 @@ function mend(): void {
   if (to) focusOn(to);
 }
 
-/** Moves the focus to what a person cannot move it to. */
 function focusOn(element: Element): void {
   if (!(element instanceof HTMLElement)) return;
   if (!element.hasAttribute('tabindex')) {

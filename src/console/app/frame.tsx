@@ -103,7 +103,6 @@ function Refused({ title, why }: { title: string; why: string }) {
   );
 }
 
-/** All that the palette goes to. */
 function usePages(who: Who, groups: readonly MenuGroup[]) {
   const { data: clusters = [] } = useQuery(readClusters(who));
   return [

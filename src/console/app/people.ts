@@ -13,7 +13,6 @@ export type MemberChange = components['schemas']['MemberChange'];
 export type MemberPlan = components['schemas']['MemberPlan'];
 export type AccessList = components['schemas']['AccessList'];
 
-/** What people have access to, and how far each cluster has it. */
 export const readAccessOf = (orgID: string, userIds: readonly string[]) =>
   read(['people', orgID, userIds], [`members/${orgID}`, 'me', 'cluster/*'], () => {
     const params = { path: { orgID }, query: { user_ids: userIds.join(',') } };
@@ -56,7 +55,6 @@ interface Reached {
   state: 'there' | 'failed' | 'unknown' | 'pending';
 }
 
-/** How far a list of people has come on a cluster. */
 export function deliverySteps({ desired, isAccepted, state }: Reached): Step[] {
   const isThere = state === 'there';
   const missing = isAccepted === false ? 'waiting' : 'busy';

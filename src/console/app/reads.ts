@@ -28,7 +28,6 @@ export function read<T>(key: readonly unknown[], topics: readonly string[], ask:
   return queryOptions({ queryKey: key, meta: { topics }, queryFn: ask });
 }
 
-/** What an operation is about, for openapi-fetch. */
 export function of<Ids>(path: Ids) {
   return { params: { path } };
 }
@@ -170,13 +169,11 @@ async function readUsages(ids: string[], businessOrgId: string): Promise<Usage[]
   return bodyOf(await platform.GET('/usage', { params: { query } })).items;
 }
 
-/** GPU time of every Slurm cluster of an organization. */
 export const readGpuHours = (businessOrgId: string, days: number) =>
   read(['gpu-hours', businessOrgId, days], ['me'], () =>
     platform.GET('/gpu-hours', { params: { query: { businessOrgId, days } } }).then(bodyOf),
   );
 
-/** Of every cluster of an organization. */
 export const readStorage = (orgId: string) =>
   read(['storage', orgId], ['cluster/*', 'me'], () =>
     platform.GET('/organizations/{orgId}/storage', of({ orgId })).then(bodyOf),
@@ -206,13 +203,11 @@ export interface BrowserSession {
 export const readSessions = () =>
   read(['sessions'], ['me', 'sign-ins'], () => own<{ sessions: BrowserSession[] }>('GET', '/sessions'));
 
-/** What the person was granted in an organization, and until when. */
 export const readOwnPermissions = (orgID: string, userID: string) =>
   read(['own-permissions', orgID, userID], ['me', `members/${orgID}`], () =>
     business.GET('/organizations/{orgID}/members/{userID}/permissions', of({ orgID, userID })).then(bodyOf),
   );
 
-/** What the person asked for, in every organization. */
 export const readOwnRequests = () =>
   read(['own-requests'], ['requests', 'me'], () => business.GET('/me/access-requests').then(bodyOf));
 
@@ -230,7 +225,6 @@ export const readMemberPermissions = ({ orgID, isDecider }: Who) =>
     return bodyOrNull(await business.GET('/organizations/{orgID}/permissions', of({ orgID })), 403);
   });
 
-/** The permissions that can be granted. */
 export const readCatalog = () =>
   read(['catalog'], [], async () => {
     const { permissions } = bodyOf(await business.GET('/permission-profiles'));
@@ -243,7 +237,6 @@ export const readOperatorClusters = () =>
 export const readMySshSessions = () =>
   read(['ssh-sessions'], ['me', 'my-ssh-sessions'], () => business.GET('/me/ssh-sessions').then(bodyOf));
 
-/** Which clusters have dropped a revoked key, and when. */
 export const readKeyClusters = (keyID: string) =>
   read(['key-clusters', keyID], ['me', 'cluster/*'], () =>
     business.GET('/me/ssh-keys/{keyID}/clusters', of({ keyID })).then(bodyOf),

@@ -38,7 +38,6 @@ const frame = createRoute({
   search: { middlewares: [retainSearchParams(['org'])] },
 });
 
-/** A page in the frame. */
 function page<const Path extends string, Search extends object>(
   path: Path,
   component: RouteComponent,

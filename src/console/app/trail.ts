@@ -11,14 +11,12 @@ export interface TrailSearch {
   filter?: string | undefined;
   /** An address or an ID. */
   person?: string | undefined;
-  /** A name or an ID. */
   cluster?: string | undefined;
   /** With `*` at the end: all that begin so. */
   operation?: string | undefined;
   result?: 'done' | 'refused' | undefined;
   /** Where from. */
   address?: string | undefined;
-  /** A fingerprint or an ID. */
   key?: string | undefined;
 }
 
@@ -41,7 +39,6 @@ export function auditSearch(search: Record<string, unknown>): TrailSearch {
 export const sessionSearch = trailSearch('person', 'cluster', 'address', 'key');
 export const ownSessionSearch = trailSearch();
 
-/** The number of an entry that a page begins below. */
 function numberOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : undefined;
 }
@@ -55,7 +52,6 @@ export type TrailQuery = { limit: number; after?: number; result?: 'done' | 'ref
   [Name in Exclude<keyof TrailSearch, 'before' | 'filter' | 'result'>]?: string;
 };
 
-/** What the operation is asked for. */
 export function trailQuery(
   { filter: _inPage, from, to, before, ...about }: TrailSearch,
   limit: number,

@@ -8,7 +8,6 @@ export type Membership = components['schemas']['Membership'];
 
 export interface Who {
   me: Me;
-  /** Undefined for a person in no organization. */
   membership: Membership | undefined;
   /** The organization's ID; empty for a person in none. */
   orgID: string;
@@ -16,9 +15,7 @@ export interface Who {
   permissions: ReadonlySet<string>;
   /** Whether there may be a cluster of it that they see. */
   seesClusters: boolean;
-  /** Owner or admin. */
   isManager: boolean;
-  /** May set permissions of others. */
   isDecider: boolean;
 }
 

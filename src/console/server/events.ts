@@ -40,7 +40,6 @@ interface Stream {
   session: OpenSession;
   response: ServerResponse;
   view: View;
-  /** When the view was read, by the monotonic clock. */
   viewedAt: number;
   /** Changes that wait until it is read again. */
   later: Changed | undefined;
@@ -58,7 +57,6 @@ const heartbeatMs = 10_000;
 const longestMs = 15 * 60_000;
 const mostOfPerson = 12;
 const most = 4_000;
-/** What may wait for a reader, in bytes. */
 const mostWaiting = 16_384;
 /** More changes than this at once are sent as one. */
 const mostChanges = 1_000;
@@ -169,7 +167,6 @@ function reportFailure({ log }: EventsOptions, error: unknown): void {
   log.error('console.events.failed', { error });
 }
 
-/** Sends what commits changed. */
 async function sendChanges(
   options: EventsOptions,
   streams: ReadonlySet<Stream>,
@@ -263,7 +260,6 @@ async function sendSessions(
 interface View {
   userId: string;
   organizations: ReadonlySet<string>;
-  /** Those of which they may set permissions. */
   managed: ReadonlySet<string>;
   /** Clusters that they may see or use, and those in service on which they follow the members that they manage, by ID. */
   clusters: ReadonlySet<string>;
@@ -272,7 +268,6 @@ interface View {
   until: number;
 }
 
-/** What a person may receive topics of now. */
 async function viewOf(db: Reader, userId: string, now: number): Promise<View> {
   const [memberships, grants, staffKeys] = await Promise.all([
     listMembershipsOf(db, userId),
@@ -349,7 +344,6 @@ async function gather(db: Reader, changes: readonly Heard<'consoleTopics'>[]): P
   return { people, browsersOf, askers, askedIn, organizations, clusters, decided, organizationsOfPeople };
 }
 
-/** The topics of these changes that the person may receive. */
 function topicsFor(view: View, changed: Changed): string[] {
   const { people, browsersOf, askers, askedIn, organizations, clusters, organizationsOfPeople } = changed;
   const own = (ids: ReadonlySet<string>) => [...ids].filter((id) => view.organizations.has(id));

@@ -89,7 +89,6 @@ interface RoutesOptions extends SignInOptions {
   /** The two APIs, as their own listeners have them. */
   apis: { business: RequestListener; platform: RequestListener };
   events: Events;
-  /** What browsers load. */
   files: Files;
   /** The files of other servers' pages; undefined where there can be none. */
   keptFiles: KeptFiles | undefined;

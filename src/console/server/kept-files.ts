@@ -24,7 +24,6 @@ const hour = 3_600_000;
 /** Pages name them: this is written down so often at most, and where it failed, tried again after so long. */
 const againMs = 6 * hour;
 const retryMs = 5_000;
-/** A page that is not loaded anew ends with its session, after half a day. */
 const forgetMs = 7 * 24 * hour;
 /** A page waits for the database for so long. */
 const patienceMs = 10_000;

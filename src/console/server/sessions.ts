@@ -57,7 +57,6 @@ interface Held {
 
 /** A session that counts now. */
 export interface OpenSession extends Pick<ConsoleSession, 'id' | 'userId' | 'createdAt' | 'seenAt'> {
-  /** The Authorization header of the person's requests. */
   authorization: string;
   secret: Buffer;
 }
@@ -93,7 +92,6 @@ function isUnauthorized(error: unknown): error is DomainError {
   return error instanceof DomainError && error.code === 'unauthorized';
 }
 
-/** Whether it has expired. */
 export function isOver(
   { createdAt, seenAt }: Pick<ConsoleSession, 'createdAt' | 'seenAt'>,
   now: number,
@@ -279,7 +277,6 @@ interface CookieOptions {
   name: string;
   secure: boolean;
   sameSite: 'Strict' | 'Lax';
-  /** In seconds. */
   maxAge: number;
 }
 

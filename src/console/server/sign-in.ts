@@ -28,7 +28,6 @@ export interface SignInOptions {
 }
 
 interface Away extends Pending {
-  /** A path of ours. */
   to: string;
   /** Whether the person signs in though a session is open. */
   anew: boolean;

@@ -117,7 +117,6 @@ export interface SshUseFacts {
   listChangedAt: number;
 }
 
-/** Of SSH. */
 export function sshUse({ access: facts, gatewayFault, listChangedAt }: SshUseFacts, on: UseContext): Use {
   const { name } = on;
   if (!facts.takesAccessList) return useOf('not_offered', `${name} has no SSH: it runs Kubernetes only.`);
@@ -190,14 +189,12 @@ function unansweredUse(on: UseContext, listChangedAt: number): Use {
 
 /** What is known of a person on the Kubernetes side of a cluster. */
 export interface KubernetesUseFacts {
-  /** Whether a live grant lets them in. */
   hasGrant: boolean;
   /** Whether their permissions are in force there. */
   access: Access;
   /** Whether the API works, as the cluster said lately; undefined where it did not say. */
   isReady: boolean | undefined;
   observedMsAgo: number | undefined;
-  /** Whether the installation offers kubectl a sign-in. */
   offersLogin: boolean;
 }
 

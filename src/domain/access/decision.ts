@@ -30,7 +30,6 @@ export interface AccessFacts {
   accessEndsAt: string | null;
   /** What they were granted there for a time that is over. */
   ended: readonly GrantedPermission[];
-  /** Fingerprints of the person's active keys, without those below. */
   activeKeys: readonly string[];
   /** Of those whose type does not let this person in (`isFitKey`), of any age. */
   unfitKeys: readonly string[];

@@ -61,7 +61,6 @@ export function signInAdvice({ signInUrl }: AccessPolicy): string {
 
 export interface OwnAccess {
   signIn: SignInWindow | undefined;
-  /** Their active keys. */
   keys: readonly { fingerprint: string; registeredAt: number }[];
 }
 

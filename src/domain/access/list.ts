@@ -36,7 +36,6 @@ export interface AccessListUser {
 export interface AccessList {
   clusterId: string;
   generation: number;
-  /** The last generation that Platform accepted. */
   acceptedGeneration: number;
   desiredGeneration: number;
   isWithdrawn: boolean;

@@ -1,7 +1,6 @@
 /** The name under which a person logs in at the gateway (contract, "SSH gateway behaviour"), and into which job of theirs. */
 import { isUuid } from '../id.ts';
 
-/** A job that a login leads into. */
 export interface JobTarget {
   /** As `squeue` prints it: `4711`, of an array `4711_3`, of a heterogeneous job `4711+1`. Left out: the person's youngest. */
   id?: string;

@@ -69,7 +69,6 @@ export function loginNodesFor(
 /** A machine as Slurm or Kubernetes names it and sees it. What is not known is left out. */
 export interface MachineReport {
   name: string;
-  /** Whether it takes work. */
   ready: boolean;
   /** In the scheduler's own words, such as `idle` or `Ready`. */
   phase: string;
@@ -79,18 +78,15 @@ export interface MachineReport {
   gpusInUse?: number;
   /** Why it takes no work, in the words of who or what said so. */
   reason?: string;
-  /** Logical cores. */
   cpuCores?: number;
   memoryGib?: number;
   /** InfiniBand link speed, such as `400 Gb/sec`. */
   ibSpeed?: string;
 }
 
-/** A job of Slurm's that runs, or is suspended. */
 export interface RunningJob {
   /** As `squeue` prints it: of an array `4711_3`, of a heterogeneous job `4711+1`. */
   id: string;
-  /** The login name of who runs it. */
   user: string;
   name: string;
   machines: string[];
@@ -101,7 +97,6 @@ export interface RunningJob {
   endsAt?: string;
 }
 
-/** A Slurm job that waits. */
 export interface PendingJob extends Pick<RunningJob, 'id' | 'user' | 'name' | 'gpus'> {
   /** Slurm's word for why, such as `Resources`. */
   reason: string;
@@ -119,7 +114,6 @@ export interface SlurmLimit {
   wanted?: string;
 }
 
-/** GPU time on one day, in UTC. */
 export interface GpuDay {
   /** Such as `2026-11-26`. */
   day: string;
@@ -172,7 +166,6 @@ export interface KubernetesReport {
   kubeletVersion?: string;
 }
 
-/** A pod that holds GPUs. */
 export interface GpuPod {
   namespace: string;
   name: string;
@@ -207,7 +200,6 @@ export interface WaitingHost {
   /** What it has; left out where that is none, or not known. */
   generation?: number;
   listVersion?: number;
-  /** Why, in words. */
   message: string;
   /** RFC 3339. Left out by a driver: then it is the report that first named it. */
   since?: string;

@@ -3,7 +3,6 @@ import { forbidden, invalidState } from '../error.ts';
 import { warningMs } from './lapse.ts';
 import { closureOf, type Role } from './permission.ts';
 
-/** A key that was granted to a member. */
 export interface GrantedPermission {
   key: string;
   /** RFC 3339 in UTC, from which on it is not held; null: it has no end. */
@@ -130,7 +129,6 @@ export function endText(at: string): string {
   return `${at.slice(0, 16).replace('T', ' ')} UTC`;
 }
 
-/** Whether two sets have the same keys with the same ends. */
 export function isSameSet(one: readonly GrantedPermission[], other: readonly GrantedPermission[]): boolean {
   const ends = new Map(other.map(({ key, expiresAt }) => [key, expiresAt]));
   return ends.size === one.length && one.every(({ key, expiresAt }) => ends.get(key) === expiresAt);

@@ -6,7 +6,6 @@ export interface AccessRequest {
   id: string;
   organizationId: string;
   userId: string;
-  /** Of who asks. */
   email: string;
   /** On account of which it is asked; null: of none. */
   clusterId: string | null;
@@ -18,7 +17,6 @@ export interface AccessRequest {
   state: 'open' | 'approved' | 'declined' | 'withdrawn';
   createdAt: string;
   decidedAt: string | null;
-  /** The address of who decided. */
   decidedBy: string | null;
   decisionReason: string | null;
   /** Until when it was approved; null: without an end, or not at all. */

@@ -62,7 +62,6 @@ export function keyLabel(text: string): string | null {
   return visibleName(text) || null;
 }
 
-/** A public key with the comment behind it. */
 export interface CommentedKey extends SshPublicKey {
   comment: string;
 }
@@ -112,7 +111,6 @@ export function sshFingerprint(blob: Uint8Array): string {
   return `SHA256:${createHash('sha256').update(blob).digest('base64').replace(/=+$/, '')}`;
 }
 
-/** What is in the blob of a key. */
 export interface KeyBlob {
   /** The compressed point (RFC 8032, 5.1.5), 32 bytes. */
   point: Buffer;

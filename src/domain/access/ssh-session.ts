@@ -1,6 +1,5 @@
 /** SSH sessions through the gateway, open or just ended. */
 
-/** A session as an operator sees it. */
 export interface SshSession {
   id: string;
   loginName: string;

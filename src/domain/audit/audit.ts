@@ -19,7 +19,6 @@ export interface AuditRecord {
   target: string;
   organization_id: string | null;
   cluster_id: string | null;
-  /** The person it was done to. */
   subject_user_id: string | null;
   reason: string;
   source_address: string;
@@ -39,7 +38,6 @@ export interface AuditEntry {
   target: string;
   organizationId?: string | null | undefined;
   clusterId?: string | null | undefined;
-  /** The person it was done to. */
   subjectUserId?: string | null | undefined;
   reason: string;
   /** Left out: it came over no network. */
@@ -151,12 +149,10 @@ export interface AuditHead {
   at: string;
 }
 
-/** What is signed of a head. */
 export function headText({ seq, hash, at }: AuditHead): string {
   return `andromeda audit head\n${seq}\n${hash}\n${at}\n`;
 }
 
-/** What is signed of a checkpoint. */
 export function checkpointText({ seq, hash, at }: AuditHead): string {
   return `andromeda audit checkpoint\n${seq}\n${hash}\n${at}\n`;
 }

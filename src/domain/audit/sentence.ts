@@ -30,7 +30,6 @@ interface SentencePart {
   of?: 'actor' | 'subject' | 'cluster';
 }
 
-/** Whether the operation of an entry was refused. */
 function isRefused({ result }: Pick<NamedEntry, 'result'>): boolean {
   return result !== 'done';
 }
@@ -58,7 +57,6 @@ export function auditSentence(entry: NamedEntry): {
     : { parts, reason: entry.reason, refused: entry.details || code };
 }
 
-/** The whole sentence as a text. */
 export function sentenceText(entry: NamedEntry): string {
   const { parts, reason, refused } = auditSentence(entry);
   const text = parts.map(({ text }) => text).join('');
@@ -75,7 +73,6 @@ export function actionLabel(operation: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-/** Every operation that has a sentence. */
 export function auditOperations(): string[] {
   return Object.keys(phrases);
 }
@@ -274,7 +271,6 @@ const ofTheHost = {
   deleteAuditEntries: 'deleted|delete the old audit entries[ {target}]',
 };
 
-/** The steps of a lab file. */
 const kinds = ['person', 'organization', 'member', 'cluster', 'grant'] as const;
 const stepsOf = (kind: (typeof kinds)[number]) => ({
   [`operatorApplyLab.${kind}.create`]: `added|add the ${kind}[ {target}] by lab file[ ({details})]`,

@@ -92,9 +92,7 @@ export interface Machine {
   clusterId: string;
   name: string;
   lifecycleState: 'registered' | 'admitted' | 'quarantined';
-  /** The latest report of it. */
   report: MachineReport | undefined;
-  /** How often it was reported. */
   reportGeneration: number;
   observedAt: string | null;
   createdAt: string;

@@ -12,7 +12,6 @@ export interface GpuUsage {
   /** No job or pod is known to hold them, and their machine takes no work: drained, down, quarantined. */
   away: number;
   unknown: number;
-  /** Machines all of whose GPUs are free. */
   freeNodes: number;
   /** The most that are free on one machine. */
   biggestBlock: number;

@@ -18,7 +18,6 @@ export function withLabPaths<L extends object>(lab: L, resolve: (path: string) =
   };
 }
 
-/** The same for the description of one cluster. */
 export function withClusterPaths(cluster: Section, resolve: (path: string) => string): Section {
   return pathsOfCluster.reduce((done, path) => resolveAt(done, path, resolve), cluster);
 }

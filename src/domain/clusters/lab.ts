@@ -31,7 +31,6 @@ export interface LabOrganization {
   members?: LabMember[];
 }
 
-/** A web page, by its name. */
 export interface ClusterLink {
   name: string;
   url: string;
@@ -70,7 +69,6 @@ export interface Lab {
   grants?: LabGrant[];
 }
 
-/** Something in a lab that cannot be. */
 export class LabError extends DomainError {
   /** Keys and numbers of items, from the outermost. */
   readonly at: readonly (string | number)[];

@@ -17,12 +17,10 @@ export interface SimulatedSettings {
   applyMs?: number;
   /** How long after its first start the control plane begins to work. */
   provisionMs?: number;
-  /** Jobs that run there until compute nodes restart. */
   runningJobs?: RunningJob[];
   pendingJobs?: PendingJob[];
   /** Those that ran run again after a restart. */
   requeue?: boolean;
-  /** What every compute node has. */
   machine?: Pick<MachineReport, 'gpuModel' | 'cpuCores' | 'memoryGib' | 'ibSpeed'>;
   /** How many of the compute nodes, the last ones, take no work. */
   nodesDown?: number;

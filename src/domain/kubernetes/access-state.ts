@@ -34,7 +34,6 @@ export interface KubernetesAccessFacts extends BoundFacts {
   everGranted: readonly string[];
 }
 
-/** Whether everything that a person should have is in force, and nothing else. */
 export function kubernetesAccessState(facts: KubernetesAccessFacts): Access {
   const { access, userId, everGranted } = facts;
   const wanted = permissionIds(access);
@@ -45,7 +44,6 @@ export function kubernetesAccessState(facts: KubernetesAccessFacts): Access {
   });
 }
 
-/** Whether one live grant is in force. */
 export function grantAccessState(
   grantId: string,
   facts: BoundFacts,

@@ -37,7 +37,6 @@ export interface Binding {
   name: string;
   /** Null: a ClusterRoleBinding. */
   namespace: string | null;
-  /** A ClusterRole. */
   role: string;
   /** Names of users, sorted. */
   subjects: readonly string[];
@@ -239,7 +238,6 @@ export function isAtLeast(role: string, other: string): boolean {
   return ranks.includes(other) && ranks.indexOf(role) >= ranks.indexOf(other);
 }
 
-/** Whether a role is known to give more than another. */
 export function isAbove(role: string, other: string): boolean {
   return role !== other && isAtLeast(role, other);
 }

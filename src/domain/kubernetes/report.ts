@@ -77,7 +77,6 @@ interface PodContainer {
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
 }
 
-/** What pods hold of GPU resources. */
 export interface PodUse {
   /** How much of each resource, by node. */
   held: Map<string, Map<string, number>>;

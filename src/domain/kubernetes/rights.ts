@@ -55,7 +55,6 @@ export function neededRights(roleIds: readonly string[]): Right[] {
   );
 }
 
-/** What an API server said of us. */
 export interface KubernetesCheck {
   server: string;
   /** Who we are there; null where it did not say. */

@@ -124,7 +124,6 @@ function namesOf(held: Held | undefined): string[] {
   return ['membership', ...(role === 'member' ? [] : [`role ${role}`]), ...permissions.map(({ key }) => key)];
 }
 
-/** The reason of a change that rules make, for the audit trail. */
 export function reasonOfGroups(groups: readonly string[]): string {
   return `${groups.length === 1 ? 'group' : 'groups'} ${groups.join(', ')} at the issuer`;
 }

@@ -16,7 +16,6 @@ export interface Organization {
   maxHoursWithoutSignIn: number | null;
 }
 
-/** An active membership with the person's email and login name. */
 export interface Membership {
   organizationId: string;
   userId: string;

@@ -1,7 +1,6 @@
 /** What identifies a person, and the pseudonym that replaces it once they are erased, which leads to no person. */
 import type { AuditRecord } from '../audit/audit.ts';
 
-/** What names a person in texts. */
 export interface PersonNames {
   userId: string;
   /** Unique to this person: addresses, subjects at issuers, full names. */

@@ -22,7 +22,6 @@ const mostGroups = 10_000;
 /** In UTF-16 units. */
 export const longestGroup = 256;
 
-/** The groups that `claims` say in `claim`. */
 export function readGroups(claims: Readonly<Record<string, unknown>>, claim: string): SaidGroups {
   if (hasOverage(claims, claim)) {
     return fault(

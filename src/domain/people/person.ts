@@ -57,7 +57,6 @@ export function isUsername(name: string): boolean {
   return usernamePattern.test(name) && !reserved.has(name);
 }
 
-/** The home directory that goes with a login name. */
 export function homeOf(username: string): string {
   return `/home/${username}`;
 }

@@ -130,7 +130,6 @@ export interface ConfigurationChanges {
 
 const mostChanges = 200;
 
-/** How a configuration differs from another, field by field and file by file. */
 export function configurationChanges(
   before: SlurmConfiguration,
   after: SlurmConfiguration,

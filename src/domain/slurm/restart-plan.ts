@@ -11,7 +11,6 @@ export interface RestartPlan {
   restarts: readonly ('login' | 'controller' | 'accounting' | 'compute')[];
 }
 
-/** A Slurm configuration that is replaced by another, where it is. */
 export interface ConfigurationChange {
   before: SlurmConfiguration;
   after: SlurmConfiguration;

@@ -101,7 +101,6 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
   }
 }
 
-/** Whether settings name a host of their own. */
 export function hasHost(accounting: SlurmSettings['accounting']): accounting is SlurmHost & SlurmAccounting {
   return accounting?.host !== undefined || accounting?.local === true;
 }

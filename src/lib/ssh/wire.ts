@@ -15,12 +15,10 @@ export class WireReader {
     this.#at = start;
   }
 
-  /** Where the next read starts. */
   get at(): number {
     return this.#at;
   }
 
-  /** How many bytes are unread. */
   get left(): number {
     return this.#message.length - this.#at;
   }
@@ -51,7 +49,6 @@ export class WireReader {
     return this.bytes().toString('utf8');
   }
 
-  /** What is unread, as a view. */
   rest(): Buffer {
     return this.#message.subarray(this.#at);
   }

@@ -70,7 +70,6 @@ export function requireOperator(tx: Tx, { userId }: Caller): Promise<void> {
 
 type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
 
-/** A change of one person's account, as an operator's command. */
 export function changePerson(
   deps: BusinessDeps,
   request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
@@ -99,12 +98,10 @@ export async function requireActive(tx: Tx, userId: string): Promise<Person> {
   return person;
 }
 
-/** The person as they are in a transaction. */
 export async function personReply(tx: Tx, userId: string, store: Store) {
   return personBody(await requirePerson(tx.db, userId), store);
 }
 
-/** A person as operators see them. */
 export function personBody(person: Person, { lapses }: Store) {
   const { signInExemptUntil: exemptUntil } = person;
   const signIn = lapses.signInOf({ signedInAt: person.signedInAt ?? person.createdAt, exemptUntil });

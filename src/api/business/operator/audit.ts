@@ -12,7 +12,6 @@ import type { Operation } from '../operation.ts';
 import { utcTimes } from '../ssh-sessions.ts';
 import { requireStaff, subjectsOf } from './about.ts';
 
-/** A page of the trail. */
 export const operatorListAuditEntries: Operation<'operatorListAuditEntries'> = async (
   { store },
   { caller, query },

@@ -28,7 +28,6 @@ import type { BusinessDeps, InstallationView, Operation } from '../operation.ts'
 import { requireCluster, requireOperator, requireStaff } from './about.ts';
 import { failingSince } from './installation.ts';
 
-/** Every cluster there ever was, oldest first. */
 export const operatorListClusters: Operation<'operatorListClusters'> = async (
   { store, installation },
   { caller, now },
@@ -42,7 +41,6 @@ export const operatorListClusters: Operation<'operatorListClusters'> = async (
   };
 };
 
-/** Takes a cluster into service, as a lab file describes it. */
 export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, request) => {
   const { body } = request;
   checkLab({ clusters: [body] });
@@ -145,7 +143,6 @@ function sideBody(state: SideState, now: number, passes: SidePasses | undefined)
   } as const;
 }
 
-/** The machines that a cluster reports, by name. */
 export const operatorListMachines: Operation<'operatorListMachines'> = async (
   { store },
   { caller, path, now },

@@ -4,7 +4,6 @@ import type { Operation } from '../operation.ts';
 import { closing, openSessions, pastSessionBody, utcTimes } from '../ssh-sessions.ts';
 import { requireOperator, requireStaff, subjectsOf } from './about.ts';
 
-/** How people and login nodes know the gateway. */
 export const operatorGetGateway: Operation<'operatorGetGateway'> = async ({ store, gateway }, { caller }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { hostname, port, hostKeys, publicKeys } = gateway;
@@ -20,7 +19,6 @@ export const operatorGetGateway: Operation<'operatorGetGateway'> = async ({ stor
   };
 };
 
-/** The sessions that are open, oldest first. */
 export const operatorListSessions: Operation<'operatorListSessions'> = async (
   { store, gateway },
   { caller },
@@ -41,7 +39,6 @@ export const operatorListPastSessions: Operation<'operatorListPastSessions'> = a
   return { sessions: sessions.map(pastSessionBody) };
 };
 
-/** Closes a session, and shows the person the reason. */
 export const operatorCloseSession: Operation<'operatorCloseSession'> = (deps, request) =>
   closing(deps, request, {
     operation: 'operatorCloseSession',

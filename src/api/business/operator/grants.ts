@@ -18,7 +18,6 @@ import { namedGrantBody, observedGrantBodies } from '../grants.ts';
 import type { Operation } from '../operation.ts';
 import { requireCluster, requireOperator, requireStaff } from './about.ts';
 
-/** Every live grant, oldest first. */
 export const operatorListGrants: Operation<'operatorListGrants'> = async ({ store }, { caller, now }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const grants = await listAllLiveGrants(store.read, now);

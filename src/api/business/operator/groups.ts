@@ -82,7 +82,6 @@ function ruleBody({ permissions, ...rule }: GroupRule) {
   return { ...rule, permissions: [...permissions] };
 }
 
-/** How many people gain and lose what, by organization. */
 function countsOf(changes: readonly GroupChange[]): Plan['changes'] {
   const counts = new Map<string, Plan['changes'][number]>();
   for (const { slug: organization, gained, lost } of changes) {

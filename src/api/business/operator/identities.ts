@@ -22,7 +22,6 @@ import {
   requireStaff,
 } from './about.ts';
 
-/** A person's identities, oldest first. */
 export const operatorListIdentities: Operation<'operatorListIdentities'> = async (
   { store },
   { caller, path },
@@ -107,7 +106,6 @@ export const operatorCreatePasswordLink: Operation<'operatorCreatePasswordLink'>
   return { ...reply, result: { ...result, url: link?.url ?? '' } };
 };
 
-/** Takes a person's second factor, where there is one. */
 export const operatorResetSecondFactor: Operation<'operatorResetSecondFactor'> = (deps, request) => {
   const what = { operation: 'operatorResetSecondFactor', meaning: [], details: '' };
   return changePerson(deps, request, what, async (tx, userId) => {

@@ -17,7 +17,6 @@ import { listServers } from '../../../store/servers/servers.ts';
 import type { InstallationView, Operation } from '../operation.ts';
 import { requireStaff } from './about.ts';
 
-/** Everything that a person must mend, newest first. */
 export const operatorListProblems: Operation<'operatorListProblems'> = async (
   { store, installation, groups },
   { caller, now },
@@ -34,7 +33,6 @@ export const operatorListProblems: Operation<'operatorListProblems'> = async (
   return { problems: problems.map(problemBody) };
 };
 
-/** The service's keys, and its backups. */
 export const operatorGetInstallation: Operation<'operatorGetInstallation'> = async (
   { store, installation },
   { caller },

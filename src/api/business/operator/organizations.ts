@@ -17,7 +17,6 @@ import type { Operation } from '../operation.ts';
 import { organizationBody, requireOrganization } from '../organizations.ts';
 import { requireOperator, requireStaff } from './about.ts';
 
-/** Every organization, oldest first. */
 export const operatorListOrganizations: Operation<'operatorListOrganizations'> = async (
   { store },
   { caller },
@@ -26,7 +25,6 @@ export const operatorListOrganizations: Operation<'operatorListOrganizations'> =
   return { organizations: (await listOrganizations(store.read)).map(summaryBody) };
 };
 
-/** Makes an organization with its first owner. */
 export const operatorCreateOrganization: Operation<'operatorCreateOrganization'> = (deps, request) => {
   const { body, caller } = request;
   const { slug, display_name, owner_username } = body;

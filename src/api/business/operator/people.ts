@@ -37,7 +37,6 @@ import {
   requireStaff,
 } from './about.ts';
 
-/** A page of people in order of their IDs, or the one with an email. */
 export const operatorListPeople: Operation<'operatorListPeople'> = async ({ store }, { caller, query }) => {
   await requireStaff(store.read, caller.userId, 'staff.read');
   const { after, email, limit = 50 } = query;
@@ -52,7 +51,6 @@ export const operatorListPeople: Operation<'operatorListPeople'> = async ({ stor
   };
 };
 
-/** Makes an account for the person who signs in with this verified address. */
 export const operatorCreatePerson: Operation<'operatorCreatePerson'> = (deps, request) => {
   const { name, staff_keys: keys = [] } = request.body;
   const email = foldEmail(request.body.email);
@@ -70,7 +68,6 @@ export const operatorCreatePerson: Operation<'operatorCreatePerson'> = (deps, re
   });
 };
 
-/** Makes a person's staff keys exactly the set sent. */
 export const operatorSetStaffKeys: Operation<'operatorSetStaffKeys'> = (deps, request) => {
   const keys = [...new Set(request.body.staff_keys)].sort();
   const what = {

@@ -9,9 +9,7 @@ import { type Document, resolve } from '../document.ts';
 
 export interface DocsOptions {
   document: Document;
-  /** Where this API is meant to be called. */
   url: string;
-  /** The other API, for the link at the top. */
   sibling: { title: string; url: string };
   signIn: DocsSignIn;
 }
@@ -256,8 +254,6 @@ function table(title: string, rows: string[]): string {
 function row(name: string, location: string, type: string, note = ''): string {
   return `<tr><td><code>${text(name)}</code></td><td class="dim">${text(location)}</td><td>${text(type)}</td><td class="dim">${prose(note)}</td></tr>`;
 }
-
-/** Text on its way into HTML. */
 
 /** Any text, as it is: safe between tags and inside quotes. */
 function text(value = ''): string {

@@ -34,7 +34,6 @@ export interface AdapterOptions {
   alreadyUsed(): Error;
 }
 
-/** The adapter of one model. */
 export function createAdapter(options: AdapterOptions, model: string): Adapter {
   const { store, alreadyUsed } = options;
   const adapter: Adapter = {

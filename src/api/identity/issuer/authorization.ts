@@ -23,7 +23,6 @@ import { sendSignInForm, signInWithForm, type Unfinished } from './sign-in-form.
 
 type Context = PagesContext & { codes: RateLimiter };
 
-/** What a client asked for, checked. */
 interface Asked {
   client: IssuerClient & { web: WebClient };
   /** As it came, to be asked again after the sign-in. */

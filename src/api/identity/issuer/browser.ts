@@ -25,7 +25,6 @@ export interface Browser {
   /** Seconds since 1970. */
   authTime?: number;
   password?: string;
-  /** Whether a second factor was proved too. */
   hasFactor?: boolean;
 }
 
@@ -63,9 +62,7 @@ export function createBrowsers({
       password: digest(account),
       hasFactor,
     }),
-    /** Who is signed in with it. */
     findAccount: (browser: Browser) => findAccount({ store, factors }, browser, now()),
-    /** Ends what is signed in, for every copy of the cookie. */
     async end({ userId, nonce }: Browser): Promise<void> {
       if (userId === undefined) return;
       await store.write((tx) =>

@@ -24,7 +24,6 @@ export interface IssuerClient {
   id: string;
   /** As the approval page shows it. */
   name: string;
-  /** What approving means, in a sentence. */
   meaning: string;
   /** Gets access tokens for both APIs. */
   callsApis: boolean;
@@ -36,12 +35,10 @@ export interface IssuerClient {
   web?: WebClient;
 }
 
-/** A program on a server, which people reach with a browser. */
 export interface WebClient {
   secret: string;
   /** Where a browser is sent with its code. */
   redirectUri: string;
-  /** Where it is sent after signing out. */
   signedOutUri: string;
 }
 

@@ -36,7 +36,6 @@ export interface ConfigurationOptions {
   resources: readonly string[];
   cors: Cors;
   rotation: Rotation;
-  /** The issuer's own origin. */
   origin: string;
 }
 

@@ -20,7 +20,6 @@ export function createCookie<T>(options: { key: string; secure: boolean; name: s
       }
       return undefined;
     },
-    /** A Set-Cookie header. */
     write(value: T): string {
       const payload = Buffer.from(JSON.stringify(value)).toString('base64url');
       return `${name}=${payload}.${sign(key, options.name, payload)}; ${attributes}`;

@@ -10,7 +10,6 @@ import type { Browser, Browsers, KnownBrowser, KnownBrowsers } from './browser.t
 import type { IssuerClient } from './clients.ts';
 import type { SignIn } from './sign-in.ts';
 
-/** What the pages work with. */
 export interface PagesContext {
   store: Store;
   provider: Provider;

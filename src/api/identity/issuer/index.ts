@@ -52,7 +52,6 @@ export interface IssuerOptions {
   url: string;
   store: Store;
   keys: IssuerKeys;
-  /** The one audience of access tokens. */
   audience: string;
   cliClientId: string;
   kubernetesClientId?: string;
@@ -79,7 +78,6 @@ export interface Issuer {
   readonly jwks: JSONWebKeySet;
   /** Signs with other keys from now on. What protects cookies stays. */
   useKeys(keys: IssuerKeys): void;
-  /** The client that the web console is. */
   console: { clientId: string; secret: string };
   /** The secret in a link with which a person sets a password, and the link; the same for the same command. */
   passwordLink(userId: string, command: string): { token: string; url: string };

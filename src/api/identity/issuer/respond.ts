@@ -27,7 +27,6 @@ export function sendPage(
   res.end(page);
 }
 
-/** When programs retry, in seconds. */
 export const retryHeaders = { 'Retry-After': '1' };
 
 /** Answers 503: the service cannot answer at the moment, through no fault of the caller. */

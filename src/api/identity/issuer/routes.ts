@@ -38,7 +38,6 @@ interface RequestHandlerOptions {
   uptime: () => number;
 }
 
-/** The `node:http` request listener of the issuer. */
 export function createRequestHandler(options: RequestHandlerOptions): RequestListener {
   const { url: issuer, proxies, devicePages, userInfo, library, cors, log, uptime } = options;
   // Every device code is a write to disk that anybody can ask for.

@@ -48,7 +48,6 @@ export function AccessPage() {
 
 interface AccessOptions {
   cluster: ClusterUse;
-  /** Asks for a permission. */
   ask: (key: string) => void;
 }
 

@@ -145,7 +145,6 @@ const ofNode: Column<Row> = {
   ),
 };
 
-/** Whose jobs hold GPUs of a node. */
 const ofHolders: Column<Row> = {
   name: 'Held by',
   cell: ({ jobs }) =>
@@ -259,7 +258,6 @@ function ClusterHours({ hours }: { hours: Hours }) {
   );
 }
 
-/** A bar for each day. */
 function Days({ name, days }: { name: string; days: Hours['days'] }) {
   const most = Math.max(...days.map(({ gpu_hours: of }) => of), 0.01);
   const [width, height] = [6, 40];

@@ -109,7 +109,6 @@ const columns: Column<Person>[] = [
 interface TableOptions {
   people: readonly Person[];
   act: (doing: Doing) => void;
-  /** What was looked for. */
   email: string;
 }
 

@@ -118,7 +118,6 @@ function stepsOf({ side, list }: Row): Step[] {
   ];
 }
 
-/** What is missing, in words. */
 function missingOf({ side }: Row): string {
   if (side.failure !== null) return side.failure;
   if (side.state === 'unreported') return 'It has not reported yet.';

@@ -113,7 +113,6 @@ type PastSession = components['schemas']['PastSession'];
 
 type Names = ReadonlyMap<string, string>;
 
-/** What the filter of the list looks in. */
 function textOfSession(one: PastSession, names: Names): string {
   const { username, cluster_id: id, remote_address, login_node, commands = [], forwards = [] } = one;
   const about = [username, names.get(id) ?? id, remote_address, login_node, one.fingerprint, one.end_reason];

@@ -107,7 +107,6 @@ export function RequestState({ request }: { request: AccessRequest }) {
   );
 }
 
-/** How far what was approved has come on the clusters. */
 export function ApprovalStrip({ request }: { request: AccessRequest }) {
   const { organization_id: orgID, user_id: userID } = request;
   const access = useQuery(readAccessOf(orgID, [userID]));

@@ -26,7 +26,6 @@ export function Menu({ groups }: { groups: readonly MenuGroup[] }) {
   );
 }
 
-/** Three pages and the way to all others. Only a narrow screen shows it. */
 export function BottomBar({ groups }: { groups: readonly MenuGroup[] }) {
   return (
     <nav aria-label="Main pages" className="bottom">
@@ -59,7 +58,6 @@ function Item({ item: { to, name, icon: Icon } }: { item: MenuItem }) {
   );
 }
 
-/** How many requests wait for a decision. */
 function Waiting() {
   const { orgID, isDecider } = useWho();
   const waiting = useQuery({ ...readRequests(orgID, 'open'), enabled: isDecider });

@@ -6,7 +6,6 @@ import { AsCommand, Button, type CommandOf } from './controls.tsx';
 
 interface PageOptions {
   title: string;
-  /** For tables of many columns. */
   isWide?: boolean;
   sentence?: ReactNode;
   actions?: ReactNode;
@@ -79,7 +78,6 @@ export function Empty({ children, action }: { children: ReactNode; action?: Reac
   );
 }
 
-/** A read, or several as one. */
 export type Reading<T> = Pick<UseQueryResult<T>, 'data' | 'error'> & { refetch: () => unknown };
 
 /** Reads that belong to one list: there is nothing of it before all of them are there, and it has failed where one has. */

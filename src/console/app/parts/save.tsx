@@ -50,7 +50,6 @@ const mostRows = 200_000;
 type Cell = string | number;
 
 interface Saved<Row> {
-  /** Of the file, without its ending. */
   name: string;
   /** Page by page, from the one that is shown on. */
   pages: (signal: AbortSignal) => AsyncIterable<readonly Row[]>;

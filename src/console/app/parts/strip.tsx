@@ -6,7 +6,6 @@ import { Shape, span, Text, useNow } from './values.tsx';
 export interface Step {
   name: string;
   state: 'done' | 'busy' | 'failed' | 'waiting';
-  /** When it was reached, or begun. */
   at?: string | undefined;
 }
 

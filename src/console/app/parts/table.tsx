@@ -31,7 +31,6 @@ interface TableOptions<Row> {
   text?: (row: Row) => string;
   /** The filter is in the address of the page, as `filter`. */
   isInAddress?: boolean;
-  /** What is shown in place of a table without rows. */
   none?: ReactNode;
 }
 
@@ -68,7 +67,6 @@ function Shown<Row>({ rows, text, isInAddress = false, none, ...table }: ShownOp
   );
 }
 
-/** The filter that is in the address of the page. */
 export function useFilterInAddress() {
   const { filter = '' } = useSearch({ strict: false }) as { filter?: string };
   const navigate = useNavigate();
@@ -319,7 +317,6 @@ export interface Column<Row> {
 }
 
 export interface Order {
-  /** Of the column. */
   name: string;
   isDescending: boolean;
 }

@@ -22,7 +22,6 @@ interface Trail<Row> {
   topics: readonly string[];
   ask: (query: TrailQuery, signal?: AbortSignal) => Promise<readonly Row[]>;
   columns: readonly Column<Row>[];
-  /** What the filter of the list looks in. */
   text: (row: Row) => string;
   columnsOfFile: readonly (keyof Row & string)[];
   command: (query: TrailQuery) => CommandOf;

@@ -53,7 +53,6 @@ export function Age({ at, past = 'ago' }: { at: string; past?: string }) {
   );
 }
 
-/** The moment, and how long ago. */
 export function Moment({ at }: { at: string }) {
   return (
     <>
@@ -113,7 +112,6 @@ export function State({ kind, children }: { kind: Kind; children: ReactNode }) {
   );
 }
 
-/** Characters that are shown at first. */
 const most = 200;
 
 export function Text({ of }: { of: string }) {

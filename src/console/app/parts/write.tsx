@@ -14,7 +14,6 @@ import { Problem } from './page.tsx';
 
 interface Sent {
   key: string;
-  /** The hash of the body. */
   mark: string;
 }
 
@@ -132,7 +131,6 @@ export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'do
   cancel?: () => void;
 }
 
-/** The form itself: its fields, the reason, the button. */
 export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
   const { operation, body, label, usualReason = '', note, danger, isWaiting = false } = options;
   const { name } = operation;
@@ -251,7 +249,6 @@ interface DialogOptions<Body, Answer> extends Omit<FormOptions<Body, Answer>, 'c
   close: () => void;
 }
 
-/** A dialog that is one form, closed once that is done. */
 export function WriteDialog<Body, Answer>(options: DialogOptions<Body, Answer>) {
   const { title, cli, close, ...form } = options;
   return (

@@ -110,7 +110,6 @@ function accountPage(page: {
   email: string;
   csrf: string;
   factor: SecondFactor | undefined;
-  /** Whether the installation asks the person for one. */
   isAsked: boolean;
   message?: string | undefined;
 }): string {

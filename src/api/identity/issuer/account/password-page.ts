@@ -14,7 +14,6 @@ import { passwordPage } from '../pages.ts';
 import { redirect, sendPage } from '../respond.ts';
 import { ownEntry } from './second-factor.ts';
 
-/** What the person did wrong, as the page shows it. */
 interface Refusal {
   status: number;
   message: string;

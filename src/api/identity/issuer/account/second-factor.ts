@@ -32,7 +32,6 @@ export interface SecondFactorOptions {
   /** What secrets are encrypted with. */
   secret: Buffer;
   limits: Limits;
-  /** Ms since 1970. */
   now(): number;
 }
 
@@ -52,7 +51,6 @@ const purposeOf = (userId: string) => `second factor of ${userId}`;
 /** What a person answers: a code, or by a passkey in a step that ends at a time (ms since 1970). */
 export type Answer = { code: string } | (PasskeyAnswer & { until: number });
 
-/** The second factors of the people of one issuer. */
 export class SecondFactors {
   readonly #options: SecondFactorOptions;
 
@@ -60,14 +58,12 @@ export class SecondFactors {
     this.#options = options;
   }
 
-  /** Whether the installation asks a person for one. */
   async isAsked(userId: string): Promise<boolean> {
     const { store, policy } = this.#options;
     if (policy !== 'staff') return policy === 'all';
     return (await listStaffKeys(store.read, userId)).length > 0;
   }
 
-  /** What a person has to do after their password. */
   async neededBy(userId: string): Promise<'nothing' | 'code' | 'setup'> {
     if (await findSecondFactor(this.#options.store.read, userId)) return 'code';
     return (await this.isAsked(userId)) ? 'setup' : 'nothing';

@@ -26,15 +26,11 @@ import {
 /** What comes next: a code or a passkey, setting one up, or taking down the recovery codes, after which everything is proven. */
 type Stage = 'code' | 'setup' | 'codes';
 
-/** The page that is shown next. */
 export interface Step {
   stage: Stage;
   email: string;
-  /** The hidden field. */
   proven: string;
-  /** Of the app to set up. */
   secret?: string | undefined;
-  /** Whether there is an app that shows codes. */
   hasApp: boolean;
   /** What a button asks the browser for. */
   passkey?: PasskeyRequest | undefined;
@@ -51,7 +47,6 @@ interface Proven {
   generation: number;
   stage: Stage;
   secret?: string | undefined;
-  /** Of a passkey. */
   challenge?: string | undefined;
   /** Since when there is a factor at all: one that was set up meanwhile stays. */
   before?: string | undefined;

@@ -38,7 +38,6 @@ export function normalizeUserCode(typed: string): string {
     .slice(0, 32);
 }
 
-/** As the terminal shows it. */
 export function displayUserCode(userCode: string): string {
   return userCode.length === 8 ? `${userCode.slice(0, 4)}-${userCode.slice(4)}` : userCode;
 }

@@ -54,7 +54,6 @@ export function PersonLink({ id, email }: { id: string; email: string }) {
   );
 }
 
-/** To who has access to a cluster. */
 export function PeopleLink({ of }: { of: Delivery }) {
   return (
     <Link to="/clusters/$clusterId/people" params={{ clusterId: of.cluster_id }}>
@@ -63,7 +62,6 @@ export function PeopleLink({ of }: { of: Delivery }) {
   );
 }
 
-/** When something ends. */
 export function Until({ at }: { at: string | undefined }) {
   return at === undefined ? <span className="soft">no end date</span> : <Age at={at} />;
 }

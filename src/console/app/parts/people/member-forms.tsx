@@ -41,7 +41,6 @@ export function useMayManage(): (role: Subject['role']) => boolean {
   return (role) => isManager && (role !== 'owner' || membership?.role === 'owner');
 }
 
-/** What can be changed about a member. */
 export function ChangeButtons({
   role,
   choose,
@@ -206,7 +205,6 @@ const roles = [
   ['owner', 'Owner: everything'],
 ] as const;
 
-/** The roles that the person may give. */
 export function RoleSelect(field: Omit<Labelled<Subject['role']>, 'label'>) {
   const { membership } = useWho();
   const mayGiveAll = membership?.role === 'owner';

@@ -30,7 +30,6 @@ export function wholeBody(chosen: Chosen): ChosenBody {
   return { permissions, ...(permissions.length > 0 && { expires_at: { ...chosen } }) };
 }
 
-/** The keys whose end has passed. */
 export function endedOf(chosen: Chosen, now: number): string[] {
   return Object.keys(chosen).filter((key) => Date.parse(chosen[key] ?? '') <= now);
 }
@@ -79,7 +78,6 @@ export function PermissionChoice({ value: chosen, onChange }: Edited<Chosen>) {
   );
 }
 
-/** In hours. */
 const presets = [24, 7 * 24, 30 * 24, 365 * 24];
 const hourMs = 3_600_000;
 

@@ -118,7 +118,6 @@ export function LoginLines({ cluster, access }: { cluster: ClusterUse; access: S
   );
 }
 
-/** A name that ssh takes as an alias. */
 export function aliasOf(cluster: ClusterUse): string {
   return `andromeda-${plainName(cluster)}`;
 }
@@ -132,13 +131,11 @@ export function sshLine(
   return `ssh ${port === 22 ? '' : `-p ${port} `}${id}.${username}${suffix}@${hostname}`;
 }
 
-/** A block for ~/.ssh/config. */
 function sshBlock(cluster: ClusterUse, { hostname, port, username }: SshAccess): string {
   const lines = [`HostName ${hostname}`, `Port ${port}`, `User ${cluster.cluster_id}.${username}`];
   return [`Host ${aliasOf(cluster)}`, ...lines.map((line) => `    ${line}`)].join('\n');
 }
 
-/** A line for ~/.ssh/known_hosts. */
 function knownHost({ hostname, port, host_key: key }: SshAccess): string {
   return `${port === 22 ? hostname : `[${hostname}]:${port}`} ${key}`;
 }
