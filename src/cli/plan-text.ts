@@ -5,11 +5,7 @@ import { formatTable } from './output.ts';
 
 type Plan = Business['LabPlan'];
 
-type Restart = Business['LabRestart'];
-
 type MemberPlan = Business['MemberPlan'];
-
-type Job = Business['RunningJob'];
 
 /** Whether it takes something away: someone should be asked. */
 export function isDestructive({ changes, restarts }: Plan): boolean {
@@ -61,7 +57,7 @@ function onClusterOfMembers(effect: MemberPlan['clusters'][number]): string {
   return lines.join('\n');
 }
 
-function onCluster(restart: Restart): string {
+function onCluster(restart: Business['LabRestart']): string {
   const { added, removed, rollout, restarts, ended_jobs: jobs } = restart;
   const lines = [`On cluster ${visibleName(restart.cluster_name)}:`];
   if (added.length > 0) lines.push(`  New login accounts: ${visibleLine(added.join(', '))}.`);
@@ -74,7 +70,7 @@ function onCluster(restart: Restart): string {
   return lines.join('\n');
 }
 
-function jobTable(jobs: readonly Job[]): string[] {
+function jobTable(jobs: readonly Business['RunningJob'][]): string[] {
   const rows = jobs.map(({ id, user, name, machines }) => [id, user, name, machines.join(',')]);
   return formatTable(['JOB', 'USER', 'NAME', 'MACHINES'], rows)
     .split('\n')

@@ -60,11 +60,6 @@ interface OverApis<A, P, O> extends Described {
   run(call: Call<A, P, O>, ...args: string[]): Promise<Answer | undefined>;
 }
 
-interface GivenOptions extends EnvironmentOptions {
-  output?: string;
-  reason?: string;
-}
-
 /** A verb that changes nothing. */
 export function reads<O = object>(verb: OverApis<Reader, PlatformReader, O>): Verb {
   return overApis(verb, []);
@@ -89,7 +84,7 @@ function overApis<O>(verb: OverApis<Api, Platform, O>, reason: Option[]): Verb {
     ...verb,
     flags: [...flags, ...output, ...reason, ...environmentFlags],
     async run(command) {
-      const options = command.opts<GivenOptions>();
+      const options = command.opts<EnvironmentOptions & { output?: string; reason?: string }>();
       const client = createClient(options, options.reason ?? nameOf(command));
       const answer = await verb.run({ ...client, options: options as O }, ...command.args);
       if (answer !== undefined) await printAnswer(answer, options.output);

@@ -4,11 +4,6 @@ import { fstatSync } from 'node:fs';
 /** What may wait for a reader that does not read, in characters. Several minutes of a busy service. */
 const mostWaiting = 8 * 1024 * 1024;
 
-interface Stream {
-  readonly writableLength: number;
-  write(text: string): unknown;
-}
-
 /**
  * Writes lines to stderr. Where that is systemd's journal, each begins with its priority, which the journal takes off again
  * (systemd.exec(5), JOURNAL_STREAM; sd-daemon(3)). Lines beyond what may wait are left out, and counted in a line
@@ -16,7 +11,7 @@ interface Stream {
  */
 export function createStderrWriter(
   journal = process.env['JOURNAL_STREAM'],
-  stream: Stream = process.stderr,
+  stream: { readonly writableLength: number; write(text: string): unknown } = process.stderr,
 ): (line: string) => void {
   const format = isStderr(journal) ? withPriority : (line: string) => line;
   let lost = 0;

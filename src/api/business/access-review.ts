@@ -21,7 +21,6 @@ import { requireManager } from './member-permissions.ts';
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
-type Person = BusinessReply<'reviewAccess'>['people'][number];
 type Asked = Pick<BusinessRequest<'saveAccessReview'>, 'caller' | 'path' | 'query' | 'now'>;
 
 interface Review {
@@ -165,7 +164,7 @@ async function everyone(
   return cluster ? people.filter(({ ways }) => ways && ways.length > 0) : people;
 }
 
-function personBody(person: Reviewed): Person {
+function personBody(person: Reviewed): BusinessReply<'reviewAccess'>['people'][number] {
   const { userId, name, email, isMember, memberSince, signedInAt, ends, grants, ways } = person;
   const { role, username, permissions, account, loggedInAt, keepBy: by } = person;
   return {

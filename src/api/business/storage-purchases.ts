@@ -19,7 +19,7 @@ import * as purchases from '../../store/clusters/storage-purchases.ts';
 import type { Tx } from '../../store/engine/index.ts';
 import { clusterIn } from './clusters.ts';
 import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from './operation.ts';
-import { requireOperator, requireStaff } from './operator/about.ts';
+import { requireOperator, staffReads } from './operator/about.ts';
 import { ownMembership } from './organizations.ts';
 
 /** What more storage for a cluster would come to. `invalid_state` where it cannot be bought for this one. */
@@ -80,10 +80,9 @@ function buying<T>(
   });
 }
 
-export const operatorListPurchases: Operation<'operatorListPurchases'> = async ({ store }, { caller }) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListPurchases = staffReads<'operatorListPurchases'>(async ({ store }) => {
   return { purchases: (await purchases.listPurchases(store.read)).map(purchaseBody) };
-};
+});
 
 /** Makes a requested purchase count; one that counts already stays as it is. `invalid_state` for a declined one. */
 export const operatorAcceptPurchase = deciding('operatorAcceptPurchase', 'active');

@@ -7,12 +7,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { runInParts } from '../../lib/event-loop.ts';
 
-interface Reply {
-  response: ServerResponse;
-  text: string | Buffer;
-}
-
-let waiting: Reply[] = [];
+let waiting: { response: ServerResponse; text: string | Buffer }[] = [];
 
 /** The JSON of bodies that are cached. */
 const texts = new WeakMap<object, Promise<Buffer>>();

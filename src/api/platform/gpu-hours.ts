@@ -88,8 +88,6 @@ function hours(seconds: number): number {
   return Math.round(seconds / 36) / 100;
 }
 
-type Jobs = Pick<PlatformReply<'getClusterUsage'>, 'jobs' | 'pending_jobs' | 'other_jobs'>;
-
 /** The caller, as far as it matters whose jobs they see in an organization. */
 export interface JobViewer {
   /** Undefined for who is no member. */
@@ -129,7 +127,7 @@ export async function jobsIn(
   organizationId: string,
   { runningJobs, pendingJobs = [], moreJobs, jobsArePrivate, jobsAreUnknown }: KeptSlurmReport,
   { username, seesAll: isPrivileged }: JobViewer,
-): Promise<Jobs> {
+): Promise<Pick<PlatformReply<'getClusterUsage'>, 'jobs' | 'pending_jobs' | 'other_jobs'>> {
   if (jobsAreUnknown) return {};
   const seesAll = isPrivileged || (username !== undefined && jobsArePrivate === false);
   const isShown = ({ user }: { user: string }) => seesAll || user === username;

@@ -13,8 +13,6 @@ import { describePlan, isDestructive } from '../plan-text.ts';
 import { parseEnd } from '../time.ts';
 import { changesOne, lists, type Noun, optional, reads, required, writes } from '../verb.ts';
 
-type Grant = Business['OperatorGrant'];
-
 interface GrantOptions {
   cluster: string;
   relation: string;
@@ -24,7 +22,7 @@ interface GrantOptions {
   expires?: string;
 }
 
-const grants = printer<Grant>(
+const grants = printer<Business['OperatorGrant']>(
   {
     PERSON: ({ grant }) => grant.username,
     CLUSTER: (row) => row.cluster_name,

@@ -7,12 +7,10 @@ import { isObject } from '../net/request.ts';
 import { type Answer, formatTable, listed, printer } from '../output.ts';
 import { describePlan } from '../plan-text.ts';
 import { type Noun, optional, reads, required } from '../verb.ts';
-
-type Group = Business['Groups']['groups'][number];
 type Plan = Business['GroupPlan'];
 type Rule = Business['GroupRule'];
 
-const groupTable = printer<Group>(
+const groupTable = printer<Business['Groups']['groups'][number]>(
   {
     GROUP: (row) => row.group,
     PEOPLE: (row) => row.people,

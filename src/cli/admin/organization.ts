@@ -38,9 +38,7 @@ export const purchase: Noun = {
   ],
 };
 
-type Organization = Business['OperatorOrganization'];
-
-const organizations = printer<Organization>(
+const organizations = printer<Business['OperatorOrganization']>(
   {
     SLUG: ({ organization }) => organization.slug,
     NAME: ({ organization }) => visibleName(organization.display_name),

@@ -6,9 +6,7 @@ import { printAll, printer } from '../output.ts';
 import { parseStart, parseTime } from '../time.ts';
 import { changesOne, lists, type Noun, optional, reads } from '../verb.ts';
 
-type SshSession = Business['Session'];
-
-const sessions = printer<SshSession>(
+const sessions = printer<Business['Session']>(
   {
     LOGIN: (row) => row.login_name,
     FROM: (row) => row.remote_address,

@@ -35,8 +35,6 @@ export const shell: Noun = {
 
 type SshKey = Business['SshKey'];
 
-type SshKeys = ReplyOf<operations['listSshKeys']>;
-
 type ChangedKey = ReplyOf<operations['registerSshKey']>;
 
 function isLapsed({ lapses_at: at }: SshKey): boolean {
@@ -88,7 +86,7 @@ const dropped = printer<Business['KeyCluster']>(
 
 const waiting = 'The clusters get the change now; `andromeda wait key` ends when they have it.';
 
-export function listKeys(api: Reader): Promise<SshKeys> {
+export function listKeys(api: Reader): Promise<ReplyOf<operations['listSshKeys']>> {
   return api.get('/me/ssh-keys');
 }
 

@@ -8,8 +8,6 @@ import type { Platform as Schemas } from '../net/operations.ts';
 import { type Answer, listed, printer, printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
-
-type Check = Schemas['SlurmConfigurationCheck'];
 type Status = Schemas['SlurmConfigurationStatus'];
 
 type Configuration = Record<string, unknown>;
@@ -37,7 +35,7 @@ function moreOf({ changes, changeCount }: { changes: readonly unknown[]; changeC
 }
 
 /** What setting it does, in sentences. */
-function consequencesOf(check: Check): string[] {
+function consequencesOf(check: Schemas['SlurmConfigurationCheck']): string[] {
   const { changes, hasSlurm, restarts, rollout, openSessions, endedJobs, removedPartitions } = check;
   if (changes.length === 0) return ['It is what stands already: nothing would change.'];
   const live = 'slurmctld restarts, and slurmd on one node after the other; sessions and jobs go on.';

@@ -136,12 +136,7 @@ async function offerKey(api: Api): Promise<void> {
   await registerKey(api, key.material, key.file);
 }
 
-interface CodeOptions extends OrgOptions {
-  job?: string | true;
-  open?: true;
-}
-
-export const code = reads<CodeOptions>({
+export const code = reads<OrgOptions & { job?: string | true; open?: true }>({
   usage: 'code <cluster>',
   summary: 'the address that opens VS Code there, by the hosts of `andromeda ssh-config --write`',
   example: 'code alpha --job --open',

@@ -147,15 +147,9 @@ function createRoutes(options: RoutesOptions): RequestListener {
   };
 }
 
-interface Deps {
-  store: Store;
-  sessions: Sessions;
-  now(): number;
-}
-
 /** Answers `GET /session`, `GET /sessions`, `POST /sessions/end-others` and `POST /sessions/ID/end`. */
 async function answerSession(
-  deps: Deps,
+  deps: { store: Store; sessions: Sessions; now(): number },
   request: IncomingMessage,
   response: ServerResponse,
   path: string,

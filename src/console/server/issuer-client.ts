@@ -139,10 +139,8 @@ function tokensOf(answer: TokenEndpointResponse & { claims?(): { auth_time?: num
   };
 }
 
-type Library = typeof import('openid-client');
-
 /** An answer in OAuth's form, or one that does not belong to the sign-in, is a refusal; anything else is no answer. */
-function refuse(client: Library, error: unknown): never {
+function refuse(client: typeof import('openid-client'), error: unknown): never {
   const isAnswer =
     (error instanceof client.ResponseBodyError && error.status < 500) ||
     error instanceof client.AuthorizationResponseError ||

@@ -30,13 +30,7 @@ const patienceMs = 10_000;
 /** What a page loads; anything else is not looked for. */
 const kept = /^assets\/[\w.-]{1,100}\.(?:js|css)$/;
 
-interface KeptFilesOptions {
-  store: Store;
-  log: Logger;
-  uptime(): number;
-}
-
-export function createKeptFiles({ store, log, uptime }: KeptFilesOptions) {
+export function createKeptFiles({ store, log, uptime }: { store: Store; log: Logger; uptime(): number }) {
   let areKept = false;
   let nextAt = Number.NEGATIVE_INFINITY;
   let keeping: Promise<void> | undefined;

@@ -42,18 +42,13 @@ export interface AccessFacts {
   /** On the newest list, and was on one that Platform accepted. */
   isListed: boolean;
   /** What the cluster confirmed of this person; undefined when it does not know them. */
-  confirmed: ConfirmedAccount | undefined;
+  confirmed: { loginState: 'ready' | 'waiting_for_key'; keyFingerprints: readonly string[] } | undefined;
   /** Those that this person may use, the best first; `up`: it takes new logins. */
   loginNodes: readonly (LoginNode & { up: boolean })[];
   /** How long ago the cluster last reported, in ms; undefined before the first report. */
   observedMsAgo: number | undefined;
   /** In words, what keeps the cluster from applying its list; null when nothing does. */
   failure: string | null;
-}
-
-interface ConfirmedAccount {
-  loginState: 'ready' | 'waiting_for_key';
-  keyFingerprints: readonly string[];
 }
 
 /**

@@ -20,10 +20,8 @@ import {
   type LabUser,
 } from './lab.ts';
 
-type Action = 'create' | 'update' | 'remove';
-
 /** One step. An update carries only what changes, besides what names the thing. */
-export type LabStep = { action: Action; name: string; details: string } & (
+export type LabStep = { action: 'create' | 'update' | 'remove'; name: string; details: string } & (
   | { kind: 'person'; person: LabUser }
   | { kind: 'organization'; organization: Partial<LabOrganization> & { slug: string } }
   | { kind: 'member'; organization: string; member: Partial<LabMember> & { email: string } }

@@ -10,7 +10,8 @@ import { findCluster, findClusterByName } from '../../../store/clusters/clusters
 import type { Reader, Store, Tx } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
 import { findPerson, findPersonByEmail, listStaffKeys } from '../../../store/people/people.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest } from '../operation.ts';
+import type { operations } from '../../generated/business.ts';
+import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from '../operation.ts';
 
 /** A person by email, a cluster by name, or either by an ID as it is: the trail outlives what it tells of. */
 export async function subjectsOf(
@@ -63,19 +64,29 @@ export async function requireStaff(db: Reader, userId: string, key: StaffKey): P
   throw forbidden(`This is for operators of the installation who hold ${key}.`);
 }
 
+/** Makes operations that are for people who hold a staff key: whether they do is asked before anything else. */
+function forStaff(key: StaffKey) {
+  return <Id extends keyof operations>(run: Operation<Id>): Operation<Id> =>
+    async (deps, request) => {
+      await requireStaff(deps.store.read, request.caller.userId, key);
+      return run(deps, request);
+    };
+}
+export const staffReads = forStaff('staff.read');
+export const auditorReads = forStaff('staff.audit');
+export const operatorAsks = forStaff('staff.operate');
+
 /** What authorizes the commands of operators. Throws `forbidden`. */
 export function requireOperator(tx: Tx, { userId }: Caller): Promise<void> {
   return requireStaff(tx.db, userId, 'staff.operate');
 }
-
-type PersonReply = Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>>;
 
 export function changePerson(
   deps: BusinessDeps,
   request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
   { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
   change: (tx: Tx, userId: string) => Promise<LateAbout | undefined>,
-): PersonReply {
+): Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>> {
   const userId = request.path.userID;
   const about = { target: userId, subjectUserId: userId, details };
   return runCommand(deps.store, request, {

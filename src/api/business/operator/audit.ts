@@ -8,21 +8,18 @@ import {
   listAuditEntries,
   listHeads,
 } from '../../../store/audit/audit.ts';
-import type { Operation } from '../operation.ts';
 import { utcTimes } from '../ssh-sessions.ts';
-import { requireStaff, subjectsOf } from './about.ts';
+import { auditorReads, subjectsOf } from './about.ts';
 
-export const operatorListAuditEntries: Operation<'operatorListAuditEntries'> = async (
-  { store },
-  { caller, query },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.audit');
-  const { operation, result, order = 'oldest', limit = 100, after = 0, ...asked } = query;
-  const filter = { ...(await subjectsOf(store.read, asked)), operation, result, ...utcTimes(asked) };
-  const entries = await listAuditEntries(store.read, filter, { after, limit, order });
-  const names = await findNamesIn(store.read, entries);
-  return { entries: entries.map((entry) => entryBody(entry, names)) };
-};
+export const operatorListAuditEntries = auditorReads<'operatorListAuditEntries'>(
+  async ({ store }, { query }) => {
+    const { operation, result, order = 'oldest', limit = 100, after = 0, ...asked } = query;
+    const filter = { ...(await subjectsOf(store.read, asked)), operation, result, ...utcTimes(asked) };
+    const entries = await listAuditEntries(store.read, filter, { after, limit, order });
+    const names = await findNamesIn(store.read, entries);
+    return { entries: entries.map((entry) => entryBody(entry, names)) };
+  },
+);
 
 function entryBody(listing: AuditListing, names: Awaited<ReturnType<typeof findNamesIn>>) {
   const { command_id, organization_id, cluster_id, subject_user_id, redaction, ...entry } = listing;
@@ -42,24 +39,16 @@ function entryBody(listing: AuditListing, names: Awaited<ReturnType<typeof findN
 }
 
 /** The trail's head as it is now, signed on the spot where it was not. */
-export const operatorGetAuditHead: Operation<'operatorGetAuditHead'> = async (
-  { store, audit },
-  { caller },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.audit');
+export const operatorGetAuditHead = auditorReads<'operatorGetAuditHead'>(async ({ audit }) => {
   const head = await audit.sign();
   if (!head) throw notFound('The audit trail has no entry yet.');
   return head;
-};
+});
 
 /** Every signed head that is kept, oldest first, and the keys of this installation. */
-export const operatorListAuditHeads: Operation<'operatorListAuditHeads'> = async (
-  { store, audit },
-  { caller },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.audit');
+export const operatorListAuditHeads = auditorReads<'operatorListAuditHeads'>(async ({ store, audit }) => {
   const checkpoint = await findCheckpoint(store.read);
   const heads = await listHeads(store.read, { after: 0, limit: 1000 });
   const [key = '', ...otherKeys] = audit.publicKeys();
   return { key, other_keys: otherKeys, heads, ...(checkpoint && { checkpoint }) };
-};
+});

@@ -25,21 +25,19 @@ import { findOrganization, findOrganizationBySlug } from '../../../store/organiz
 import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
 import type { BusinessDeps, InstallationView, Operation } from '../operation.ts';
-import { requireCluster, requireOperator, requireStaff } from './about.ts';
+import { operatorAsks, requireCluster, requireOperator, staffReads } from './about.ts';
 import { failingSince } from './installation.ts';
 
-export const operatorListClusters: Operation<'operatorListClusters'> = async (
-  { store, installation },
-  { caller, now },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
-  const clusters = await listAllClusters(store.read);
-  return {
-    clusters: await Promise.all(
-      clusters.map((cluster) => operatorClusterBody(store.read, cluster, now, installation)),
-    ),
-  };
-};
+export const operatorListClusters = staffReads<'operatorListClusters'>(
+  async ({ store, installation }, { now }) => {
+    const clusters = await listAllClusters(store.read);
+    return {
+      clusters: await Promise.all(
+        clusters.map((cluster) => operatorClusterBody(store.read, cluster, now, installation)),
+      ),
+    };
+  },
+);
 
 export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, request) => {
   const { body } = request;
@@ -83,13 +81,11 @@ export const operatorReleaseCluster: Operation<'operatorReleaseCluster'> = (deps
 };
 
 /** Which rights the service has on a Kubernetes cluster; asked of the cluster itself. */
-export const operatorCheckCluster: Operation<'operatorCheckCluster'> = async (
-  { store, checkCluster },
-  { caller, path },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.operate');
-  return checkCluster(await requireCluster(store.read, path.clusterID.toLowerCase()));
-};
+export const operatorCheckCluster = operatorAsks<'operatorCheckCluster'>(
+  async ({ store, checkCluster }, { path }) => {
+    return checkCluster(await requireCluster(store.read, path.clusterID.toLowerCase()));
+  },
+);
 
 async function clusterReply({ installation }: BusinessDeps, { db, now }: Tx, clusterId: string) {
   return operatorClusterBody(db, await requireCluster(db, clusterId), now, installation);
@@ -143,17 +139,13 @@ function sideBody(state: SideState, now: number, passes: SidePasses | undefined)
   } as const;
 }
 
-export const operatorListMachines: Operation<'operatorListMachines'> = async (
-  { store },
-  { caller, path, now },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListMachines = staffReads<'operatorListMachines'>(async ({ store }, { path, now }) => {
   const clusterId = path.clusterID.toLowerCase();
   await requireCluster(store.read, clusterId);
   const machines = await listMachines(store.read, clusterId);
   machines.sort((a, b) => byName.compare(a.name, b.name));
   return { machines: machines.map((machine) => machineBody(machine, now)) };
-};
+});
 
 /** Lets a machine work; one that may already stays as it is. */
 export const operatorAdmitMachine = settingState('operatorAdmitMachine', 'admitted');

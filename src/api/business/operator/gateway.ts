@@ -2,10 +2,9 @@
 import { listPastSessions } from '../../../store/audit/past-sessions.ts';
 import type { Operation } from '../operation.ts';
 import { closing, openSessions, pastSessionBody, utcTimes } from '../ssh-sessions.ts';
-import { requireOperator, requireStaff, subjectsOf } from './about.ts';
+import { auditorReads, requireOperator, staffReads, subjectsOf } from './about.ts';
 
-export const operatorGetGateway: Operation<'operatorGetGateway'> = async ({ store, gateway }, { caller }) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorGetGateway = staffReads<'operatorGetGateway'>(async ({ gateway }) => {
   const { hostname, port, hostKeys, publicKeys } = gateway;
   const [hostKey = '', ...otherHostKeys] = hostKeys;
   const [publicKey = '', ...otherPublicKeys] = publicKeys;
@@ -17,27 +16,21 @@ export const operatorGetGateway: Operation<'operatorGetGateway'> = async ({ stor
     public_key: publicKey,
     other_public_keys: otherPublicKeys,
   };
-};
+});
 
-export const operatorListSessions: Operation<'operatorListSessions'> = async (
-  { store, gateway },
-  { caller },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListSessions = staffReads<'operatorListSessions'>(async ({ gateway }) => {
   return openSessions(await gateway.sessions());
-};
+});
 
 /** The sessions that are over, the last that ended first. They tell as much as the audit trail does. */
-export const operatorListPastSessions: Operation<'operatorListPastSessions'> = async (
-  { store },
-  { caller, query },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.audit');
-  const { address, key, after: before, limit = 100, ...asked } = query;
-  const filter = { ...(await subjectsOf(store.read, asked)), address, key, ...utcTimes(asked) };
-  const sessions = await listPastSessions(store.read, filter, { before, limit });
-  return { sessions: sessions.map(pastSessionBody) };
-};
+export const operatorListPastSessions = auditorReads<'operatorListPastSessions'>(
+  async ({ store }, { query }) => {
+    const { address, key, after: before, limit = 100, ...asked } = query;
+    const filter = { ...(await subjectsOf(store.read, asked)), address, key, ...utcTimes(asked) };
+    const sessions = await listPastSessions(store.read, filter, { before, limit });
+    return { sessions: sessions.map(pastSessionBody) };
+  },
+);
 
 export const operatorCloseSession: Operation<'operatorCloseSession'> = (deps, request) =>
   closing(deps, request, {

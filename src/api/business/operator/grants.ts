@@ -16,13 +16,12 @@ import {
 import { findOrCreatePerson } from '../../../store/people/people.ts';
 import { namedGrantBody, observedGrantBodies } from '../grants.ts';
 import type { Operation } from '../operation.ts';
-import { requireCluster, requireOperator, requireStaff } from './about.ts';
+import { requireCluster, requireOperator, staffReads } from './about.ts';
 
-export const operatorListGrants: Operation<'operatorListGrants'> = async ({ store }, { caller, now }) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListGrants = staffReads<'operatorListGrants'>(async ({ store }, { now }) => {
   const grants = await listAllLiveGrants(store.read, now);
   return { grants: await observedGrantBodies(store.read, grants) };
-};
+});
 
 /** Shares a cluster, or a namespace of it; the person gets an account where there is none. */
 export const operatorCreateGrant: Operation<'operatorCreateGrant'> = (deps, request) => {

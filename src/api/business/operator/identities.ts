@@ -19,17 +19,13 @@ import {
   requireNotErased,
   requireOperator,
   requirePerson,
-  requireStaff,
+  staffReads,
 } from './about.ts';
 
-export const operatorListIdentities: Operation<'operatorListIdentities'> = async (
-  { store },
-  { caller, path },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListIdentities = staffReads<'operatorListIdentities'>(async ({ store }, { path }) => {
   await requirePerson(store.read, path.userID);
   return identitiesBody(store.read, path.userID);
-};
+});
 
 /** Replaces a person's identity at an issuer by a subject; without one, by the next sign-in with the verified address. */
 export const operatorRebindIdentity: Operation<'operatorRebindIdentity'> = (deps, request) => {

@@ -14,30 +14,29 @@ import { toTime } from '../../../store/engine/time.ts';
 import { listKeptOwners } from '../../../store/organizations/rule-memberships.ts';
 import { findGroupFaults } from '../../../store/people/groups.ts';
 import { listServers } from '../../../store/servers/servers.ts';
-import type { InstallationView, Operation } from '../operation.ts';
-import { requireStaff } from './about.ts';
+import type { InstallationView } from '../operation.ts';
+import { staffReads } from './about.ts';
 
-export const operatorListProblems: Operation<'operatorListProblems'> = async (
-  { store, installation, groups },
-  { caller, now },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
-  const clusters = (await listAllClusters(store.read)).filter(({ state }) => state !== 'released');
-  const found = await Promise.all(
-    clusters.map((cluster) => problemsOf(store.read, cluster, now, installation)),
-  );
-  const ofServers = problemsOfServers(await listServers(store));
-  const faults = groups && (await findGroupFaults(store.read, groups.source));
-  const ofGroups = problemsOfGroups(faults, await listKeptOwners(store.read));
-  const problems = inOrderOfUrgency([...installation.problems(), ...ofServers, ...ofGroups, ...found.flat()]);
-  return { problems: problems.map(problemBody) };
-};
+export const operatorListProblems = staffReads<'operatorListProblems'>(
+  async ({ store, installation, groups }, { now }) => {
+    const clusters = (await listAllClusters(store.read)).filter(({ state }) => state !== 'released');
+    const found = await Promise.all(
+      clusters.map((cluster) => problemsOf(store.read, cluster, now, installation)),
+    );
+    const ofServers = problemsOfServers(await listServers(store));
+    const faults = groups && (await findGroupFaults(store.read, groups.source));
+    const ofGroups = problemsOfGroups(faults, await listKeptOwners(store.read));
+    const problems = inOrderOfUrgency([
+      ...installation.problems(),
+      ...ofServers,
+      ...ofGroups,
+      ...found.flat(),
+    ]);
+    return { problems: problems.map(problemBody) };
+  },
+);
 
-export const operatorGetInstallation: Operation<'operatorGetInstallation'> = async (
-  { store, installation },
-  { caller },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorGetInstallation = staffReads<'operatorGetInstallation'>(async ({ installation }) => {
   const { schedule, last, kept, failure, drill } = installation.backup();
   return {
     keys: installation.keys().map(({ kind, held: { used, next, former, from, until } }) => ({
@@ -60,11 +59,10 @@ export const operatorGetInstallation: Operation<'operatorGetInstallation'> = asy
       ...(drill && { drill: { at: drill.at, file: drill.file, good: drill.isGood } }),
     },
   };
-};
+});
 
 /** The servers that share the database, in the order in which they were started; those that are gone for a while as well. */
-export const operatorListServers: Operation<'operatorListServers'> = async ({ store }, { caller }) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListServers = staffReads<'operatorListServers'>(async ({ store }) => {
   const servers = await listServers(store);
   return {
     servers: servers.map((server) => ({
@@ -73,7 +71,7 @@ export const operatorListServers: Operation<'operatorListServers'> = async ({ st
       answers: server.id === store.server.id,
     })),
   };
-};
+});
 
 /** Since when a side has failed: what is on record, or since this process has known of it. RFC 3339. */
 export function failingSince(state: SideState, passes: SidePasses | undefined): string | null {

@@ -9,29 +9,24 @@ import { type Tx, tryOut } from '../../../store/engine/index.ts';
 import { listDeactivatedEmails } from '../../../store/people/people.ts';
 import { listRestarts, listSlurmAccounts } from '../member-plan.ts';
 import type { BusinessReply, Operation } from '../operation.ts';
-import { requireOperator, requireStaff } from './about.ts';
-
-type Plan = BusinessReply<'operatorPlanLab'>;
+import { requireOperator, staffReads } from './about.ts';
 
 /** The installation as a lab file; applying it again changes nothing. */
-export const operatorExportLab: Operation<'operatorExportLab'> = async ({ store }, { caller, now }) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorExportLab = staffReads<'operatorExportLab'>(async ({ store }, { now }) => {
   return exportLab(store.read, now);
-};
+});
 
 /** What applying a lab would do: found by doing it, and taking it back. */
-export const operatorPlanLab: Operation<'operatorPlanLab'> = async (
-  { store, hostRules },
-  { caller, body },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
-  const { lab, prune = false } = body;
-  checkLab(lab);
-  return tryOut(store, async (tx) => {
-    const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, hostRules });
-    return plan;
-  });
-};
+export const operatorPlanLab = staffReads<'operatorPlanLab'>(
+  async ({ store, hostRules }, { caller, body }) => {
+    const { lab, prune = false } = body;
+    checkLab(lab);
+    return tryOut(store, async (tx) => {
+      const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, hostRules });
+      return plan;
+    });
+  },
+);
 
 /** Brings the installation to a lab: all of it, or nothing. Each step has an entry of its own in the audit trail. */
 export const operatorApplyLab: Operation<'operatorApplyLab'> = (deps, request) => {
@@ -74,7 +69,7 @@ async function apply(
   tx: Tx,
   lab: Lab,
   options: { prune: boolean; actor: string; commandId: string | null; hostRules: HostRules },
-): Promise<{ plan: Plan; steps: LabStep[] }> {
+): Promise<{ plan: BusinessReply<'operatorPlanLab'>; steps: LabStep[] }> {
   const { prune, actor, commandId, hostRules } = options;
   const current = await exportLab(tx.db, tx.now);
   const deactivated = await listDeactivatedEmails(tx.db);

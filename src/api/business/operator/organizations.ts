@@ -15,15 +15,11 @@ import {
 import { findOrCreatePerson } from '../../../store/people/people.ts';
 import type { Operation } from '../operation.ts';
 import { organizationBody, requireOrganization } from '../organizations.ts';
-import { requireOperator, requireStaff } from './about.ts';
+import { requireOperator, staffReads } from './about.ts';
 
-export const operatorListOrganizations: Operation<'operatorListOrganizations'> = async (
-  { store },
-  { caller },
-) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListOrganizations = staffReads<'operatorListOrganizations'>(async ({ store }) => {
   return { organizations: (await listOrganizations(store.read)).map(summaryBody) };
-};
+});
 
 export const operatorCreateOrganization: Operation<'operatorCreateOrganization'> = (deps, request) => {
   const { body, caller } = request;

@@ -34,11 +34,10 @@ import {
   requireNotErased,
   requireOperator,
   requirePerson,
-  requireStaff,
+  staffReads,
 } from './about.ts';
 
-export const operatorListPeople: Operation<'operatorListPeople'> = async ({ store }, { caller, query }) => {
-  await requireStaff(store.read, caller.userId, 'staff.read');
+export const operatorListPeople = staffReads<'operatorListPeople'>(async ({ store }, { query }) => {
   const { after, email, limit = 50 } = query;
   if (after !== undefined && !isId('user', after)) {
     throw new DomainError('invalid_pagination', 'The parameter after is not a token of this list.');
@@ -49,7 +48,7 @@ export const operatorListPeople: Operation<'operatorListPeople'> = async ({ stor
     people: people.slice(0, limit).map((person) => personBody(person, store)),
     ...(last ? { next_page_token: last.id } : {}),
   };
-};
+});
 
 export const operatorCreatePerson: Operation<'operatorCreatePerson'> = (deps, request) => {
   const { name, staff_keys: keys = [] } = request.body;
@@ -78,7 +77,6 @@ export const operatorSetStaffKeys: Operation<'operatorSetStaffKeys'> = (deps, re
   return changePerson(deps, request, what, async (tx, userId) => {
     await requireActive(tx, userId);
     await updateStaffKeys(tx, { userId, keys });
-    return undefined;
   });
 };
 
@@ -101,7 +99,6 @@ export const operatorSetPassword: Operation<'operatorSetPassword'> = async (deps
     }
     await requireActive(tx, userId);
     await setPassword(tx, { userId, hash });
-    return undefined;
   });
 };
 
@@ -110,7 +107,6 @@ export const operatorDeactivatePerson: Operation<'operatorDeactivatePerson'> = (
   const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
   return changePerson(deps, request, what, async (tx, userId) => {
     await deactivate(tx, userId);
-    return undefined;
   });
 };
 
@@ -141,7 +137,6 @@ export const operatorSetSignInExemption: Operation<'operatorSetSignInExemption'>
     if (ms !== undefined && (ms <= 0 || ms > longestExemptionMs))
       throw invalidRequest('until must be in the future, and at most a year from now.');
     await updateSignInExemption(tx, { userId, until });
-    return undefined;
   });
 };
 
@@ -164,7 +159,6 @@ export const operatorReactivatePerson: Operation<'operatorReactivatePerson'> = (
   return changePerson(deps, request, what, async (tx, userId) => {
     await requireNotErased(tx, userId);
     await updateLifecycle(tx, { userId, state: 'active' });
-    return undefined;
   });
 };
 

@@ -46,12 +46,7 @@ export function AccessPage() {
   );
 }
 
-interface AccessOptions {
-  cluster: ClusterUse;
-  ask: (key: string) => void;
-}
-
-function ClusterAccess({ cluster, ask }: AccessOptions) {
+function ClusterAccess({ cluster, ask }: { cluster: ClusterUse; ask: (key: string) => void }) {
   const { ssh, kubernetes, cluster_name: name } = cluster;
   // On a cluster of another organization, they give access who are there.
   const mayAsk = cluster.organization_id === useWho().orgID;

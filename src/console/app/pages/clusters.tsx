@@ -184,13 +184,7 @@ function ClusterFacts({ cluster }: { cluster: ClusterItem }) {
   );
 }
 
-interface MachinesOptions {
-  clusterId: string;
-  name: string;
-  usage: Reading<Usage>;
-}
-
-function Machines({ clusterId, name, usage }: MachinesOptions) {
+function Machines({ clusterId, name, usage }: { clusterId: string; name: string; usage: Reading<Usage> }) {
   const { orgID } = useWho();
   const machines = useQuery(readMachines(clusterId, orgID));
   return (
@@ -256,8 +250,6 @@ function Parts({ options, clusterId }: { options: Options; clusterId: string }) 
   );
 }
 
-type MachineUse = Usage['machines'][number];
-
 function MachineTable({ machines, usage }: { machines: readonly Machine[]; usage: Usage | undefined }) {
   const used = new Map(usage?.machines.map((one) => [one.id, one]));
   return (
@@ -275,7 +267,7 @@ function MachineTable({ machines, usage }: { machines: readonly Machine[]; usage
   );
 }
 
-function machineColumns(used: ReadonlyMap<string, MachineUse>): Column<Machine>[] {
+function machineColumns(used: ReadonlyMap<string, Usage['machines'][number]>): Column<Machine>[] {
   return [
     { name: 'Name', cell: (one) => one.name },
     {

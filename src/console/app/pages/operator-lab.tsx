@@ -186,11 +186,9 @@ async function exportLab(): Promise<void> {
   ]);
   save('lab.yaml', 'application/yaml', stringify(lab));
 }
-
-type PlannedChange = LabPlan['changes'][number];
 type Restart = LabPlan['restarts'][number];
 
-const actions: Record<PlannedChange['action'], { kind: Kind; word: string }> = {
+const actions: Record<LabPlan['changes'][number]['action'], { kind: Kind; word: string }> = {
   create: { kind: 'good', word: 'Create' },
   update: { kind: 'busy', word: 'Change' },
   remove: { kind: 'bad', word: 'Remove' },

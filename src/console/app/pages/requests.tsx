@@ -15,12 +15,10 @@ import type { MemberChange } from '../people.ts';
 import { readMemberPermissions, readRequests, useClusterNames } from '../reads.ts';
 import { useWho } from '../who.tsx';
 
-type Doing = { kind: 'term' | 'decline'; request: AccessRequest } | undefined;
-
 export default function RequestsPage() {
   const { orgID } = useWho();
   const open = useQuery(readRequests(orgID, 'open'));
-  const [doing, setDoing] = useState<Doing>();
+  const [doing, setDoing] = useState<{ kind: 'term' | 'decline'; request: AccessRequest } | undefined>();
   const close = () => setDoing(undefined);
   return (
     <Page

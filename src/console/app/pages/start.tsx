@@ -105,11 +105,7 @@ function KeyStep({ keys, newest }: KeyOptions) {
   );
 }
 
-interface StepsOptions extends KeyOptions {
-  uses: readonly ClusterUse[];
-}
-
-function Steps({ uses, keys, newest }: StepsOptions) {
+function Steps({ uses, keys, newest }: KeyOptions & { uses: readonly ClusterUse[] }) {
   const hasSsh = needsKey(uses);
   const ready = uses.filter(({ ssh, kubernetes }) => ssh.state === 'ready' || kubernetes.state === 'ready');
   const isOpen = ready.length > 0;

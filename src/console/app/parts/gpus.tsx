@@ -4,8 +4,6 @@ import { describeGpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import type { Machine, Usage } from '../reads.ts';
 import { Two } from './table.tsx';
 import { count, type Kind, State, Text } from './values.tsx';
-
-type Condition = components['schemas']['Condition'];
 type MachineUse = Usage['machines'][number];
 
 /** What a machine is good for, in a word. */
@@ -33,7 +31,7 @@ export function MachineState({ kind, word, reason }: StateOptions) {
 }
 
 /** Whether a part of a cluster works, as it said last. */
-export function Ready({ condition }: { condition: Condition | undefined }) {
+export function Ready({ condition }: { condition: components['schemas']['Condition'] | undefined }) {
   if (!condition) return <State kind="none">Not reported</State>;
   const { status, reason, message } = condition;
   if (status === 'True') return <State kind="good">Working</State>;

@@ -47,8 +47,6 @@ export function SaveCsv({ name, of, text }: SaveCsvOptions) {
 /** More is for the command line, which writes as it reads. */
 const mostRows = 200_000;
 
-type Cell = string | number;
-
 interface Saved<Row> {
   name: string;
   /** Page by page, from the one that is shown on. */
@@ -56,7 +54,7 @@ interface Saved<Row> {
   /** Which of them; what a page's own filter leaves. */
   isWanted: (row: Row) => boolean;
   columns: readonly string[];
-  cells: (row: Row) => readonly Cell[];
+  cells: (row: Row) => readonly (string | number)[];
 }
 
 /** Saves a list beyond the page that is shown: page by page, each handed to the browser, which keeps it on its disk. */

@@ -92,9 +92,7 @@ export function WaitingJobs({ of }: { of: Used }) {
   );
 }
 
-type Pod = NonNullable<Usage['pods']>[number];
-
-const podColumns: Column<{ cluster: string; pod: Pod }>[] = [
+const podColumns: Column<{ cluster: string; pod: NonNullable<Usage['pods']>[number] }>[] = [
   { name: 'Pod', cell: ({ pod }) => <Two first={<b>{pod.name}</b>} second={pod.namespace} /> },
   { name: 'Cluster', cell: ({ cluster }) => cluster },
   { name: 'Node', cell: ({ pod }) => pod.machine },
