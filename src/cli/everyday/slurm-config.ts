@@ -8,6 +8,7 @@ import type { Platform as Schemas } from '../net/operations.ts';
 import { type Answer, listed, printer, printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
+
 type Status = Schemas['SlurmConfigurationStatus'];
 
 type Configuration = Record<string, unknown>;

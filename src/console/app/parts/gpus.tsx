@@ -4,6 +4,7 @@ import { describeGpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import type { Machine, Usage } from '../reads.ts';
 import { Two } from './table.tsx';
 import { count, type Kind, State, Text } from './values.tsx';
+
 type MachineUse = Usage['machines'][number];
 
 /** What a machine is good for, in a word. */
