@@ -15,7 +15,7 @@ associations() { associations_in "$account"; }
 associations_in() {
   manager -nP show assoc WOPLimits "cluster=$cluster" "account=$1" format=user,account,grpsubmitjobs,grpjobs,fairshare,maxjobs,grptres,defaultqos,qos
 }
-find_account() { cluster=$(conf_value ClusterName) account=$(rows slurm-account); }
+find_account() { cluster=$(conf_value ClusterName); row slurm-account; account=$line; }
 
 # What is to be done, one a line (add|open|close|drop NAME), from our notes, from $T/keep, whose associations stay when they are
 # locked, and from $T/associations. Those of other installations that look after this controller are theirs, as are in an account of
@@ -49,16 +49,20 @@ apply_accounting() {
   fi
   { rows member; rows account | cut -f 1; } > "$T/keep"
   plan_associations "$S/accounts" > "$T/plan"
-  for what in add open close drop; do
-    sed -n "s/^$what //p" "$T/plan" | in_calls | while read -r names; do edit_associations $what "$names"; done
-  done
-  associations > "$T/associations" && plan_associations "$S/accounts" > "$T/plan"
-  if [ $? -ne 0 ] || [ -s "$T/plan" ]; then
+  if [ -s "$T/plan" ] && ! edit_planned; then
     problem accounting "associations are not as they should be yet: $(head -n 5 "$T/plan" | one_line) $(manager_error)"
   elif leave_account && apply_limits; then rm -f "$S/accounting-pending"; fi
 }
 
-is_own_account() { [ "$(cat "$S/own-account" 2> /dev/null)" = "$account" ]; }
+# Whether nothing is left of the plan afterwards.
+edit_planned() {
+  for what in add open close drop; do
+    sed -n "s/^$what //p" "$T/plan" | in_calls | while read -r names; do edit_associations $what "$names"; done
+  done
+  associations > "$T/associations" && plan_associations "$S/accounts" > "$T/plan" && [ ! -s "$T/plan" ]
+}
+
+is_own_account() { first "$S/own-account"; [ "$line" = "$account" ]; }
 # Whose the account is: ours has our description, and its people are those that we put there. One of the site's must be named as such.
 find_owner() {
   description=$(manager -nP show account "name=$account" format=description) || return 1
@@ -83,7 +87,8 @@ in_calls() { xargs -r -n 400 | tr ' ' ','; }
 
 # From the account that was named before: people have the new one by now.
 leave_account() {
-  before=$(cat "$S/slurm-account" 2> /dev/null || echo "$account")
+  first "$S/slurm-account"; before=$line
+  [ -n "$before" ] || before=$account
   if [ "$before" != "$account" ]; then
     associations_in "$before" > "$T/left" || return 1
     cat "$T/keep" "$T/associated" | sort -u > "$T/ours-there"
@@ -102,7 +107,7 @@ leave_account() {
       { problem accounting "people cannot leave the account $before yet: $(one_line < "$T/unmoved")"; return 1; }
     [ "$(manager -nP show account "name=$before" format=description)" != andromeda ] || delete_account "$before"
   fi
-  echo "$account" | keep "$S/slurm-account"
+  keep_line "$S/slurm-account" "$account"
 }
 # One of ours without people, where no other cluster of this slurmdbd has any.
 delete_account() { # NAME
@@ -122,9 +127,8 @@ edit_associations() { # add|open|close|drop NAMES, at most 400 in a call
 
 # GPU time on one day, from its first second to its last, or to now, as jobs were given GPUs.
 observe_gpu_day() {
-  rows gpu-day > "$T/gpu-day"
-  [ -s "$T/gpu-day" ] || return 0
-  read -r day from to < "$T/gpu-day"
+  has_rows gpu-day || return 0
+  read -r day from to < "$T/row.gpu-day"
   SLURM_TIME_FORMAT=%s timeout 5 sacct -aXnP -S "$(date -d "@$from" +%FT%T)" -E "$(date -d "@$to" +%FT%T)" \
     -o user,start,end,alloctres < /dev/null > "$T/jobs" 2> /dev/null 9>&- || return 0
   emit gpu-day "$day"

@@ -2,33 +2,30 @@
 export const accounts = String.raw`
 # The account files of a host (passwd, group, shadow, gshadow, subuid, subgid), edited for any number of people in one go.
 # useradd and usermod flush the disk about twenty times for one person, so that two hundred people took minutes.
-# The comment names the cluster, in the field that only root can change: by it a host that lost its notes knows its own.
-comment() { printf 'Andromeda,,,,%s' "$(rows id)"; }
-today() { echo $(($(date +%s) / 86400)); }
 
 # The locks of useradd and passwd: a file with our number in it. One whose holder is dead counts for nothing.
 lock_account_files() {
-  local file tries=0 holder
+  local file tries=0 holder mine=/etc/passwd.$$
+  printf '%s' $$ > $mine || return 1
   for file in passwd group gshadow subuid subgid shadow; do
     [ -e "/etc/$file" ] || continue
-    printf '%s' $$ > "/etc/$file.$$" || return 1
-    until ln "/etc/$file.$$" "/etc/$file.lock" 2> /dev/null; do
+    until ln $mine "/etc/$file.lock" 2> /dev/null; do
       holder=$(tr -d '\0' < "/etc/$file.lock" 2> /dev/null)
       tries=$((tries + 1))
       if [ $tries -gt 60 ]; then
-        rm -f "/etc/$file.$$"
+        rm -f $mine
         echo "/etc/$file is locked by the process $holder" >&2
         return 1
       fi
       if [ -n "$holder" ] && ! kill -0 "$holder" 2> /dev/null; then rm -f "/etc/$file.lock"; else sleep 0.5; fi
     done
-    rm -f "/etc/$file.$$"
   done
+  rm -f $mine
 }
 unlock_account_files() {
   local file
   for file in passwd group gshadow subuid subgid shadow; do
-    [ "$(tr -d '\0' 2> /dev/null < "/etc/$file.lock")" != $$ ] || rm -f "/etc/$file.lock"
+    [ ! -e "/etc/$file.lock" ] || [ "$(tr -d '\0' < "/etc/$file.lock")" != $$ ] || rm -f "/etc/$file.lock"
   done 2> /dev/null
 }
 
@@ -59,7 +56,7 @@ flush_lookups() {
 edited() { # passwd|group|shadow|gshadow|subuid|subgid
   local defs=/etc/login.defs
   [ -f $defs ] || defs=/dev/null
-  awk -v file="$1" -v comment="$(comment)" -v today="$(today)" '
+  awk -v file="$1" -v comment="$comment" -v today="$today" '
     function fresh(name) {
       if (file == "passwd") return name ":x:" uid[name] ":" uid[name] ":" comment ":/home/" name ":" shell[name]
       if (file == "shadow") return name ":*:" today ":::::" (what[name] == "lock" ? 1 : "") ":"
@@ -124,7 +121,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
 recall_accounts() {
   cat "$S/accounts" > "$T/ours" 2> /dev/null
   cat /dev/null /var/lib/andromeda-slurm/*/accounts > "$T/noted" 2> /dev/null
-  awk -v id="$(rows id)" '
+  awk -v id="$id" '
     s == "noted" { noted[$1] = 1; next }
     s == "shadow" { expires[$1] = $8; next }
     $1 in noted || $3 < 20000 || $4 != $3 || $6 != "/home/" $1 { next }
@@ -145,7 +142,7 @@ plan_accounts() {
     [ -x "$use" ] || use=/bin/sh
     emit "$shell" "$use"
   done > "$T/shells"
-  awk -v comment="$(comment)" -v today="$(today)" '
+  awk -v comment="$comment" -v today="$today" '
     function conflict(message) { print "conflict", $1, $2, $3, message }
     s == "ours" { uid[$1] = $2; who[$1] = $4; shell[$1] = $5; next }
     s == "passwd" { there[$1] = $3; group[$1] = $4; gecos[$1] = $5; home[$1] = $6; login_shell[$1] = $7; owner[$3] = $1; next }
@@ -174,23 +171,24 @@ plan_accounts() {
         print is && expires[name] != "1" ? "lock" : is ? "locked" : "gone", name, uid[name], who[name], shell[name]
       }
     }' OFS='\t' FS='\t' s=ours "$T/ours" FS=: s=passwd /etc/passwd s=shadow /etc/shadow \
-    FS='\t' s=shells "$T/shells" s=wanted "$T/wanted" > "$T/todo"
+    FS='\t' s=shells "$T/shells" s=wanted "$T/wanted" > "$T/plan"
   find_foreign
 }
 
 # Names and numbers that a directory service, a group or a home has already. A directory service is asked about
 # those that are there only where nsswitch.conf names it first. Homes that others can write to are in $T/writable.
 find_foreign() {
-  awk -F '\t' '$1 == "new" { print $2; print $3 }' "$T/todo" > "$T/new"
-  cp "$T/new" "$T/lookups"
-  case $(awk '$1 == "passwd:" { print $2 }' /etc/nsswitch.conf 2> /dev/null) in
-    '' | files | compat) ;;
-    *) awk -F '\t' '$1 ~ /^(alter|change|same)$/ { print $2 }' "$T/todo" >> "$T/lookups" ;;
-  esac
-  : > "$T/people"; : > "$T/groups"; : > "$T/writable"
+  local source asked='^new$'
+  source=$(awk '$1 == "passwd:" { print $2 }' /etc/nsswitch.conf 2> /dev/null)
+  case $source in '' | files | compat) ;; *) asked='^(new|alter|change|same)$' ;; esac
+  for file in new lookups people groups writable; do : > "$T/$file"; done
+  awk '
+    $1 == "new" { print $2 > (prefix "new"); print $3 > (prefix "new"); print $3 > (prefix "lookups") }
+    $1 ~ asked { print $2 > (prefix "lookups") }
+    $1 ~ /^(new|mend|alter|change|same)$/ { print "/home/" $2 }' FS='\t' prefix="$T/" asked="$asked" "$T/plan" |
+    xargs -r stat -L -c '%n:%u:%a' 2> /dev/null > "$T/homes"
   [ ! -s "$T/lookups" ] || xargs getent passwd < "$T/lookups" | cut -d : -f 1,3 > "$T/people"
   [ ! -s "$T/new" ] || xargs getent group < "$T/new" | cut -d : -f 1,3 > "$T/groups"
-  awk -F '\t' '$1 ~ /^(new|mend|alter|change|same)$/ { print "/home/" $2 }' "$T/todo" | xargs -r stat -L -c '%n:%u:%a' 2> /dev/null > "$T/homes"
   awk -v writable="$T/writable" '
     function conflict(message) { print $1 ~ /^(new|mend)$/ ? "conflict" : "barred", $2, $3, $4, message }
     s == "people" { person[$1] = $2; number[$2] = $1; next }
@@ -206,9 +204,8 @@ find_foreign() {
     $3 in number { conflict("a directory service has the uid " $3 " of " $2 " for " number[$3] ", which is not ours"); next }
     $2 in group { conflict("the group " $2 " is there already and is not ours"); next }
     $3 in gid { conflict("the gid " $3 " of " $2 " belongs to the group " gid[$3] ", which is not ours"); next }
-    { print }' OFS='\t' FS=: s=people "$T/people" s=groups "$T/groups" s=homes "$T/homes" FS='\t' s=todo "$T/todo" \
-    > "$T/todo.less"
-  mv "$T/todo.less" "$T/todo"
+    { print }' OFS='\t' FS=: s=people "$T/people" s=groups "$T/groups" s=homes "$T/homes" FS='\t' s=todo "$T/plan" \
+    > "$T/todo"
 }
 
 apply_accounts() {
@@ -258,7 +255,7 @@ make_homes() {
 # Those who are locked have no processes here; whoever else has their number by now keeps theirs.
 locked_uids() {
   awk 's == "ours" { if ($3 == "locked") name[$2] = $1; next } $3 in name && $1 != name[$3] { delete name[$3] }
-    END { for (uid in name) print uid }' FS='\t' s=ours "$1" FS=: s=passwd /etc/passwd | paste -s -d , -
+    END { for (uid in name) printf "%s%s", (n++ ? "," : ""), uid }' FS='\t' s=ours "$1" FS=: s=passwd /etc/passwd
 }
 end_processes() {
   local uids tries

@@ -32,6 +32,9 @@ block_marks() {
   printf '%s\n' '# END andromeda'
 }
 
+# has_part FILE BLOCK: whether there is anything of ours in it, or is to be.
+has_part() { [ -s "$2" ] || grep -q '^# BEGIN andromeda\|^#andromeda: ' "$1"; }
+
 # site_part FILE: what the site wrote. A block whose end is missing is not taken for one.
 site_part() {
   awk '
@@ -42,10 +45,8 @@ site_part() {
     END { if (inside) print held }' "$1"
 }
 
-# The site's own prolog or epilog, which slurm.conf can have only one of.
-site_script() { # Prolog|Epilog
-  [ ! -f "$conf" ] || { site_part "$conf" > "$T/site"; (conf=$T/site; conf_value "$1"); }
-}
+# The site's own prolog or epilog, which slurm.conf can have only one of, from the site's part in $T/site.
+site_script() { (conf=$T/site; conf_value "$1"); } # Prolog|Epilog
 
 # The files that we have a part in; slurm.conf goes by the name that the lab file gives it.
 parts='slurm.conf cgroup.conf gres.conf'
@@ -56,7 +57,8 @@ mode_of() { if [ "$1" = gres.conf ]; then echo whole; else echo keys; fi; }
 stage() {
   mkdir -p "$T/next" "$T/blocks" && : > "$T/changed"
   for part in $parts; do
-    rows block | awk -F '\t' -v part="$part" '$1 == part { print $2 }' | unpack > "$T/blocks/$part"
+    rows block | sed -n "s/^$part$tab//p" | unpack > "$T/blocks/$part"
+    if [ -f "$(live $part)" ] && ! has_part "$(live $part)" "$T/blocks/$part"; then cat "$(live $part)" > "$T/next/$part"; continue; fi
     render "$(live $part)" "$T/blocks/$part" "$(mode_of $part)" > "$T/next/$part"
     if [ -f "$(live $part)" ]; then cmp -s "$(live $part)" "$T/next/$part" || echo $part >> "$T/changed"
     elif [ -s "$T/next/$part" ]; then echo $part >> "$T/changed"; fi
@@ -134,9 +136,9 @@ check_error() {
 }
 
 # How many configurations were found good here: a host that keeps a last good one knows by it which that was.
-confirmed() { cat "$S/confirmed" 2> /dev/null || echo 0; }
-kept_after() { cat "$S/trial/.after" 2> /dev/null; }
-is_on_trial() { has_row role controller && [ "$(kept_after)" = "$(confirmed)" ]; }
+confirmed() { first "$S/confirmed"; [ -n "$line" ] || line=0; echo "$line"; }
+kept_after() { first "$S/trial/.after"; echo "$line"; }
+is_on_trial() { has_row role controller && [ -f "$S/trial/.after" ] && [ "$(kept_after)" = "$(confirmed)" ]; }
 
 # Puts what is staged in place.
 install_staged() {
@@ -200,11 +202,15 @@ replace() {
 
 # Several clusters may have people on a host, of other organizations or installations; one has the configuration of its Slurm,
 # with all that is in $ours: the first that has any, until it has none.
-is_others() { [ -f "$ours/owner" ] && ! grep -qF "$(rows id)" "$ours/owner"; }
-has_configuration() { awk -F '\t' '($1 == "block" && $3 != "") || $1 == "file" { found = 1 } END { exit !found }' "$T/data"; }
+is_others() {
+  [ -f "$ours/owner" ] || return 1
+  first "$ours/owner"
+  case $line in *"$id"*) return 1 ;; esac
+}
+has_configuration() { has_rows file || rows block | grep -q "$tab."; }
 claim() {
   [ ! -f "$ours/owner" ] || return 0
-  emit "$(rows id)" "$(rows organization)" > "$T/owner"
+  emit "$id" "$(rows organization)" > "$T/owner"
   mkdir -p -m 755 "$ours" && replace "$T/owner" "$ours/owner" || abort "$ours/owner cannot be written"
 }
 # That of another stays as it is. Were it ours before there was an owner, nothing of ours is in force now.
@@ -241,11 +247,11 @@ apply_configuration() {
     rm -f "$S/refused"
     owe reload
   fi
-  [ -z "$(rows trial)" ] || keep_last_good "$(rows trial)"
+  ! has_rows trial || keep_last_good "$(rows trial)"
   [ ! -s "$T/changed" ] || install_staged
-  has_row role controller || [ -n "$(rows trial)" ] || rm -rf "$S/trial"
+  has_row role controller || has_rows trial || [ ! -d "$S/trial" ] || rm -rf "$S/trial"
 }
-was_others() { [ "$(cut -f 1 "$S/refused" 2> /dev/null)" = owner ]; }
+was_others() { first "$S/refused"; case $line in owner"$tab"*) ;; *) return 1 ;; esac; }
 
 # refuse REASON [retry]: not tried again unless it is put again; with retry, later.
 refuse() {
@@ -268,9 +274,8 @@ is_due() { [ -n "$(cut -f 6 "$S/refused")" ] && [ "$(date +%s)" -ge "$(cut -f 6 
 # A directory whose glob always finds something: Slurm drains a node whose prolog is missing.
 apply_scripts() {
   local kind
+  mkdir -p "$ours/prolog.d" "$ours/epilog.d" && chmod 755 "$ours" "$ours/prolog.d" "$ours/epilog.d" || abort "$ours cannot be made"
   for kind in prolog epilog; do
-    mkdir -p -m 755 "$ours" && chmod 755 "$ours" && mkdir -p -m 755 "$ours/$kind.d" && chmod 755 "$ours/$kind.d" ||
-      abort "$ours/$kind.d cannot be made"
     printf '#!/bin/sh\nexit 0\n' | keep_script "$ours/$kind.d/00-andromeda"
     ! is_others || { rm -f "$S/scripts.sums"; continue; }
     # Scripts may come before the controller has taken the configuration; the host is ours with it.
@@ -292,12 +297,9 @@ apply_scripts() {
 }
 # What a change by hand of ours would change, to compare it with.
 scripts_sums() {
-  local kind
-  for kind in prolog epilog; do
-    stat -c '%a %n' "$ours/$kind.d"
-    stat -c '%a %u %n' "$ours/$kind.d"/00-andromeda "$ours/$kind.d"/01-site "$ours/$kind.d"/50-*
-    sha256sum "$ours/$kind.d"/00-andromeda "$ours/$kind.d"/01-site "$ours/$kind.d"/50-*
-  done 2> /dev/null | sort
+  set --
+  for path in "$ours/"*log.d/00-andromeda "$ours/"*log.d/01-site "$ours/"*log.d/50-*; do [ ! -e "$path" ] || set -- "$@" "$path"; done
+  { stat -c '%a %n' "$ours/"*log.d; stat -c '%a %u %n' "$@"; sha256sum "$@"; } 2> /dev/null | sort
 }
 files_sums() { tr '\n' '\0' < "$S/files" | xargs -0 -r sha256sum 2> /dev/null | sort; }
 
@@ -312,7 +314,7 @@ keep_script() {
 
 apply_starts() {
   for role in login compute; do
-    if has_row role $role && rows file | awk -F '\t' -v name=$role '$1 == "start" && $2 == name { print $3 }' > "$T/start" && [ -s "$T/start" ]; then
+    if has_row role $role && has_rows file && rows file | awk -F '\t' -v name=$role '$1 == "start" && $2 == name { print $3 }' > "$T/start" && [ -s "$T/start" ]; then
       unpack < "$T/start" | keep "$S/start-$role" && chmod 700 "$S/start-$role"
     else rm -f "$S/start-$role" "$S/started-$role"; fi
   done

@@ -55,7 +55,7 @@ plan_limits() { # WANTED
 
 apply_limits() {
   rows limit > "$T/limits"
-  [ -s "$T/limits" ] || [ -f "$S/limits" ] || [ -n "$(rows coordinator)" ] || [ -f "$S/coordinators" ] || return 0
+  [ -s "$T/limits" ] || [ -f "$S/limits" ] || has_rows coordinator || [ -f "$S/coordinators" ] || return 0
   keep "$S/limits-wanted" < "$T/limits"
   associations > "$T/associations" && limits_now && plan_limits "$T/limits" > "$T/limit-plan" || return 1
   # Before they are set, so that they are known as ours where we are cut off behind that.
@@ -98,12 +98,13 @@ apply_coordinators() {
 
 # What is set, with what the lab file has where that is another value.
 observe_limits() {
-  [ "$(rows limits)" = "$(cat "$S/limits-digest" 2> /dev/null)" ] || emit drift 'limits are not as the lab file has them'
+  row limits; wanted=$line
+  first "$S/limits-digest"; [ "$line" = "$wanted" ] || emit drift 'limits are not as the lab file has them'
   limits_now
   cat "$S/limits-wanted" > "$T/limits" 2> /dev/null
   plan_limits "$T/limits" > "$T/limit-plan"
   ! grep -q '^set\|^unset' "$T/limit-plan" || emit drift 'limits are not as they should be'
   awk -F '\t' 's == "plan" { if ($1 == "hand") { hand[$2, $3] = $5; if ($4 == "") print "limit", $2, $3, "", $5 } next }
-    $3 != "" { print "limit", $1, $2, $3 (($1, $2) in hand ? OFS hand[$1, $2] : "") }' OFS='\t' s=plan "$T/limit-plan" s= "$T/limits-now" | head -n 500
+    $3 != "" && ++count <= 500 { print "limit", $1, $2, $3 (($1, $2) in hand ? OFS hand[$1, $2] : "") }' OFS='\t' s=plan "$T/limit-plan" s= "$T/limits-now"
 }
 `;

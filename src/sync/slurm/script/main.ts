@@ -5,7 +5,7 @@ logins() { awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | sort; }
 
 observe_host() {
   emit host "$host"
-  [ ! -f "$S/token" ] || emit token "$(cat "$S/token")"
+  first "$S/token"; [ -z "$line" ] || emit token "$line"
   [ ! -f "$conf" ] || emit inode "$(stat -L -c %i "$conf")"
   recall_accounts
   if [ -d "$S" ] || [ -s "$T/ours" ]; then observe_state; fi
@@ -16,14 +16,13 @@ observe_host() {
 }
 
 observe_state() {
-  [ ! -f "$S/settled" ] || emit settled "$(cat "$S/settled")"
-  [ ! -f "$S/current" ] || emit current "$(cat "$S/current")"
+  for kind in settled current; do first "$S/$kind"; [ -z "$line" ] || emit $kind "$line"; done
   logins > "$T/logins"
-  digest=$(sha256sum < "$T/logins" | cut -d ' ' -f 1)
+  sha256sum < "$T/logins" > "$T/digest" && read -r digest _ < "$T/digest"
   emit logins "$digest"
   has_row known "$digest" || sed "s/^/login$tab/" "$T/logins"
-  [ ! -f "$S/owed" ] || sed "s/^/owed$tab/" "$S/owed"
-  [ ! -f "$S/fields" ] || sed "s/^/field$tab/" "$S/fields"
+  [ ! -s "$S/owed" ] || sed "s/^/owed$tab/" "$S/owed"
+  [ ! -s "$S/fields" ] || sed "s/^/field$tab/" "$S/fields"
   [ ! -f "$S/refused" ] || emit refused "$(cut -f 2,3 "$S/refused")"
   [ ! -f "$S/failed" ] || emit failed "$(cat "$S/failed")"
   [ ! -f "$S/trial/.after" ] || emit trial "$(kept_after)"
@@ -52,10 +51,10 @@ observe_accounts() {
   awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | while read -r name; do
     [ -e "/home/$name" ] || { emit drift "/home/$name is gone"; break; }
   done
-  sed "s/.*/drift$tab& can be written to by others/; 5q" "$T/writable"
+  [ ! -s "$T/writable" ] || sed "s/.*/drift$tab& can be written to by others/; 5q" "$T/writable"
   # Whom the site lets be root is the site's to say.
   awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
-    for (i = 4; i <= NF; i++) if ($i in ours) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= /etc/group | head -n 5
+    for (i = 4; i <= NF; i++) if ($i in ours && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= /etc/group
   uids=$(locked_uids "$T/ours")
   [ -z "$uids" ] || ! pgrep -U "$uids" > /dev/null || emit drift 'someone who left has a process'
 }
@@ -65,7 +64,7 @@ observe_files() {
     [ -f "$S/blocks/$part" ] || continue
     ! is_others || [ -s "$S/blocks/$part" ] || continue
     [ -f "$(live $part)" ] || { [ ! -s "$S/blocks/$part" ] || emit drift "$(live $part) is gone"; continue; }
-    render "$(live $part)" "$S/blocks/$part" "$(mode_of $part)" | cmp -s - "$(live $part)" || emit drift "our part of $(live $part) is not there"
+    ! has_part "$(live $part)" "$S/blocks/$part" || render "$(live $part)" "$S/blocks/$part" "$(mode_of $part)" | cmp -s - "$(live $part)" || emit drift "our part of $(live $part) is not there"
   done
   [ ! -s "$S/blocks/slurm.conf" ] || [ -f "$ours/owner" ] || emit drift "$ours/owner is gone"
   ! was_others || is_others || emit drift 'the configuration is not that of another cluster any more'
@@ -73,16 +72,27 @@ observe_files() {
   ! has_row role compute || [ ! -f "$S/scripts.sums" ] || is_others || differs "$S/scripts.sums" scripts_sums
   for role in login compute; do ! has_row role $role || is_started $role || emit drift "the start script of $role nodes has not run"; done
   ! has_row role compute || [ -x "$ours/prolog.d/00-andromeda" ] || emit drift "$ours/prolog.d is gone"
-  ! has_row role compute || ls "$ours/prolog.d" "$ours/epilog.d" 2> /dev/null | grep -vxE "$ours/.*|00-andromeda|01-site|50-.*|" |
-    sed "s#.*#notice$tab& in prolog.d or epilog.d of $ours is not ours, and runs with every job#; 5q"
+  ! has_row role compute || notice_scripts
   ! has_row role controller || [ ! -f "$S/accounting-pending" ] || emit drift 'associations are not done'
 }
 
+notice_scripts() {
+  local path count=0
+  for path in "$ours/prolog.d/"* "$ours/epilog.d/"*; do
+    case $path in "$ours"/*log.d/00-andromeda | "$ours"/*log.d/01-site | "$ours"/*log.d/50-*) continue ;; esac
+    [ -e "$path" ] && [ $count -lt 5 ] || continue
+    count=$((count + 1))
+    emit notice "$(basename "$path") in prolog.d or epilog.d of $ours is not ours, and runs with every job"
+  done
+}
+
 differs() { # SUMS COMMAND
-  $2 | comm -3 "$1" - | awk '{ print $NF }' | sort -u | sed "s/.*/drift$tab& is not as it was put there/; 5q"
+  $2 > "$T/sums"
+  cmp -s "$1" "$T/sums" || comm -3 "$1" "$T/sums" | awk '{ print $NF }' | sort -u | sed "s/.*/drift$tab& is not as it was put there/; 5q"
 }
 
 observe_controller() {
+  [ ! -f "$conf" ] || site_part "$conf" > "$T/site"
   emit site prolog "$(site_script Prolog)"
   emit site epilog "$(site_script Epilog)"
   if answers; then emit controller up; else
@@ -94,8 +104,10 @@ observe_controller() {
   # From Slurm itself: slurm.conf may include it from elsewhere. Without an answer it is not known, and jobs are shown to no one else.
   timeout 10 scontrol show config > "$T/slurm" 2> /dev/null
   sed -n "s/^PrivateData *= */private$tab/p" "$T/slurm"
-  ! grep -q '^TaskPlugin ' "$T/slurm" || grep -q '^TaskPlugin .*task/cgroup' "$T/slurm" ||
-    emit job-login 'TaskPlugin has no task/cgroup, so that nothing keeps processes to the devices and the memory of their job'
+  case $(sed -n 's/^TaskPlugin *= */=/p' "$T/slurm") in
+    '' | *task/cgroup*) ;;
+    *) emit job-login 'TaskPlugin has no task/cgroup, so that nothing keeps processes to the devices and the memory of their job' ;;
+  esac
   [ -z "$(locked_jobs "$T/ours")" ] || emit drift 'someone who is locked has a job'
   has_accounting || return 0
   find_account
@@ -111,15 +123,14 @@ observe_controller() {
 # All three questions, or it is not known which jobs run: that is not the same as none. A job's name can hold a line feed, and what
 # looks like another job after it: only lines with the mark, made anew each time, are Slurm's.
 observe_queue() {
-  mark=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  first /proc/sys/kernel/random/uuid; mark=$line
   list_jobs -t running,suspended -o "$mark|%A|%i|%u|%S|%e|%N|%j" > "$T/queue" || return 0
   # By priority, with the expected start.
   list_jobs -t pending -S -p -o "$mark|%A|%i|%u|%S|%r|%j" > "$T/pending" || return 0
   list_jobs -t running,suspended,pending -O 'JobID:20,tres-alloc:1000' > "$T/held" || return 0
   for what in queue pending; do
-    sed -n "s/^$mark|//p" "$T/$what" > "$T/marked"
-    emit $what "$(wc -l < "$T/marked")"
-    head -n 2000 "$T/marked" | sed "s/^/$what-job$tab/"
+    awk 'index($0, mark) == 1 && ++count <= 2000 { job[count] = substr($0, length(mark) + 1) }
+      END { print what "\t" count + 0; for (i = 1; i in job; i++) print what "-job\t" job[i] }' mark="$mark|" what=$what "$T/$what"
   done
   sed -n "s#^\([0-9]*\) .*gres/gpu=\([0-9]*\).*#gpus$tab\1$tab\2#p" "$T/held"
 }
@@ -137,7 +148,8 @@ observe_ports() {
   done
 }
 
-owe_all() { rows owe | awk -F '\t' -v why="$1" '$1 == why { print $2 }' > "$T/owe"; while read -r what; do owe "$what"; done < "$T/owe"; }
+owe_all() { ! has_rows owe || owe_rows "$1"; }
+owe_rows() { rows owe | awk -F '\t' -v why="$1" '$1 == why { print $2 }' > "$T/owe"; while read -r what; do owe "$what"; done < "$T/owe"; }
 
 apply_host() {
   lock_host
@@ -150,7 +162,7 @@ apply_host() {
   apply_configuration
   if has_row configuration apply && [ -z "$refused" ]; then
     # One that lost its notes and has what it should have restarts nothing.
-    [ ! -f "$S/fields" ] && [ ! -s "$T/changed" ] && [ -z "$(rows trial)" ] || owe_all configuration
+    [ ! -f "$S/fields" ] && [ ! -s "$T/changed" ] && ! has_rows trial || owe_all configuration
     apply_starts
     # Noted before the restarts, so that it is put back with what they put back.
     rows field | keep "$S/fields"
@@ -169,8 +181,10 @@ apply_host() {
 # Not with an account that could not be made: then all of it is tried again.
 note_version() {
   case $failed in *' account '* | *' home '* | *' process '*) return 0 ;; esac
-  if [ -z "$refused" ]; then rows version | keep "$S/current"
-  else emit "$(rows version | cut -f 1,2)" "$(configuration_of settled)" | keep "$S/current"; fi
+  local generation list_version configuration
+  IFS="$tab" read -r generation list_version configuration < "$T/row.version"
+  [ -z "$refused" ] || configuration=$(configuration_of settled)
+  keep_line "$S/current" "$(emit "$generation" "$list_version" "$configuration")"
 }
 # Of a configuration on trial it is the one before that is in force.
 configuration_of() { cut -f 3 "$S/$1" 2> /dev/null || echo 0; }
@@ -179,7 +193,7 @@ configuration_of() { cut -f 3 "$S/$1" 2> /dev/null || echo 0; }
 settle() {
   if is_owed login || is_owed controller || [ ! -f "$S/current" ]; then return 0; fi
   if is_on_trial; then emit "$(cut -f 1,2 "$S/current")" "$(configuration_of settled)" | keep "$S/settled"
-  else keep "$S/settled" < "$S/current"; fi
+  else first "$S/current"; keep_line "$S/settled" "$line"; fi
 }
 
 restart_host() {
@@ -223,7 +237,8 @@ release_host() {
 
 main() {
   begin
-  case $(rows action) in
+  row action
+  case $line in
     apply) apply_host ;;
     restart) restart_host ;;
     release) release_host; emit end; return 0 ;;

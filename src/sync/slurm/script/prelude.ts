@@ -13,19 +13,30 @@ one_line() { tr '\n\t' '  ' | cut -c1-700; }
 problem() { failed="$failed $1 "; emit problem "$1" "$(printf '%s' "$2" | one_line)"; }
 # From a part of a pipeline, too, it is the end of all of it.
 abort() { printf '%s\n' "$1" >&2; kill -TERM $$; exit 1; }
-rows() { awk -F '\t' -v kind="$1" '$1 == kind { sub(/^[^\t]*\t/, ""); print }' "$T/data"; }
-has_row() { grep -qxF "$1$tab$2" "$T/data"; }
+rows() { [ ! -f "$T/row.$1" ] || cat "$T/row.$1"; }
+# Hosts are asked often, and what a script costs them is the processes that it starts: these start none.
+first() { line=''; [ ! -f "$1" ] || IFS= read -r line < "$1"; } # FILE: its first line, in $line
+row() { first "$T/row.$1"; }
+has_rows() { [ -s "$T/row.$1" ]; }
+has_row() {
+  local one
+  has_rows "$1" || return 1
+  while IFS= read -r one; do [ "$one" != "$2" ] || return 0; done < "$T/row.$1"
+  return 1
+}
 unpack() { base64 -d; }
 boot_id() { cat /proc/sys/kernel/random/boot_id 2>/dev/null; }
 
 # Replaces a file of ours whole, from standard input.
 keep() { cat > "$1.new" && mv -f "$1.new" "$1" || abort "$1 cannot be written"; }
+# The same with one line, where it is another.
+keep_line() { first "$1"; [ "$line" = "$2" ] || printf '%s\n' "$2" | keep "$1"; }
 
 # Where a file is written before it takes the place of another. Hosts may share the directory and write the same at the same
 # time, so that the name is this host's alone; it is hidden, since Slurm runs whatever it finds there.
 beside() { printf '%s/.%s.andromeda.%s' "$(dirname "$1")" "$(basename "$1")" "$(cat "$S/token")"; }
 
-is_owed() { [ -f "$S/owed" ] && grep -qxF "$1" "$S/owed"; }
+is_owed() { [ -s "$S/owed" ] && grep -qxF "$1" "$S/owed"; }
 owe() { is_owed "$1" || printf '%s\n' "$1" >> "$S/owed" || abort "$S/owed cannot be written"; }
 clear_owed() { [ ! -f "$S/owed" ] || { grep -vxF "$1" "$S/owed" | keep "$S/owed"; }; }
 
@@ -48,10 +59,14 @@ begin() {
   trap 'exit 1' HUP INT TERM
   cat > "$T/data" || abort 'no temporary file can be written'
   [ "$(tail -n 1 "$T/data")" = end ] || abort 'the script came only in part'
+  awk '{ file = prefix $1; sub(/^[^\t]*\t/, ""); print > file }' FS='\t' prefix="$T/row." "$T/data" || abort 'no temporary file can be written'
   failed=''
-  host=$(uname -n)
-  S=/var/lib/andromeda-slurm/$(rows id)
-  conf=$(rows config)
+  host=$(uname -n) today=$(($(date +%s) / 86400))
+  row id; id=$line
+  S=/var/lib/andromeda-slurm/$id
+  # In the field of an account's comment that only root can change: by it a host that lost its notes knows its own.
+  comment="Andromeda,,,,$id"
+  row config; conf=$line
   SLURM_CONF=$conf; export SLURM_CONF
   etc=$(dirname "$conf")
   ours=$etc/andromeda
@@ -59,13 +74,13 @@ begin() {
 
 # One at a time on a host, whatever it is called and whoever sent it.
 lock_host() {
-  mkdir -p -m 700 "$S" || abort "$S cannot be made"
+  [ -d "$S" ] || mkdir -p -m 700 "$S" || abort "$S cannot be made"
   command -v flock > /dev/null || abort 'flock (util-linux) is missing'
   exec 9> /var/lib/andromeda-slurm/lock || abort '/var/lib/andromeda-slurm/lock cannot be written'
   flock -w 60 9 || abort 'another change on this host does not end'
   # Of scripts that were killed.
   find /run/andromeda-slurm -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
-  touch "$S/accounts" "$S/files" || abort "$S cannot be written"
+  { : >> "$S/accounts"; : >> "$S/files"; } || abort "$S cannot be written"
   [ -s "$S/token" ] || keep "$S/token" < /proc/sys/kernel/random/uuid
   check_fence
 }
@@ -74,13 +89,14 @@ lock_host() {
 # that does not any more, or was sent before something newer, changes nothing.
 check_fence() {
   local fence last
-  fence=$(rows fence)
-  [ -n "$fence" ] || return 0
-  last=$(cat "$S/fence" 2> /dev/null || echo 0)
+  has_rows fence || return 0
+  row fence; fence=$line
+  first "$S/fence"; last=$line
+  [ -n "$last" ] || last=0
   [ "$fence" -ge "$last" ] || abort 'another server looks after this host by now; nothing was changed'
-  if [ "$fence" = "$last" ] && [ "$(rows action)" != release ] && [ -s "$S/current" ]; then
+  if [ "$fence" = "$last" ] && ! has_row action release && [ -s "$S/current" ]; then
     [ "$(rows version | cut -f 1)" -ge "$(cut -f 1 "$S/current")" ] || abort 'this host has a newer list already; nothing was changed'
   fi
-  [ "$fence" = "$last" ] || printf '%s\n' "$fence" | keep "$S/fence"
+  keep_line "$S/fence" "$fence"
 }
 `;

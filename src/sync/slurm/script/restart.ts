@@ -1,6 +1,6 @@
 /** Restarts of services on a host, and the watch over a new configuration: it stays only when Slurm comes back with it. */
 export const restart = String.raw`
-answers() { timeout 10 scontrol ping 2> /dev/null | grep -q 'is UP'; }
+answers() { case $(timeout 10 scontrol ping 2> /dev/null) in *'is UP'*) ;; *) return 1 ;; esac; }
 comes_back() {
   local tries
   for tries in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -117,7 +117,7 @@ confirm() {
 # Down or not responding before anything of ours: what comes of a restart then says nothing about what is new.
 was_away() { # NODE
   node_states "$1" > "$T/before"
-  if [ -n "$(rows trial)" ]; then set -- "$S/was/$1"
+  if has_rows trial; then set -- "$S/was/$1"
   elif [ -f "$S/back/$1" ]; then set -- "$S/back/$1"
   elif grep -qxF "$1" "$S/failed" 2> /dev/null; then return 1
   else set -- "$T/before"; fi
@@ -196,13 +196,13 @@ restart_compute() { # NODE COMMAND
 
 # Each thing that is owed and asked for, in the order of the data.
 run_owed_steps() {
-  rows step > "$T/steps"
+  [ -s "$S/owed" ] && has_rows step || return 0
   while IFS="$tab" read -r role name text; do
     owed=$role
     [ "$name" = - ] || owed="$role $name"
     is_owed "$owed" || continue
     command=$(printf '%s' "$text" | unpack)
-    if [ "$name" != - ] && [ -n "$(rows trial)" ] && [ ! -f "$S/was/$name" ]; then mkdir -p "$S/was" && node_states "$name" > "$S/was/$name"; fi
+    if [ "$name" != - ] && has_rows trial && [ ! -f "$S/was/$name" ]; then mkdir -p "$S/was" && node_states "$name" > "$S/was/$name"; fi
     case $role in
       login) run_start login || true
         run_command "$command" || { problem restart "restartLogin ended with $?: $(first_output)"; continue; } ;;
@@ -223,6 +223,6 @@ run_owed_steps() {
     esac
     clear_owed "$owed"
     emit done "$owed"
-  done < "$T/steps"
+  done < "$T/row.step"
 }
 `;
