@@ -105,7 +105,8 @@ function commandOf(name: string, files: string[], program: string): string[] {
   if (name === 'build') return [process.execPath, 'scripts/build/main.ts', '--out', program];
   if (files.length === 0) return [process.execPath, 'scripts/check.ts', name.replace('check: ', '')];
   const options = [
-    `--test-timeout=${limit(240_000)}`,
+    // Less than a job may take, so that the test that hangs is named.
+    `--test-timeout=${limit(480_000)}`,
     '--test-reporter=spec',
     '--import=./test/support/ends.ts',
   ];

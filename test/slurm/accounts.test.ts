@@ -1,18 +1,9 @@
 /** The driver on a real Slurm cluster: people come and go, with rollout: live. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { eventually } from '../support/app.ts';
-import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
-import {
-  accountsOn,
-  associations,
-  type Cluster,
-  driverOf,
-  lastLines,
-  manifest,
-  person,
-  state,
-} from './people.ts';
+import { noSlurm, startSlurmLab } from './lab.ts';
+import { accountsOn, associations, driverOf, lastLines, manifest, person, state } from './people.ts';
 
 const hosts = ['head', 'a1', 'a2'];
 const ada = person('ada', 30_001);
@@ -20,14 +11,9 @@ const bob = person('bob', 30_002);
 const eve = person('eve', 30_003, { loginState: 'waiting_for_key', keyFingerprints: [] });
 
 test('people on a Slurm cluster', { skip: noSlurm }, async (t) => {
-  let lab: SlurmLab;
-  let beta: Cluster;
-  before(() => {
-    lab = startSlurmLab();
-    beta = driverOf(lab);
-  });
-  after(() => lab?.[Symbol.dispose]());
-  const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
+  using lab = startSlurmLab();
+  const { shell } = lab;
+  const beta = driverOf(lab);
 
   await t.test('those with a key have an account on every host, a home and an association', async () => {
     const report = await beta.apply(manifest([ada, bob, eve]));

@@ -1,30 +1,67 @@
-/** What a host of a real Slurm cluster says of its accounts: without notes, after another of that name, and when broken. */
+/**
+ * Hosts that are taken out of a real Slurm cluster: cleaned, or named as left behind. And what a host says of its accounts: without
+ * notes, after another of that name, and when broken.
+ */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
-import { assertConverged, type Cluster, driverOf, manifest, person, state } from './people.ts';
+import { test } from 'node:test';
+import { noSlurm, startSlurmLab } from './lab.ts';
+import { accountsOn, assertConverged, driverOf, manifest, person, state } from './people.ts';
 
 const hosts = ['head', 'bb1', 'a1'];
 const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 const cy = person('cy', 30_003);
 
-test('accounts as a Slurm host finds them', { skip: noSlurm }, async (t) => {
-  let lab: SlurmLab;
-  let beta: Cluster;
-  const head = () => ({ name: 'login1', host: '127.0.0.1', port: lab.port, hostKey: lab.hostKey });
-  const other = () => ({ name: 'login2', host: '0x7f001bb1', port: lab.port, hostKey: lab.hostKey });
-  before(() => {
-    lab = startSlurmLab({ logins: 'bb1', nodes: 'a1' });
-    beta = driverOf(lab, { login: [head(), other()] });
-  });
-  after(() => lab?.[Symbol.dispose]());
-  const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
+test('hosts that leave a Slurm cluster, and accounts as a host finds them', { skip: noSlurm }, async (t) => {
+  using lab = startSlurmLab({ logins: 'bb1', nodes: 'a1' });
+  const { shell } = lab;
+  const head = { name: 'login1', host: '127.0.0.1', port: lab.port, hostKey: lab.hostKey };
+  const other = { ...head, name: 'login2', host: '0x7f001bb1' };
+  const beta = driverOf(lab, { login: [head, other] });
   const everywhere = (command: string) => Promise.all(hosts.map((host) => shell(host, command)));
+
+  await t.test('a host under another name is the same host', async () => {
+    await beta.apply(manifest([ada, bob]));
+    const before = await accountsOn(lab, 'bb1');
+    const address = await shell('head', "getent hosts bb1 | awk '{ print $1 }'");
+    const renamed = driverOf(lab, { login: [head, { ...other, host: address }] });
+    const report = await renamed.apply(manifest([ada, bob]));
+    assert.deepEqual([report.failure, report.drifted], [null, undefined]);
+    assert.deepEqual(await accountsOn(lab, 'bb1'), before);
+    await driverOf(lab, { login: [head, other] }).apply(manifest([ada, bob]));
+  });
+
+  await t.test(
+    'a host that was taken out is named as left behind while it is away, then cleaned',
+    async () => {
+      const without = driverOf(lab, { login: [head] });
+      lab.control('stop', 'sshd-bb1');
+      const next = manifest([ada, bob], { slurmExtraConfig: 'MaxJobCount=5000' });
+      const report = await without.apply(next);
+      const left =
+        /0x7f001bb1:\d+ is not a host of this cluster any more and still has accounts of ours: .*reached/;
+      assert.match(report.failure ?? '', left);
+      assert.equal(report.manifestGeneration, next.generation);
+      await assert.rejects(without.driver.release(AbortSignal.timeout(60_000)), left);
+      await without.apply(next);
+      lab.control('start', 'sshd-bb1');
+      assert.equal((await without.observe()).drifted, true);
+      const cleaned = await without.apply(next);
+      assert.deepEqual([cleaned.failure, cleaned.drifted], [null, undefined]);
+      assert.deepEqual(await accountsOn(lab, 'bb1'), []);
+      assert.equal(await shell('bb1', 'ls -A /var/lib/andromeda-slurm 2> /dev/null; ls /home'), 'ada\nbob');
+      // It shares its slurm.conf with the hosts in use.
+      assert.match(await shell('head', `cat ${lab.directory}/etc/slurm.conf`), /MaxJobCount=5000/);
+      await assertConverged(lab, ['head', 'a1'], [ada, bob]);
+      await without.driver.release(AbortSignal.timeout(60_000));
+      assert.deepEqual(await accountsOn(lab, 'head'), []);
+    },
+  );
+
   await t.test('a host that lost its notes knows its own accounts, and no others', async () => {
     const configuration = { slurmExtraConfig: 'MaxJobCount=5000', controllerEtc: { 'my.conf': 'A=1\n' } };
     const settings = {
-      login: [head(), other()],
+      login: [head, other],
       rollout: 'restart' as const,
       commands: { ...lab.settings().commands, restartLogin: 'true' },
     };

@@ -1,22 +1,18 @@
-/** Hosts of a real Slurm cluster that hang, and come back. */
+/** Hosts of a real Slurm cluster that hang, are silent, and come back; and one that does not. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { eventually } from '../support/app.ts';
+import { test } from 'node:test';
+import { alpha, eventually } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
-import { hangSshd, noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
-import { driverOf } from './people.ts';
+import { hangSshd, noSlurm, startSlurmLab } from './lab.ts';
+import { driverOf, manifest, person } from './people.ts';
 import { accessList, optionsOf, patienceMs, permit, startService } from './service.ts';
 
 test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
-  let lab: SlurmLab;
-  before(() => {
-    lab = startSlurmLab({ logins: 'bb1', nodes: 'a1 a2', homes: 'shared' });
-  });
-  after(() => lab?.[Symbol.dispose]());
-  const login = () => ({ name: 'login1', host: '0x7f001bb1', port: lab.port, hostKey: lab.hostKey });
-  const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
+  using lab = startSlurmLab({ logins: 'bb1', nodes: 'a1 a2', homes: 'shared' });
+  const { shell } = lab;
+  const login = { name: 'login1', host: '0x7f001bb1', port: lab.port, hostKey: lab.hostKey };
   /** From here on, a program that scripts need never ends there, as on a file system that does not answer. */
   const stuck = async (host: string) => {
     const program = '/usr/bin/tail';
@@ -41,7 +37,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
     );
 
   await t.test('an open session outlives that its login node does not answer its operator', async () => {
-    await using service = await startService(lab, { rollout: 'live', login: [login()] }, measured);
+    await using service = await startService(lab, { rollout: 'live', login: [login] }, measured);
     using abe = await sshPerson(service, 'abe');
     const open = abe.start([abe.target, 'echo in; while read -r line; do echo "$line"; done']);
     assert.equal(await open.said, 'in\n');
@@ -71,7 +67,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
   });
 
   await t.test('no change waits for a compute node that is being looked at and hangs', async () => {
-    const { driver } = driverOf(lab, { login: [login()] });
+    const { driver } = driverOf(lab, { login: [login] });
     const look = (superseded?: AbortSignal) => driver.observe(AbortSignal.timeout(patienceMs), superseded);
     await look();
     await using _ = await stuck('a1');
@@ -90,7 +86,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
   await t.test(
     'whose access ends is out at once wherever a host answers, and everywhere before it counts',
     async () => {
-      await using service = await startService(lab, { rollout: 'live', login: [login()] }, measured);
+      await using service = await startService(lab, { rollout: 'live', login: [login] }, measured);
       using abe = await sshPerson(service, 'abe');
       const { body: me } = await service.business('/me', { as: 'eve' });
       await permit(service, { orgId: abe.orgId, userId: me.user.id }, ['clusters.ssh']);
@@ -145,6 +141,95 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
       assert.equal(await shell('a1', 'pgrep -u eve'), '');
       assert.equal((await list()).waiting_hosts, undefined);
       assert.equal((await memberState())[0].state, 'applied');
+    },
+  );
+
+  await t.test(
+    'without its controller a cluster is unknown after two minutes, and people log in',
+    async () => {
+      await using service = await startService(lab, { rollout: 'live', login: [login] });
+      using abe = await sshPerson(service, 'abe');
+      const machines = async () =>
+        (
+          await service.platform(`/clusters/${alpha}/machines?businessOrgId=${abe.orgId}`, { as: 'ada' })
+        ).body.items.map((one: { observed: { freshness: string } }) => one.observed.freshness);
+      const seenSince = async (before: Record<string, unknown>) =>
+        await eventually(abe.access, (now) => now['observed_at'] !== before['observed_at']);
+      await eventually(
+        () => optionsOf(service, abe.orgId),
+        ({ state }) => state === 'available',
+      );
+      await using controller = await hangSshd(lab, 'head');
+      await eventually(
+        () => optionsOf(service, abe.orgId),
+        ({ scheduler }) => scheduler.ready?.reason === 'ControllerUnreachable',
+      );
+      service.advance(121_000);
+      await seenSince(await abe.access());
+      const { state, reason } = await optionsOf(service, abe.orgId);
+      assert.deepEqual([state, reason], ['unknown', 'observation_stale']);
+      assert.deepEqual(await machines(), ['stale', 'stale']);
+      assert.equal((await abe.ssh([abe.target, 'hostname'])).out, 'bb1\n');
+      const others = await Promise.all(['bb1', 'a1', 'a2'].map((host) => hangSshd(lab, host)));
+      await eventually(abe.access, ({ reason }) => reason === 'gateway_unavailable');
+      const silent = await eventually(abe.access, (now) => now['observation_current'] === true);
+      service.advance(121_000);
+      await eventually(abe.access, (now) => now['observation_current'] === false);
+      assert.equal((await abe.access())['observed_at'], silent['observed_at']);
+      for (const one of [controller, ...others]) await one.back();
+      await eventually(
+        () => optionsOf(service, abe.orgId),
+        ({ state }) => state === 'available',
+      );
+      assert.deepEqual(await machines(), ['fresh', 'fresh']);
+      await eventually(abe.access, ({ ready }) => ready === true);
+    },
+  );
+
+  await t.test(
+    'a node that was retired is not waited for, and one that another process waited for is still known',
+    async () => {
+      const settings = { login: [login] };
+      const ada = person('ada', 30_001);
+      const beta = driverOf(lab, settings);
+      const first = manifest([ada]);
+      await beta.apply(first);
+      await eventually(beta.observe, ({ waiting }) => waiting?.length === 0);
+      await using sshd = await hangSshd(lab, 'a2');
+      const next = manifest([ada, person('bob', 30_002)]);
+      await beta.apply(next);
+      const report = await eventually(
+        beta.observe,
+        ({ waiting }) => waiting?.length === 1 && /cannot be reached/.test(waiting[0]?.message ?? ''),
+      );
+      const lack = { host: 'a2', generation: first.generation, listVersion: first.listVersion };
+      const { message: _, ...named } = report.waiting?.[0] ?? {};
+      assert.deepEqual(named, lack);
+      const after = await driverOf(lab, settings, { last: report }).observe();
+      assert.deepEqual(
+        after.waiting?.map(({ message: _, ...one }) => one),
+        [lack],
+      );
+      const without = driverOf(lab, { ...settings, retired: ['a2'] });
+      const retired = await without.apply(next);
+      assert.deepEqual([retired.waiting, retired.failure], [[], null]);
+      const gone = driverOf(lab, settings, { last: report });
+      const conf = `${lab.directory}/etc/slurm.conf`;
+      await shell('head', `sed -i.all '/^NodeName=a2/d; s/Nodes=a1,a2/Nodes=a1/' ${conf}`);
+      lab.control('restart', 'slurmctld');
+      const left = await eventually(gone.observe, ({ machines }) => machines?.length === 1);
+      assert.deepEqual(left.waiting, [], 'Slurm has no such node any more');
+      await shell('head', `mv ${conf}.all ${conf}`);
+      lab.control('restart', 'slurmctld');
+      await eventually(gone.observe, ({ machines }) => machines?.length === 2);
+      await sshd.back();
+      await eventually(
+        async () => {
+          await without.apply(next);
+          return shell('a2', 'grep -c ,,,,7b6f1f0e /etc/passwd');
+        },
+        (count) => count === '0',
+      );
     },
   );
 });

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
+import { eventually } from '../support/app.ts';
 import { limit } from '../support/limit.ts';
 import { keygen } from '../support/ssh-keys.ts';
 
@@ -48,6 +49,15 @@ export interface SlurmLab extends Disposable {
   settings(changes?: Partial<SlurmSettings>): SlurmSettings;
   /** Runs a shell command on a host of it. */
   on(host: string, command: string, limitMs?: number): Promise<Ran>;
+  /** What it says there. */
+  shell(host: string, command: string): Promise<string>;
+  /** A file next to slurm.conf. */
+  file(name: string): string;
+  /** The process of a daemon. */
+  pid(daemon: string): string;
+  /** Submits a job as ada that goes on, and waits until it runs. */
+  runJob(options: string): Promise<string>;
+  stateOf(job: string): Promise<string>;
   /** Stops, starts or restarts a daemon. */
   control(verb: 'stop' | 'start' | 'restart', daemon: string): void;
   /** The command that restarts a daemon, for the lab file. */
@@ -103,13 +113,30 @@ function bringUp(options: LabOptions): SlurmLab {
   const restartCommand = (daemon: string) => `${script} restart ${directory} ${daemon}`;
   const control = (verb: string, daemon: string) =>
     void execFileSync(script, [verb, directory, daemon], { timeout: limit(60_000), stdio: 'ignore' });
+  const on: SlurmLab['on'] = (host, command, limitMs = 30_000) =>
+    new Promise((done) => {
+      const env = { ...process.env, SLURM_CONF: join(directory, 'etc/slurm.conf') };
+      const args = ['exec', directory, host, 'sh', '-c', command];
+      execFile(script, args, { timeout: limitMs, env }, (error, stdout, stderr) =>
+        done({ status: error ? Number(error.code ?? -1) : 0, out: `${stdout}${stderr}`.trim() }),
+      );
+    });
+  const shell = async (host: string, command: string) => (await on(host, command)).out;
+  const stateOf = async (job: string) =>
+    (await shell('head', `squeue -h -j ${job} -o %T 2>/dev/null`)) || 'gone';
   return {
-    directory,
-    port,
-    hostKey,
-    identityFile,
-    control,
-    restartCommand,
+    ...{ directory, port, hostKey, identityFile, control, restartCommand, on, shell, stateOf },
+    file: (name) => readFileSync(join(directory, 'etc', name), 'utf8'),
+    pid: (daemon) => readFileSync(join(directory, 'run', `${daemon}.pid`), 'utf8').trim(),
+    async runJob(options) {
+      const submit = `cd; sbatch --parsable ${options} --wrap "sleep 500"`;
+      const job = await shell('head', `runuser -u ada -- sh -c '${submit}'`);
+      await eventually(
+        () => stateOf(job),
+        (is) => is === 'RUNNING',
+      );
+      return job;
+    },
     settings: (changes = {}) => ({
       login: [{ name: 'login1', host: '127.0.0.1', port, hostKey }],
       controller: { host: '127.0.0.1', port, hostKey },
@@ -124,17 +151,6 @@ function bringUp(options: LabOptions): SlurmLab {
       },
       ...changes,
     }),
-    on: (host, command, limitMs = 30_000) =>
-      new Promise((done) => {
-        const env = { ...process.env, SLURM_CONF: join(directory, 'etc/slurm.conf') };
-        execFile(
-          script,
-          ['exec', directory, host, 'sh', '-c', command],
-          { timeout: limitMs, env },
-          (error, stdout, stderr) =>
-            done({ status: error ? Number(error.code ?? -1) : 0, out: `${stdout}${stderr}`.trim() }),
-        );
-      }),
     [Symbol.dispose]: wipe,
   };
 }

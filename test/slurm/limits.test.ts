@@ -1,20 +1,22 @@
-/** Fair share, QoS and limits in a real slurmdbd: those of the lab file, and those that were set by hand. */
+/**
+ * Fair share, QoS and limits in a real slurmdbd: those of the lab file, and those that were set by hand. And hosts that several
+ * servers look after, one after the other; and that two clusters have people on.
+ */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { SlurmAccounting } from '../../src/domain/slurm/accounting.ts';
 import { eventually } from '../support/app.ts';
-import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
-import { type Cluster, driverOf, manifest, person, state } from './people.ts';
+import { noSlurm, startSlurmLab } from './lab.ts';
+import { accountsOn, associations, type Cluster, driverOf, manifest, person, state } from './people.ts';
 
 const ada = person('ada', 30_001, { isAdmin: true });
 const bob = person('bob', 30_002);
+const cy = person('cy', 30_003);
 
-test('accounting of people on a Slurm cluster', { skip: noSlurm }, async (t) => {
-  let lab: SlurmLab;
-  before(() => {
-    lab = startSlurmLab();
-  });
-  after(() => lab?.[Symbol.dispose]());
+test('accounting of people on a Slurm cluster, and hosts with several masters', {
+  skip: noSlurm,
+}, async (t) => {
+  using lab = startSlurmLab();
   const shell = async (command: string) => {
     const { status, out } = await lab.on('head', command);
     assert.equal(status, 0, `${command}: ${out}`);
@@ -124,7 +126,7 @@ test('accounting of people on a Slurm cluster', { skip: noSlurm }, async (t) => 
   });
 
   await t.test('people move to an account of the site’s, whose own people and values stay', async () => {
-    await shell('useradd -M -u 29999 zoe; sacctmgr -i add account hpc Description=site Fairshare=5; true');
+    await shell('useradd -M -u 1999 zoe; sacctmgr -i add account hpc Description=site Fairshare=5; true');
     await shell('sacctmgr -i add user zoe account=hpc');
     const eve = person('eve', 30_003);
     const paused = person('eve', 30_003, { loginState: 'waiting_for_key', keyFingerprints: [] });
@@ -155,5 +157,74 @@ test('accounting of people on a Slurm cluster', { skip: noSlurm }, async (t) => 
     assert.deepEqual(await own('hpc'), ['ada|1||||', 'zoe|1||||', '|5||||']);
     await beta.driver.release(AbortSignal.timeout(60_000));
     assert.deepEqual(await own('hpc'), ['zoe|1||||', '|5||||']);
+  });
+
+  const restored = driverOf(lab, {}, { fence: 3_000 });
+
+  await t.test('hosts take nothing late from a server that another took over from', async () => {
+    const people = async () => [await accountsOn(lab, 'head'), await accountsOn(lab, 'a1')];
+    const both = ['ada:30001', 'bob:30002'];
+    const [before, next] = [manifest([ada]), manifest([ada, bob])];
+    const [older, newer] = [driverOf(lab, {}, { fence: 1_000 }), driverOf(lab, {}, { fence: 2_000 })];
+    await older.observe();
+    assert.equal((await newer.apply(next)).failure, null);
+    const late = await older.apply(manifest([ada]));
+    assert.match(late.failure ?? '', /another server looks after this host by now; nothing was changed/);
+    assert.equal(late.manifestGeneration, next.generation);
+    // What the same server sent before something newer, and comes behind it.
+    const lower = await newer.apply(before);
+    assert.match(lower.failure ?? '', /this host has a newer list already; nothing was changed/);
+    assert.equal(lower.manifestGeneration, next.generation);
+    assert.deepEqual(await people(), [both, both]);
+    // A database that was restored knows of no newer one, and its server has a higher token.
+    const report = await restored.apply(before);
+    assert.deepEqual([report.failure, report.manifestGeneration], [null, before.generation]);
+  });
+
+  await t.test('of two clusters one has the configuration, and both have their people', async () => {
+    const other = driverOf(lab, {}, { id: 'a6d0a7f2-58f4-4a55-8d37-3c9b8a9d1e01' });
+    const configuration = (count: number) => ({
+      slurmExtraConfig: `MaxJobCount=${count}`,
+      prolog: { 'own.sh': `#!/bin/sh\n# ${count}\n` },
+    });
+    const etc = `${lab.directory}/etc`;
+    const assertInForce = async (count: number) => {
+      const command = `grep -h ^MaxJobCount ${etc}/slurm.conf; tail -n 1 ${etc}/andromeda/prolog.d/50-own.sh`;
+      assert.equal(await lab.shell('a1', command), `MaxJobCount=${count}\n# ${count}`);
+      const [here, there] = [await restored.observe(), await other.observe()];
+      assert.deepEqual([here.drifted, there.drifted], [undefined, undefined], 'nothing is undone');
+    };
+    await restored.apply(manifest([ada], configuration(5001)));
+    // Of the same name as a person of the one, and never here.
+    const namesake = person('ada', 40_001, { loginState: 'waiting_for_key' });
+    assert.equal((await other.apply(manifest([cy, namesake]))).failure, null);
+    assert.deepEqual(await associations(lab), ['ada', 'cy']);
+    await assertInForce(5001);
+    const next = manifest([cy, namesake], configuration(5002));
+    // A node that was made anew says nothing yet of whose configuration it has.
+    await lab.shell(
+      'a1',
+      `cp -a ${etc} /run/etc && rm /run/etc/andromeda/owner && mount --bind /run/etc ${etc}`,
+    );
+    const refused = await other.apply(next);
+    const owner = await lab.shell('a1', `cat ${etc}/andromeda/owner; umount -l ${etc}`);
+    assert.match(owner, /No such file/, 'what is refused on the controller takes over no node');
+    assert.match(
+      refused.failure ?? '',
+      /another cluster of Andromeda has the configuration.*andromeda\/owner names it/,
+    );
+    assert.equal(refused.scheduler?.ready?.reason, 'ConfigurationRejected');
+    assert.equal(refused.manifestGeneration, next.generation, 'people are there all the same');
+    await assertInForce(5001);
+    const jobs = ['ada', 'cy'].map((name) => lab.shell('head', `runuser -u ${name} -- srun -Q id -un`));
+    assert.deepEqual(await Promise.all(jobs), ['ada', 'cy']);
+    // Cleared by the one, it is the other's.
+    await restored.apply(manifest([ada]));
+    assert.equal((await other.observe()).drifted, true);
+    assert.equal((await other.apply(next)).failure, null);
+    await assertInForce(5002);
+    await restored.driver.release(AbortSignal.timeout(90_000));
+    assert.equal((await other.observe()).drifted, undefined);
+    assert.deepEqual([await accountsOn(lab, 'a1'), await associations(lab)], [['cy:30003'], ['cy']]);
   });
 });

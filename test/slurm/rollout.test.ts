@@ -2,39 +2,31 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Manifest } from '../../src/domain/access/manifest.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
 import { patienceMs } from '../../src/sync/slurm/cluster.ts';
 import { eventually } from '../support/app.ts';
-import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
+import { noSlurm, startSlurmLab } from './lab.ts';
 import { type Cluster, driverOf, manifest, person, state } from './people.ts';
 
 const ada = person('ada', 30_001);
 
 test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm }, async (t) => {
-  let lab: SlurmLab;
-  let live: Cluster;
-  const shell = async (host: string, command: string) => (await lab.on(host, command)).out;
-  const pid = (daemon: string) => readFileSync(join(lab.directory, 'run', `${daemon}.pid`), 'utf8').trim();
-  const stateOf = async (job: string) =>
-    (await shell('head', `squeue -h -j ${job} -o %T 2>/dev/null`)) || 'gone';
-  before(async () => {
-    lab = startSlurmLab();
-    // Who Slurm runs as stands in a file of its own.
-    const own = `cd ${lab.directory}/etc; grep ^SlurmUser= slurm.conf > user.conf; sed -i "s#^SlurmUser=.*#Include $PWD/user.conf#" slurm.conf`;
-    await shell('head', `${own}; chmod 644 user.conf`);
-    lab.control('restart', 'slurmctld');
-    await eventually(
-      () => shell('head', 'scontrol ping'),
-      (is) => is.includes('UP'),
-    );
-    const { restartCompute } = lab.settings().commands ?? {};
-    const noted = `echo {name} >> ${lab.directory}/restarted; ${restartCompute}`;
-    live = driverOf(lab, { commands: { ...lab.settings().commands, restartCompute: noted } });
-    await live.apply(manifest([ada]));
-  });
-  after(() => lab?.[Symbol.dispose]());
+  using lab = startSlurmLab();
+  const { pid, runJob, shell, stateOf } = lab;
+  // Who Slurm runs as stands in a file of its own.
+  const own = `cd ${lab.directory}/etc; grep ^SlurmUser= slurm.conf > user.conf; sed -i "s#^SlurmUser=.*#Include $PWD/user.conf#" slurm.conf`;
+  await shell('head', `${own}; chmod 644 user.conf`);
+  lab.control('restart', 'slurmctld');
+  await eventually(
+    () => shell('head', 'scontrol ping'),
+    (is) => is.includes('UP'),
+  );
+  const { restartCompute } = lab.settings().commands ?? {};
+  const noted = `echo {name} >> ${lab.directory}/restarted; ${restartCompute}`;
+  const live = driverOf(lab, { commands: { ...lab.settings().commands, restartCompute: noted } });
+  await live.apply(manifest([ada]));
   const gpus = (last: number) => `Name=gpu Type=h100 File=${lab.directory}/dev/gpu[0-${last}]`;
   const states = () => shell('head', 'sinfo -hN -o "%n %T %E"');
   /** What the files are on each host. */
@@ -63,14 +55,7 @@ test('a configuration on the nodes of a Slurm cluster', { skip: noSlurm }, async
   await t.test(
     'what only slurmd reads is taken back by the first node, an idle one, and the others never get it',
     async () => {
-      const job = await shell(
-        'head',
-        `runuser -u ada -- sh -c 'cd; sbatch --parsable -w a1 --wrap "sleep 500"'`,
-      );
-      await eventually(
-        () => stateOf(job),
-        (is) => is === 'RUNNING',
-      );
+      const job = await runJob('-w a1');
       const plugin = { slurmExtraConfig: 'TaskPlugin=task/nosuch' };
       await assertTakenBack(
         plugin,
