@@ -19,7 +19,8 @@ import { permit, startService } from './service.ts';
 
 test('a login into a job', { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ homes: 'shared' });
-  await using service = await startService(lab, { rollout: 'live' });
+  // Most of its time goes into waiting for Slurm, and looking at hosts meanwhile takes processors.
+  await using service = await startService(lab, { rollout: 'live' }, { sync: { intervalSeconds: 10 } });
   using abe = await sshPerson(service, 'abe');
   /** The first name that a client is given counts, and is read when it starts. */
   const named = <T>(suffix: string, act: () => T): T => {

@@ -45,7 +45,7 @@ export async function startService(
 ): Promise<TestApp> {
   const service = await startTestApp({
     lab: labOf(lab.settings(changes)),
-    sync: { intervalSeconds: 2 },
+    sync: { intervalSeconds: 4 },
     // Simulated login nodes end every process of a number on the machine, also those in a cluster's namespaces.
     config: { uids: { base: 40_000 }, ...config },
   });

@@ -32,19 +32,19 @@ withEachNode(
     test('several sessions at once, each with another cipher', async () => {
       const sessions = CIPHERS.map((cipher, n) =>
         bash(
-          [...at.lab.options, '-o', 'RekeyLimit=2M', '-c', cipher, 'gateway'],
-          `head -c 12M /dev/urandom > in${n}; ssh $way cat < in${n} | cmp in${n} -`,
+          [...at.lab.options, '-o', 'RekeyLimit=700K', '-c', cipher, 'gateway'],
+          `head -c 4M /dev/urandom > in${n}; ssh $way cat < in${n} | cmp in${n} -`,
         ),
       );
       await Promise.all(sessions);
     });
 
     test('many channels of one connection', async (t) => {
-      const control = await startMaster(t, at.lab, '-o', 'RekeyLimit=3M');
+      const control = await startMaster(t, at.lab, '-o', 'RekeyLimit=1M');
       const channels = Array.from({ length: 9 }, (_, n) =>
         bash(
           [...at.lab.options, ...control, 'gateway'],
-          `head -c 4M /dev/urandom > ch${n}; ssh $way cat < ch${n} | cmp ch${n} -`,
+          `head -c 1500K /dev/urandom > ch${n}; ssh $way cat < ch${n} | cmp ch${n} -`,
         ),
       );
       await Promise.all(channels);
@@ -87,7 +87,7 @@ withEachNode(
       client.close();
     });
   },
-  { rekeyBytes: 3_000_000 },
+  { rekeyBytes: 1_000_000 },
 );
 
 interface Echo {

@@ -6,7 +6,7 @@ import { LOGIN } from '../lab.ts';
 import { pythonWith, startMaster, withEachNode } from './nodes.ts';
 
 const CIPHERS = ['aes128-gcm@openssh.com', 'chacha20-poly1305@openssh.com', 'aes256-ctr'];
-const MEGABYTES = 20;
+const MEGABYTES = 7;
 
 withEachNode(
   'new keys by volume',
@@ -54,7 +54,7 @@ withEachNode(
       });
     }
   },
-  { rekeyBytes: 3_000_000 },
+  { rekeyBytes: 1_000_000 },
 );
 
 withEachNode(
@@ -91,7 +91,7 @@ dir, port, user = sys.argv[1:]
 client = paramiko.SSHClient()
 client.load_host_keys(dir + "/known_hosts")
 client.connect("127.0.0.1", int(port), user, key_filename=dir + "/user", allow_agent=False, look_for_keys=False)
-data = os.urandom(10_000_000)
+data = os.urandom(3_500_000)
 stdin, stdout, _ = client.exec_command("cat")
 def feed():
     stdin.write(data)
@@ -106,7 +106,7 @@ dir, port, user = sys.argv[1:]
 async def main():
     options = dict(client_keys=[dir + "/user"], known_hosts=dir + "/known_hosts", agent_path=None, config=None)
     async with asyncssh.connect("127.0.0.1", port=int(port), username=user, **options) as connection:
-        data = os.urandom(10_000_000)
+        data = os.urandom(3_500_000)
         print((await connection.run("cat", input=data, encoding=None)).stdout == data)
 asyncio.run(main())
 `,
