@@ -150,14 +150,17 @@ async function requireAccount(
   userId: string,
   { subject, claims }: CachedToken,
 ): Promise<void> {
-  if (await isSignInOver?.(userId, claims)) {
-    throw unauthorized('The password was changed since; sign in again.');
-  }
   const bound = await findIdentity(store.read, rules.issuer, subject);
   if (bound?.userId !== userId) {
     throw unauthorized('This sign-in is not bound to the account any more. Sign in again.');
   }
   requireActive(bound);
+  // To the second, as issuers have it: what was issued in the same one counts as from before.
+  if (bound.signedOutAt !== null && (claims.iat ?? 0) * 1000 <= Date.parse(bound.signedOutAt))
+    throw unauthorized('This sign-in was ended. Sign in again.');
+  if (await isSignInOver?.(userId, claims)) {
+    throw unauthorized('The password was changed since; sign in again.');
+  }
 }
 
 /**

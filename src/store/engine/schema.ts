@@ -43,6 +43,8 @@ export interface UserTable {
   last_sign_in_at: string | null;
   /** Until when access does not lapse without a sign-in. */
   sign_in_exempt_until: string | null;
+  /** When all that the person was signed in to was ended: no token from before counts. */
+  signed_out_at: string | null;
   /** When what names the person was replaced. */
   erased_at: string | null;
 }

@@ -12,6 +12,7 @@ create table users (
   updated_at text not null,
   last_sign_in_at text,
   sign_in_exempt_until text,
+  signed_out_at text,
   erased_at text
 );
 insert into users (id, kind, primary_email, display_name, login_shell, lifecycle_state, created_at, updated_at)

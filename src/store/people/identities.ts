@@ -4,8 +4,9 @@ import { DomainError } from '../../domain/error.ts';
 import { foldEmail, type Person } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { deleteRows, findRow, insertRow, listRows } from '../engine/rows.ts';
+import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
+import { deletePasswordLinks } from './second-factors.ts';
 
 /** A subject at an issuer; `createdAt` in RFC 3339. */
 export interface Identity {
@@ -19,7 +20,7 @@ export async function findIdentity(
   db: Reader,
   issuer: string,
   subject: string,
-): Promise<{ userId: string; state: Person['lifecycleState'] } | undefined> {
+): Promise<{ userId: string; state: Person['lifecycleState']; signedOutAt: string | null } | undefined> {
   const [found] = await identityOf(db, issuer, subject);
   return found;
 }
@@ -28,7 +29,7 @@ const identityOf = prepared((db, issuer: string, subject: string) =>
   db
     .selectFrom('identities')
     .innerJoin('users', 'users.id', 'identities.user_id')
-    .select(['user_id as userId', 'users.lifecycle_state as state'])
+    .select(['user_id as userId', 'users.lifecycle_state as state', 'users.signed_out_at as signedOutAt'])
     .where('issuer', '=', issuer)
     .where('subject', '=', subject),
 );
@@ -86,7 +87,7 @@ export async function unbindIdentity(
   await deleteRows(tx.db, 'identities', { issuer, subject });
   const row = { issuer, subject, user_id: userId, created_at: toTime(tx.now) };
   await insertRow(tx.db, 'unbound_identities', row);
-  tx.changed({ kind: 'person', userId });
+  await endAllSignIns(tx, userId);
 }
 
 /** Whether the person has an identity at this issuer. */
@@ -166,6 +167,18 @@ export async function endSignIns(tx: Tx, userId: string): Promise<void> {
     .where('user_id', '=', userId)
     .execute();
   tx.changed({ kind: 'person', userId });
+}
+
+/**
+ * Ends for good all that a person is signed in to, by whichever issuer: tokens from before, sessions of browsers, a link to set a
+ * password.
+ */
+export async function endAllSignIns(tx: Tx, userId: string): Promise<void> {
+  await updateRows(tx.db, 'users', { id: userId }, { signed_out_at: toTime(tx.now) });
+  await deleteRows(tx.db, 'console_sessions', { user_id: userId });
+  await deletePasswordLinks(tx, userId);
+  tx.changed({ kind: 'browsers', userId });
+  await endSignIns(tx, userId);
 }
 
 /** The active person with this primary email, in any case, who has a password; undefined when there is none. */

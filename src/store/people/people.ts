@@ -9,6 +9,7 @@ import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import type { UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
+import { endAllSignIns } from './identities.ts';
 
 /** Two sign-ins of one minute are one: programs that start together sign in together. */
 const noteEveryMs = 60_000;
@@ -199,6 +200,7 @@ export async function createPerson(
     created_at: at,
     updated_at: at,
     last_sign_in_at: null,
+    signed_out_at: null,
     erased_at: null,
   });
   return id;
@@ -259,13 +261,14 @@ export async function updateEmail(tx: Tx, person: { userId: string; email: strin
   await touch(tx, person.userId, { primary_email: email });
 }
 
-/** Lets a person sign in, or no more. Throws `invalid_state` as `updateStaffKeys` does. */
+/** Lets a person sign in, or no more, which ends all that they signed in to for good. Throws `invalid_state` as `updateStaffKeys` does. */
 export async function updateLifecycle(
   tx: Tx,
   person: { userId: string; state: Person['lifecycleState'] },
 ): Promise<void> {
   const known = await findPerson(tx.db, person.userId);
   if (known?.lifecycleState === person.state) return;
+  if (person.state === 'deactivated') await endAllSignIns(tx, person.userId);
   const before = await hasOperator(tx);
   await touch(tx, person.userId, { lifecycle_state: person.state });
   checkOperators({ before, after: await hasOperator(tx) });

@@ -67,9 +67,14 @@ export async function createPasswordLink(
   { userId, token, until }: { userId: string; token: string; until: string },
 ): Promise<void> {
   const grantId = grantOf(userId);
-  await deleteIssuerRecordsOfGrant(tx, links, grantId);
+  await deletePasswordLinks(tx, userId);
   const expiresAt = Math.floor(fromTime(until) / 1000);
   await saveIssuerRecord(tx, links, token, { accountId: userId, grantId }, expiresAt);
+}
+
+/** Has the link of a person be good no more. */
+export async function deletePasswordLinks(tx: Tx, userId: string): Promise<void> {
+  await deleteIssuerRecordsOfGrant(tx, links, grantOf(userId));
 }
 
 /** Whose link it is; undefined where it is none, used, replaced or too old. `now` in ms since 1970. */

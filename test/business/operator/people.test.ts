@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
+import { createConsoleSession, findConsoleSession } from '../../../src/store/people/console-sessions.ts';
 import { alpha, eventually, physics, type Reply, startTestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 
@@ -90,6 +91,7 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await change('root', 'staff-keys', { staff_keys: ['staff.king'] })).status, 422);
   });
 
+  let before = '';
   await t.test('who left loses sign-in, memberships, grants, staff keys and SSH keys at once', async () => {
     await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
     const org = (await service.business('/me', { as: 'bob' })).body.default_org_id;
@@ -108,6 +110,10 @@ test('people, as operators see and manage them', async (t) => {
     );
     assert.equal((await plan('rita')).status, 403);
     assert.equal((await service.business('/me', { as: 'bob' })).status, 200, 'nothing of it stays');
+    before = await service.issuer.token('bob', {}, 550);
+    assert.equal((await service.business('/me', { token: before })).status, 200);
+    const session = { id: 'a session', userId: bob, sealed: 'x', address: '127.0.0.1', program: 'Firefox' };
+    await service.app.store.write((tx) => createConsoleSession(tx, session));
     const { status, body } = await change('bob', 'deactivate');
     assert.equal((await plan('root')).status, 409);
     assert.deepEqual([status, body.lifecycle_state, body.staff_keys], [200, 'deactivated', []]);
@@ -126,7 +132,12 @@ test('people, as operators see and manage them', async (t) => {
 
   await t.test('and can be let in again, with nothing', async () => {
     assert.equal((await change('bob', 'reactivate')).status, 200);
-    const me = await service.business('/me', { as: 'bob' });
+    const from = await service.business('/me', { token: before });
+    assert.deepEqual([from.status, from.body.message], [401, 'This sign-in was ended. Sign in again.']);
+    assert.equal(await findConsoleSession(service.app.store.read, 'a session'), undefined);
+    // Issuers say to the second when a token was issued.
+    service.advance(1_000);
+    const me = await service.business('/me', { token: await service.issuer.token('bob', {}, 500) });
     assert.deepEqual([me.status, me.body.memberships], [200, []]);
     const { body } = await service.business('/me/ssh-keys', { as: 'bob' });
     assert.deepEqual(

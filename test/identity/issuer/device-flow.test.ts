@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { setPassword } from '../../../src/store/people/identities.ts';
+import { updateLifecycle } from '../../../src/store/people/people.ts';
+import { createPasswordLink, findPasswordLink } from '../../../src/store/people/second-factors.ts';
 import {
   ada,
   answerDevice,
@@ -231,6 +233,28 @@ test('a new password ends the sessions of browsers and terminals', async () => {
   const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
   assert.match(page.text, /type="password"/);
   assert.equal((await refresh(harness.url, body.refresh_token)).body.error, 'invalid_grant');
+});
+
+test('a deactivation ends browsers, terminals and links for good, also where the person comes back', async () => {
+  await using harness = await startHarness();
+  const { url, store, issuer } = harness;
+  const browser = createBrowser(url);
+  const device = await startDevice(url);
+  await answerDevice(url, device, 'approve', browser);
+  const { body } = await poll(url, device);
+  const { token } = issuer.passwordLink(ada.id, 'a command');
+  const until = new Date(Date.now() + 600_000).toISOString();
+  await store.write((tx) => createPasswordLink(tx, { userId: ada.id, token, until }));
+  for (const state of ['deactivated', 'active'] as const)
+    await store.write((tx) => updateLifecycle(tx, { userId: ada.id, state }));
+  assert.equal((await refresh(url, body.refresh_token)).body.error, 'invalid_grant');
+  const me = await fetch(`${url}/me`, { headers: { authorization: `Bearer ${body.access_token}` } });
+  assert.equal(me.status, 401);
+  const page = await browser.visit((await startDevice(url)).verification_uri_complete);
+  assert.match(page.text, /type="password"/);
+  assert.equal(await findPasswordLink(store.read, token, Date.now()), undefined);
+  const anew = await signIn(url);
+  assert.equal((await refresh(url, anew.refresh_token)).status, 200);
 });
 
 test('only the device flow is offered, and only to the clients there are', async () => {
