@@ -1,7 +1,7 @@
 /** Which environment and profile one command works with. */
 import { commandIo } from '../lib/command-io.ts';
+import { isSafeUrl } from '../lib/loopback.ts';
 import { usage } from './exit.ts';
-import { isSafeUrl } from './net/request.ts';
 
 export interface EnvironmentOptions {
   profile?: string;

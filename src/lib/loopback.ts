@@ -12,3 +12,11 @@ export function isLoopback(host: string): boolean {
   if (isIPv6(host) && !host.includes('%')) return new URL(`http://[${host}]`).hostname === '[::1]';
   return host.toLowerCase() === 'localhost';
 }
+
+/** https, or http to this very machine: what goes there cannot be read or changed on the way. */
+export function isSafeUrl(url: URL): boolean {
+  return (
+    url.protocol === 'https:' ||
+    (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
+  );
+}

@@ -4,9 +4,10 @@ import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import manifest from '../../package.json' with { type: 'json' };
-import { isSafeUrl, send } from '../../src/cli/net/request.ts';
+import { send } from '../../src/cli/net/request.ts';
 import { run as runProgram } from '../../src/cli/program.ts';
 import { processIo } from '../../src/lib/command-io.ts';
+import { isSafeUrl } from '../../src/lib/loopback.ts';
 import { createMachine, serve } from './harness.ts';
 import { noServer } from './server.ts';
 

@@ -373,6 +373,11 @@ const refused: [string, string, string][] = [
     'identity.issuer is "login.example", which is not of the right form.',
   ],
   [
+    'an issuer whose keys anyone on the way could replace',
+    'identity: { issuer: "http://login.example.org" }',
+    'identity.issuer is http://login.example.org, which is plain http. Give its https address.',
+  ],
+  [
     'an interval of nothing',
     'sync: { intervalSeconds: 0 }',
     'sync.intervalSeconds must be 0.1 to 60 seconds, such as 30 or 30s.',

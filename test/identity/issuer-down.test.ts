@@ -48,6 +48,24 @@ for (const [what, answers] of broken) {
   });
 }
 
+test('keys that the issuer names at a plain http address are not fetched, and no token is sent to one', async () => {
+  await using issuer = await startTestIssuer(now);
+  const elsewhere = 'http://192.0.2.1';
+  await using other = await startBroken((url) => ({
+    [discovery]: [
+      200,
+      JSON.stringify({ issuer: url, jwks_uri: `${elsewhere}/jwks`, userinfo_endpoint: `${elsewhere}/me` }),
+    ],
+  }));
+  const token = await issuer.token('ada', { iss: other.url });
+  const { keys, userinfo } = createRemoteIssuer(other.url);
+  for (const asked of [
+    verifyToken(token, { issuer: other.url, audiences: ['andromeda'] }, keys, now()),
+    userinfo(token),
+  ])
+    await assert.rejects(asked, { code: 'integration_unavailable', message: /192\.0\.2\.1.* plain http/ });
+});
+
 test('an issuer that cannot be reached is 503 integration_unavailable, and is asked again the next time', async () => {
   const issuer = await startTestIssuer(now);
   const token = await issuer.token('ada');

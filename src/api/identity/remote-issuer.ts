@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose';
 import { DomainError, unauthorized } from '../../domain/error.ts';
+import { isSafeUrl } from '../../lib/loopback.ts';
 
 interface Metadata {
   issuer: string;
@@ -36,7 +37,7 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
     // When to fetch is decided here, and not by jose's own cool-down, within which a new key would be refused.
     const cooldownDuration = Number.POSITIVE_INFINITY;
     const { jwks_uri } = await discover();
-    cached ??= createRemoteJWKSet(new URL(jwks_uri), { timeoutDuration: timeoutMs, cooldownDuration });
+    cached ??= createRemoteJWKSet(requireSafe(jwks_uri), { timeoutDuration: timeoutMs, cooldownDuration });
     await cached.reload();
     return cached;
   });
@@ -99,10 +100,20 @@ async function fetchMetadata(url: string): Promise<Metadata> {
   return body as unknown as Metadata;
 }
 
+/** Throws `integration_unavailable` where keys or tokens would cross a network in the clear. */
+function requireSafe(url: string): URL {
+  const parsed = new URL(url);
+  if (isSafeUrl(parsed)) return parsed;
+  throw new DomainError(
+    'integration_unavailable',
+    `The identity provider names ${url}, which is plain http.`,
+  );
+}
+
 /** Throws `unauthorized` where the issuer does not take the token that was sent, else `integration_unavailable`. */
 async function fetchJson(url: string, headers: Record<string, string>): Promise<Record<string, unknown>> {
   try {
-    const response = await fetch(url, {
+    const response = await fetch(requireSafe(url), {
       headers,
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),

@@ -1,7 +1,8 @@
 /** An environment's metadata: the contract's section "Authentication", in the format of RFC 9728. */
 import manifest from '../../../package.json' with { type: 'json' };
+import { isSafeUrl } from '../../lib/loopback.ts';
 import { failure } from '../exit.ts';
-import { getJson, isSafeUrl, urlAt, withoutSlash } from './request.ts';
+import { getJson, urlAt, withoutSlash } from './request.ts';
 
 /** Where a service says its version and what it offers; it may be read without a token. */
 const listPath = '/download/list.json';

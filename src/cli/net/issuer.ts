@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
+import { isSafeUrl } from '../../lib/loopback.ts';
 import { CliError, failure } from '../exit.ts';
-import { codeOf, describeTransport, isSafeUrl, withoutSlash } from './request.ts';
+import { codeOf, describeTransport, withoutSlash } from './request.ts';
 
 export interface DeviceCode {
   answer: client.DeviceAuthorizationResponse;

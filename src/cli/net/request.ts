@@ -3,7 +3,6 @@
  * that should reach stdout byte for byte, and rewrites headers. Redirects are never followed.
  */
 import type { IncomingMessage } from 'node:http';
-import { isLoopback } from '../../lib/loopback.ts';
 import { CliError } from '../exit.ts';
 
 const reasons: Record<string, string> = {
@@ -133,14 +132,6 @@ export function parseJson(text: string): unknown {
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** https, or http to this very machine. */
-export function isSafeUrl(url: URL): boolean {
-  return (
-    url.protocol === 'https:' ||
-    (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
-  );
 }
 
 /** An address in its one spelling, without the slash at its end; what is no address stays as it is. */

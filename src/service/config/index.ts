@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { AccessPolicy } from '../../domain/access/lapse.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
+import { isSafeUrl } from '../../lib/loopback.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { mostTrustedProxies } from '../../lib/source-address.ts';
 import { accessSchema, readAccess } from './access.ts';
@@ -293,6 +294,9 @@ function readIdentity(
   files: NamedFiles,
 ): Omit<Config['identity'], 'embedded' | 'secondFactor'> {
   const { issuer, audiences = ['andromeda'], cliClientId = 'andromeda-cli', scopes, kubernetes } = given;
+  // OpenID Connect Discovery 1.0, 3. Keys in the clear make anyone on the way an operator.
+  if (issuer !== undefined && !isSafeUrl(new URL(issuer)))
+    throw invalid(`identity.issuer is ${issuer}, which is plain http. Give its https address.`);
   const authority = 'identity.kubernetes.issuerCertificateAuthority';
   return {
     issuer,
