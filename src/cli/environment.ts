@@ -1,6 +1,6 @@
 /** Which environment and profile one command works with. */
 import { commandIo } from '../lib/command-io.ts';
-import { isSafeUrl } from '../lib/loopback.ts';
+import { isSafeUrl } from '../lib/source-address.ts';
 import { usage } from './exit.ts';
 
 export interface EnvironmentOptions {

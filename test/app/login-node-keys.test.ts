@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { keysAt, withNext } from '../../src/domain/key-rotation.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { generateSshKey, parseSshKey, type SshKeyFile } from '../../src/lib/ssh/key-file.ts';
+import { generateSshKey, parseSshKey, type SshKeyFile } from '../../src/lib/ssh/public-key.ts';
 import { watchLoginNodes } from '../../src/service/compose/login-node-keys.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { openLab, whyNot } from '../gateway/lab.ts';

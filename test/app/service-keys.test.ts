@@ -10,7 +10,7 @@ import { createClock } from '../../src/lib/clock.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
-import { loadSshKey } from '../../src/lib/ssh/key-file.ts';
+import { loadSshKey } from '../../src/lib/ssh/public-key.ts';
 import { startIssuer } from '../../src/service/compose/issuer.ts';
 import { type KeyPlace, keysInFiles, sharedKeys } from '../../src/service/compose/key-places.ts';
 import {

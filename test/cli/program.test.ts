@@ -7,7 +7,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { send } from '../../src/cli/net/request.ts';
 import { run as runProgram } from '../../src/cli/program.ts';
 import { processIo } from '../../src/lib/command-io.ts';
-import { isSafeUrl } from '../../src/lib/loopback.ts';
+import { isSafeUrl } from '../../src/lib/source-address.ts';
 import { createMachine, serve } from './harness.ts';
 import { noServer } from './server.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type JobTarget, longestLoginName, parseLoginName } from '../../src/domain/access/login-name.ts';
+import { type JobTarget, longestLoginName, parseLoginName } from '../../src/domain/access/ssh-session.ts';
 import { mulberry } from '../support/random.ts';
 
 const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isTime } from '../../src/domain/time.ts';
+import { isTime } from '../../src/domain/units.ts';
 
 const times = [
   '2030-01-01T00:00:00Z',

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { longestLoginName } from '../../src/domain/access/login-name.ts';
+import { longestLoginName } from '../../src/domain/access/ssh-session.ts';
 import { defaultLimits } from '../../src/gateway/ssh/limits.ts';
 import { offerToNode } from '../../src/gateway/ssh/transport/algorithms.ts';
 import { createBarrier } from '../../src/gateway/ssh/transport/barrier.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Ask, judge, type Side } from '../../src/gateway/ssh/relay/policy.ts';
-import { isLoopback } from '../../src/lib/loopback.ts';
+import { isLoopback } from '../../src/lib/source-address.ts';
 
 const session = (name: string, more: { command?: string; subsystem?: string } = {}): Ask => ({
   kind: 'request',

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { serviceSecrets } from '../../src/domain/service-secret.ts';
+import { serviceSecrets } from '../../src/domain/key-rotation.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { describeCheck } from '../../src/cli/admin/cluster.ts';
-import { leastPrivilege } from '../../src/domain/kubernetes/rights.ts';
+import { leastPrivilege } from '../../src/domain/kubernetes/status.ts';
 import { checkKubernetes } from '../../src/sync/kubernetes/check.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';

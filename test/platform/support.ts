@@ -1,6 +1,6 @@
 /** What the tests of this folder share. */
 import assert from 'node:assert/strict';
-import type { SimulatedSettings } from '../../src/domain/clusters/simulated.ts';
+import type { SimulatedSettings } from '../../src/domain/clusters/lab.ts';
 import { eventually, type Reply, type TestApp } from '../support/app.ts';
 
 /** A refusal has a status, a code, the three fields of the contract and nothing else. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import ssh2 from 'ssh2';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
-import { generateSshKey, loadSshKey } from '../../src/lib/ssh/key-file.ts';
+import { generateSshKey, loadSshKey } from '../../src/lib/ssh/public-key.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 test('a key is made once, in a file only its owner reads, and OpenSSH reads it', () => {

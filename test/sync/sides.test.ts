@@ -4,8 +4,11 @@ import { test } from 'node:test';
 import { clusterOptions, optionFacts } from '../../src/api/platform/options.ts';
 import type { KubernetesSideReport, Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { kubernetesAccessState } from '../../src/domain/kubernetes/access-state.ts';
-import { type KubernetesAccess, permissionIds } from '../../src/domain/kubernetes/bindings.ts';
+import {
+  type KubernetesAccess,
+  kubernetesAccessState,
+  permissionIds,
+} from '../../src/domain/kubernetes/bindings.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { findKubernetesAccessOf } from '../../src/store/access/kubernetes-access.ts';
 import { abandonRelease } from '../../src/store/clusters/cluster-sides.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Manifest } from '../../src/domain/access/manifest.ts';
-import type { SimulatedSettings } from '../../src/domain/clusters/simulated.ts';
+import type { SimulatedSettings } from '../../src/domain/clusters/lab.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { readLab } from '../../src/service/config/lab-file.ts';

@@ -7,7 +7,7 @@ import {
   observationState,
 } from '../../domain/access/list.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import type { Observation } from '../../domain/clusters/observation.ts';
+import type { Observation } from '../../domain/clusters/merged-report.ts';
 import { forbidden, notFound } from '../../domain/error.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';

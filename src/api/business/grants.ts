@@ -2,7 +2,7 @@
 import { coversNamespace, type Grant, longestLasting } from '../../domain/access/grant.ts';
 import { type Cluster, sidesOf } from '../../domain/clusters/cluster.ts';
 import { type DomainError, forbidden } from '../../domain/error.ts';
-import { grantAccessState } from '../../domain/kubernetes/access-state.ts';
+import { grantAccessState } from '../../domain/kubernetes/bindings.ts';
 import { holdsStaffKey } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { findBound } from '../../store/clusters/cluster-sides.ts';

@@ -4,10 +4,15 @@ import { type AccessList, isRecent, isSameEntry } from '../../domain/access/list
 import { seesClusters, withoutFaultDetails } from '../../domain/access/permission.ts';
 import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
-import { type SideState, sideFailure } from '../../domain/clusters/merged-report.ts';
-import { type Observation, waitingFor, waitingText } from '../../domain/clusters/observation.ts';
+import {
+  type Observation,
+  type SideState,
+  sideFailure,
+  waitingFor,
+  waitingText,
+} from '../../domain/clusters/merged-report.ts';
 import { invalidRequest } from '../../domain/error.ts';
-import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
+import { kubernetesAccessState } from '../../domain/kubernetes/bindings.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';

@@ -20,8 +20,7 @@ import {
 } from '../../domain/access/permission-end.ts';
 import { isInService, sidesOf } from '../../domain/clusters/cluster.ts';
 import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
-import { kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
-import { permissionIds } from '../../domain/kubernetes/bindings.ts';
+import { kubernetesAccessState, permissionIds } from '../../domain/kubernetes/bindings.ts';
 import { cutText } from '../../domain/text.ts';
 import { findKubernetesAccessOf } from '../../store/access/kubernetes-access.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';

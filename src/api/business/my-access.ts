@@ -12,7 +12,7 @@ import { heldUntil, laterEnd } from '../../domain/access/permission-end.ts';
 import type { AccessRequest } from '../../domain/access/request.ts';
 import { type Cluster, isInService, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import { mergeSides, sideFailure } from '../../domain/clusters/merged-report.ts';
-import { type Access, kubernetesAccessState } from '../../domain/kubernetes/access-state.ts';
+import { type Access, kubernetesAccessState } from '../../domain/kubernetes/bindings.ts';
 import { holdsStaffKey } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';

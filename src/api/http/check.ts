@@ -10,7 +10,7 @@ import express, { type RequestHandler, type Response } from 'express';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { DomainError, type ErrorCode, invalidRequest } from '../../domain/error.ts';
 import { hasNul } from '../../domain/text.ts';
-import { isTime } from '../../domain/time.ts';
+import { isTime } from '../../domain/units.ts';
 import { type Document, resolve } from './document.ts';
 
 /** What a request carries. Checking makes numbers and booleans of its parameters and fills in defaults. */

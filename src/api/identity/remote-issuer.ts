@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose';
 import { DomainError, unauthorized } from '../../domain/error.ts';
-import { isSafeUrl } from '../../lib/loopback.ts';
+import { isSafeUrl } from '../../lib/source-address.ts';
 
 interface Metadata {
   issuer: string;

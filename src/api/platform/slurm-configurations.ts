@@ -2,7 +2,7 @@
 
 import { type AccessList, isRecent } from '../../domain/access/list.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import type { Observation } from '../../domain/clusters/observation.ts';
+import type { Observation } from '../../domain/clusters/merged-report.ts';
 import { DomainError, notFound } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';
 import {

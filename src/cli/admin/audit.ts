@@ -10,11 +10,11 @@ import {
 } from '../../domain/audit/audit.ts';
 import { sentenceText } from '../../domain/audit/sentence.ts';
 import { visibleLine } from '../../domain/text.ts';
+import { parseStart, parseTime } from '../arguments.ts';
 import { failure, usage } from '../exit.ts';
 import { pagesBySeq, type Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { type Answer, printAll } from '../output.ts';
-import { parseStart, parseTime } from '../time.ts';
 import { optional, reads, repeatable } from '../verb.ts';
 
 type AuditEntry = Business['AuditEntry'];

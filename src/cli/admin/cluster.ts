@@ -1,6 +1,7 @@
 /** `andromeda admin cluster`, `machine` and `grant`: clusters, their machines, and with whom they are shared. */
 import { dirname, resolve } from 'node:path';
 import { withClusterPaths, withLabPaths } from '../../domain/clusters/lab-paths.ts';
+import { parseEnd, pick } from '../arguments.ts';
 import { ask, confirm, isAttended } from '../ask.ts';
 import { machineTable } from '../everyday/clusters.ts';
 import { exitStatus, failure, usage } from '../exit.ts';
@@ -8,9 +9,7 @@ import { formatYaml, readYaml } from '../files.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { type Answer, printer, printMessage } from '../output.ts';
-import { pick } from '../pick.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
-import { parseEnd } from '../time.ts';
 import { changesOne, lists, type Noun, optional, reads, required, writes } from '../verb.ts';
 
 interface GrantOptions {

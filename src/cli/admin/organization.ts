@@ -1,10 +1,10 @@
 /** `andromeda admin organization`. */
 import { visibleName } from '../../domain/text.ts';
+import { pick } from '../arguments.ts';
 import { usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { listed, printer } from '../output.ts';
-import { pick } from '../pick.ts';
 import { changesOne, lists, type Noun, optional, repeatable, required, writes } from '../verb.ts';
 
 const purchases = printer<Business['StoragePurchase']>(

@@ -1,13 +1,12 @@
 /** `andromeda admin person`. */
 import { foldEmail } from '../../domain/people/person.ts';
 import { escapeControls, visibleName } from '../../domain/text.ts';
+import { parseEnd, pick } from '../arguments.ts';
 import { confirm, isAttended, newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
 import { type Api, type Reader, readPages } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { listed, printer, printMessage } from '../output.ts';
-import { pick } from '../pick.ts';
-import { parseEnd } from '../time.ts';
 import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
 import { completeSet } from './organization.ts';
 

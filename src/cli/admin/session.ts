@@ -1,9 +1,9 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway, and those that are over. */
 import { csv } from '../../domain/text.ts';
+import { parseStart, parseTime } from '../arguments.ts';
 import { pagesBySeq } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { printAll, printer } from '../output.ts';
-import { parseStart, parseTime } from '../time.ts';
 import { changesOne, lists, type Noun, optional, reads } from '../verb.ts';
 
 const sessions = printer<Business['Session']>(

@@ -1,12 +1,11 @@
 /** `andromeda access`: what the caller can do, asking for permissions, and deciding what others ask for. */
 import { termText } from '../../domain/access/request.ts';
 import { visibleLine } from '../../domain/text.ts';
+import { parseSpan, pick } from '../arguments.ts';
 import { usage } from '../exit.ts';
 import type { Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { listed, printer } from '../output.ts';
-import { pick } from '../pick.ts';
-import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { findCluster, findMe, type OrgOptions, orgFlag, orgPath } from './caller.ts';
 import { endOf, expand, expiresFlag } from './members.ts';

@@ -1,12 +1,12 @@
 /** Who is signed in, the organizations they belong to, and the clusters of those. */
 import { foldEmail, holdsStaffKey } from '../../domain/people/person.ts';
 import { visibleLine } from '../../domain/text.ts';
+import { pick } from '../arguments.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import { type PlatformReader, type Reader, readPages } from '../net/api.ts';
 import type { Business, Platform } from '../net/operations.ts';
 import { isObject } from '../net/request.ts';
 import { printMessage } from '../output.ts';
-import { pick } from '../pick.ts';
 import { optional } from '../verb.ts';
 
 /** A cluster as both APIs have it; `platform` is missing where only the ID is known. */

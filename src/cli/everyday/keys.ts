@@ -6,12 +6,12 @@ import { dayMs, disuseOf } from '../../domain/access/lapse.ts';
 import { parseSshPublicKey, plainKeyType, type SshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { ReplyOf } from '../../domain/operation.ts';
 import { visibleLine } from '../../domain/text.ts';
+import { pick } from '../arguments.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { readInput } from '../files.ts';
 import type { Api, Reader } from '../net/api.ts';
 import type { Business } from '../net/operations.ts';
 import { type Answer, printer, printMessage } from '../output.ts';
-import { pick } from '../pick.ts';
 import { homeDirectory } from '../session/session.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 

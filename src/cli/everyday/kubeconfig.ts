@@ -1,10 +1,10 @@
 /** `andromeda kubeconfig`: a cluster's kubeconfig, printed or merged into a file. */
 
+import { pick } from '../arguments.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure } from '../exit.ts';
 import type { Business } from '../net/operations.ts';
 import type { Answer } from '../output.ts';
-import { pick } from '../pick.ts';
 import { openLocalState, storedSession } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';
 import { type Apis, type Cluster, findCluster, findMe, type OrgOptions, orgFlag } from './caller.ts';

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { parseLoginName } from '../../domain/access/login-name.ts';
+import { parseLoginName } from '../../domain/access/ssh-session.ts';
 import { commandIo } from '../../lib/command-io.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { findBrowser } from '../commands/auth.ts';

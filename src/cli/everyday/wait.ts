@@ -1,11 +1,11 @@
 /** `andromeda wait`: a progress display on a terminal, nothing in a pipe, and status 0 once it is in place. */
 
 import { effectivePermissions } from '../../domain/access/permission.ts';
+import { parseSpan } from '../arguments.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import type { Business, Platform } from '../net/operations.ts';
 import type { Answer } from '../output.ts';
 import { type Check, isWatched, waitFor } from '../progress.ts';
-import { parseSpan } from '../time.ts';
 import { type Noun, optional, reads } from '../verb.ts';
 import {
   type Apis,

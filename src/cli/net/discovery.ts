@@ -1,6 +1,6 @@
 /** An environment's metadata: the contract's section "Authentication", in the format of RFC 9728. */
 import manifest from '../../../package.json' with { type: 'json' };
-import { isSafeUrl } from '../../lib/loopback.ts';
+import { isSafeUrl } from '../../lib/source-address.ts';
 import { failure } from '../exit.ts';
 import { getJson, urlAt, withoutSlash } from './request.ts';
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { isSafeUrl } from '../../lib/loopback.ts';
+import { isSafeUrl } from '../../lib/source-address.ts';
 import { CliError, failure } from '../exit.ts';
 import { codeOf, describeTransport, withoutSlash } from './request.ts';
 

@@ -9,7 +9,7 @@ import { isAbsolute, posix, win32 } from 'node:path';
 import { visibleName } from '../../domain/text.ts';
 import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
-import { isSafeUrl } from '../../lib/loopback.ts';
+import { isSafeUrl } from '../../lib/source-address.ts';
 import { failure } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
 import { isObject, parseJson } from '../net/request.ts';

@@ -7,9 +7,8 @@ import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient }
 import { listen, live } from './live.ts';
 import { beyondMenu, type MenuGroup, menuOf, refusalOf } from './menu.ts';
 import { Button } from './parts/controls.tsx';
-import { Mark } from './parts/mark.tsx';
 import { BottomBar, Keys, Menu, sheetId } from './parts/menu.tsx';
-import { Empty, Loaded, Page } from './parts/page.tsx';
+import { Empty, Loaded, Mark, Page } from './parts/page.tsx';
 import { Age, State, useNow } from './parts/values.tsx';
 import { readAccessOf } from './people.ts';
 import { readClusters, readMe, readOrganization, readOwnPermissions } from './reads.ts';

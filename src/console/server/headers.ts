@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorReply } from '../../api/http/errors.ts';
 import { DomainError } from '../../domain/error.ts';
-import { sendJson } from '../../lib/send-json.ts';
+import { sendJson } from '../../lib/response.ts';
 
 /** Files and calls of this origin only; no inline code, no markup made by scripts, in no frame. */
 const policy = [

@@ -16,7 +16,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DomainError } from '../../domain/error.ts';
-import { sendJson } from '../../lib/send-json.ts';
+import { sendJson } from '../../lib/response.ts';
 import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Store } from '../../store/engine/index.ts';
 import {

@@ -2,7 +2,7 @@
  * What a person can do on a cluster: log in over SSH, use kubectl, both or neither; and where not, what is missing and who
  * has to act next. The console, `andromeda access` and `andromeda doctor` show it. Who is let in, `decision.ts` decides.
  */
-import type { Access } from '../kubernetes/access-state.ts';
+import type { Access } from '../kubernetes/bindings.ts';
 import { type AccessFacts, decideAccess, isSignInOver, type Obstacle } from './decision.ts';
 import { dayMs, periodText } from './lapse.ts';
 import { closureOf, effectivePermissions, hiddenFault, type PermissionKey } from './permission.ts';

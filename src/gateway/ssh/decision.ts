@@ -1,6 +1,6 @@
 /** What a login rests on, as data: the composition root decides, the relay only obeys. */
 import type { LoginNode } from '../../domain/access/decision.ts';
-import type { JobTarget } from '../../domain/access/login-name.ts';
+import type { JobTarget } from '../../domain/access/ssh-session.ts';
 
 export interface Route {
   clusterId: string;

@@ -1,6 +1,6 @@
 /** A part of the composition root: certificates that the service obtains by itself. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { acmeSecrets } from '../../domain/service-secret.ts';
+import { acmeSecrets } from '../../domain/key-rotation.ts';
 import type { Leases } from '../../store/servers/leases.ts';
 import type { Secrets } from '../../store/servers/secrets.ts';
 import { readState } from '../certificates/files.ts';

@@ -1,7 +1,7 @@
 /** A part of the composition root: what the gateway asks at each login, and again for as long as a session lives. */
 import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessPolicy, periodText, type SignInWindow, signInAdvice } from '../../domain/access/lapse.ts';
-import { parseLoginName } from '../../domain/access/login-name.ts';
+import { parseLoginName } from '../../domain/access/ssh-session.ts';
 import type { Attempt, Authorize, Decision } from '../../gateway/ssh/decision.ts';
 import { findLogin, findPersonOnCluster } from '../../store/access/access-facts.ts';
 import type { Store } from '../../store/engine/index.ts';

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { KubernetesCheck } from '../../domain/kubernetes/rights.ts';
-import { knownHostsName } from '../../domain/service-secret.ts';
+import { knownHostsName } from '../../domain/key-rotation.ts';
+import type { KubernetesCheck } from '../../domain/kubernetes/status.ts';
 import { findHostOwners } from '../../lib/host-ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import { findKubernetesAccess } from '../../store/access/kubernetes-access.ts';

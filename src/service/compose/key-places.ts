@@ -1,7 +1,14 @@
 /** Where the service's own keys are kept: as files of the data directory, or in the database that several servers share. */
 import { existsSync } from 'node:fs';
-import { type KeyKind, type KeySet, keySetText, readKeySet } from '../../domain/key-rotation.ts';
-import { secretsTopic, secretTitle, serviceSecrets } from '../../domain/service-secret.ts';
+import {
+  type KeyKind,
+  type KeySet,
+  keySetText,
+  readKeySet,
+  secretsTopic,
+  secretTitle,
+  serviceSecrets,
+} from '../../domain/key-rotation.ts';
 import type { Logger } from '../../lib/log.ts';
 import { keyFileOf, readKeyFiles, writeKeyFiles } from '../../store/data-dir/key-files.ts';
 import { lockKeys } from '../../store/data-dir/lock.ts';

@@ -8,17 +8,18 @@ import { type AuditKey, makeAuditKey, parseAuditKey } from '../../domain/audit/k
 import { invalidState } from '../../domain/error.ts';
 import type { ServiceKey } from '../../domain/installation-state.ts';
 import {
+  consoleSecretName,
   type HeldKeys,
   type KeyKind,
   type KeySet,
   keysAt,
   mapKeys,
+  secretsTopic,
   settled,
 } from '../../domain/key-rotation.ts';
-import { consoleSecretName, secretsTopic } from '../../domain/service-secret.ts';
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
-import { generateSshKey, parseSshKey, type SshKeyFile } from '../../lib/ssh/key-file.ts';
+import { generateSshKey, parseSshKey, type SshKeyFile } from '../../lib/ssh/public-key.ts';
 import { findMissingKeys, kindsOf, missingKeyText, noteKeys } from '../../store/data-dir/key-files.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { listSecrets, missingSecretsKey, openSecrets, type Secrets } from '../../store/servers/secrets.ts';

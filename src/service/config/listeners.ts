@@ -1,5 +1,5 @@
 /** The HTTP listeners: where each listens, what it is called from outside, and its TLS. */
-import { isLoopback } from '../../lib/loopback.ts';
+import { isLoopback } from '../../lib/source-address.ts';
 import { acmeCertificateFile } from './acme.ts';
 import { type Address, hostInUrl, isWildcard, readAddress } from './addresses.ts';
 import { invalid, type NamedFiles } from './named-files.ts';

@@ -1,6 +1,6 @@
 /** Limits on downloads of large files, so that clients that stop reading do not block downloads for everyone else. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createCounter } from '../../api/http/connection-limit.ts';
+import { createCounter } from '../../api/http/listen.ts';
 import { DomainError } from '../../domain/error.ts';
 import { clientAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 

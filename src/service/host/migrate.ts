@@ -1,7 +1,7 @@
 /** `andromeda migrate`: an installation from SQLite's file to a PostgreSQL, or back, on the host itself while nothing serves it. */
 import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
-import { serviceSecrets } from '../../domain/service-secret.ts';
+import { serviceSecrets } from '../../domain/key-rotation.ts';
 import { type Copied, copyToPostgres, copyToSqlite } from '../../store/data-dir/copy-database.ts';
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, runCommand } from './installation.ts';

@@ -2,7 +2,7 @@
 import { closeSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
-import { secretsTopic } from '../../domain/service-secret.ts';
+import { secretsTopic } from '../../domain/key-rotation.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../lib/secrets-key.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { listSecrets, reencryptSecrets, type SecretSummary } from '../../store/servers/secrets.ts';

@@ -12,7 +12,7 @@ import {
 } from '../../domain/access/manifest.ts';
 import { heldUntil } from '../../domain/access/permission-end.ts';
 import type { DriverSettings } from '../../domain/clusters/cluster.ts';
-import { type KeptSlurmReport, waitingFor } from '../../domain/clusters/observation.ts';
+import { type KeptSlurmReport, waitingFor } from '../../domain/clusters/merged-report.ts';
 import { parseReport } from '../clusters/observations.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

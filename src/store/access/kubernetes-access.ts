@@ -2,8 +2,7 @@
 import type { ExpressionBuilder } from 'kysely';
 import { keysIncluding } from '../../domain/access/permission.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
-import type { KubernetesAccessFacts } from '../../domain/kubernetes/access-state.ts';
-import type { KubernetesAccess } from '../../domain/kubernetes/bindings.ts';
+import type { KubernetesAccess, KubernetesAccessFacts } from '../../domain/kubernetes/bindings.ts';
 import { findBound } from '../clusters/cluster-sides.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

@@ -18,14 +18,12 @@ import {
   type ClusterReport,
   mergeMachines,
   mergeSides,
-  type SideState,
-} from '../../domain/clusters/merged-report.ts';
-import {
   type Observation,
+  type SideState,
   type Silence,
   withSilence,
   withTransitionTimes,
-} from '../../domain/clusters/observation.ts';
+} from '../../domain/clusters/merged-report.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, listRows, saveRow, updateRows } from '../engine/rows.ts';

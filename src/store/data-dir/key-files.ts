@@ -10,11 +10,12 @@ import {
   type KeyKind,
   type KeySet,
   keyKinds,
+  keySetFile,
   keySetText,
   readKeySet,
+  serviceSecrets,
 } from '../../domain/key-rotation.ts';
-import { keySetFile, serviceSecrets } from '../../domain/service-secret.ts';
-import { parseSshKey, writePublicPart } from '../../lib/ssh/key-file.ts';
+import { parseSshKey, writePublicPart } from '../../lib/ssh/public-key.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import { files } from '../engine/engine.ts';
 import type { Store } from '../engine/index.ts';

@@ -1,12 +1,16 @@
 /** Which of the rights that we need an API server gives us: asked right by right, since nothing else is certain. */
+
+import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
 import {
+  describeRight,
   type KubernetesCheck,
+  KubernetesError,
   leastPrivilege,
+  meaningOf,
   neededRights,
   optionalRights,
-} from '../../domain/kubernetes/rights.ts';
-import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
-import { describeRight, KubernetesError, meaningOf, type Right } from '../../domain/kubernetes/status.ts';
+  type Right,
+} from '../../domain/kubernetes/status.ts';
 import { forEach } from './bindings.ts';
 import { type KubernetesClient, openClient, reasonOf } from './client.ts';
 

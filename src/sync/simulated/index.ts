@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoginNodeReport, Manifest, SlurmReport } from '../../domain/access/manifest.ts';
-import type { SimulatedSettings } from '../../domain/clusters/simulated.ts';
+import type { SimulatedSettings } from '../../domain/clusters/lab.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { SlurmDriver } from '../driver.ts';

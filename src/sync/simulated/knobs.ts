@@ -7,8 +7,7 @@ import type {
   SchedulerReport,
   StorageReport,
 } from '../../domain/access/manifest.ts';
-import type { Fault, SimulatedSettings } from '../../domain/clusters/simulated.ts';
-import { defaultSharedVolumeBytes } from '../../domain/clusters/simulated.ts';
+import { defaultSharedVolumeBytes, type Fault, type SimulatedSettings } from '../../domain/clusters/lab.ts';
 
 type Scheduler = 'sunk' | 'kubernetes' | null;
 

@@ -1,8 +1,7 @@
 /** Command lines that are wrong, and names that name nothing. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pick } from '../../../src/cli/pick.ts';
-import { parseStart, parseTime } from '../../../src/cli/time.ts';
+import { parseStart, parseTime, pick } from '../../../src/cli/arguments.ts';
 import { signedIn, taken } from '../small-api.ts';
 import { alpha, alphaId, bob, lookups } from './operator-api.ts';
 

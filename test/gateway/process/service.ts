@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Route } from '../../../src/gateway/ssh/decision.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { loadSshKey } from '../../../src/lib/ssh/key-file.ts';
+import { loadSshKey } from '../../../src/lib/ssh/public-key.ts';
 import { openGateway, startGateway } from '../../../src/service/compose/gateway.ts';
 import { startSessionRecords } from '../../../src/service/compose/session-records.ts';
 import { readConfig } from '../../../src/service/config/index.ts';

@@ -2,9 +2,9 @@
 import { accessListState, isRecent } from '../../../domain/access/list.ts';
 import { type Cluster, isInService, type Machine } from '../../../domain/clusters/cluster.ts';
 import { checkLab } from '../../../domain/clusters/lab.ts';
+import { checkHostSettings } from '../../../domain/clusters/lab-paths.ts';
 import { mergeSides, type SideState, sideTrouble } from '../../../domain/clusters/merged-report.ts';
 import { invalidState, notFound } from '../../../domain/error.ts';
-import { checkHostSettings } from '../../../domain/host-settings.ts';
 import type { SidePasses } from '../../../domain/installation-state.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
 import { findAccessList } from '../../../store/access/access-lists.ts';

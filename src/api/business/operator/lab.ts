@@ -1,7 +1,7 @@
 /** The installation as a lab file: what applying one would do, doing it, and writing it out. */
 import { checkLab, type Lab } from '../../../domain/clusters/lab.ts';
+import { checkHostSettings, type HostRules } from '../../../domain/clusters/lab-paths.ts';
 import { type LabStep, planLab } from '../../../domain/clusters/lab-plan.ts';
-import { checkHostSettings, type HostRules } from '../../../domain/host-settings.ts';
 import { appendAuditEntry } from '../../../store/audit/audit.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { exportLab, takeSteps } from '../../../store/data-dir/lab.ts';

@@ -4,10 +4,9 @@ import type { Store } from '../../../store/engine/index.ts';
 import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accounts.ts';
 import { createAdapter, type Rotation } from './adapter.ts';
 import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
-import type { Cors } from './cors.ts';
 import { accessTokenSeconds, type IssuerKeys, idTokenSeconds } from './keys.ts';
 import { errorPage } from './pages.ts';
-import { pageHeaders, remoteAddress } from './respond.ts';
+import { type Cors, pageHeaders, remoteAddress } from './respond.ts';
 
 const minute = 60;
 const day = 24 * 60 * minute;

@@ -22,9 +22,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { JSONWebKeySet, JWTPayload } from 'jose';
 import { invalidState } from '../../../domain/error.ts';
 import { type Clock, createClock } from '../../../lib/clock.ts';
-import { hasHungUp } from '../../../lib/hung-up.ts';
 import { createLimits, type Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
+import { hasHungUp } from '../../../lib/response.ts';
 import { createTrustedProxies, type TrustedProxies } from '../../../lib/source-address.ts';
 import type { Store } from '../../../store/engine/index.ts';
 import { type FactorPolicy, relyingPartyOf, SecondFactors } from './account/second-factor.ts';
@@ -39,9 +39,9 @@ import {
   issuerClients,
 } from './clients.ts';
 import { sign } from './cookie.ts';
-import { createCors } from './cors.ts';
 import { createDevicePages } from './device/pages.ts';
 import { type IssuerKeys, publicKeys } from './keys.ts';
+import { createCors } from './respond.ts';
 import { createRequestHandler, createUserInfo } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
 

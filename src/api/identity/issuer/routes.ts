@@ -4,15 +4,22 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
 import { DomainError } from '../../../domain/error.ts';
 import { createRateLimiter } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
-import { sendJson } from '../../../lib/send-json.ts';
+import { sendJson } from '../../../lib/response.ts';
 import { sourceNetwork, type TrustedProxies } from '../../../lib/source-address.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import { clockToleranceMs } from '../token.ts';
 import { claimsOf, findSignedIn, generationClaim } from './accounts.ts';
-import type { Cors } from './cors.ts';
 import type { DevicePages } from './device/pages.ts';
 import { messagePage } from './pages.ts';
-import { mostBodyBytes, pinToIssuer, redirect, remoteAddress, sendPage, sendUnavailable } from './respond.ts';
+import {
+  type Cors,
+  mostBodyBytes,
+  pinToIssuer,
+  redirect,
+  remoteAddress,
+  sendPage,
+  sendUnavailable,
+} from './respond.ts';
 
 const libraryRoutes = new Set([
   'GET /.well-known/openid-configuration',

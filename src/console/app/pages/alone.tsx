@@ -3,8 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { goOnWhenSignedIn, signInAt } from '../api.ts';
-import { Mark } from '../parts/mark.tsx';
-import { Empty, Loading, Page } from '../parts/page.tsx';
+import { Empty, Loading, Mark, Page } from '../parts/page.tsx';
 import { readMe } from '../reads.ts';
 
 const reasons: Record<string, string> = {

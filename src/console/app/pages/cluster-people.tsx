@@ -12,11 +12,12 @@ import {
   type AccessList,
   type Delivery,
   deliverySteps,
+  type Reviewed,
   readAccessList,
   readAccessOf,
+  useReview,
   type Way,
 } from '../people.ts';
-import { type Reviewed, useReview } from '../review.ts';
 import { useWho } from '../who.tsx';
 
 export default function ClusterPeoplePage() {

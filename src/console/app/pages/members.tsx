@@ -17,7 +17,7 @@ import { SaveCsv } from '../parts/save.tsx';
 import { actions, type Column, PersonCell, RemoteTable, Table } from '../parts/table.tsx';
 import { Age, count, Moment, Shape } from '../parts/values.tsx';
 import { useWrite } from '../parts/write.tsx';
-import { type Reviewed, useDue, useReview } from '../review.ts';
+import { type Reviewed, useDue, useReview } from '../people.ts';
 import { useWho } from '../who.tsx';
 
 type Doing = { kind: 'add' } | { kind: 'choose' | ChangeKind; row: Reviewed } | undefined;

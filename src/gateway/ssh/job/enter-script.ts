@@ -8,7 +8,7 @@
  *   left <seconds>                          of the job's time, when little is left
  *   ended <state>                           the step has ended, in this state of the job
  */
-import type { JobTarget } from '../../../domain/access/login-name.ts';
+import type { JobTarget } from '../../../domain/access/ssh-session.ts';
 import { commandLine } from '../relay/exec-line.ts';
 import { stepScript } from './step-script.ts';
 

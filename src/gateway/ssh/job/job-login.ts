@@ -2,9 +2,9 @@
  * A login into a job: as the person on the login node, which starts a step of the job, and over its standard input and output
  * SSH once more, to an OpenSSH server that is that step (step-script.ts). Its host key is made here, for this connection alone.
  */
-import { generateSshKey } from '../../../lib/ssh/key-file.ts';
+
 import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
-import { blobOf } from '../../../lib/ssh/public-key.ts';
+import { blobOf, generateSshKey } from '../../../lib/ssh/public-key.ts';
 import { logIn, type NodeFailure, type NodeOptions, openLoginNode } from '../relay/login-node.ts';
 import { printable } from '../relay/policy.ts';
 import { offerToNode } from '../transport/algorithms.ts';

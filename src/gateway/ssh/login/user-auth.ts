@@ -3,7 +3,7 @@
  * out who has proved which key. `authorize` decides whether they are allowed in: it is asked for the offered key, and again
  * for the proven one.
  */
-import { longestLoginName, parseLoginName } from '../../../domain/access/login-name.ts';
+import { longestLoginName, parseLoginName } from '../../../domain/access/ssh-session.ts';
 import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
 import {
   checkSignature,

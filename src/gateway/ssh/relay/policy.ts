@@ -3,7 +3,7 @@
  * Refused; RFC 4254). The relay asks it about every message that asks for something and obeys the answer.
  * What is not named here is refused.
  */
-import { isLoopback } from '../../../lib/loopback.ts';
+import { isLoopback } from '../../../lib/source-address.ts';
 import { proveRequest } from '../transport/host-keys.ts';
 import { commandLine, loginShellLine } from './exec-line.ts';
 

@@ -1,8 +1,14 @@
 /** What is in files of a data directory on SQLite, and in tables where servers share a database: read from there, put there. */
 import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { keyKinds, keySetText, readKeySet } from '../../../domain/key-rotation.ts';
-import { knownHostsName, secretTitle, serviceSecrets } from '../../../domain/service-secret.ts';
+import {
+  keyKinds,
+  keySetText,
+  knownHostsName,
+  readKeySet,
+  secretTitle,
+  serviceSecrets,
+} from '../../../domain/key-rotation.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import type { FilesAndTables } from '../../../store/data-dir/copy-database.ts';
 import { keyFileOf, readKeyFiles, writeKeyFiles } from '../../../store/data-dir/key-files.ts';

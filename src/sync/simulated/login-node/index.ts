@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import type { RunningJob } from '../../../domain/access/manifest.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { inheritedEnvironment } from '../../../lib/packaging.ts';
-import { loadSshKey } from '../../../lib/ssh/key-file.ts';
+import { loadSshKey } from '../../../lib/ssh/public-key.ts';
 import { homesBelow, prepareDirectories } from './homes.ts';
 import type { Account, FromLoginNode, ToLoginNode } from './messages.ts';
 import { endProcesses } from './processes.ts';

@@ -9,7 +9,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import ssh2, { type AuthContext, type Connection, type ParsedKey } from 'ssh2';
 import type { Logger } from '../../../lib/log.ts';
-import { isLoopback } from '../../../lib/loopback.ts';
+import { isLoopback } from '../../../lib/source-address.ts';
 import { OPEN_FAILURE, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { message, WireReader } from '../../../lib/ssh/wire.ts';
 import { Channel } from './channel.ts';

@@ -6,7 +6,7 @@
  *                                it twice, or a mail scanner opening it, uses nothing up
  *     POST /device/sign-in, /device/approval, /device/sign-out       → 303 to one of the pages
  *     GET /device/approved, /device/denied                           the last pages
- *     GET, POST /password, GET /password/changed                     password-page.ts
+ *     GET, POST /password, GET /password/changed                     account-page.ts
  *     GET /auth, POST /auth/sign-in, GET /session/end                authorization.ts
  *
  * The library's own pages send their forms with a script, ask for approval before the sign-in, and mark a code as
@@ -17,8 +17,7 @@ import { hasNul, visibleName } from '../../../../domain/text.ts';
 import type { Limit } from '../../../../lib/limits.ts';
 import { html, layout, problem } from '../../../../lib/pages.ts';
 import { sourceNetwork } from '../../../../lib/source-address.ts';
-import { createAccountPage, createLinkPage } from '../account/account-page.ts';
-import { createPasswordPage } from '../account/password-page.ts';
+import { createAccountPage, createLinkPage, createPasswordPage } from '../account/account-page.ts';
 import { librarySeconds } from '../adapter.ts';
 import { createAuthorizationPages } from '../authorization.ts';
 import { apiResource } from '../clients.ts';
