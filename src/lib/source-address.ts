@@ -1,6 +1,6 @@
 /** Where a connection or a request comes from, also behind trusted proxies, and which hosts are the machine itself. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv4, isIPv6, SocketAddress } from 'node:net';
 
 /** As many entries as the configuration may have. */
 export const mostTrustedProxies = 10_000;
@@ -35,22 +35,21 @@ export function createTrustedProxies(entries: readonly string[]): TrustedProxies
   };
 }
 
-/** An address as people write it: IPv4 not as IPv6 (RFC 4291, 2.5.5.2), and without a zone. */
-export function plainAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
+/** An address in its one spelling (RFC 5952), IPv4 not as IPv6 (RFC 4291, 2.5.5.2), and without a zone. What is none stays. */
+export function plainAddress(text: string): string {
+  const address = text.replace(/%.*$/, '');
+  if (isIP(address) !== 6) return address;
+  return new SocketAddress({ address, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
 /** One key for what one attacker holds: an IPv4 address, or an IPv6 network of 56 bits, as providers give to one household. */
 export function sourceNetwork(address: string): string {
   const plain = plainAddress(address);
   if (isIP(plain) !== 6) return plain;
-  const [head = '', tail] = plain.split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail ? tail.split(':') : [];
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
-  const groups = [...left, ...Array<string>(zeros).fill('0'), ...right];
-  const [a, b, c, d] = groups.map((group) => Number.parseInt(group, 16));
-  return `${[a, b, c, (d ?? 0) & 0xff00].map((group) => (group ?? 0).toString(16)).join(':')}::/56`;
+  const [left = [], right = []] = plain.split('::').map((half) => half.split(':').filter(Boolean));
+  const zeros = Array<string>(8 - left.length - right.length).fill('0');
+  const [a, b, c, d = ''] = [...left, ...zeros, ...right];
+  return `${a}:${b}:${c}:${(Number.parseInt(d, 16) & 0xff00).toString(16)}::/56`;
 }
 
 /**
@@ -90,7 +89,7 @@ function addressOf(entry: string): string | undefined {
   const [, bracketed, v4, plain] =
     /^(?:\[([^\]]+)\](?::[\w.-]+)?|(\d+\.\d+\.\d+\.\d+)(?::[\w.-]+)?|(.+))$/.exec(entry.trim()) ?? [];
   const address = plainAddress(bracketed ?? v4 ?? plain ?? '');
-  return isIP(address) === 0 ? undefined : address.toLowerCase();
+  return isIP(address) === 0 ? undefined : address;
 }
 
 /** The `for` of each element; empty where an element has none, or where the header is not of the right form. */
@@ -115,8 +114,8 @@ function forwardedFor(header: string): string[] {
  */
 export function isLoopback(host: string): boolean {
   if (isIPv4(host)) return host.startsWith('127.');
-  // The URL parser writes every address its shortest way. A zone (`::1%lo`) is no part of a spelling.
-  if (isIPv6(host) && !host.includes('%')) return new URL(`http://[${host}]`).hostname === '[::1]';
+  // A zone (`::1%lo`) is no part of a spelling.
+  if (isIPv6(host) && !host.includes('%')) return plainAddress(host) === '::1';
   return host.toLowerCase() === 'localhost';
 }
 

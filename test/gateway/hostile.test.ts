@@ -203,6 +203,26 @@ describe('the gateway survives', { skip: whyNot }, () => {
     client.close(11, 'done', 100);
   });
 
+  test('keys of types that are never taken are no attempts, as an agent may have many, and are logged with theirs', async () => {
+    const { client, next } = await rawClient(false);
+    const logged = lab.events.length;
+    client.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+    const types = ['rsa-sha2-512', 'ssh-rsa', 'ecdsa-sha2-nistp256', 'ssh-dss'];
+    for (const type of [...types, ...types, ...types]) {
+      const key = [false, type, sshString(type)] as const;
+      client.send(message(SSH.USERAUTH_REQUEST, LOGIN, 'ssh-connection', 'publickey', ...key));
+      assert.ok(await next(SSH.USERAUTH_FAILURE));
+    }
+    client.send(proof(client, (bytes) => bytes));
+    assert.ok(await next(SSH.USERAUTH_SUCCESS));
+    const refused = lab.events.slice(logged).filter(({ reason }) => reason === 'other_key_type');
+    assert.deepEqual(
+      refused.slice(0, 4).map(({ detail }) => detail),
+      types,
+    );
+    client.close(11, 'done', 100);
+  });
+
   test('a login that is not decided yet is withdrawn when its client leaves', async () => {
     const { client, until } = await rawClient(false);
     const before = lab.decide.next;

@@ -23,6 +23,11 @@ const ports = [0xc3, 0x50, 0, 22];
 const fromV4 = header(1, 0x11, Buffer.from([203, 0, 113, 7, 10, 0, 0, 1, ...ports]));
 const v6 = Buffer.from('20010db8000000000000000000000099', 'hex');
 const fromV6 = header(1, 0x21, Buffer.concat([v6, v6, Buffer.from(ports), Buffer.from([4, 0, 1, 0])]));
+/** As a proxy that listens on `::` says where IPv4 comes from. */
+const mapped = (last: number) => {
+  const address = Buffer.from([...Buffer.alloc(10), 0xff, 0xff, 203, 0, 113, last]);
+  return header(1, 0x21, Buffer.concat([address, v6, Buffer.from(ports)]));
+};
 const local = header(0, 0, Buffer.alloc(0));
 
 test('a header is read, whole or in part, and what is malformed is known for it', () => {
@@ -30,7 +35,8 @@ test('a header is read, whole or in part, and what is malformed is known for it'
     length: 28,
     address: '203.0.113.7',
   });
-  assert.deepEqual(readProxyHeader(fromV6), { length: 56, address: '2001:db8:0:0:0:0:0:99' });
+  assert.deepEqual(readProxyHeader(fromV6), { length: 56, address: '2001:db8::99' });
+  assert.deepEqual(readProxyHeader(mapped(7)), { length: 52, address: '203.0.113.7' });
   assert.deepEqual(readProxyHeader(local), { length: 16 });
   assert.deepEqual(readProxyHeader(header(1, 0x31, Buffer.alloc(216))), { length: 232 });
   for (let n = 0; n < fromV4.length; n += 1) assert.equal(readProxyHeader(fromV4.subarray(0, n)), 'more');
@@ -84,7 +90,7 @@ describe('behind a proxy', { skip: whyNot }, () => {
 
   for (const [what, head, address] of [
     ['IPv4', fromV4, '203.0.113.7'],
-    ['IPv6', fromV6, '2001:db8:0:0:0:0:0:99'],
+    ['IPv6', fromV6, '2001:db8::99'],
     ['LOCAL', local, '127.0.0.1'],
   ] as const)
     test(`the address in its header is the one that counts, in the log and the records: ${what}`, async (t) => {
@@ -99,14 +105,19 @@ describe('behind a proxy', { skip: whyNot }, () => {
       assert.deepEqual([accepted?.['remoteAddress'], recorded], [address, [address]]);
     });
 
-  test('its clients are limited each by itself', async (t) => {
-    const lab = await open(t, trusting());
-    const sockets = Array.from({ length: 40 }, () => connect(lab.gateway.port, '127.0.0.1'));
-    for (const socket of sockets) socket.on('error', () => {}).write(fromV4);
-    await sleep(200);
-    assert.equal((await through(lab, await proxy(t, lab, fromV6))).status, 7);
-    for (const socket of sockets) socket.destroy();
-  });
+  for (const [what, crowd, other] of [
+    ['', fromV4, fromV6],
+    [', IPv4 as IPv6 too', mapped(7), mapped(8)],
+  ] as const)
+    test(`its clients are limited each by itself${what}`, async (t) => {
+      const lab = await openLab({ unauthenticated: 20 }, [], trusting());
+      t.after(() => lab.close());
+      const sockets = Array.from({ length: 40 }, () => connect(lab.gateway.port, '127.0.0.1'));
+      for (const socket of sockets) socket.on('error', () => {}).write(crowd);
+      await sleep(200);
+      assert.equal((await through(lab, await proxy(t, lab, other))).status, 7);
+      for (const socket of sockets) socket.destroy();
+    });
 
   test('without a header its own address counts, or the connection is closed where one is required', async (t) => {
     const lab = await open(t, trusting());

@@ -24,6 +24,9 @@ test('of what a trusted proxy says, the last address that is no trusted proxy co
     ['192.0.2.1:4711', '192.0.2.1'],
     ['[2001:DB8::1]:4711, 2001:db8:f::9', '2001:db8::1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['[0:0:0:0:0:FFFF:c000:201]:4711', '192.0.2.1'],
+    ['192.0.2.1, ::ffff:a01:203, ::FFFF:10.1.2.3', '192.0.2.1'],
+    ['2001:db8:0:0:0:0:0:1', '2001:db8::1'],
     ['10.0.0.5, 10.0.0.6', '10.0.0.5'],
   ];
   for (const [header, client] of lists) {
@@ -71,10 +74,22 @@ test('what cannot be read, and what contradicts itself, leaves the proxy’s own
   assert.equal(both('192.0.2.1', 'nonsense'), '127.0.0.1');
 });
 
+test('a proxy may be named as IPv4 or as IPv4 in IPv6', () => {
+  const named = createTrustedProxies(['::ffff:192.0.2.0/120', '::ffff:c633:6401']);
+  const addresses = ['192.0.2.9', '::ffff:192.0.2.9', '198.51.100.1', '192.0.3.9', 'fe80::1'];
+  assert.deepEqual(
+    addresses.map((address) => named.has(address)),
+    [true, true, true, false, false],
+  );
+});
+
 test('one source is an IPv4 address or an IPv6 network of 56 bits', () => {
   const table = [
     ['10.0.0.1', '10.0.0.1'],
     ['::ffff:10.0.0.1', '10.0.0.1'],
+    ['::ffff:a00:1', '10.0.0.1'],
+    ['0:0:0:0:0:ffff:a00:1', '10.0.0.1'],
+    ['2001::5:6:7:8:9', '2001:0:0:0::/56'],
     ['2001:db8:1:1202:3:4:5:6', '2001:db8:1:1200::/56'],
     ['2001:db8:1:12ff::9', '2001:db8:1:1200::/56'],
     ['2001:db8:1:1300::9', '2001:db8:1:1300::/56'],

@@ -14,7 +14,7 @@ import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createRefusalTally } from '../../lib/refusal-tally.ts';
 import { sendJson } from '../../lib/response.ts';
-import { clientAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
+import { clientAddress, plainAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 
 export interface Endpoint {
   /** For messages: which part of the service this is. */
@@ -299,7 +299,7 @@ function countConnections(server: Server, name: string): ConnectionCounts {
   );
   server.on('connection', (socket) => {
     const { perSource = Infinity, inAll = Infinity, proxies, log } = counts.limit ?? {};
-    const { remoteAddress = '' } = socket;
+    const remoteAddress = plainAddress(socket.remoteAddress ?? '');
     const isCrowded = all >= inAll / 2;
     const most = isCrowded ? Math.ceil(perSource / 8) : perSource;
     const leave = sources.enter(sourceNetwork(remoteAddress), proxies?.has(remoteAddress) ? Infinity : most);

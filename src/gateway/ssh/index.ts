@@ -264,7 +264,7 @@ export class Gateway {
     awaitProxyHeader(socket, barrier, required, (named, error) => {
       this.#awaitedHeaders -= 1;
       if (error) this.#refuse(socket, proxy, { reason: error, text: '' }, barrier);
-      else this.#begin(socket, plainAddress(named ?? proxy), barrier);
+      else this.#begin(socket, named ?? proxy, barrier);
     });
   }
 

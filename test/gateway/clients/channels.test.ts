@@ -87,6 +87,34 @@ withEachNode('channels', (at) => {
     client.close();
   });
 
+  test('what comes late for a channel that is being closed, or is no more, ends nothing', async () => {
+    const client = await rawClient(at.lab);
+    const other = await client.openSession(9);
+    const { transport } = client;
+    const wider = (to: number) => message(SSH.CHANNEL_WINDOW_ADJUST, { uint32: to }, { uint32: 100 });
+    const close = (to: number) => message(CHANNEL_CLOSE, { uint32: to });
+    // As sshj does: all is read after both sides have closed.
+    const ended = await client.openSession(1);
+    transport.send(exec(ended, 'echo out'));
+    await client.next(CHANNEL_CLOSE);
+    for (const late of [close(ended), wider(ended)]) transport.send(late);
+    // Closed by one thread while others read, write, and change the size of the terminal.
+    const closed = await client.openSession(2);
+    transport.send(exec(closed, 'sleep 60'));
+    const resize = message(CHANNEL_REQUEST, { uint32: closed }, 'window-change', false, {
+      raw: Buffer.alloc(16),
+    });
+    const again = [wider(closed), data(closed, 'x'), resize, eof(closed), close(closed)];
+    for (const late of [close(closed), ...again]) transport.send(late);
+    transport.send(exec(other, 'echo still here'));
+    await until(
+      () => said(client.heard, 9) === 'still here\n' || client.ended() !== '',
+      'the other session had its say',
+    );
+    assert.equal(client.ended(), '');
+    client.close();
+  });
+
   test('windows are the two ends’: what has no room waits, and other channels do not wait for it', async () => {
     const client = await rawClient(at.lab);
     const narrow = await client.openSession(1, 1000);

@@ -1,9 +1,11 @@
 /** Files through the gateway, both ways, with what people copy them with. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { LOGIN } from '../lab.ts';
 import { missing, withEachNode } from './nodes.ts';
 
 const bytes = randomBytes(3_000_000);
@@ -28,6 +30,24 @@ withEachNode('files', (at) => {
     assert.equal(statSync(join(top, 'empty')).size, 0);
     assert.equal(statSync(join(top, 'program')).mode & 0o777, 0o755);
   }
+
+  const curl = spawnSync('curl', ['-V'], { encoding: 'utf8' }).stdout ?? '';
+  test(`curl sftp://, up and down (${/libssh2?\/[\d.]+/.exec(curl)?.[0]})`, {
+    skip: !/ sftp /.test(curl) && 'curl has no sftp here',
+  }, async () => {
+    const { lab, folder } = at;
+    writeFileSync(join(lab.dir, 'sent'), bytes);
+    const key = ['--key', 'user', '--pubkey', 'user.pub', '-u', `${LOGIN}:`];
+    const url = `sftp://127.0.0.1:${lab.gateway.port}${folder}/by-curl`;
+    for (const args of [
+      ['-T', 'sent', url],
+      ['-o', 'got', url],
+    ]) {
+      const ran = await lab.run('curl', ['-sSk', ...key, ...args]);
+      assert.equal(ran.status, 0, ran.err);
+    }
+    assert.ok(readFileSync(join(lab.dir, 'got')).equals(bytes));
+  });
 
   for (const [what, options, skip] of [
     ['scp', ['-s'], false],

@@ -1,12 +1,13 @@
-"""What scripts do with paramiko: `with_paramiko.py HOST PORT USER KEY KNOWN_HOSTS FOLDER ECHO_PORT` prints one JSON line."""
+"""What scripts do with paramiko: `with_paramiko.py HOST PORT USER KEY KNOWN_HOSTS FOLDER ECHO_PORT [OTHER_KEY…]` prints one JSON line."""
 import hashlib, json, os, sys, threading, time
 import paramiko
 
-host, port, user, key, known, folder, echo = sys.argv[1:]
+host, port, user, key, known, folder, echo, *others = sys.argv[1:]
 client = paramiko.SSHClient()
 client.load_host_keys(known)
 client.set_missing_host_key_policy(paramiko.RejectPolicy())
-client.connect(host, int(port), user, key_filename=key, allow_agent=False, look_for_keys=False)
+# What is no Ed25519 key comes first: it is to be refused, and the right one tried.
+client.connect(host, int(port), user, key_filename=[*others, key], allow_agent=False, look_for_keys=False)
 transport = client.get_transport()
 transport.set_keepalive(1)
 said = {"ciphers": transport.remote_cipher}

@@ -90,7 +90,7 @@ test('a setting that changed holds for new logins once the service is back, of t
     return /server-sig-algs=<([^>]*)>/.exec(err)?.[1]?.split(',') ?? [];
   };
   let service = await lab.serve('build-0');
-  assert.deepEqual(await announced(), ['ssh-ed25519']);
+  assert.ok(!(await announced()).includes('sk-ssh-ed25519@openssh.com'));
   for (const isOn of [true, false]) {
     const text = readFileSync(file, 'utf8');
     writeFileSync(file, text.replace(/securityKeys: \w+/, `securityKeys: ${isOn}`));

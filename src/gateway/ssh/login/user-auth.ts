@@ -156,7 +156,12 @@ export class UserAuth {
       const detail = printable(request.method);
       return this.#fail({ loginName }, { reason: 'other_method', isGuess: true, detail });
     }
-    if (!key) return this.#fail({ loginName }, { reason: 'other_key_type', isGuess: true });
+    if (!key) {
+      // An agent offers what it has: that is no attempt, either.
+      const detail = printable(request.algorithm);
+      onRefused({ loginName, remoteAddress }, { reason: 'other_key_type', isGuess: true, detail });
+      return client.send(authFailure());
+    }
     const attempt: Attempt = { loginName, publicKey: key.text, fingerprint: key.fingerprint, remoteAddress };
     if (request.proof === 'wrong') return this.#fail(attempt, { reason: 'wrong_signature', isGuess: true });
     if (request.proof === 'untouched') {

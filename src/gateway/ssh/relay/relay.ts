@@ -113,8 +113,8 @@ export class Relay {
     if (type === SSH.GLOBAL_REQUEST) return this.#globalRequest('client', payload);
     if (type === SSH.CHANNEL_OPEN) return this.#openFromClient(payload);
     if (type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) return;
-    const channel = known(this.#channels.byNode(recipient(payload)));
-    if (channel.closedByClient) throw new WireError('message on a closed channel');
+    const channel = known(this.#channels.byNode(recipient(payload)), type);
+    if (!channel || channel.closedByClient) return;
     switch (type) {
       case SSH.CHANNEL_DATA:
       case SSH.CHANNEL_EXTENDED_DATA:
@@ -145,8 +145,8 @@ export class Relay {
     if (type === SSH.GLOBAL_REQUEST) return this.#globalRequest('node', payload);
     if (type === SSH.CHANNEL_OPEN) return this.#openFromNode(payload);
     if (type === SSH.REQUEST_SUCCESS || type === SSH.REQUEST_FAILURE) return;
-    const channel = known(this.#channels.byClient(recipient(payload)));
-    if (channel.closedByNode) throw new WireError('message on a closed channel');
+    const channel = known(this.#channels.byClient(recipient(payload)), type);
+    if (!channel || channel.closedByNode) return;
     switch (type) {
       case SSH.CHANNEL_DATA:
         channel.window -= payload.length - 9;
@@ -289,8 +289,11 @@ const recipient = (payload: Buffer) => {
   return payload.readUInt32BE(1);
 };
 
-function known(channel: Channel | undefined): Channel {
-  if (!channel) throw new WireError('no such channel');
+const late: readonly number[] = [SSH.CHANNEL_WINDOW_ADJUST, SSH.CHANNEL_SUCCESS, SSH.CHANNEL_FAILURE];
+
+/** Undefined where the message may be late for a channel that is no more: as sshd does, it is passed over. */
+function known(channel: Channel | undefined, type: number): Channel | undefined {
+  if (!channel && !late.includes(type)) throw new WireError('no such channel');
   return channel;
 }
 

@@ -26,7 +26,8 @@ const base: Offer = Object.freeze({
   ],
   serverHostKey: ['ssh-ed25519'],
   cipher: hasAes ? [...gcm, chacha, ...ctr] : [chacha, ...gcm, ...ctr],
-  mac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com'],
+  // Of the last two libssh2 needs one until its 1.11, curl of Debian 12 with it.
+  mac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256', 'hmac-sha2-512'],
 });
 
 /** The offer to a client whose lists of ciphers are known, or not (`undefined`: it waits for ours). */

@@ -3,6 +3,7 @@
  * with the address of the client. It is read from trusted proxies only, and no SSH client begins like this.
  */
 import type { Socket } from 'node:net';
+import { plainAddress } from '../../../lib/source-address.ts';
 import type { Barrier } from './barrier.ts';
 import { readChunks } from './reads.ts';
 
@@ -42,7 +43,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
   if (family !== 0x21) return { length };
   if (length < HEAD + 36) return 'malformed';
   const groups = Array.from({ length: 8 }, (_, n) => bytes.readUInt16BE(HEAD + 2 * n).toString(16));
-  return { length, address: groups.join(':') };
+  return { length, address: plainAddress(groups.join(':')) };
 }
 
 /**

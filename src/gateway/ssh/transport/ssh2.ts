@@ -113,16 +113,19 @@ export function createProtocol(options: ProtocolOptions): Protocol {
   protocol.disconnect = () => {};
   protocol._destruct = () => {};
   protocol.cleanup = destruct;
-  const keyTypes = options.securityKeys ? [plainKeyType, securityKeyType] : [plainKeyType];
-  if (hostKey) sendOwnExtensions(protocol, keyTypes);
+  const taken = options.securityKeys ? [plainKeyType, securityKeyType] : [plainKeyType];
+  if (hostKey) sendOwnExtensions(protocol, [...taken, ...rsaAlgorithms]);
   return protocol;
 }
 
+/** Listed as sshd does where it takes no RSA key: without one of them paramiko gives up at an RSA key, in place of trying the next. */
+const rsaAlgorithms = ['rsa-sha2-512', 'rsa-sha2-256', 'ssh-rsa'];
+
 /**
- * Sends our own EXT_INFO (RFC 8308) instead of ssh2's, which lists RSA and DSA and mistypes one name. A client that
- * reads it offers keys of these types only, and may hide the timing of keystrokes by pings.
+ * Sends our own EXT_INFO (RFC 8308) instead of ssh2's, which lists DSA and mistypes one name. A client that reads it may hide
+ * the timing of keystrokes by pings.
  */
-function sendOwnExtensions(protocol: Protocol, keyTypes: readonly string[]): void {
+function sendOwnExtensions(protocol: Protocol, algorithms: readonly string[]): void {
   const complete = protocol._onHandshakeComplete;
   let first = true;
   protocol._onHandshakeComplete = (negotiated) => {
@@ -130,7 +133,7 @@ function sendOwnExtensions(protocol: Protocol, keyTypes: readonly string[]): voi
     first = false;
     protocol._kex.remoteExtInfoEnabled = false;
     if (wanted) {
-      const payload = extInfo({ 'server-sig-algs': keyTypes.join(), 'ping@openssh.com': '0' });
+      const payload = extInfo({ 'server-sig-algs': algorithms.join(), 'ping@openssh.com': '0' });
       const packet = protocol._cipher.allocPacket(payload.length);
       packet.set(payload, 5);
       protocol._cipher.encrypt(packet);
