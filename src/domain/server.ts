@@ -1,6 +1,5 @@
+/** The servers that share one database, and what operators must mend of them: one that is gone, and what differs and should not. */
 import type { Problem } from './installation-state.ts';
-
-/** The servers that share one database. */
 
 export interface Server {
   id: string;
