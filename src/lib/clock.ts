@@ -56,12 +56,8 @@ export function logClockJumps({ now, uptime }: Clock, log: Logger): () => void {
     const ms = Math.round(present - behind);
     behind = present;
     if (Math.abs(ms) <= jumpMs) return;
-    const message = `The clock of this host jumped ${ms > 0 ? 'forward' : 'back'} by ${seconds(ms)}, or the host slept. Check its time synchronization (timedatectl): sign-ins need clocks that agree within a minute.`;
+    const message = `The clock of this host jumped ${ms > 0 ? 'forward' : 'back'} by ${Math.round(Math.abs(ms) / 1000)} seconds, or the host slept. Check its time synchronization (timedatectl): sign-ins need clocks that agree within a minute.`;
     log.warn('clock.jumped', { ms, message });
   }, everyMs).unref();
   return () => clearInterval(timer);
-}
-
-function seconds(ms: number): string {
-  return `${Math.round(Math.abs(ms) / 1000)} seconds`;
 }

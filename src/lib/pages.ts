@@ -116,12 +116,12 @@ code { font: .92em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 @media (forced-colors: active) { main, button, input { border-color: currentColor; } }
 `;
 
-/** A style sheet, as a content security policy names it. */
-export function hashOfStyle(sheet: string): string {
+/** A style sheet or a script, as a content security policy names it. */
+export function hashOfSource(sheet: string): string {
   return `sha256-${createHash('sha256').update(sheet).digest('base64')}`;
 }
 
-export const styleHash: string = hashOfStyle(style);
+export const styleHash: string = hashOfSource(style);
 
 const logo = html`<svg viewBox="0 0 32 32" aria-hidden="true"><g transform="rotate(-32 16 16)" fill="none"
  stroke="currentColor"><ellipse cx="16" cy="16" rx="14.5" ry="7" stroke-width="1.6" opacity=".4"/>

@@ -207,7 +207,10 @@ function check(response: Response, bytes: Buffer, charset: string | null): void 
   if (!isUtf8(bytes)) throw unreadable();
   // A half surrogate can only be escaped in UTF-8, and JSON has NUL only as an escape.
   if (['\\ud', '\\uD'].some((begin) => bytes.includes(begin)) && hasText(bytes, isHalf)) throw unreadable();
-  if (bytes.includes('\\u0000') && hasText(bytes, hasNul)) throw withNul();
+  if (bytes.includes('\\u0000') && hasText(bytes, hasNul))
+    throw invalidRequest(
+      'The request body has a NUL character (\\u0000), which no text here can have. Take it out.',
+    );
 }
 
 /** Whether an escape is one half of a surrogate pair without the other: no character, and no text. */
@@ -260,10 +263,4 @@ function tooManyValues(most: number): Error {
 
 function unreadable(): Error {
   return Object.assign(new Error('the body is not text'), { status: 400, type: 'entity.parse.failed' });
-}
-
-function withNul(): DomainError {
-  return invalidRequest(
-    'The request body has a NUL character (\\u0000), which no text here can have. Take it out.',
-  );
 }

@@ -64,10 +64,6 @@ function rowsOf({ cluster, usage: { jobs = [], pending_jobs: pending = [] } }: U
   return [...jobs, ...pending].map((job) => ({ cluster: cluster.name, job }));
 }
 
-function stateOf(job: Running | Pending): string {
-  return 'machines' in job ? 'running' : `pending (${job.reason}), ${job.ahead} ahead`;
-}
-
 /** Of which clusters it is not known what runs, in sentences; empty where it is known of all. */
 function unknownText({ used, hidden }: Found): string {
   const names = used.flatMap(({ cluster, usage }) =>
@@ -96,7 +92,7 @@ const jobTable = printer<Row>(
     JOB: ({ job }) => job.id,
     NAME: ({ job }) => job.name,
     USER: ({ job }) => job.user,
-    STATE: ({ job }) => stateOf(job),
+    STATE: ({ job }) => ('machines' in job ? 'running' : `pending (${job.reason}), ${job.ahead} ahead`),
     NODES: ({ job }) => ('machines' in job ? job.machines.join(',') : undefined),
     GPUS: ({ job }) => job.gpus,
     // Of one that waits: when Slurm expects it to start.

@@ -86,7 +86,7 @@ async function poll(
       const parameters = { device_code: answer.device_code, resource: answer.resource };
       return tokensOf(await client.genericGrantRequest(configuration, grantType, parameters), asked);
     } catch (error) {
-      const code = oauthCodeOf(error);
+      const code = error instanceof client.ResponseBodyError ? error.error : undefined;
       if (code === 'authorization_pending') continue;
       if (code === 'slow_down') interval += 5;
       else if (!signal.aborted && isPassing(error)) interval *= 2;
@@ -96,10 +96,6 @@ async function poll(
 }
 
 const codeExpired = 'The code has expired before anyone used it; run `andromeda auth login` again.';
-
-function oauthCodeOf(error: unknown): string | undefined {
-  return error instanceof client.ResponseBodyError ? error.error : undefined;
-}
 
 function notServed({ issuer, platformUrl }: Asked): Error {
   return failure(

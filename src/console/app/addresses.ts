@@ -1,4 +1,5 @@
 /** Addresses as people paste them: of a spreadsheet, of a mail's header, one a line. */
+import { isEmail } from '../../domain/people/person.ts';
 
 export interface Address {
   email: string;
@@ -23,7 +24,7 @@ export function readAddresses(text: string): Addresses {
   const unread: string[] = [];
   const add = (position: number, written: string, name = '') => {
     const email = written.replace(/^mailto:/i, '').replace(/[.:]+$/, '');
-    if (!isAddress(email)) {
+    if (!isEmail(email)) {
       unread.push(written);
       return;
     }
@@ -51,8 +52,4 @@ export function readAddresses(text: string): Addresses {
       .map(({ position: _, ...address }) => address),
     unread: [...new Set(unread)],
   };
-}
-
-function isAddress(text: string): boolean {
-  return text.length <= 254 && /^[^@\s\p{C}]+@[^@\s\p{C}]+$/u.test(text);
 }

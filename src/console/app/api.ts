@@ -18,10 +18,6 @@ for (const event of ['pointerdown', 'keydown', 'wheel', 'touchstart']) {
   );
 }
 
-function isInUse(): boolean {
-  return document.visibilityState === 'visible' && Date.now() - usedAt < inUseMs;
-}
-
 /** A refusal of an API, in its own words. */
 export class ApiError extends Error {
   readonly code: string;
@@ -52,7 +48,8 @@ export function notePerson(id: string): void {
 
 export function ownHeaders(): Record<string, string> {
   return {
-    'X-Andromeda-Console': isInUse() ? 'active' : 'idle',
+    'X-Andromeda-Console':
+      document.visibilityState === 'visible' && Date.now() - usedAt < inUseMs ? 'active' : 'idle',
     ...(person !== undefined && { 'X-Andromeda-Person': person }),
   };
 }

@@ -19,6 +19,7 @@ import { DomainError } from '../../domain/error.ts';
 import { sendJson } from '../../lib/response.ts';
 import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
 import type { Store } from '../../store/engine/index.ts';
+import { toTime } from '../../store/engine/time.ts';
 import {
   deleteConsoleSession,
   deleteOtherConsoleSessions,
@@ -162,8 +163,8 @@ async function answerSession(
   if (asked === 'GET /session') {
     return sendJson(response, 200, {
       userId,
-      signedInAt: time(session.createdAt),
-      endsAt: time(Math.min(session.createdAt + longestMs, session.seenAt + idleMs)),
+      signedInAt: toTime(session.createdAt),
+      endsAt: toTime(Math.min(session.createdAt + longestMs, session.seenAt + idleMs)),
     });
   }
   if (asked === 'GET /sessions') {
@@ -173,8 +174,8 @@ async function answerSession(
       current: one.id === id,
       address: one.address,
       program: one.program,
-      signedInAt: time(one.createdAt),
-      usedAt: time(one.seenAt),
+      signedInAt: toTime(one.createdAt),
+      usedAt: toTime(one.seenAt),
     }));
     return sendJson(response, 200, { sessions: shown });
   }
@@ -188,8 +189,4 @@ async function answerSession(
     throw new DomainError('not_found', 'You have no such session.');
   }
   sendJson(response, 200, { ended: 1 });
-}
-
-function time(ms: number): string {
-  return new Date(ms).toISOString();
 }

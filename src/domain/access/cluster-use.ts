@@ -207,7 +207,8 @@ export function kubernetesUse(
   const { name } = on;
   if (!kubernetes) return useOf('not_offered', `${name} has Slurm only, and no Kubernetes to use.`);
   const { hasGrant, access, isReady, observedMsAgo, offersLogin } = kubernetes;
-  const isAdmitted = facts.isMember && heldBy(facts).has('clusters.kubernetes');
+  const isAdmitted =
+    facts.isMember && effectivePermissions(facts.role, facts.permissions).has('clusters.kubernetes');
   if (!isAdmitted && !hasGrant) return absentUse('Kubernetes', 'clusters.kubernetes', on);
   if (isSignInOver(facts)) return lapsedUse(facts);
   if (on.lifecycle !== 'active') return inactiveUse(on);
@@ -217,10 +218,6 @@ export function kubernetesUse(
   if (!isReady) return failedUse('not_answering', `The Kubernetes API of ${name} does not answer`, on);
   if (access.state === 'applied') return useOf('ready', 'You can use kubectl.');
   return pendingUse('your Kubernetes permissions', on);
-}
-
-function heldBy({ role, permissions }: AccessFacts): ReadonlySet<string> {
-  return effectivePermissions(role, permissions);
 }
 
 /** What became of a permission that a person does not hold: nothing ever did, or something at a time. */

@@ -1,6 +1,6 @@
 /** The page at /download: what fits the visitor first. No script: everything on it is there from the beginning. */
 import { formatBytes } from '../../domain/units.ts';
-import { type Html, hashOfStyle, html, layout, style } from '../../lib/pages.ts';
+import { type Html, hashOfSource, html, layout, style } from '../../lib/pages.ts';
 import type { Executable, Offer } from './offer.ts';
 import type { System } from './platforms.ts';
 import { oldestNode } from './scripts.ts';
@@ -24,7 +24,7 @@ body { justify-content: flex-start; }
 `;
 
 export const pageHeaders = {
-  'Content-Security-Policy': `default-src 'none'; style-src '${hashOfStyle(sheet)}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
+  'Content-Security-Policy': `default-src 'none'; style-src '${hashOfSource(sheet)}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
   'Cache-Control': 'no-cache',
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',

@@ -2,9 +2,9 @@
  * The /docs page: the document made readable, in one self-contained page. Its script (docs/page.js) adds signing in and
  * trying calls; without it the page is the same to read. It connects to its own API and to the issuer, and to nothing else.
  */
-import { createHash } from 'node:crypto';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { programText } from '../../../lib/packaging.ts';
+import { hashOfSource } from '../../../lib/pages.ts';
 import { type Document, resolve } from '../document.ts';
 
 export interface DocsOptions {
@@ -41,8 +41,8 @@ export function createDocs(options: DocsOptions): Docs {
 function policy(issuer: string): string {
   return [
     "default-src 'none'",
-    `style-src '${hash(style)}'`,
-    `script-src '${hash(script)}'`,
+    `style-src '${hashOfSource(style)}'`,
+    `script-src '${hashOfSource(script)}'`,
     `connect-src 'self' ${new URL(issuer).origin}`,
     "base-uri 'none'",
     "form-action 'none'",
@@ -79,10 +79,6 @@ function operations(document: Document, tag: string): string {
 function section(document: Document, method: string, path: string, operation: OpenAPIV3_1.OperationObject) {
   return `<details><summary><b class="m ${method}">${method.toUpperCase()}</b><code${operation.deprecated ? ' class="old"' : ''}>${text(path)}</code><span>${text(operation.summary)}</span></summary>
 <div class="body"><p>${prose(operation.description)}</p>${reference(document, operation)}${tryForm(document, method, path, operation)}</div></details>`;
-}
-
-function hash(source: string): string {
-  return `sha256-${createHash('sha256').update(source).digest('base64')}`;
 }
 
 /** The one style sheet of the page, whose content security policy names it by its hash. */

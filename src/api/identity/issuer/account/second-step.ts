@@ -3,10 +3,9 @@
  * carries, encrypted and for this browser only, whose password was right.
  */
 
-import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { renderSVG } from 'uqr';
-import { type Html, html, layout, problem, trusted } from '../../../../lib/pages.ts';
+import { type Html, hashOfSource, html, layout, problem, trusted } from '../../../../lib/pages.ts';
 import { seal, unseal } from '../../../../lib/seal.ts';
 import { findPasswordOfUser, type PasswordAccount } from '../../../../store/people/identities.ts';
 import { findSecondFactor } from '../../../../store/people/second-factors.ts';
@@ -164,7 +163,7 @@ form.addEventListener('submit', async (event) => {
   }
 });
 `;
-const scriptPolicy = `; script-src 'sha256-${createHash('sha256').update(script).digest('base64')}'`;
+const scriptPolicy = `; script-src '${hashOfSource(script)}'`;
 
 /** Its policy allows the script besides what `headers`, or those of all pages, do. */
 export function sendStep(res: ServerResponse, page: StepPage, headers: Record<string, string> = {}): void {
