@@ -45,12 +45,10 @@ export class CliError extends Error {
   }
 }
 
-/** The request was understood and did not succeed. */
 export function failure(message: string, cause?: unknown): CliError {
   return new CliError('failure', message, { cause });
 }
 
-/** The command line itself is wrong. */
 export function usage(message: string): CliError {
   return new CliError('usage', message);
 }

@@ -72,7 +72,6 @@ function toValue(file: string, document: { toJS(): unknown }): unknown {
   }
 }
 
-/** Why a file cannot be read or written, as a clause. */
 export function reasonOf({ code, message }: NodeJS.ErrnoException): string {
   const reasons: Record<string, string> = {
     ENOENT: 'there is no such file',

@@ -108,7 +108,6 @@ export interface Answer {
   json: unknown;
   /** For people, on stdout; empty for nothing. */
   text: string;
-  /** A sentence on stderr. */
   message?: string;
   /** The exit status, where it is that of another program. */
   status?: number;
@@ -139,7 +138,6 @@ export function printer<T>(columns: Columns<T>, none: string) {
   };
 }
 
-/** A table of names and values, which needs no heading. */
 export function formatPairs(rows: readonly (readonly [string, Cell])[]): string {
   return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
 }

@@ -37,7 +37,6 @@ export interface ServiceOptions {
   enable: boolean;
 }
 
-/** The files with the keys. */
 export interface RotateSecretsOptions extends OnHost {
   from: string;
   to: string;
@@ -49,7 +48,6 @@ export interface MigrateOptions extends OnHost {
 
 /** What only the server's folders can do, handed over by `main.ts`. What gives a number resolves to the exit status. */
 export interface ServerCommands {
-  /** Resolves once the server was stopped. */
   serve(options: ServeOptions): Promise<number>;
   /** Makes an operator in the installation's data directory. */
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;

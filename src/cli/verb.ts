@@ -18,7 +18,6 @@ interface Described {
    */
   example?: string | string[];
   flags?: Option[];
-  /** It is what its noun does by itself. */
   isUsual?: true;
 }
 
@@ -26,7 +25,6 @@ interface Described {
 export interface Verb extends Described {
   /** What the arguments are, where the help says so. */
   args?: Argument[];
-  /** Stands before the examples. */
   note?: string;
   /** What follows the first argument is not ours to read. */
   passesOn?: true;
@@ -60,7 +58,6 @@ interface OverApis<A, P, O> extends Described {
   run(call: Call<A, P, O>, ...args: string[]): Promise<Answer | undefined>;
 }
 
-/** A verb that changes nothing. */
 export function reads<O = object>(verb: OverApis<Reader, PlatformReader, O>): Verb {
   return overApis(verb, []);
 }
@@ -166,7 +163,6 @@ export function lists<T>(
   return reads({ usage: 'list', summary, run: async ({ api }) => printer.many(...(await read(api))) });
 }
 
-/** A change to one thing that is named by its ID. */
 export function changesOne<T>(
   noun: string,
   verb: string,

@@ -15,16 +15,13 @@ export interface CommandHeaders {
   auditReason: string;
 }
 
-/** The headers of a Platform write, none of which must be there. */
 export interface WriteHeaders {
   idempotencyKey?: string;
-  /** Empty where none was given. */
   auditReason: string;
   /** The entity tags of which one must be that of what stands, or `*`. */
   ifMatch?: readonly string[];
 }
 
-/** A reply with its entity tag. */
 export interface Tagged<T> {
   etag: string;
   body: T;

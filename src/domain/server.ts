@@ -4,7 +4,6 @@ import type { Problem } from './installation-state.ts';
 export interface Server {
   id: string;
   name: string;
-  /** Of its program. */
   version: string;
   startedAt: string;
   /** By the database's clock. */
@@ -23,7 +22,6 @@ export type ServerSettings = Readonly<Record<string, string>>;
 
 /** A server that was not seen for this long is gone: what it alone did, another does. */
 export const serverLifeMs = 15_000;
-/** How often a server says that it is there. */
 export const heartbeatMs = 5_000;
 /** A server that could not say so for this long stops what it alone does, before others begin with it. */
 export const giveUpMs = 10_000;

@@ -14,7 +14,6 @@ export interface CommandIo {
   stderr: Writable & { isTTY?: boolean; columns?: number };
   /** The standard streams of another program that the command starts in its place, such as ssh. */
   childStdio: StdioOptions;
-  /** Where SIGINT, SIGTERM and SIGHUP arrive. */
   signals: Pick<NodeJS.EventEmitter, 'on' | 'once' | 'off'>;
 }
 
@@ -36,7 +35,6 @@ export const processIo: CommandIo = {
 
 const current = new AsyncLocalStorage<CommandIo>();
 
-/** Of the command that is running here. */
 export function commandIo(): CommandIo {
   return current.getStore() ?? processIo;
 }

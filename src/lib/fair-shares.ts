@@ -6,7 +6,6 @@
 
 /** Bounds, as numbers of slots; `waitMs` in milliseconds. */
 export interface Shares {
-  /** In all. */
   slots: number;
   /** Of those, how many strangers may have. */
   slotsOfUnknown: number;
@@ -18,7 +17,6 @@ export interface Shares {
 }
 
 export interface Claim {
-  /** Whose share it counts against. */
   readonly source: string;
   /** Not a stranger, such as a source that logged in lately; may become true while the claim waits. */
   readonly isKnown: boolean;
@@ -66,7 +64,6 @@ export class FairShares {
     else this.#dequeue(claim);
   }
 
-  /** All that wait give way. */
   clear(): void {
     for (const claim of [...this.#timers.keys()]) {
       this.#dequeue(claim);
@@ -172,7 +169,6 @@ export class FairShares {
     if (queue.length === 0) this.#queues.delete(claim.source);
   }
 
-  /** Gives free slots to what waits. */
   #fill(): void {
     for (let next = this.#next(); next; next = this.#next()) {
       this.#dequeue(next);

@@ -12,7 +12,6 @@ export interface Rate {
 export interface BackOff {
   /** Failures that cost nothing: people mistype. */
   free: number;
-  /** The first wait, doubled with every further failure. */
   firstMs: number;
   mostMs: number;
   /** How long after its last failure a key is forgotten; longer than the longest wait. */

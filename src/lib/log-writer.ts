@@ -38,7 +38,6 @@ function withPriority(line: string): string {
   return `<${priorities[level] ?? priorities['info']}>${line}`;
 }
 
-/** Whether `DEVICE:INODE` is what stderr is. */
 function isStderr(stream: string | undefined): boolean {
   if (stream === undefined) return false;
   try {

@@ -194,7 +194,6 @@ export interface LogEvents {
   'gateway.process.started': { pid: number };
   /** One that lives from before. */
   'gateway.process.found': { pid: number; sessions: number };
-  /** It takes no new connections, and ends with its last session. */
   'gateway.process.draining': { pid: number; sessions: number };
   'gateway.process.ended': {
     pid: number;
@@ -230,7 +229,6 @@ export interface LogEvents {
   'retention.deleted': { entries: string; file: string | undefined };
   'retention.failed': { error: string };
   'retention.waits': { message: string };
-  /** Nothing in the database names the person any more. */
   'erasure.done': { userId: string };
   'erasure.failed': { error: string };
   'audit.file.working': { file: string };
@@ -247,7 +245,6 @@ export interface LogEvents {
   'sync.applied': SidePass & { generation: number; applied: boolean; activated: boolean; ms: number };
   'sync.converged': SidePass & { ms: number };
   'sync.released': ClusterSide;
-  /** Another server looks after it from now on. */
   'sync.left': ClusterSide;
   'sync.refused': SidePass & { failure: string };
   'sync.failed': SidePass & {

@@ -25,10 +25,8 @@ export function programText(path: string): string {
   return readFileSync(join(codeRoot, 'src', path), 'utf8');
 }
 
-/** A file of the web console, as browsers load it. */
 export interface ConsoleFile {
   type: string;
-  /** Changes with the content. */
   tag: string;
   plain: Buffer;
   br?: Buffer;

@@ -150,7 +150,6 @@ ${content}
 `.html;
 }
 
-/** A sentence about what went wrong, where a screen reader reads it at once. */
 export function problem(message: string | undefined): Html | undefined {
   return message === undefined ? undefined : html`<p class="message bad" role="alert">${message}</p>`;
 }

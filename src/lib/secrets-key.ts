@@ -13,7 +13,6 @@ export interface SecretsKey {
 export interface SecretsKeys {
   /** Where they are from, as the subject of a sentence. */
   source: string;
-  /** The first one encrypts. */
   keys: readonly [SecretsKey, ...SecretsKey[]];
   /** The same source as it is now. */
   reread(): SecretsKeys;

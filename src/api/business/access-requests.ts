@@ -116,7 +116,6 @@ export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = ({ stor
   });
 };
 
-/** Grants what was asked for, for as long as was asked or for another term. */
 export const approveAccessRequest: Operation<'approveAccessRequest'> = (deps, request) => {
   const { expires_at: sent } = request.body;
   const term = sent == null ? sent : toTime(fromTime(sent));
@@ -144,7 +143,6 @@ export const approveAccessRequest: Operation<'approveAccessRequest'> = (deps, re
   );
 };
 
-/** Refuses what was asked for; the person reads the reason. */
 export const declineAccessRequest: Operation<'declineAccessRequest'> = (deps, request) =>
   decide(deps, request, { operation: 'declineAccessRequest' }, async (_tx, asked) => ({
     decision: { state: 'declined' },

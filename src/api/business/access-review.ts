@@ -24,7 +24,6 @@ import { standingIn } from './organizations.ts';
 type Asked = Pick<BusinessRequest<'saveAccessReview'>, 'caller' | 'path' | 'query' | 'now'>;
 
 interface Review {
-  /** In the order asked for. */
   people: Reviewed[];
   all: Reviewed[];
   showsAccess: boolean;

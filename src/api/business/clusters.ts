@@ -51,7 +51,6 @@ export const listReservations: Operation<'listReservations'> = async ({ store },
   };
 };
 
-/** Who a Slurm cluster must know, and how far the list has got. */
 export const getClusterAccess: Operation<'getClusterAccess'> = async ({ store }, { caller, path, now }) => {
   const cluster = await readableCluster(store.read, caller.userId, path, now);
   const clusterId = cluster.id;

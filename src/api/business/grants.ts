@@ -23,7 +23,6 @@ export const listResourceGrants: Operation<'listResourceGrants'> = async (
   return { grants: (await listLiveGrants(store.read, caller.userId, now)).map(grantBody) };
 };
 
-/** Whether the caller's live grants are in force, and where. */
 export const listMyKubernetesAccess: Operation<'listMyKubernetesAccess'> = async (
   { store },
   { caller, now },

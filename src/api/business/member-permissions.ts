@@ -41,7 +41,6 @@ import {
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { ownMembership, standingIn } from './organizations.ts';
 
-/** Every permission with what it includes, and the named presets; the same for everyone. */
 export const listPermissionProfiles: Operation<'listPermissionProfiles'> = async () => ({
   permissions: fullCatalog.map(({ implies, ...permission }) => ({ ...permission, implies: [...implies] })),
   profiles: permissionProfiles.map(({ permissions, ...profile }) => ({
@@ -50,7 +49,6 @@ export const listPermissionProfiles: Operation<'listPermissionProfiles'> = async
   })),
 });
 
-/** The keys a member was granted, or the one that stands for an owner's or admin's role. */
 export const getMemberPermissions: Operation<'getMemberPermissions'> = async (
   { store },
   { caller, path, now },
@@ -59,7 +57,6 @@ export const getMemberPermissions: Operation<'getMemberPermissions'> = async (
   return permissionsBody(store.read, path.orgID, path.userID, now);
 };
 
-/** The same of every member, for those who may grant. */
 export const listMemberPermissions: Operation<'listMemberPermissions'> = async (
   { store },
   { caller, path, now },
@@ -86,7 +83,6 @@ export const listMemberPermissions: Operation<'listMemberPermissions'> = async (
 
 type SetPermissions = Pick<BusinessRequest<'setMemberPermissions'>, 'caller' | 'path' | 'body'>;
 
-/** Makes a member's permissions exactly the set sent. */
 export const setMemberPermissions: Operation<'setMemberPermissions'> = ({ store }, request) =>
   runCommand(store, request, settingPermissions(request));
 
@@ -259,7 +255,6 @@ export function requireManager(held: ReadonlySet<string>): void {
   }
 }
 
-/** What is said of someone who is no member. */
 export function memberNotFound(): DomainError {
   return notFound('The organization has no such member.');
 }

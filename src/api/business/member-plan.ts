@@ -43,7 +43,6 @@ interface Person {
 /** A plan is rolled back, but other writes wait while it runs. A person who fills in a form asks for a few a minute. */
 const plans = createRateLimiter({ burst: 20, everyMs: 500 });
 
-/** Tries the changes out by the rules of the writes themselves. */
 export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store, gateway }, request) => {
   const { orgID: organizationId } = request.path;
   takePlan(request.caller.userId);

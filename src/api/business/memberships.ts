@@ -34,10 +34,8 @@ export const listMembers: Operation<'listMembers'> = async ({ store }, { caller,
   });
 };
 
-/** Makes someone a member; they get an account where there is none for their address. */
 export const addMember = running(adding);
 export const setMemberRole = running(settingRole);
-/** Sets a member's login name while no cluster has used it. */
 export const setMemberUsername = running(settingUsername);
 export const removeMember = running(removing);
 

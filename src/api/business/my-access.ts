@@ -34,7 +34,6 @@ type Held = NonNullable<Awaited<ReturnType<typeof findMembership>>>;
 /** The caller, as far as it is the same on every cluster. */
 interface Own {
   userId: string;
-  /** By organization. */
   held: ReadonlyMap<string, Held>;
   grants: readonly Grant[];
   requests: readonly AccessRequest[];
@@ -91,7 +90,6 @@ async function ownOf({ store }: BusinessDeps, userId: string, now: number): Prom
   };
 }
 
-/** Clusters of other organizations. */
 async function sharedClusters(db: Reader, { grants, held }: Own): Promise<Cluster[]> {
   const ids = [...new Set(grants.map(({ clusterId }) => clusterId))];
   const found = await Promise.all(ids.map((id) => findCluster(db, id)));

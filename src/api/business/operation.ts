@@ -22,7 +22,6 @@ interface GatewayView {
   publicKeys: readonly string[];
   /** Why it takes no logins; undefined where it does. */
   readonly fault: string | undefined;
-  /** Of all servers. */
   sessions(): Promise<readonly SshSession[]>;
   /** Ends a session of this server with a word to the person; whether there was one. */
   close(sessionId: string, text: string): boolean;

@@ -24,7 +24,6 @@ export const closeMySession: Operation<'closeMySession'> = (deps, request) =>
     absent: 'You have no such session any more.',
   });
 
-/** Closes a session, and shows the person a text. */
 export async function closing(
   deps: BusinessDeps,
   request: Pick<BusinessRequest<'closeMySession'>, 'caller' | 'path' | 'command' | 'now'>,
@@ -37,7 +36,6 @@ export async function closing(
     text: string;
     /** Whether a session may be closed by this; any other does not exist for it. */
     isTheirs(session: SshSession): boolean;
-    /** What is said where there is none. */
     absent: string;
   },
 ) {
@@ -72,7 +70,6 @@ export const listMyPastSessions: Operation<'listMyPastSessions'> = async ({ stor
   return { sessions: sessions.map(pastSessionBody) };
 };
 
-/** The times of a request as the tables hold them. */
 export function utcTimes({ from, to }: { from?: string | undefined; to?: string | undefined }) {
   return { from: from && toTime(fromTime(from)), to: to && toTime(fromTime(to)) };
 }
@@ -105,7 +102,6 @@ function sessionBody(session: SshSession) {
   };
 }
 
-/** What is the same of an open session and of one that is over. */
 function sessionFacts(session: SshSession | PastSession) {
   return {
     ...snakeCased(session, ['id', 'clusterId', 'userId', 'username', 'keyId', 'fingerprint']),

@@ -50,7 +50,6 @@ const common: Options = {
   },
 };
 
-/** Makes the checks of one operation after the other. */
 export function createChecks(document: Document): (operation: Operation) => CheckRequest {
   const parameters = new Ajv2020({ ...common, useDefaults: true });
   const bodies = new Ajv2020({ ...common, useDefaults: true });

@@ -11,7 +11,6 @@ export interface DocumentOperation {
   /** As Express writes it: `/organizations/:orgID`. */
   route: string;
   isPublic: boolean;
-  /** Answers the first time with 201, on a replay with 200. */
   creates: boolean;
   /** A Business write: takes Idempotency-Key and Audit-Reason. */
   isCommand: boolean;
@@ -58,7 +57,6 @@ export function operationsOf(document: Document): DocumentOperation[] {
   );
 }
 
-/** What a node of the document says, wherever it says so (`$ref`). */
 export function resolve<T>(document: Document, node: unknown): T {
   const reference = (node as { $ref?: string } | undefined)?.$ref;
   if (!reference) return node as T;

@@ -25,7 +25,6 @@ export function fetchWithin(handler: RequestListener): typeof fetch {
   };
 }
 
-/** Keeps what is written to it. */
 class CapturedResponse extends ServerResponse {
   readonly #parts: Buffer[] = [];
 

@@ -40,9 +40,7 @@ export interface LiveTls {
 export interface Deadlines {
   /** From the first byte, or from the connection, to the end of the headers; for TLS handshakes as well. */
   headersMs: number;
-  /** To the end of the request. */
   requestMs: number;
-  /** Between two requests. */
   keepAliveMs: number;
   /** Nothing moves in either direction while a reply is made or sent. Longer than any operation takes. */
   idleMs: number;
@@ -275,7 +273,6 @@ export function listenError(error: NodeJS.ErrnoException, at: Omit<Endpoint, 'is
 interface ConnectionLimit {
   /** Connections of one address (IPv6: of 56 bits); an eighth of it while more than half of all are taken. */
   perSource: number;
-  /** Connections of everybody together. */
   inAll: number;
   /** They hold as many as they need; it is their clients' requests at a time that are counted instead. */
   proxies: TrustedProxies;

@@ -9,7 +9,6 @@ import { runInParts } from '../../lib/event-loop.ts';
 
 let waiting: { response: ServerResponse; text: string | Buffer }[] = [];
 
-/** The JSON of bodies that are cached. */
 const texts = new WeakMap<object, Promise<Buffer>>();
 /** Of a long list, what is made at a time: as much as takes a fraction of a millisecond. */
 const itemsOfPart = 200;
@@ -50,7 +49,6 @@ const compressedFrom = 1_400;
 const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/;
 
 const compress = promisify(gzip);
-/** Of bodies that are cached, compressed once. */
 const known = new WeakMap<Buffer, Promise<Buffer>>();
 
 /**

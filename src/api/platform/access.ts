@@ -83,7 +83,6 @@ export function requireInService(cluster: Cluster): void {
   throw invalidState(`The cluster is ${cluster.state}, not provisioning or active.`);
 }
 
-/** A token for the page behind the item `id` of `list`. */
 export function pageToken(list: string, id: string): string {
   return Buffer.from(`${list}\n${id}`).toString('base64url');
 }

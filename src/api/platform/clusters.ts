@@ -7,7 +7,6 @@ import { listGrantedClusters } from '../../store/organizations/grants.ts';
 import { canReadClusters, pageToken, readPageToken, visibleCluster } from './access.ts';
 import type { Operation, PlatformReply } from './operation.ts';
 
-/** A page of the organization's clusters that the caller can see, by ID. */
 export const listClusters: Operation<'listClusters'> = async ({ store }, request) => {
   const { businessOrgId: organizationId, limit = 50, after: token } = request.query;
   const { userId } = request.caller;

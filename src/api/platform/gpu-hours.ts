@@ -88,11 +88,9 @@ function hours(seconds: number): number {
   return Math.round(seconds / 36) / 100;
 }
 
-/** The caller, as far as it matters whose jobs they see in an organization. */
 export interface JobViewer {
   /** Undefined for who is no member. */
   username: string | undefined;
-  /** Owners, admins and staff see all jobs. */
   seesAll: boolean;
   /** They, and members who are let in to Kubernetes, see all pods that hold GPUs. */
   seesPods: boolean;

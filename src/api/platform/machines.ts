@@ -12,7 +12,6 @@ import { pageToken, readPageToken, requireClusterId, visibleCluster } from './ac
 import { type JobViewer, jobsIn, jobViewerIn } from './gpu-hours.ts';
 import type { Operation, PlatformReply } from './operation.ts';
 
-/** A page of the machines of a cluster that the caller may see, by ID. */
 export const listMachines: Operation<'listMachines'> = async ({ store }, request) => {
   const { businessOrgId: organizationId, limit = 50, after: token } = request.query;
   const clusterId = requireClusterId(request.path.clusterId);
@@ -35,7 +34,6 @@ export const getClusterUsage: Operation<'getClusterUsage'> = async ({ store }, r
     viewer: await jobViewerIn(store.read, request.query.businessOrgId, request),
   });
 
-/** The same of several, for a page that shows them all. */
 export const listClusterUsage: Operation<'listClusterUsage'> = async ({ store }, request) => {
   const ids = new Set(request.query.cluster_ids.split(',').map(requireClusterId));
   if (ids.size > mostUsagesAtOnce)
@@ -92,7 +90,6 @@ async function usageOf(
   };
 }
 
-/** A released cluster's machines are released from it. */
 async function machinesOf(
   db: Reader,
   { id, state }: Cluster,

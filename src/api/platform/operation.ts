@@ -3,7 +3,6 @@ import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/platform.ts';
 
-/** The SSH gateway as people see it. */
 interface GatewayAddress {
   hostname: string;
   port: number;

@@ -21,7 +21,6 @@ export const getClusterOptions: Operation<'getClusterOptions'> = async ({ store 
   return clusterOptions(await optionFacts(store.read, cluster, request.now));
 };
 
-/** An entry for every cluster that the organization owns, or owned. */
 export const listStorage: Operation<'listStorage'> = async ({ store }, request) => {
   const { orgId: organizationId } = request.path;
   if (!(await canReadClusters(store.read, request, organizationId))) {
@@ -45,7 +44,6 @@ export interface OptionFacts {
   /** The configuration that the cluster is to have. */
   desiredGeneration: number;
   observation: { observedAt: number; report: Pick<SideReport, 'scheduler' | 'storage'> } | undefined;
-  /** Bytes of active purchases. */
   purchased: { ceph: number; nfs: number };
   now: number;
 }

@@ -174,7 +174,6 @@ export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration
   };
 };
 
-/** How far the newest configuration has come. */
 export const getSchedulerConfigurationStatus: Operation<'getSchedulerConfigurationStatus'> = async (
   { store },
   request,
@@ -228,7 +227,6 @@ function statusOf(
   return { state: isPassedOn ? 'applying' : 'saved' };
 }
 
-/** The configurations that the cluster was given, newest first. */
 export const listSchedulerConfigurationVersions: Operation<'listSchedulerConfigurationVersions'> = async (
   { store },
   request,

@@ -31,7 +31,6 @@ interface Filter {
   human?: true;
 }
 
-/** A position in the trail, as noted outside the service. */
 interface Head {
   seq: number;
   hash: string;
@@ -223,7 +222,6 @@ function acceptedText(accepted: readonly number[]): string {
   return `The chain broke at ${accepted.length === 1 ? 'entry' : 'entries'} ${named}, which was accepted on the host: \`andromeda admin audit --operation acceptAuditBreak\` says when.`;
 }
 
-/** The time in UTC, the sentence, and where it came from. */
 function humanLine(entry: AuditEntry): string {
   const { at, source_address: address } = entry;
   const time = `${at.slice(0, 19).replace('T', ' ')}Z`;

@@ -201,7 +201,6 @@ async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
   return pick(['cluster', 'clusters'], among, wanted, ({ name, cluster }) => [name, cluster.id]);
 }
 
-/** The API reports what is lacking. */
 type Described = Record<'name' | 'organization', unknown>;
 
 /** The cluster as a lab file describes it: the file's entry, with the flags on top. */
@@ -225,7 +224,6 @@ function parseSimulated(text: string): object {
   return { computeNodes: Number(nodes), gpusPerNode: Number(gpus) };
 }
 
-/** Taking a cluster out of service has to be meant. */
 async function confirmRelease({ name, organization_slug: organization }: Cluster): Promise<void> {
   if (!isAttended())
     throw usage(`Releasing ${name} cannot be undone; say \`andromeda admin cluster release ${name} --yes\`.`);

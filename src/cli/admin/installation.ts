@@ -38,11 +38,9 @@ interface SshdNeeds {
   publicKeys: readonly string[];
   /** The addresses that it connects from, as sshd's Match takes them. */
   from: string;
-  /** The account that manages the host from there, where it does. */
   manage?: string;
 }
 
-/** The lines, without a last newline. */
 function sshdLines({ publicKeys, from, manage }: SshdNeeds): string {
   return `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and ${publicKeys.length > 1 ? 'these lines' : 'this line'}
 # as ${keyFile} (owned by root, mode 644):

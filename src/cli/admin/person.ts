@@ -89,7 +89,6 @@ interface IdentityOptions {
 
 const issuerFlag = optional('--issuer <url>', 'at which issuer; left out: the only one');
 
-/** A change to the person whose address comes first, without flags. */
 function changesPerson(
   usage: string,
   summary: string,

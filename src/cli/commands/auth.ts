@@ -22,7 +22,6 @@ import {
 } from '../session/local-state.ts';
 import { authorization, nameOf, type Session, type SignedInUser } from '../session/session.ts';
 
-/** Signs in, stores the session and prints who it is. Ctrl-C ends the wait. */
 export async function login(options: EnvironmentOptions): Promise<void> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
@@ -122,7 +121,6 @@ async function store(state: LocalState, { profile, explicit }: Selection, sessio
   });
 }
 
-/** Prints who is signed in, where, and until when. Exits 1 when not signed in. */
 export async function status({
   output,
   ...options

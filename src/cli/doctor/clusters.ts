@@ -115,7 +115,6 @@ async function* checkLogin(
   }
 }
 
-/** What `andromeda ssh` has noted of the cluster. */
 async function checkNoted({ id, name }: Cluster, access: SshAccess): Promise<Finding> {
   const file = join(stateDirectory(), 'known_hosts');
   if (

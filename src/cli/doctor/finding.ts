@@ -8,11 +8,9 @@ export interface Finding {
   verdict: 'ok' | 'warn' | 'wrong';
   about: string;
   text: string;
-  /** What to do about it, where `text` does not say so. */
   fix?: string;
 }
 
-/** What can be found about one thing. */
 export const findingsAbout = (about: string) => ({
   ok: (text: string): Finding => ({ verdict: 'ok', about, text }),
   warn: (text: string, fix: string): Finding => ({ verdict: 'warn', about, text, fix }),

@@ -151,7 +151,6 @@ export async function findMe(api: Reader): Promise<Business['Me']> {
   return me;
 }
 
-/** By the command's client. */
 const printed = new WeakMap<Reader, Set<unknown>>();
 
 /**
@@ -181,7 +180,6 @@ export async function findOrganizations(api: Reader, { org }: OrgOptions): Promi
   );
 }
 
-/** The same, as paths name it. */
 export async function orgPath(api: Reader, options: OrgOptions): Promise<{ orgID: string }> {
   return { orgID: (await findOrganization(api, options)).id };
 }

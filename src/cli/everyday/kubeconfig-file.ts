@@ -14,7 +14,6 @@ import { isObject, withoutSlash } from '../net/request.ts';
 import { exclusively } from '../session/lock.ts';
 
 export interface Expected {
-  /** What cluster, context and user are called. */
   clusterId: string;
   issuer: string;
 }

@@ -148,7 +148,6 @@ const who: Columns<Member> = {
 };
 const id: Columns<Member> = { ID: (row) => row.user_id };
 const membershipTable = printer<Member>({ ...who, ...id }, 'There are no members.');
-/** With what they may do, where the row has it. */
 const memberTable = printer<Member & Granted>(
   { ...who, PERMISSIONS: grantedOf, ...id },
   'There are no such members.',
@@ -190,7 +189,6 @@ export function readPermissions(
   return api.get('/organizations/{orgID}/members/{userID}/permissions', { path });
 }
 
-/** A profile's name stands for its keys. */
 export async function expand(api: Reader, names: readonly string[]): Promise<string[]> {
   if (names.every((name) => name.includes('.'))) return [...names];
   const { profiles } = await api.get('/permission-profiles');
@@ -235,7 +233,6 @@ async function change(
   return { ...memberPermissions.one(json), message };
 }
 
-/** A change to the member whose address comes first. */
 function changesMember(
   usage: string,
   summary: string,

@@ -30,12 +30,10 @@ function partOf({ field, file }: { field?: string; file?: string }): string {
   return file === undefined ? (field ?? '') : `${field}/${file}`;
 }
 
-/** What the API cut off. */
 function moreOf({ changes, changeCount }: { changes: readonly unknown[]; changeCount: number }): string {
   return changeCount > changes.length ? ` and ${changeCount - changes.length} more` : '';
 }
 
-/** What setting it does, in sentences. */
 function consequencesOf(check: Schemas['SlurmConfigurationCheck']): string[] {
   const { changes, hasSlurm, restarts, rollout, openSessions, endedJobs, removedPartitions } = check;
   if (changes.length === 0) return ['It is what stands already: nothing would change.'];
@@ -79,7 +77,6 @@ const versions = printer<Schemas['SlurmConfigurationVersion']>(
 interface Target {
   read(): Promise<Configuration>;
   replace(platform: Platform, after: Configuration, about: string): Promise<Configuration>;
-  /** As a sentence calls it. */
   name: string;
   isDefault: boolean;
 }

@@ -120,7 +120,6 @@ export function isSignInDue({ reason, lapsed, hostname }: SshAccess): boolean {
   return lapsed !== undefined && reason === 'access_not_projected' && hostname !== '';
 }
 
-/** Whether it comes by itself, soon. */
 export function isOnItsWay({ reason, lapsed }: SshAccess): boolean {
   if (lapsed !== undefined) return false;
   return reason === 'access_not_projected' || reason === 'projection_pending';

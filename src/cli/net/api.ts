@@ -35,7 +35,6 @@ interface Given extends FilledFrom {
 type Header = [name: string, value: string];
 
 const bodyLimit = 256 * 1024 * 1024;
-/** Before the second and the third attempt, when the connection fails. */
 const pausesMs = [300, 1000];
 const lostConnections = [
   'ECONNREFUSED',

@@ -41,7 +41,6 @@ export interface Environment {
   businessUrl: string;
   issuer: string;
   clientId: string;
-  /** Scopes to ask for, space separated. */
   scope: string;
 }
 

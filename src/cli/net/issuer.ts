@@ -10,9 +10,7 @@ import { codeOf, describeTransport, withoutSlash } from './request.ts';
 
 export interface DeviceCode {
   answer: client.DeviceAuthorizationResponse;
-  /** What the tokens will be for, as the issuer calls it. */
   resource: string;
-  /** Resolves to the tokens once the person has agreed. */
   wait(): Promise<Tokens>;
 }
 

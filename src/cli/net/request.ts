@@ -98,7 +98,6 @@ function slow({ origin }: URL, timeoutMs: number): CliError {
   return new CliError('unreachable', `${origin} did not answer within ${timeoutMs / 1000} seconds.`);
 }
 
-/** The body as text, at most `limit` bytes of it. */
 export async function readText(response: IncomingMessage, limit: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -46,7 +46,6 @@ export function openLocalState() {
       const { isInKeyring, session } = await locate(key);
       return isInKeyring ? readKeyring(key) : session;
     },
-    /** Whether there is one, without asking the credential store. */
     async has(key: SessionKey): Promise<boolean> {
       const { isInKeyring, session } = await locate(key);
       return isInKeyring || session !== undefined;

@@ -8,7 +8,6 @@ export interface Address {
 }
 
 export interface Addresses {
-  /** Each once, in the order of the text. */
   found: Address[];
   /** Words that are no address, and belong to none. */
   unread: string[];

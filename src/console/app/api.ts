@@ -18,7 +18,6 @@ for (const event of ['pointerdown', 'keydown', 'wheel', 'touchstart']) {
   );
 }
 
-/** A refusal of an API, in its own words. */
 export class ApiError extends Error {
   readonly code: string;
   readonly status: number;

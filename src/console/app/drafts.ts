@@ -9,7 +9,6 @@ const prefix = 'andromeda-draft ';
 /** A tab has room for some megabytes; what is longer, or has no room, lasts until the page is loaded again. */
 const longest = 3 * 2 ** 20;
 
-/** As JSON, by the person, the form and the field. */
 const drafts = createSource<ReadonlyMap<string, string>>(
   new Map(Object.entries(sessionStorage).filter(([key]) => key.startsWith(prefix))),
 );
@@ -54,13 +53,11 @@ export function isKept(form: string): boolean {
   );
 }
 
-/** Whether something of a form was typed and not sent. */
 export function useHasDraft(form: string): boolean {
   const begin = keyOf(form);
   return drafts.use((all) => [...all.keys()].some((key) => key.startsWith(begin)));
 }
 
-/** What was typed into a form is sent, or not wanted any more. */
 export function forgetDraft(form: string): void {
   const begin = keyOf(form);
   for (const key of drafts.get().keys()) if (key.startsWith(begin)) put(key, undefined, false);

@@ -32,7 +32,6 @@ export const live = createSource<Live>({ state: 'connecting' });
 
 let listens = false;
 
-/** Keeps what the client has read true, from the first call on. */
 export function listen(client: QueryClient): void {
   if (listens) return;
   listens = true;

@@ -74,7 +74,6 @@ const audit: StaffPage = {
   key: 'staff.audit',
 };
 
-/** All for who holds `staff.read`. */
 const operations: MenuItem[] = [
   {
     to: '/operator',
@@ -120,7 +119,6 @@ export function menuOf(who: Who): MenuGroup[] {
 /** What of the menu stands in the bar of a phone, the first of these that are in it; the rest is a touch away. */
 const usualOnPhones = ['/', '/access', '/operator', '/requests', '/keys'];
 
-/** Three of the menu, for a narrow screen. */
 export function barOf(groups: readonly MenuGroup[]): MenuItem[] {
   const all = groups.flatMap(({ items }) => items);
   return usualOnPhones.flatMap((path) => all.find(({ to }) => to === path) ?? []).slice(0, 3);
@@ -140,7 +138,6 @@ interface MemberPage {
   isOfPeople?: boolean;
 }
 
-/** The first that fits. */
 const memberPages: MemberPage[] = [
   { path: /^\/requests$/, name: 'Requests', key: 'members.manage' },
   { path: /^\/clusters\/[^/]+\/slurm$/, name: 'Slurm configuration', key: 'clusters.configure' },

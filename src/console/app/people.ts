@@ -163,7 +163,6 @@ export function useDue() {
   return useQuery({ ...readReview(orgID, query), enabled: isDecider });
 }
 
-/** What is typed, once it was left alone for a moment. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {

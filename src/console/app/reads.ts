@@ -143,7 +143,6 @@ export const readMachines = (clusterId: string, businessOrgId: string) =>
     return items.sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
   });
 
-/** What of a cluster's GPUs is in use. */
 export const readUsage = (clusterId: string, orgID: string) =>
   read(['usage', clusterId, orgID], [`cluster/${clusterId}`], () => usageOf(clusterId, orgID));
 
@@ -211,7 +210,6 @@ export const readOwnPermissions = (orgID: string, userID: string) =>
 export const readOwnRequests = () =>
   read(['own-requests'], ['requests', 'me'], () => business.GET('/me/access-requests').then(bodyOf));
 
-/** What waits for a decision or, with `all`, also what was decided lately. */
 export const readRequests = (orgID: string, state: 'open' | 'all') =>
   read(['requests', orgID, state], [`requests/${orgID}`, 'me'], () => {
     const params = { path: { orgID }, query: { state } };
@@ -282,7 +280,6 @@ export const readOpenSessions = () =>
 /** The clusters that a person sees, or all, which operators see. */
 export type Whose = 'own' | 'all';
 
-/** What clusters are called, by ID. */
 export function useClusterNames(whose: Whose = 'own'): ReadonlyMap<string, string> {
   const who = useWho();
   const isOwn = whose === 'own';

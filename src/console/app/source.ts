@@ -1,6 +1,5 @@
 import { useSyncExternalStore } from 'react';
 
-/** A value that components show, drawn again when it changes. */
 export function createSource<Value>(value: Value) {
   const watchers = new Set<() => void>();
   const watch = (watcher: () => void) => {
@@ -13,7 +12,6 @@ export function createSource<Value>(value: Value) {
       value = next;
       for (const watcher of watchers) watcher();
     },
-    /** What a component needs of it. */
     use: <Part>(select: (value: Value) => Part) => useSyncExternalStore(watch, () => select(value)),
   };
 }
@@ -25,7 +23,6 @@ export const notice = createSource<string | undefined>(undefined);
 export const announcement = createSource<{ text: string; count: number } | undefined>(undefined);
 let announced = 0;
 
-/** Says what was done, to screen readers too. */
 export function announce(text: string): void {
   announced += 1;
   announcement.set({ text, count: announced });

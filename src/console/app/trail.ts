@@ -5,9 +5,7 @@ export interface TrailSearch {
   from?: string | undefined;
   /** Included. */
   to?: string | undefined;
-  /** The number that the page begins below. */
   before?: number | undefined;
-  /** What the rows of the page are narrowed by. */
   filter?: string | undefined;
   /** An address or an ID. */
   person?: string | undefined;

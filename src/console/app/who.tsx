@@ -11,7 +11,6 @@ export interface Who {
   membership: Membership | undefined;
   /** The organization's ID; empty for a person in none. */
   orgID: string;
-  /** What they may do in it, inclusions followed. */
   permissions: ReadonlySet<string>;
   /** Whether there may be a cluster of it that they see. */
   seesClusters: boolean;

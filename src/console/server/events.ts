@@ -41,7 +41,6 @@ interface Stream {
   response: ServerResponse;
   view: View;
   viewedAt: number;
-  /** Changes that wait until it is read again. */
   later: Changed | undefined;
   timer: NodeJS.Timeout | undefined;
   close(): void;
@@ -58,7 +57,6 @@ const longestMs = 15 * 60_000;
 const mostOfPerson = 12;
 const most = 4_000;
 const mostWaiting = 16_384;
-/** More changes than this at once are sent as one. */
 const mostChanges = 1_000;
 
 export function createEvents(options: EventsOptions) {
@@ -256,7 +254,6 @@ async function sendSessions(
   }
 }
 
-/** What a person may receive topics of. */
 interface View {
   userId: string;
   organizations: ReadonlySet<string>;
@@ -301,7 +298,6 @@ async function viewOf(db: Reader, userId: string, now: number): Promise<View> {
   };
 }
 
-/** Changes of a short while, gathered. */
 interface Changed {
   people: ReadonlySet<string>;
   /** People whose sign-ins to the console changed. */

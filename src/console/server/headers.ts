@@ -49,7 +49,6 @@ export function setPageHeaders(response: ServerResponse): void {
   for (const [name, value] of Object.entries(pageHeaders)) response.setHeader(name, value);
 }
 
-/** To an address, with GET. */
 export function redirect(response: ServerResponse, location: string, cookies: string[] = []): void {
   response.writeHead(303, {
     Location: location,

@@ -63,7 +63,6 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** Pages and facts of the API's own listener, which are no operations. */
 const notHere = /^\/(docs|openapi\.json|healthz|readyz|\.well-known)(\/|$)/;
 
 async function callApi(
@@ -87,7 +86,6 @@ async function callApi(
 
 interface RoutesOptions extends SignInOptions {
   store: Store;
-  /** The two APIs, as their own listeners have them. */
   apis: { business: RequestListener; platform: RequestListener };
   events: Events;
   files: Files;

@@ -32,12 +32,10 @@ export const idleMs = 60 * minute;
 export const longestMs = 12 * 60 * minute;
 /** How often a use is stored. */
 const touchMs = minute;
-/** A token that expires sooner is renewed before it is used. */
 const renewMs = 30_000;
 /** How long other servers wait for the one that renews the tokens, and how often they look. */
 const renewingMs = 15_000;
 const renewPollMs = 100;
-/** The lifetime of tokens whose issuer gives none. */
 const usualTokenMs = 5 * minute;
 const sweepMs = 10 * minute;
 const sweepBatch = 200;
@@ -55,7 +53,6 @@ interface Held {
   kept: Kept;
 }
 
-/** A session that counts now. */
 export interface OpenSession extends Pick<ConsoleSession, 'id' | 'userId' | 'createdAt' | 'seenAt'> {
   authorization: string;
   secret: Buffer;
@@ -147,7 +144,6 @@ export function createSessions(options: SessionsOptions) {
       await store.write((tx) => deleteConsoleSession(tx, held.session.id));
       return { userId: held.session.userId, tokens: held.kept };
     },
-    /** A Set-Cookie header that removes the cookie. */
     removal: () => cookies.remove(''),
     stop: () => clearInterval(sweeper),
   };

@@ -28,7 +28,6 @@ export interface SignInOptions {
 
 interface Away extends Pending {
   to: string;
-  /** Whether the person signs in though a session is open. */
   anew: boolean;
   /** Ms since 1970. */
   until: number;
@@ -77,7 +76,6 @@ export function createSignInRoutes(options: SignInOptions) {
         fail(response, reasonOf(error), to, found?.removal);
       }
     },
-    /** Ends the session, and says where the issuer ends its own. */
     async signOut(request: IncomingMessage, response: ServerResponse, address: string) {
       requireOwnPage(request);
       const ended = await sessions.end(request);

@@ -33,7 +33,6 @@ const reasons = {
 
 type UseReason = keyof typeof reasons;
 
-/** One way of using a cluster, as it is for a person now. */
 export interface Use {
   state: (typeof reasons)[UseReason]['state'];
   reason: UseReason;
@@ -41,11 +40,9 @@ export interface Use {
   granted: boolean;
   /** `manager`: an owner or admin of the organization; left out where nothing is to be done. */
   next?: 'you' | 'manager' | 'operator' | 'service';
-  /** In one or two sentences. */
   message: string;
 }
 
-/** What is known of the cluster, for both ways of using it. */
 export interface UseContext {
   name: string;
   lifecycle: string;
@@ -108,7 +105,6 @@ function lapsedUse({ signIn }: AccessFacts): Use {
   return useOf('sign_in_lapsed', `You have not signed in for ${period}, so your access has lapsed.`);
 }
 
-/** What is known of the way to the login nodes. */
 export interface SshUseFacts {
   access: AccessFacts;
   /** Why the gateway serves no cluster; undefined where it does. */
@@ -187,10 +183,8 @@ function unansweredUse(on: UseContext, listChangedAt: number): Use {
   return useOf('not_answering', `No login node of ${name} answers. Tell your administrator.`);
 }
 
-/** What is known of a person on the Kubernetes side of a cluster. */
 export interface KubernetesUseFacts {
   hasGrant: boolean;
-  /** Whether their permissions are in force there. */
   access: Access;
   /** Whether the API works, as the cluster said lately; undefined where it did not say. */
   isReady: boolean | undefined;

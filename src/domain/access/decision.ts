@@ -33,7 +33,6 @@ export interface AccessFacts {
   activeKeys: readonly string[];
   /** Of those whose type does not let this person in (`isFitKey`), of any age. */
   unfitKeys: readonly string[];
-  /** Of those that are too old by now. */
   lapsedKeys: readonly string[];
   /** How long their sign-in counts; undefined: it does not lapse. */
   signIn: SignInWindow | undefined;
@@ -85,7 +84,6 @@ export type AccessDecision =
       obstacle: Obstacle;
       /** The word of `ssh-access` for it; undefined where that has none. */
       readiness: Exclude<ReadinessReason, 'ready'> | undefined;
-      /** One line for the person, at the gateway. */
       message: string;
     };
 

@@ -7,7 +7,6 @@ export interface Grant {
   clusterId: string;
   clusterName: string;
   userId: string;
-  /** Of the person who holds it. */
   email: string;
   relation: keyof typeof relationRoles;
   /** The namespace; null: the whole cluster. */

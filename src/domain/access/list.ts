@@ -8,7 +8,6 @@ import { effectivePermissions, type Role } from './permission.ts';
 /** How long a cluster's report counts as recent, in milliseconds (contract, "Observation freshness"). */
 export const observationFreshnessMs = 120_000;
 
-/** A member of the owning organization, as far as access lists care. */
 export interface Member {
   userId: string;
   username: string;
@@ -16,7 +15,6 @@ export interface Member {
   permissions: readonly string[];
   shell: string;
   keySetGeneration: number;
-  /** Of the active keys, oldest first. */
   keyFingerprints: readonly string[];
   /** Those of them that have not lapsed; left out: all. */
   goodKeys?: readonly string[];

@@ -38,7 +38,6 @@ export interface LoginNodeReport {
   port: number;
   /** `ssh-ed25519 AAAA…`: the gateway connects to nothing that shows another key. */
   hostKey: string;
-  /** Whether it takes new logins. */
   up: boolean;
   /** It did not answer, once: it is up until it does not the next time either. Worth asking again soon. */
   missed?: true;
@@ -49,7 +48,6 @@ export interface LoginNodeReport {
 /** Whether everyone uses the same login nodes, or each person has their own (contract, "Login modes"). */
 export type LoginMode = 'Shared' | 'PerUser';
 
-/** How people log in to a cluster that reports this. */
 export function loginModeOf({
   loginMode,
   loginNodes,
@@ -145,7 +143,6 @@ export interface StorageReport {
   ceph?: boolean;
   weka?: boolean;
   nfs?: boolean;
-  /** The Ceph quota in force. */
   quotaBytes?: number;
   /** What the cluster's shared volume asked for: neither the quota nor what was bought. */
   sharedVolumeBytes?: number;
@@ -209,7 +206,6 @@ export interface WaitingHost {
 export interface SlurmReport extends SideReport {
   /** The manifest that is in force there, 0 before the first. */
   manifestGeneration: number;
-  /** Slurm jobs that run at the moment. */
   runningJobs: readonly RunningJob[];
   /** Those that wait, the first to start first. */
   pendingJobs?: readonly PendingJob[];

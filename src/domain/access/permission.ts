@@ -34,7 +34,6 @@ export const permissionCatalog = [
 
 export type PermissionKey = (typeof permissionCatalog)[number]['key'];
 
-/** What people call each permission, in tables and in sentences. */
 export const permissionLabels = {
   'clusters.read': 'View clusters',
   'clusters.ssh': 'SSH',
@@ -92,7 +91,6 @@ export function withoutFaultDetails<T extends { message?: string }>(state: T): T
   return state.message === undefined ? state : { ...state, message: hiddenFault };
 }
 
-/** These keys and all that they include. */
 export function closureOf(keys: readonly string[]): Set<string> {
   const held = new Set<string>();
   const pending = [...keys];

@@ -9,7 +9,6 @@ export interface AccessRequest {
   email: string;
   /** On account of which it is asked; null: of none. */
   clusterId: string | null;
-  /** Keys, in order. */
   permissions: readonly string[];
   /** From the approval on; null: without an end. */
   hours: number | null;

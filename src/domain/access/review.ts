@@ -51,7 +51,6 @@ export function grantText({ clusterName, scope, relation }: NamedGrant): string 
   return `${where}: ${relation.replace('kubernetes.', '')}`;
 }
 
-/** Those with a text in what is said of them. */
 export function filterReview(people: readonly Reviewed[], text: string): Reviewed[] {
   const wanted = text.trim().toLowerCase();
   return people.filter((one) => wanted === '' || textOf(one).toLowerCase().includes(wanted));

@@ -42,7 +42,6 @@ export interface SshKey extends SshPublicKey {
   lastUsedFrom: string | null;
 }
 
-/** A version of a person's set of active keys. */
 export interface SshKeySet {
   userId: string;
   generation: number;

@@ -24,7 +24,6 @@ export interface AuditRecord {
   source_address: string;
   /** `done`, or `refused: ` and the error code. */
   result: string;
-  /** What changed, for people. */
   details: string;
 }
 
@@ -44,7 +43,6 @@ export interface AuditEntry {
   sourceAddress?: string;
   /** `done`, or `refused: ` and the error code. */
   result: string;
-  /** What changed, for people. */
   details?: string | undefined;
 }
 
@@ -94,7 +92,6 @@ export interface Redaction {
   accepted?: true;
   /** As `auditPublicKey` writes keys. */
   key: string;
-  /** Ed25519 over `redactionText`, base64. */
   signature: string;
 }
 

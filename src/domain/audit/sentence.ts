@@ -278,7 +278,6 @@ const stepsOf = (kind: (typeof kinds)[number]) => ({
   [`operatorApplyLab.${kind}.remove`]: `removed|remove the ${kind}[ {target}] by lab file[ ({details})]`,
 });
 
-/** By operation. */
 const phrases: Readonly<Record<string, string>> = {
   ...ofPeople,
   ...ofLabs,

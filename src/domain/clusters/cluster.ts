@@ -46,7 +46,6 @@ export function isInService({ state }: { state: ClusterState }): boolean {
 
 export type Side = 'slurm' | 'kubernetes';
 
-/** In the order in which they are shown. */
 export const allSides = ['slurm', 'kubernetes'] as const satisfies readonly Side[];
 
 /** The sides of a cluster. A simulated one has the side of its scheduler. */

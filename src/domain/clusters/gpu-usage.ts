@@ -13,11 +13,9 @@ export interface GpuUsage {
   away: number;
   unknown: number;
   freeNodes: number;
-  /** The most that are free on one machine. */
   biggestBlock: number;
 }
 
-/** A machine, as its last report has it. */
 export interface MachineUse {
   gpuCount: number;
   /** Undefined: not known. */

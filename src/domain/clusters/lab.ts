@@ -201,7 +201,6 @@ export const defaultSharedVolumeBytes = 100 * 2 ** 30;
 export interface SimulatedSettings {
   computeNodes: number;
   gpusPerNode: number;
-  /** How long applying a manifest takes. */
   applyMs?: number;
   /** How long after its first start the control plane begins to work. */
   provisionMs?: number;
@@ -223,7 +222,6 @@ export interface SimulatedSettings {
   silent?: boolean;
   /** In words, what keeps it from applying anything. */
   failure?: string;
-  /** Why its scheduler does not work. */
   schedulerFault?: Fault;
   kubernetes?: {
     version?: string;

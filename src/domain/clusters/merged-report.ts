@@ -11,7 +11,6 @@ import type {
 import { present } from '../present.ts';
 import type { Side } from './cluster.ts';
 
-/** One side of a cluster, as it is on record. Times in ms since 1970. */
 export interface SideState {
   side: Side;
   /** The last observation that succeeded; undefined before the first. */
@@ -22,7 +21,6 @@ export interface SideState {
   applyFailure: string | undefined;
 }
 
-/** What is known of a cluster as a whole. */
 export interface ClusterReport extends Pick<SideReport, 'scheduler' | 'storage' | 'kubernetes'> {
   /** The last observation of any side, in ms since 1970; undefined before the first. */
   observedAt: number | undefined;

@@ -7,7 +7,6 @@ const names = { ceph: 'Ceph', weka: 'WEKA', nfs: 'NFS' } as const;
 export type StorageType = 'ceph' | 'nfs';
 export type PurchaseState = 'requested' | 'active' | 'declined';
 
-/** How long a quote holds. */
 export const quoteLifetimeMs = 15 * 60_000;
 
 /** The most that the purchases of one cluster may come to: 4 PiB, which a JSON number still holds exactly. */

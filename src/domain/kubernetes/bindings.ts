@@ -9,11 +9,9 @@ interface KubernetesPerson {
   userId: string;
   email: string;
   preferredUsername: string | null;
-  /** At the issuer that the API server trusts. */
   subjects: readonly string[];
 }
 
-/** What people hold on one cluster at a moment. */
 export interface KubernetesAccess {
   members: readonly (KubernetesPerson & { role: Role; permissions: readonly string[] })[];
   grants: readonly (KubernetesPerson & {
@@ -38,7 +36,6 @@ export interface Binding {
   /** Null: a ClusterRoleBinding. */
   namespace: string | null;
   role: string;
-  /** Names of users, sorted. */
   subjects: readonly string[];
   labels: Readonly<Record<string, string>>;
 }
@@ -242,7 +239,6 @@ export function isAbove(role: string, other: string): boolean {
   return role !== other && isAtLeast(role, other);
 }
 
-/** Whether a binding has no subjects but these users. */
 function isOnlyFor({ subjects }: FoundBinding, names: readonly string[]): boolean {
   return subjects.every(
     ({ kind, apiGroup, name = '' }) => kind === 'User' && apiGroup === rbacGroup && names.includes(name),
@@ -286,7 +282,6 @@ export interface Access<State extends AccessState = AccessState> {
   message?: string;
 }
 
-/** What is known of the permissions on a cluster. */
 interface BoundFacts {
   /** What is in force there, by ID; undefined until a pass has reported it. */
   bound: readonly string[] | undefined;
@@ -319,7 +314,6 @@ export function grantAccessState(
   return observedState(facts, (bound) => (bound.includes(grantId) ? 'applied' : undefined));
 }
 
-/** `settled` gives the state where it is as it should be. */
 function observedState<State extends AccessState>(
   { bound, isReachable, failure }: BoundFacts,
   settled: (bound: readonly string[]) => State | undefined,

@@ -62,7 +62,6 @@ export function machineOf(node: Node, use: PodUse | undefined): MachineReport {
 
 const mostReason = 200;
 
-/** A pod, as far as it says what it holds. */
 export interface Pod {
   metadata?: { namespace?: string; name?: string };
   spec?: {
@@ -78,7 +77,6 @@ interface PodContainer {
 }
 
 export interface PodUse {
-  /** How much of each resource, by node. */
   held: Map<string, Map<string, number>>;
   pods: GpuPod[];
 }

@@ -9,11 +9,9 @@ export interface PersonNames {
   common: readonly string[];
 }
 
-/** In the place of what named a person. */
 const erasedText = '[erased]';
 export const erasedName = 'Erased person';
 
-/** The address of an erased account. */
 export function erasedEmail(userId: string): string {
   return `erased-${ulidOf(userId)}@andromeda.invalid`;
 }

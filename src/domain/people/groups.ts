@@ -4,7 +4,6 @@
  */
 import { storedText } from '../text.ts';
 
-/** Where people's groups are known from. */
 export interface GroupClaim {
   issuer: string;
   claim: string;
@@ -13,7 +12,6 @@ export interface GroupClaim {
 export type SaidGroups =
   /** Each once, in order. */
   | { kind: 'groups'; groups: readonly string[] }
-  /** The claim is not there. */
   | { kind: 'absent' }
   /** It is there, or should be, and cannot be taken over: why, for operators. */
   | { kind: 'fault'; fault: string };

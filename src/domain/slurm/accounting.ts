@@ -6,7 +6,6 @@ export interface SlurmLimits {
   fairshare?: number;
   defaultQos?: string;
   qos?: string[];
-  /** Of each person. */
   maxJobs?: number;
   /** All together, by `gpu`, `cpu`, `mem` (MiB), `node` or another resource of Slurm's. */
   grpTres?: Record<string, number>;
@@ -19,7 +18,6 @@ export interface SlurmAccounting extends SlurmLimits {
   parent?: string;
   /** Of people with `clusters.ssh.admin`, in place of the account's. */
   roles?: { admin?: SlurmLimits };
-  /** Who coordinates the account, as Slurm calls it. */
   coordinators?: 'admins';
 }
 

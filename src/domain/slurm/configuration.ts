@@ -115,7 +115,6 @@ function meansTheSame(before: Value, after: Value): boolean {
   );
 }
 
-/** A field or, of a field of files, one file, and what becomes of it. */
 export interface ConfigurationChange {
   field: string;
   file?: string;
@@ -153,7 +152,6 @@ function changeOf(before: unknown, after: unknown): ConfigurationChange['change'
   return after === undefined ? 'removed' : 'changed';
 }
 
-/** The partitions that lines of slurm.conf define. */
 export function partitionNames(lines: string | undefined): Set<string> {
   const found = (lines ?? '').matchAll(/^[ \t]*PartitionName[ \t]*=[ \t]*([^\s#]+)/gim);
   const names = [...found].map(([, name = '']) => name);

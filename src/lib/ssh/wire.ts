@@ -72,7 +72,6 @@ export function message(...fields: [number, ...Field[]]): Buffer {
 /** One `string`: its length in four bytes, then its bytes. */
 export const sshString = (bytes: Buffer | string): Buffer => encode(bytes);
 
-/** A number in four bytes, the highest first. */
 function uint32(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(4);
   bytes.writeUInt32BE(value >>> 0);

@@ -23,7 +23,6 @@ export const operatorListGrants = staffReads<'operatorListGrants'>(async ({ stor
   return { grants: await observedGrantBodies(store.read, grants) };
 });
 
-/** Shares a cluster, or a namespace of it; the person gets an account where there is none. */
 export const operatorCreateGrant: Operation<'operatorCreateGrant'> = (deps, request) => {
   const { body, caller, now } = request;
   const { relation, scope = null, role_id: roleId = null, allow_wider_role: isMeant = false } = body;
@@ -65,7 +64,6 @@ export const operatorCreateGrant: Operation<'operatorCreateGrant'> = (deps, requ
   });
 };
 
-/** Ends a grant, from this second on. */
 export const operatorRevokeGrant: Operation<'operatorRevokeGrant'> = (deps, request) => {
   const { grantID: id } = request.path;
   return runCommand(deps.store, request, {

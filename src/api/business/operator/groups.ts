@@ -20,7 +20,6 @@ type Plan = BusinessReply<'operatorPlanGroups'>;
 
 const mostListed = 10_000;
 
-/** The groups that people are in, as the issuer said last. */
 export const operatorListGroups: Operation<'operatorListGroups'> = async (deps, { caller, query }) => {
   const { store } = deps;
   await requireStaff(store.read, caller.userId, 'staff.read');

@@ -21,7 +21,6 @@ export interface Docs {
   page(): string;
 }
 
-/** The page, made when it is first asked for, and its headers. */
 export function createDocs(options: DocsOptions): Docs {
   let page: string | undefined;
   return {
@@ -216,7 +215,6 @@ function reference(document: Document, operation: OpenAPIV3_1.OperationObject): 
   return `${table('Send', [...inputs, ...rows(body, 'body')])}${table('Get', rows(reply, ''))}`;
 }
 
-/** The schema of what a request body or a response carries as JSON. */
 function schemaOf(document: Document, holder: unknown): Schema | undefined {
   if (!holder) return undefined;
   const { content } = resolve<OpenAPIV3_1.ResponseObject>(document, holder);

@@ -165,7 +165,6 @@ export function createRotation(key: string, request: () => KoaContextWithOIDC | 
   };
 }
 
-/** The library's own, which its types leave out. */
 interface MakesIds {
   generateTokenId(): string;
 }

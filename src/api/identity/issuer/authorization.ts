@@ -25,7 +25,6 @@ type Context = PagesContext & { codes: RateLimiter };
 
 interface Asked {
   client: IssuerClient & { web: WebClient };
-  /** As it came, to be asked again after the sign-in. */
   query: string;
   state: string;
   scope: string;

@@ -46,7 +46,6 @@ export function createBrowsers({
   const cookie = createCookie<Browser>({ key, secure, name: 'andromeda-sign-in' });
   const fresh = (): Browser => ({ nonce: randomBytes(24).toString('base64url') });
   return {
-    /** A new one, not signed in. */
     fresh,
     /** The browser of a request; a new one when it brings no cookie of ours. */
     of(req: IncomingMessage): Browser {

@@ -22,7 +22,6 @@ export const docsClientId = 'andromeda-docs';
 
 export interface IssuerClient {
   id: string;
-  /** As the approval page shows it. */
   name: string;
   meaning: string;
   /** Gets access tokens for both APIs. */
@@ -31,13 +30,11 @@ export interface IssuerClient {
   stays: boolean;
   /** Granted whether or not it was asked for. */
   always: string[];
-  /** Of the one that signs people in by redirects. */
   web?: WebClient;
 }
 
 export interface WebClient {
   secret: string;
-  /** Where a browser is sent with its code. */
   redirectUri: string;
   signedOutUri: string;
 }

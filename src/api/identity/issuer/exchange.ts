@@ -20,7 +20,6 @@ export interface PagesContext {
   knownBrowsers: KnownBrowsers;
   signIn: SignIn;
   factors: SecondFactors;
-  /** What the form of a second step carries is encrypted with. */
   stepSecret: Buffer;
   limits: Limits;
   log: Logger;

@@ -74,7 +74,6 @@ export interface IssuerOptions {
 
 export interface Issuer {
   handle(req: IncomingMessage, res: ServerResponse): void;
-  /** The public keys, as served at `jwks_uri`. */
   readonly jwks: JSONWebKeySet;
   /** Signs with other keys from now on. What protects cookies stays. */
   useKeys(keys: IssuerKeys): void;

@@ -28,7 +28,6 @@ export function issuerKeysOf(held: HeldKeys<IssuerKeys>): IssuerKeys {
   return { ...held.used, signing: allKeys(held).flatMap(({ signing }) => signing) };
 }
 
-/** The public half, as the JWKS endpoint shows it. */
 export function publicKeys({ signing }: IssuerKeys): { keys: JWK[] } {
   return { keys: signing.map(({ kty, n, e, kid, alg, use }) => ({ kty, n, e, kid, alg, use }) as JWK) };
 }

@@ -48,7 +48,6 @@ export function redirect(
   res.end();
 }
 
-/** No form of ours and no token request is near this. */
 export const mostBodyBytes = 16 * 1024;
 
 const addresses = new WeakMap<IncomingMessage, string>();

@@ -52,7 +52,6 @@ const browsers: Limit = { name: 'sign-in with browser', rate: { burst: 20, every
 /** No limit: from where a person has signed in of late, as long as its one try is not given back. */
 const known: Limit = { name: 'signed in from address', rate: { burst: 1, everyMs: 90 * 24 * hour } };
 
-/** A try that may be made, and is counted. */
 interface Admitted {
   /** It was none. */
   undo(): Promise<void>;

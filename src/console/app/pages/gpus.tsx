@@ -23,7 +23,6 @@ import { useWho } from '../who.tsx';
 
 type Machine = Usage['machines'][number];
 
-/** A cluster with its nodes, or one of its nodes. */
 interface Row {
   cluster: ClusterItem;
   machines: readonly Machine[];

@@ -86,7 +86,6 @@ const states: Record<AccessRequest['state'], [Kind, string]> = {
   lapsed: ['none', 'Expired without a decision'],
 };
 
-/** The state of a request in a shape and words, and until when. */
 export function RequestState({ request }: { request: AccessRequest }) {
   const { state, expires_at: end, lapses_at: lapse, removed = false } = request;
   const hasEnded = state === 'approved' && end !== undefined && Date.parse(end) <= Date.now();
@@ -143,7 +142,6 @@ function Approval({ request, access: { people, clusters } }: ApprovalOptions) {
   );
 }
 
-/** What the person holds until when, what they asked for, and asking for more. */
 export function OwnAccess({ ask }: { ask: (wish: Wish) => void }) {
   const { orgID, me, membership } = useWho();
   const isMember = membership?.role === 'member';

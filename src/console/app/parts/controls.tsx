@@ -1,7 +1,6 @@
 /** Buttons and fields. */
 import { type ComponentProps, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 
-/** One that sends no form. */
 export function Button(props: ComponentProps<'button'>) {
   return <button type="button" {...props} />;
 }

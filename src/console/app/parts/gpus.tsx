@@ -31,7 +31,6 @@ export function MachineState({ kind, word, reason }: StateOptions) {
   return <Two first={state} second={reason && <Text of={reason} />} />;
 }
 
-/** Whether a part of a cluster works, as it said last. */
 export function Ready({ condition }: { condition: components['schemas']['Condition'] | undefined }) {
   if (!condition) return <State kind="none">Not reported</State>;
   const { status, reason, message } = condition;
@@ -150,7 +149,6 @@ function Legend({ gpus: { free, in_use: used, away, unknown } }: Pick<Usage, 'gp
 
 const mostNamed = 5;
 
-/** The nodes that take no work, each with the reason given for it. */
 function Away({ machines }: { machines: readonly MachineUse[] }) {
   const away = machines.filter(({ takes_work: takesWork }) => takesWork === false);
   if (away.length === 0) return null;

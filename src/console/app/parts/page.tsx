@@ -28,7 +28,6 @@ export function Page({ title, sentence, actions, isWide = false, children }: Pag
   );
 }
 
-/** With an operation, it says how to read the same in a terminal. */
 interface PanelOptions extends Partial<CommandOf> {
   title: ReactNode;
   tools?: ReactNode;

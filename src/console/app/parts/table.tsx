@@ -19,9 +19,7 @@ export interface Remote {
 }
 
 interface TableOptions<Row> {
-  /** What it lists, for screen readers. */
   name: string;
-  /** Left out while they are read. */
   rows: readonly Row[] | undefined;
   /** What they are read by. */
   of?: Reading<unknown>;
@@ -236,7 +234,6 @@ export function Two({
   );
 }
 
-/** The name first, then the address, in a row of a table. */
 export function PersonCell({ of: { user_id: id, name, email } }: { of: PersonNamed }) {
   const hasName = name !== '' && name !== email;
   return (
@@ -306,13 +303,10 @@ function ColumnChoice({ columns, hidden, toggle }: Choice) {
 export interface Column<Row> {
   name: string;
   cell: (row: Row) => ReactNode;
-  /** Numbers stand to the right, in figures of one width. */
   isNumber?: boolean;
-  /** What the name stands for, as a tooltip. */
   title?: string;
   /** What rows are sorted by; left out: what the cell says. */
   by?: (row: Row) => string | number | undefined;
-  /** What the server calls the order by this column. */
   sort?: string;
 }
 

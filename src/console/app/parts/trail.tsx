@@ -182,7 +182,6 @@ function Pages({ path, rows, search }: PagesOptions) {
   );
 }
 
-/** Filters as a command line takes them. */
 export function flagsOf({ limit: _page, after: _before, result, ...query }: TrailQuery): string {
   const flags = Object.entries(query).map(([name, value]) => ` --${name} ${quoted(value)}`);
   return [...flags, ...(result ? [` --${result}`] : [])].join('');

@@ -21,7 +21,6 @@ function watch(watcher: () => void): () => void {
   };
 }
 
-/** Now, to the second, in ms since 1970. */
 export function useNow(): number {
   return useSyncExternalStore(watch, () => present);
 }
@@ -33,7 +32,6 @@ const units: [string, number][] = [
   ['s', 1],
 ];
 
-/** A span in its largest unit, such as "4 min". */
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   const [unit, size] = units.find(([, one]) => seconds >= one) ?? ['s', 1];

@@ -23,10 +23,8 @@ const tries = 4;
 
 export interface Write<Body, Answer> {
   operation: Operation<Body, Answer>;
-  /** Topics that it changes, read again at once. */
   topics: readonly string[];
   onDone?: ((answer: Answer) => void) | undefined;
-  /** What is said once it is done. */
   doneText: string | ((answer: Answer) => string);
 }
 
@@ -122,7 +120,6 @@ export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'do
   body: Body | undefined;
   label: string;
   usualReason?: string;
-  /** Who reads the reason. */
   note?: string;
   danger?: boolean;
   /** Something must be shown before it can be sent. */
@@ -195,7 +192,6 @@ function Failure({ error, label }: { error: Error | null; label: string }) {
   );
 }
 
-/** Says of a form that what was typed before is in it. */
 function Restored({ form }: { form: string }) {
   const hasDraft = useHasDraft(form);
   const [wasThere] = useState(hasDraft);

@@ -153,7 +153,6 @@ ${doing('sign-out', 'Sign out everywhere')}
   );
 }
 
-/** Where a person who follows a link of an operator sets a password. */
 function linkPage(page: {
   csrf: string;
   token: string;

@@ -221,7 +221,6 @@ interface RelyingParty {
   origin: string;
 }
 
-/** What a page hands to `navigator.credentials`, as JSON. */
 export interface PasskeyRequest {
   method: 'create' | 'get';
   options: { challenge: string };

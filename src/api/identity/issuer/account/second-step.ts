@@ -33,7 +33,6 @@ export interface Step {
   hasApp: boolean;
   /** What a button asks the browser for. */
   passkey?: PasskeyRequest | undefined;
-  /** To be taken down. */
   codes?: readonly string[] | undefined;
   status: number;
   message?: string | undefined;
@@ -42,7 +41,6 @@ export interface Step {
 /** What a browser has proved, until a time in ms since 1970. */
 interface Proven {
   userId: string;
-  /** That the password is still the same. */
   generation: number;
   stage: Stage;
   secret?: string | undefined;

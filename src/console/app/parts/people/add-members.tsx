@@ -138,7 +138,6 @@ function statusOf(found: number, unread: readonly string[]): string {
   return `${count(found, 'address', 'addresses')}.${many}${rest}`;
 }
 
-/** After a try that went half way. */
 function Outcomes({ of: outcomes }: { of: readonly Outcome[] }) {
   if (outcomes.length === 0) return null;
   const added = outcomes.filter(({ userId }) => userId !== undefined);

@@ -21,7 +21,6 @@ import {
   withoutEnded,
 } from './permission-choice.tsx';
 
-/** Who is changed, as far as a form must know. */
 export interface Subject {
   userId: string;
   email: string;
@@ -137,7 +136,6 @@ function Change<Body>(options: ChangeOptions<Body>) {
   );
 }
 
-/** What is chosen in an open form, and of what it was chosen. */
 function useChoice(form: string, { granted, ends }: Subject) {
   const now = useNow();
   // What they hold may change meanwhile; what is chosen is compared with what it was chosen from.

@@ -81,7 +81,6 @@ export function PermissionChoice({ value: chosen, onChange }: Edited<Chosen>) {
 const presets = [24, 7 * 24, 30 * 24, 365 * 24];
 const hourMs = 3_600_000;
 
-/** A term from now, or the moment itself. */
 function EndChoice({ of: key, value: end, onChange }: Edited<string | null> & { of: string }) {
   const choose = (value: string) => {
     if (value === 'never') onChange(null);
@@ -140,7 +139,6 @@ export function GainsText({ chosen, before }: { chosen: Chosen; before: Chosen }
   );
 }
 
-/** What becomes of the ends of chosen keys, in words. */
 export function EndsText({ chosen, before = {} }: { chosen: Chosen; before?: Chosen }) {
   const { expires_at: ends = {} } = chosenBody(chosen, before);
   return (

@@ -72,7 +72,6 @@ function Names({ of: uses }: { of: readonly ClusterUse[] }) {
 
 export type Key = { fingerprint: string; created_at: string };
 
-/** From the key that was registered to the account that the cluster confirmed. */
 function loginSteps({ state }: Use, access: SshAccess, key: Key): Step[] {
   const isAccepted = access.reason !== 'access_not_projected' && access.manifest_generation > 0;
   const isApplied = isAccepted && access.key_fingerprints.includes(key.fingerprint);
@@ -93,7 +92,6 @@ export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: K
   return <Strip of={`login/${id}/${newest.fingerprint}`} steps={loginSteps(ssh, access.data, newest)} />;
 }
 
-/** The lines to copy, once there is an address. */
 export function LoginLines({ cluster, access }: { cluster: ClusterUse; access: SshAccess }) {
   if (access.hostname === '' || access.username === '') return null;
   const { cluster_name: name } = cluster;
