@@ -60,7 +60,6 @@ export function parseStart(from: string | undefined, since: string | undefined):
   return new Date(Date.now() - parseSpan('--since', since)).toISOString();
 }
 
-/** Milliseconds of a time span: `30m`, `2h`, `7d`. */
 export function parseSpan(flag: string, text: string): number {
   const ms = durationMs(text);
   if (ms === undefined) throw usage(`'${text}' is not a time span for ${flag}; write 30m, 2h or 7d.`);

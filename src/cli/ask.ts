@@ -13,7 +13,6 @@ export function ask(question: string): Promise<string> {
   return conversation(commandIo().stderr, (next) => next(question));
 }
 
-/** Asks whether to go on; throws where the answer is not yes. */
 export async function confirm(question: string): Promise<void> {
   if (!/^y(es)?$/i.test((await ask(`${question} [y/N] `)).trim())) throw failure('Nothing was changed.');
 }

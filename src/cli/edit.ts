@@ -61,7 +61,6 @@ async function runEditor(file: string): Promise<void> {
   if (status !== 0) throw failure(`The editor '${editor}' did not end well; nothing was changed.`);
 }
 
-/** Runs a program at this terminal; resolves to its exit status. */
 export async function runAtTerminal(
   program: string,
   args: readonly string[],

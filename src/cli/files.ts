@@ -36,7 +36,6 @@ export async function readYaml(file: string): Promise<Record<string, unknown>> {
   return parseYaml(await readInput(file), file);
 }
 
-/** The same of a text; `file` is how to call it. */
 export async function parseYaml(text: string, file: string): Promise<Record<string, unknown>> {
   const { parseDocument } = await import('yaml');
   const document = parseDocument(text);

@@ -106,14 +106,12 @@ function widthOf(text: string): number {
 
 export interface Answer {
   json: unknown;
-  /** For people, on stdout; empty for nothing. */
   text: string;
   message?: string;
   /** The exit status, where it is that of another program. */
   status?: number;
 }
 
-/** Prints an answer: as JSON or YAML where `format` says so, else for people. */
 export async function printAnswer(answer: Answer, format: string | undefined): Promise<void> {
   if (format === 'json') return print(JSON.stringify(answer.json, null, 2));
   if (format === 'yaml') return print(await (await import('./files.ts')).formatYaml(answer.json));
@@ -121,7 +119,6 @@ export async function printAnswer(answer: Answer, format: string | undefined): P
   if (answer.message !== undefined) printMessage(answer.message);
 }
 
-/** A table's columns: the heading, and what stands below it. */
 export type Columns<T> = Record<string, (row: T) => Cell>;
 
 /** How one kind of thing is printed; `none` is the message when a list of them is empty. */

@@ -123,7 +123,6 @@ const installation = ['check', 'backup', 'restore', 'migrate', 'service', 'clien
 /** What a command line begins with that needs none of the everyday commands. */
 const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', 'doctor', ...installation];
 
-/** The one that was asked for; all of them where the program explains itself. */
 function everydayFor(first: string): Promise<(Noun | Verb)[]> {
   if (others.includes(first)) return Promise.resolve([]);
   const loads = Object.hasOwn(everyday, first) ? [everyday[first]] : Object.values(everyday);
@@ -232,7 +231,6 @@ Where an installation is on this host (andromeda.yaml here, or /etc/andromeda/an
 about that one, unless a cluster, --profile or --url says otherwise.
 `;
 
-/** For a laptop; and for the host, where this is the whole program. */
 const doctor = (server: ServerCommands | undefined): Verb =>
   own<DoctorOptions, [string?]>({
     usage: 'doctor',

@@ -53,7 +53,6 @@ export function isWatched(): boolean {
   return stderr.isTTY === true && env.TERM !== 'dumb';
 }
 
-/** Runs `work`, which shows what it waits for in a line that is taken away when it ends. */
 export function withProgress<T>(work: (show: (text: string) => void) => Promise<T>): Promise<T> {
   if (!isWatched()) return work(() => {});
   const { stderr } = commandIo();

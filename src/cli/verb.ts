@@ -38,12 +38,10 @@ export interface Noun {
 }
 
 export interface Part {
-  /** What stands before every example: `andromeda admin `. */
   prefix: string;
   finish(status: number): void;
 }
 
-/** What a verb works with: the Business API, the Platform API, and its own flags as commander hands them over. */
 interface Call<A, P, O> {
   api: A;
   platform: P;
@@ -122,7 +120,6 @@ function addNoun(parent: Command, { name, summary, verbs }: Noun, part: Part): v
   group.addHelpText('after', example(first ?? name));
 }
 
-/** Adds a verb below `parent`; returns its command. */
 export function addVerb(parent: Command, verb: Verb, part: Part): Command {
   const command = parent.command(verb.usage, { isDefault: verb.isUsual ?? false }).description(verb.summary);
   command.addHelpText('after', (verb.note ?? '') + example(...examplesOf(verb, command, part)));

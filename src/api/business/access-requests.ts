@@ -43,7 +43,6 @@ export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ 
   return { requests: await requestBodies(store.read, own, now) };
 };
 
-/** What waits for a decision in an organization, for those who may set permissions there. */
 export const listAccessRequests: Operation<'listAccessRequests'> = async (
   { store },
   { caller, path, query, now },

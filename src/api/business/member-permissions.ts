@@ -207,7 +207,6 @@ export function requireKey(key: string): PermissionKey {
   throw invalidRequest(reason);
 }
 
-/** Whether a member's Kubernetes permissions are in force on the organization's clusters. */
 export const getMemberKubernetesAccess: Operation<'getMemberKubernetesAccess'> = async (
   { store },
   { caller, path, now },

@@ -33,7 +33,6 @@ interface Reach {
   kubernetes: 'edit' | 'cluster-admin' | null;
 }
 
-/** A person's access before and after the changes; undefined: none. */
 interface Person {
   userId: string;
   before: Reach | undefined;

@@ -134,7 +134,6 @@ export function removing(request: Asked<'removeMember'>) {
   });
 }
 
-/** One command on an organization's membership: who may do it, and then the change. */
 function managing<T>(
   { path, caller }: Pick<Request, 'caller'> & { path: { orgID: string } },
   what: { operation: string; meaning: readonly unknown[]; about: About },

@@ -20,7 +20,6 @@ interface GatewayView {
   hostKeys: readonly string[];
   /** What it shows to login nodes, likewise. */
   publicKeys: readonly string[];
-  /** Why it takes no logins; undefined where it does. */
   readonly fault: string | undefined;
   sessions(): Promise<readonly SshSession[]>;
   /** Ends a session of this server with a word to the person; whether there was one. */
@@ -55,7 +54,6 @@ export interface BusinessDeps {
   passwordLink: ((userId: string, command: string) => { token: string; url: string }) | undefined;
   /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
-  /** Groups at the issuer, and what is given for them; undefined: what it says of them is of no interest. */
   groups: GroupSettings | undefined;
   hostRules: HostRules;
 }

@@ -55,7 +55,6 @@ export const createPurchase: Operation<'createPurchase'> = (deps, request) => {
   });
 };
 
-/** A command of an owner or an admin, about storage for a cluster of the organization. */
 function buying<T>(
   { store }: BusinessDeps,
   request: BusinessRequest<'quotePurchase' | 'createPurchase'>,

@@ -43,7 +43,6 @@ export interface ApiOptions<Deps> {
   deps: Deps;
   /** The person a request's Authorization header is. Throws `unauthorized` or, on Platform, `forbidden`. */
   authenticate(authorization: string | undefined): Promise<string>;
-  /** Other addresses served with the API, without authentication: which ones, and their handler. */
   beside?: { owns(path: string): boolean; handle: RequestListener };
   /** Rejects with the reason while the process cannot serve. */
   checkReady(): Promise<void>;

@@ -13,7 +13,6 @@ import { hasNul } from '../../domain/text.ts';
 import { isTime } from '../../domain/units.ts';
 import { type Document, resolve } from './document.ts';
 
-/** What a request carries. Checking makes numbers and booleans of its parameters and fills in defaults. */
 interface Inputs {
   path: Record<string, unknown>;
   query: Record<string, unknown>;

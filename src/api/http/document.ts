@@ -8,7 +8,6 @@ export type Document = OpenAPIV3_1.Document;
 export interface DocumentOperation {
   operationId: string;
   method: 'get' | 'put' | 'post' | 'delete';
-  /** As Express writes it: `/organizations/:orgID`. */
   route: string;
   isPublic: boolean;
   creates: boolean;

@@ -17,7 +17,6 @@ import { sendJson } from '../../lib/response.ts';
 import { clientAddress, plainAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 
 export interface Endpoint {
-  /** For messages: which part of the service this is. */
   name: string;
   host: string;
   port: number;
@@ -334,7 +333,6 @@ function refuse(request: IncomingMessage, response: ServerResponse, message: str
   request.resume();
 }
 
-/** Counts what is open by key; forgets a key with its last. */
 export function createCounter() {
   const counts = new Map<string, number>();
   return {

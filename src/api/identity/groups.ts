@@ -77,7 +77,6 @@ export function createGroups(options: GroupsOptions): TakeGroups {
 interface Said {
   userId: string;
   groups: SaidGroups;
-  /** Undefined: the token does not name it. */
   client: string | undefined;
   tokenAt: number;
 }
@@ -94,7 +93,6 @@ async function take(options: GroupsOptions, said: Said): Promise<void> {
   if (said.groups.kind === 'fault') options.onFault(said.userId, said.groups.fault);
 }
 
-/** What is to be written; undefined: nothing. */
 async function changeOf(
   db: Reader,
   { source, rules }: GroupsOptions,

@@ -51,7 +51,6 @@ export interface AuthenticatorOptions {
   isSignInOver?: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
   /** Access lapses without a sign-in, and the issuer does not say when people signed in. */
   onNoSignInTime?(): void;
-  /** Takes over the groups that a token says; left out: none are. */
   takeGroups?: TakeGroups | undefined;
   /** What was kept of this identity, if its person was erased. */
   markIdentity(issuer: string, subject: string): string;

@@ -78,7 +78,6 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
 /** kubectl reads YAML 1.1, where a namespace called `no` or `0b1` would be something else than text. */
 const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
 
-/** The file for whom the organization or a grant lets in, and how long that lasts. */
 export const getKubeconfig: Operation<'getKubeconfig'> = async (
   { store, signIn, kubernetesLogin },
   request,

@@ -8,7 +8,6 @@ interface GatewayAddress {
   port: number;
   /** The keys that it may show: the one in use first, and while that gives way to another, the other. */
   hostKeys(): readonly [HostKey, ...HostKey[]];
-  /** Why it serves no one at the moment; undefined while it does. */
   readonly fault?: string | undefined;
 }
 

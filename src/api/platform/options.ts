@@ -36,7 +36,6 @@ export const listStorage: Operation<'listStorage'> = async ({ store }, request) 
   return { items: await Promise.all(items) };
 };
 
-/** A cluster, its last report, and what was bought for it. Times in ms since 1970. */
 export interface OptionFacts {
   clusterId: string;
   organizationId: string;

@@ -38,7 +38,6 @@ import type { Operation, PlatformReply } from './operation.ts';
 
 const permission = 'clusters.configure';
 
-/** A cluster's configuration; empty while it was never written. */
 export const getSchedulerConfiguration: Operation<'getSchedulerConfiguration'> = async (
   { store },
   request,
@@ -99,7 +98,6 @@ function requireMatch(tags: readonly string[] | undefined, generation: number): 
   );
 }
 
-/** What the organization's new clusters start with; empty when there is no default. */
 export const getDefaultSchedulerConfiguration: Operation<'getDefaultSchedulerConfiguration'> = async (
   { store },
   request,
@@ -196,7 +194,6 @@ export const getSchedulerConfigurationStatus: Operation<'getSchedulerConfigurati
   };
 };
 
-/** How far the newest configuration of a cluster has come, from what the cluster reported last. */
 function statusOf(
   cluster: Cluster,
   facts: {

@@ -16,7 +16,6 @@ import { organization, purchase } from './organization.ts';
 import { person } from './person.ts';
 import { session } from './session.ts';
 
-/** Fills the group; `finish` is given the exit status. */
 export function addAdmin(
   admin: Command,
   server: ServerCommands | undefined,

@@ -26,7 +26,6 @@ const scripts: Record<string, (positions: readonly Position[]) => string> = {
   fish: fishScript,
 };
 
-/** Prints the script; `program` has all its commands by now. */
 export function completion(shell: string, program: Command): number {
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (!script) throw usage(`'${shell}' is not a shell that this completes for; take bash, zsh or fish.`);

@@ -7,7 +7,6 @@ import { differenceNotice, offeredVersion } from '../net/discovery.ts';
 import { printAnswer } from '../output.ts';
 import { findKey, openLocalState } from '../session/local-state.ts';
 
-/** How long to wait for a service that does not answer; then its line is left out. */
 const serviceMs = 2_000;
 
 /**

@@ -29,7 +29,6 @@ export function sentenceOf(error: unknown): string {
 }
 
 interface Said {
-  /** Undefined where it is not installed; null where it did not end in time. */
   status: number | null | undefined;
   stdout: string;
   stderr: string;

@@ -20,7 +20,6 @@ export interface DoctorOptions extends EnvironmentOptions {
   json: boolean;
 }
 
-/** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
 export async function doctor(
   cluster: string | undefined,
   options: DoctorOptions,

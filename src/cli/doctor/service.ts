@@ -24,7 +24,6 @@ const metadataPath = '/.well-known/oauth-protected-resource';
 const clockToleranceMs = 60_000;
 const dayMs = 86_400_000;
 
-/** Yields what is so; returns whether the person is signed in. */
 export async function* checkService(options: EnvironmentOptions): AsyncGenerator<Finding, boolean> {
   const selection = selectEnvironment(options);
   const state = openLocalState();

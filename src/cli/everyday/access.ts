@@ -41,7 +41,6 @@ const asked = printer<AccessRequest>(
   'There are no requests.',
 );
 
-/** Whole hours of a span; undefined for `good`. */
 function hoursOf(text: string): number | undefined {
   if (text === 'good') return undefined;
   const hours = parseSpan('--for', text) / hourMs;
@@ -70,7 +69,6 @@ export function rowsOf(cluster: ClusterUse): Row[] {
   return ways.map((way) => ({ way, name: visibleLine(cluster.cluster_name), use: cluster[way] }));
 }
 
-/** What to type; undefined where the caller can do nothing. */
 export function commandFor({ way, name, use: { reason, next } }: Row): string | undefined {
   if (reason === 'ready') return way === 'ssh' ? `andromeda ssh ${name}` : `andromeda kubeconfig ${name}`;
   if (reason === 'no_keys' || reason === 'key_lapsed') return 'andromeda keys add';

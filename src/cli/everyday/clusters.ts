@@ -18,7 +18,6 @@ import {
 
 const answers: Record<string, string> = { True: 'yes', False: 'no', Unknown: 'unknown' };
 
-/** `yes`, or `no, NodesDown: two of four nodes are down`; undefined where nothing is known. */
 export function describeCondition(condition: Platform['Condition'] | undefined): string | undefined {
   if (!condition) return undefined;
   const { status, reason, message } = condition;

@@ -77,7 +77,6 @@ function unknownText({ used, hidden }: Found): string {
   return sentences.filter(Boolean).join(' ');
 }
 
-/** What is not shown, in a sentence; undefined where all is. */
 function hiddenText({ used }: Found): string | undefined {
   const others = used.flatMap(({ usage }) => usage.other_jobs ?? []);
   if (others.length === 0) return undefined;

@@ -24,7 +24,6 @@ const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN',
 /** What `kubectl` runs to sign in, as it begins. */
 const signIn = ['oidc-login', 'get-token'];
 
-/** Further options that it may carry; each is one argument. */
 const flags: RegExp[] = [
   /^--oidc-client-id=[!-~]{1,256}$/,
   /^--oidc-extra-scope=[!-~]{1,256}$/,
@@ -61,7 +60,6 @@ export function formatKubeconfig(checked: object): string {
   return stringify(checked, forKubectl).trimEnd();
 }
 
-/** Whether this program made this user of a kubeconfig, for signing in at this issuer. */
 function isOurUser(user: unknown, issuer: string): boolean {
   const args = signInArguments(isObject(user) ? user.exec : undefined);
   return args !== undefined && namesIssuer(args, issuer);

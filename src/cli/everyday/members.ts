@@ -169,12 +169,10 @@ export const expiresFlag = optional(
   'when they end by themselves: a time, a span from now such as 7d, or never',
 );
 
-/** Null for never; undefined where it was not given. */
 export function endOf(text: string | undefined): string | null | undefined {
   return text === 'never' ? null : parseEnd('--expires', text);
 }
 
-/** A member of the organization that the options name, and how paths name them. */
 async function findPath(api: Reader, options: OrgOptions, email: string) {
   const organization = await findOrganization(api, options);
   const { user_id: userID } = await findMember(api, organization, email);

@@ -107,7 +107,6 @@ export function readSshAccess(
   return platform.get('/clusters/{clusterId}/ssh-access', { path: { clusterId: id }, query });
 }
 
-/** What is missing, and what to do about it; the cluster is called `name`. */
 export function describeMissing({ reason, lapsed }: SshAccess, name: string): string {
   if (lapsed !== undefined) return `${name}: ${lapsed}`;
   return isReadinessObstacle(reason)

@@ -60,7 +60,6 @@ async function checkAll<T>(
   };
 }
 
-/** Nothing in a pipe; for a person, one sentence. */
 function answer(json: unknown, names: readonly string[], none: string): Answer {
   const message = names.length === 0 ? none : `In place on ${names.join(', ')}.`;
   return { json, text: '', ...(isWatched() && { message }) };
@@ -224,7 +223,6 @@ export function lackOfPermission(
   return `its access list is ${list.state}${without}`;
 }
 
-/** What a cluster still lacks to be of use; undefined when it lacks nothing. */
 export function lackOfCluster(
   lifecycleState: string,
   options: Platform['ClusterOptions'],

@@ -31,7 +31,6 @@ type Given<T extends OperationType> = Part<'path', T['parameters']['path']> &
   (T['requestBody'] extends { content: { 'application/json': infer Body } }
     ? { body: Loose<Body> }
     : unknown) & {
-    /** What stands before a refusal of the body: a file's name. */
     about?: string | undefined;
   };
 

@@ -66,7 +66,6 @@ export function openLocalState() {
       if (isInKeyring) await (await keyring()).deleteSecret(accountOf(key));
       await change(fileOf(key.profile), (file) => forget(file, key.platformUrl));
     },
-    /** The environment that a profile is bound to: the one of its last `auth login --url`. */
     boundTo: async (profile: string) => (await readProfile(fileOf(profile))).platformUrl,
     bind: (profile: string, platformUrl: string) =>
       change(fileOf(profile), (file) => Object.assign(file, { platformUrl })),

@@ -57,7 +57,6 @@ export function authorization(session: Session, url: URL): [string, string] {
   return ['Authorization', `Bearer ${session.accessToken}`];
 }
 
-/** A person as one reads it: `Ada <ada@physics.example>`. */
 export function nameOf({ name, email }: SignedInUser): string {
   const address = visibleName(email, 254); // as long as an address may be
   return name ? `${visibleName(name)} <${address}>` : address;

@@ -133,7 +133,6 @@ export async function own<T>(method: 'GET' | 'POST', path: string): Promise<T> {
 let isLeaving = false;
 let wasSignedIn = false;
 
-/** Between the tabs of this browser: who is signed in. */
 const channel = new BroadcastChannel('andromeda-session');
 /** When the person signed out on purpose, in ms since 1970, for every tab. */
 const signedOutAt = 'andromeda-signed-out';

@@ -132,7 +132,6 @@ export function beyondMenu(who: Who): MenuItem[] {
 interface MemberPage {
   path: RegExp;
   name: string;
-  /** Left out: every member may. */
   key?: PermissionKey;
   /** It is about people, and each person may see it about themselves. */
   isOfPeople?: boolean;

@@ -42,7 +42,6 @@ export const readPlan = (orgID: string, changes: MemberChange[]) => ({
   gcTime: 0,
 });
 
-/** What deactivating a person would do, on the clusters of all their organizations. */
 export const readDeactivation = (userID: string) => ({
   ...read(['deactivation', userID], installationTopics, () =>
     business.GET('/operator/people/{userID}/deactivation', of({ userID })).then(bodyOf),
@@ -51,7 +50,6 @@ export const readDeactivation = (userID: string) => ({
 });
 
 interface Reached {
-  /** What is wanted: its name, and since when. */
   desired: Pick<Step, 'name' | 'at'>;
   /** Whether the list is accepted; undefined where there is none. */
   isAccepted: boolean | undefined;

@@ -9,7 +9,6 @@ export type Membership = components['schemas']['Membership'];
 export interface Who {
   me: Me;
   membership: Membership | undefined;
-  /** The organization's ID; empty for a person in none. */
   orgID: string;
   permissions: ReadonlySet<string>;
   /** Whether there may be a cluster of it that they see. */

@@ -238,7 +238,6 @@ async function sendReports(
   await Promise.all(sent);
 }
 
-/** Sends that SSH sessions opened or ended: to operators, and to the sessions' people. */
 async function sendSessions(
   _options: EventsOptions,
   streams: ReadonlySet<Stream>,

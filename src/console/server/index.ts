@@ -91,7 +91,6 @@ interface RoutesOptions extends SignInOptions {
   files: Files;
   /** The files of other servers' pages; undefined where there can be none. */
   keptFiles: KeptFiles | undefined;
-  /** The clients that people are offered: which addresses, and what answers. */
   downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
 }

@@ -48,7 +48,6 @@ export interface UseContext {
   lifecycle: string;
   /** Whether the person may read what operators read of its faults. */
   seesFaults: boolean;
-  /** In words, what must be mended on this side of it; undefined where nothing must. */
   fault: string | undefined;
   /** When something was last changed that the cluster has to take over, and now: ms since 1970. */
   changedAt: number;

@@ -46,7 +46,6 @@ export interface AccessFacts {
   loginNodes: readonly (LoginNode & { up: boolean })[];
   /** How long ago the cluster last reported, in ms; undefined before the first report. */
   observedMsAgo: number | undefined;
-  /** In words, what keeps the cluster from applying its list; null when nothing does. */
   failure: string | null;
 }
 
@@ -61,7 +60,6 @@ interface OpenSession {
 }
 
 export interface AccessQuestion {
-  /** The key that is asked about; left out: all of the person's active keys. */
   fingerprint?: string | undefined;
   open?: OpenSession | undefined;
 }
@@ -248,7 +246,6 @@ function mayUseSsh({ isMember, role, permissions }: AccessFacts): boolean {
   return isMember && effectivePermissions(role, permissions).has('clusters.ssh');
 }
 
-/** When a member's SSH access ended by itself; undefined where it did not. */
 function endedAt({ isMember, ended }: AccessFacts): string | undefined {
   if (!isMember) return undefined;
   const ends = ended.flatMap(({ key, expiresAt }) =>

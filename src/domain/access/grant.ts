@@ -9,7 +9,6 @@ export interface Grant {
   userId: string;
   email: string;
   relation: keyof typeof relationRoles;
-  /** The namespace; null: the whole cluster. */
   scope: string | null;
   /** The ClusterRole, where it is not the one of the relation. */
   roleId: string | null;

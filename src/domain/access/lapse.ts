@@ -12,7 +12,6 @@ export interface AccessPolicy {
   keyMaxDays?: number;
   /** After how many months what members hold is reviewed; left out: never. */
   reviewMonths?: number;
-  /** The page at which people sign in anew; left out: there is none. */
   signInUrl?: string;
   /** Whether security keys let in; left out: they do not. */
   securityKeys?: boolean;

@@ -16,7 +16,6 @@ export interface Member {
   shell: string;
   keySetGeneration: number;
   keyFingerprints: readonly string[];
-  /** Those of them that have not lapsed; left out: all. */
   goodKeys?: readonly string[];
 }
 

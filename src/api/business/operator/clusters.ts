@@ -80,7 +80,6 @@ export const operatorReleaseCluster: Operation<'operatorReleaseCluster'> = (deps
   });
 };
 
-/** Which rights the service has on a Kubernetes cluster; asked of the cluster itself. */
 export const operatorCheckCluster = operatorAsks<'operatorCheckCluster'>(
   async ({ store, checkCluster }, { path }) => {
     return checkCluster(await requireCluster(store.read, path.clusterID.toLowerCase()));

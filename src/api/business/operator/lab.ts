@@ -11,7 +11,6 @@ import { listRestarts, listSlurmAccounts } from '../member-plan.ts';
 import type { BusinessReply, Operation } from '../operation.ts';
 import { requireOperator, staffReads } from './about.ts';
 
-/** The installation as a lab file; applying it again changes nothing. */
 export const operatorExportLab = staffReads<'operatorExportLab'>(async ({ store }, { now }) => {
   return exportLab(store.read, now);
 });

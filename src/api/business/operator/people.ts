@@ -102,7 +102,6 @@ export const operatorSetPassword: Operation<'operatorSetPassword'> = async (deps
   });
 };
 
-/** Takes everything from a person who left: sign-in, memberships, grants, staff keys and SSH keys. */
 export const operatorDeactivatePerson: Operation<'operatorDeactivatePerson'> = (deps, request) => {
   const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
   return changePerson(deps, request, what, async (tx, userId) => {
@@ -179,7 +178,6 @@ async function deactivate(tx: Tx, userId: string): Promise<void> {
   await updateLifecycle(tx, { userId, state: 'deactivated' });
 }
 
-/** What deactivating a person would do on the clusters of all their organizations. */
 export const operatorPlanDeactivation: Operation<'operatorPlanDeactivation'> = async (deps, request) => {
   const { store, gateway } = deps;
   const userId = request.path.userID;

@@ -197,7 +197,6 @@ export function sampleOf(document: Document, holder: unknown, level = 0): unknow
 
 type Schema = OpenAPIV3_1.SchemaObject;
 
-/** The tables of one operation: what to send, what comes back. */
 function reference(document: Document, operation: OpenAPIV3_1.OperationObject): string {
   const inputs = (operation.parameters ?? []).map((parameter) => {
     const {

@@ -52,7 +52,6 @@ export function generationClaim(claims: JWTPayload): number {
   return typeof generation === 'number' ? generation : 0;
 }
 
-/** All claims about a person; the scopes decide which of them goes where. */
 export function claimsOf(account: PasswordAccount): Claims {
   return {
     sub: account.userId,

@@ -69,7 +69,6 @@ async function showAuthorization(context: Context, exchange: Exchange): Promise<
   return answer(context, exchange, asked, { account, browser: exchange.browser });
 }
 
-/** What is asked for; where that cannot be answered, says so and returns undefined. */
 function requireAsked(
   { clients, issuer }: Context,
   { res }: Exchange,

@@ -55,7 +55,6 @@ export interface IssuerOptions {
   audience: string;
   cliClientId: string;
   kubernetesClientId?: string;
-  /** Where the web console is; left out: there is none. */
   consoleUrl?: string;
   /** Origins whose /docs page may sign people in. */
   pageOrigins?: readonly string[];
@@ -63,7 +62,6 @@ export interface IssuerOptions {
   resources?: readonly string[];
   /** Whom a second factor is asked of; of no one when left out. */
   secondFactor?: FactorPolicy;
-  /** Which proxies are trusted to name the address of a browser; none when left out. */
   proxies?: TrustedProxies;
   /** Those that protect passwords and codes; of this process alone when left out. */
   limits?: Limits | undefined;

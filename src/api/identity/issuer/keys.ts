@@ -17,7 +17,6 @@ export const accessTokenSeconds = 10 * minute;
 export const idTokenSeconds = 10 * minute;
 
 export interface IssuerKeys {
-  /** Private keys; the first one signs, and all of them are published. */
   signing: JWK[];
   /** 32 bytes, base64url. */
   cookie: string;

@@ -36,7 +36,6 @@ ${problem(page.message)}
 /** Who asks, from where, and the code to compare: the only defence against a link sent by an attacker (RFC 8628, 5.4). */
 export function approvalPage(page: {
   clientName: string;
-  /** Which platform the tokens are for; undefined where they are for none. */
   platform: string | undefined;
   meaning: string;
   userCode: string;
@@ -82,7 +81,6 @@ ${hidden}
   );
 }
 
-/** Where people change their own password. It asks for the current one even of a person who is signed in. */
 export function passwordPage(page: {
   csrf: string;
   email?: string | undefined;

@@ -18,7 +18,6 @@ const reasons: Record<string, string> = {
   failed: 'The sign-in failed. Try again.',
 };
 
-/** The page for a browser that is not signed in; to one that is, it says so. */
 export function SignedOutPage() {
   const { why, to = '/' } = useSearch({ strict: false });
   const me = useQuery({ ...readMe(), retry: false });

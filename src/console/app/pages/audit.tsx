@@ -115,7 +115,6 @@ const columns: Column<AuditEntry>[] = [
   },
 ];
 
-/** The sentence, with links to what it names; below it what the entry says for programs. */
 function EntryCell({ entry }: { entry: AuditEntry }) {
   const { parts, reason, refused } = auditSentence(entry);
   const { operation, details, target, redaction } = entry;

@@ -194,7 +194,6 @@ const actions: Record<LabPlan['changes'][number]['action'], { kind: Kind; word: 
   remove: { kind: 'bad', word: 'Remove' },
 };
 
-/** What it would change, or has changed: each change, what restarts, and whose jobs end. */
 function Plan({ plan: { changes, restarts }, none }: { plan: LabPlan; none: string }) {
   if (changes.length === 0) return <p>{none}</p>;
   return (

@@ -16,7 +16,6 @@ type List = NonNullable<Cluster['access_list']>;
 interface Row {
   cluster: Cluster;
   side: Side;
-  /** The list that this side must have; Kubernetes has none. */
   list: List | null;
 }
 

@@ -10,7 +10,6 @@ export interface Edited<Value> {
   onChange: (value: Value) => void;
 }
 
-/** A field with its label; `hint` is said in brackets behind that. */
 export interface Labelled<Value> extends Edited<Value> {
   id: string;
   label: string;

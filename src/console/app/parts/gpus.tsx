@@ -53,7 +53,6 @@ export function gpusOf({ gpus, machines }: Usage): string {
 
 type GpuState = 'free' | 'used' | 'away' | 'unknown';
 
-/** What each GPU of a machine is: those that are held first. */
 function statesOf({
   gpu_count: count = 0,
   gpus_in_use: inUse,

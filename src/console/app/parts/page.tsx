@@ -51,7 +51,6 @@ export function Panel({ title, tools, operation, children, ...command }: PanelOp
   );
 }
 
-/** Names and values; what is undefined is left out. */
 export function Facts({ of, className = 'facts' }: { of: Record<string, ReactNode>; className?: string }) {
   return (
     <dl className={className}>

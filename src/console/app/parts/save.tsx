@@ -51,7 +51,6 @@ interface Saved<Row> {
   name: string;
   /** Page by page, from the one that is shown on. */
   pages: (signal: AbortSignal) => AsyncIterable<readonly Row[]>;
-  /** Which of them; what a page's own filter leaves. */
   isWanted: (row: Row) => boolean;
   columns: readonly string[];
   cells: (row: Row) => readonly (string | number)[];

@@ -7,13 +7,11 @@ import { isValidElement, type KeyboardEvent, type ReactNode, useDeferredValue, u
 import { Button } from './controls.tsx';
 import { Loaded, type Reading } from './page.tsx';
 
-/** How the server's part of a list is shown: it filters, sorts and cuts. */
 export interface Remote {
   filter: string;
   setFilter: (text: string) => void;
   order: Order | undefined;
   setOrder: (order: Order) => void;
-  /** How many there are with this filter; undefined while that is not known. */
   total: number | undefined;
   more: () => void;
 }
@@ -25,7 +23,6 @@ interface TableOptions<Row> {
   of?: Reading<unknown>;
   columns: readonly Column<Row>[];
   id: (row: Row) => string;
-  /** What the filter looks in; left out: there is no filter. */
   text?: (row: Row) => string;
   /** The filter is in the address of the page, as `filter`. */
   isInAddress?: boolean;
@@ -220,7 +217,6 @@ export function actionOf<Row>(
   };
 }
 
-/** A cell of two lines; the second is left out where there is nothing to say in it. */
 export function Two({
   first,
   second,
@@ -305,7 +301,6 @@ export interface Column<Row> {
   cell: (row: Row) => ReactNode;
   isNumber?: boolean;
   title?: string;
-  /** What rows are sorted by; left out: what the cell says. */
   by?: (row: Row) => string | number | undefined;
   sort?: string;
 }

@@ -17,7 +17,6 @@ interface Trail<Row> {
   sentence: (rows: readonly Row[], isNarrowed: boolean) => ReactNode;
   fields: readonly FilterField[];
   parse: (search: Record<string, unknown>) => TrailSearch;
-  /** Of the list: its title, what its rows are called, and what is said where there is none. */
   panel: { title: string; rows: string; none: string };
   topics: readonly string[];
   ask: (query: TrailQuery, signal?: AbortSignal) => Promise<readonly Row[]>;

@@ -114,7 +114,6 @@ function keepReason(reason: string): void {
 }
 
 export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'doneText'> {
-  /** Left out: that what the button says is done. */
   doneText?: Write<Body, Answer>['doneText'];
   /** What would be sent now; undefined while that is not whole. */
   body: Body | undefined;
@@ -240,7 +239,6 @@ function Reason({ note = 'kept in the audit trail', reason, onChange }: ReasonOp
 
 interface DialogOptions<Body, Answer> extends Omit<FormOptions<Body, Answer>, 'cancel'> {
   title: string;
-  /** The same on the command line; left out: it is not shown. */
   cli?: string;
   close: () => void;
 }

@@ -80,7 +80,6 @@ export function createAccountPage(context: PagesContext) {
   };
 }
 
-/** Does it; a page that comes next, where one does. */
 async function act(
   context: PagesContext,
   exchange: Exchange,
@@ -112,7 +111,6 @@ function signOutEverywhere({ store }: PagesContext, { userId }: PasswordAccount,
   });
 }
 
-/** The own account: what there is to a person's sign-in, and what they can do about it. */
 function accountPage(page: {
   name: string;
   email: string;

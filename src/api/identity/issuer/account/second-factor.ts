@@ -27,7 +27,6 @@ export type FactorPolicy = 'none' | 'staff' | 'all';
 export interface SecondFactorOptions {
   store: Store;
   policy: FactorPolicy;
-  /** For passkeys; undefined where there are none. */
   party: RelyingParty | undefined;
   /** What secrets are encrypted with. */
   secret: Buffer;
@@ -96,7 +95,6 @@ export class SecondFactors {
     return isGood;
   }
 
-  /** The factor without what the code was good for; undefined where it is not good. */
   #spend(userId: string, factor: SecondFactor, code: string): SecondFactor | undefined {
     const { secret, now } = this.#options;
     const app = unseal(factor.sealed ?? '', secret, purposeOf(userId));
@@ -136,7 +134,6 @@ export class SecondFactors {
     });
   }
 
-  /** New recovery codes in place of those that are left; undefined where there is no factor. */
   renewCodes(userId: string, address: string): Promise<string[] | undefined> {
     return this.#options.store.write(async (tx) => {
       const factor = await findSecondFactor(tx.db, userId);

@@ -53,7 +53,6 @@ interface Proven {
 const stepMs = 10 * 60_000;
 const purposeOf = ({ browser }: Exchange) => `second step of ${browser.nonce}`;
 
-/** The page after a right password; undefined where nothing more is needed. */
 export async function beginStep(
   context: PagesContext,
   exchange: Exchange,
@@ -112,7 +111,6 @@ function answerIn(form: URLSearchParams, { challenge, until }: Proven): Answer {
   return { code: (form.get('code') ?? '').trim().slice(0, 100) };
 }
 
-/** A page: for a code or a passkey, to set one up, or with recovery codes. */
 export async function stepOf(
   { store, issuer, stepSecret, now }: PagesContext,
   exchange: Exchange,

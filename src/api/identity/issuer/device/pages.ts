@@ -85,7 +85,6 @@ const problems = {
   answered: { status: 410, message: `This code has already been used. ${again}` },
 };
 
-/** Answers the requests above; resolves to false for any other. */
 export function createDevicePages(context: PagesContext): DevicePages {
   const { browsers, knownBrowsers } = context;
   const password = createPasswordPage(context);

@@ -78,7 +78,6 @@ export function ChangeForm({ kind, ...form }: FormOptions & { kind: ChangeKind }
 
 interface ChangeOptions<Body> extends FormOptions {
   title: string;
-  /** As it is planned; undefined while there is none. */
   change: MemberChange | undefined;
   operation: Operation<Body>;
   body: Body;

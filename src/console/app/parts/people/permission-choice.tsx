@@ -6,7 +6,6 @@ import { Check, type Edited } from '../controls.tsx';
 import { Loaded } from '../page.tsx';
 import { Moment } from '../values.tsx';
 
-/** Keys with when they end; null: not by themselves. */
 export type Chosen = Readonly<Record<string, string | null>>;
 
 interface ChosenBody {

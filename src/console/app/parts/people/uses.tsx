@@ -83,7 +83,6 @@ function loginSteps({ state }: Use, access: SshAccess, key: Key): Step[] {
   ]);
 }
 
-/** How far the newest key has come; nothing where there is none, or it goes nowhere. */
 export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: Key | undefined }) {
   const { ssh, cluster_id: id } = cluster;
   const isOnItsWay = newest !== undefined && ssh.granted && ssh.state !== 'missing';
