@@ -7,8 +7,6 @@ import { isObject } from '../net/request.ts';
 import { type Answer, formatTable, listed, printer } from '../output.ts';
 import { describePlan } from '../plan-text.ts';
 import { type Noun, optional, reads, required } from '../verb.ts';
-
-type Plan = Business['GroupPlan'];
 type Rule = Business['GroupRule'];
 
 const groupTable = printer<Business['Groups']['groups'][number]>(
@@ -35,7 +33,7 @@ async function readRules(file: string): Promise<Rule[]> {
   throw usage(`${file} has no list of rules: neither \`rules\` nor \`identity.groups.rules\`.`);
 }
 
-function describeGroupPlan({ people, changes, kept_owners: kept, restarts }: Plan): string {
+function describeGroupPlan({ people, changes, kept_owners: kept, restarts }: Business['GroupPlan']): string {
   const rows = changes.map(({ organization, what, gain, lose }) => [organization, what, gain, lose]);
   const table = rows.length === 0 ? [] : [formatTable(['ORGANIZATION', 'WHAT', 'GAIN', 'LOSE'], rows)];
   const owners = kept.map((email) => `${visibleLine(email)} stays owner: there is no other.`);

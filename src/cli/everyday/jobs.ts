@@ -25,13 +25,11 @@ interface Used {
   cluster: Cluster;
   usage: Usage;
 }
-
-type Running = Platform['Job'];
 type Pending = Platform['PendingJob'];
 
 interface Row {
   cluster: string;
-  job: Running | Pending;
+  job: Platform['Job'] | Pending;
 }
 
 interface Found {

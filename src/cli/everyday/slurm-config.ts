@@ -9,8 +9,6 @@ import { type Answer, listed, printer, printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
 
-type Status = Schemas['SlurmConfigurationStatus'];
-
 type Configuration = Record<string, unknown>;
 
 interface Options extends OrgOptions {
@@ -50,7 +48,7 @@ function consequencesOf(check: Schemas['SlurmConfigurationCheck']): string[] {
   return sentences.filter((sentence) => sentence !== false);
 }
 
-const stateSentences: Record<Status['state'], string> = {
+const stateSentences: Record<Schemas['SlurmConfigurationStatus']['state'], string> = {
   never_written: 'No configuration was ever set.',
   saved: 'It is saved, and not passed on to the cluster yet.',
   applying: 'The cluster tries it out.',
