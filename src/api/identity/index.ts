@@ -3,7 +3,7 @@
  * verified, until it expires or the issuer's key set changes, so that a repeated request costs no signature check. Decides nothing
  * about permissions.
  *
- * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made: person.ts).
+ * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made).
  */
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { signInMs } from '../../domain/access/lapse.ts';
@@ -182,19 +182,13 @@ async function noteSignIn(
   });
 }
 
-interface PersonDeps {
-  store: Store;
-  userinfo(token: string): Promise<Record<string, unknown>>;
-  markIdentity(issuer: string, subject: string): string;
-}
-
 /**
  * The user ID of the person a token is. A known subject is who it was bound to. A new one is bound to the account
  * with its verified email, unless that account has another subject at this issuer already; or, when the email's domain joins an organization
  * automatically and the subject is none of an erased person's, to a new account.
  * Throws `unauthorized` when there is none, `integration_unavailable` when the issuer has to be asked and is down.
  */
-async function findPerson(deps: PersonDeps, token: VerifiedToken, raw: string): Promise<string> {
+async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw: string): Promise<string> {
   const { store } = deps;
   const bound = await findIdentity(store.read, token.issuer, token.subject);
   if (bound !== undefined) return followEmail(store, token, requireActive(bound));
@@ -259,7 +253,7 @@ async function followEmail(store: Store, { claims }: VerifiedToken, userId: stri
 
 /** The issuer's userinfo for a token; empty when it is of another subject (OpenID Connect Core 1.0, 5.3.2). */
 async function userinfoOf(
-  deps: PersonDeps,
+  deps: AuthenticatorOptions,
   token: VerifiedToken,
   raw: string,
 ): Promise<Record<string, unknown>> {

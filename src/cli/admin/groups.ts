@@ -7,6 +7,7 @@ import { isObject } from '../net/request.ts';
 import { type Answer, formatTable, listed, printer } from '../output.ts';
 import { describePlan } from '../plan-text.ts';
 import { type Noun, optional, reads, required } from '../verb.ts';
+
 type Rule = Business['GroupRule'];
 
 const groupTable = printer<Business['Groups']['groups'][number]>(

@@ -59,7 +59,7 @@ export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
 }
 
 /** Throws `forbidden` unless the person holds the staff key, by itself or included in another. */
-export async function requireStaff(db: Reader, userId: string, key: StaffKey): Promise<void> {
+async function requireStaff(db: Reader, userId: string, key: StaffKey): Promise<void> {
   if (holdsStaffKey(await listStaffKeys(db, userId), key)) return;
   throw forbidden(`This is for operators of the installation who hold ${key}.`);
 }

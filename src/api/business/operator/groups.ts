@@ -1,6 +1,6 @@
 /** Groups at the issuer: who is in which, and what rules for them would change. */
 import { invalidState, notFound } from '../../../domain/error.ts';
-import { type GroupRule, refuseUnknownSlugs, ruleOf } from '../../../domain/organizations/group-rules.ts';
+import { refuseUnknownSlugs, ruleOf } from '../../../domain/organizations/group-rules.ts';
 import type { GroupClaim } from '../../../domain/people/groups.ts';
 import { type Reader, tryOut } from '../../../store/engine/index.ts';
 import {
@@ -13,36 +13,35 @@ import { listSlugs } from '../../../store/organizations/organizations.ts';
 import { countByGroup, countKnownGroups, findGroups } from '../../../store/people/groups.ts';
 import { findPersonByEmail } from '../../../store/people/people.ts';
 import { listRestarts, listSlurmAccounts, takePlan } from '../member-plan.ts';
-import type { BusinessDeps, BusinessReply, Operation } from '../operation.ts';
-import { requireStaff } from './about.ts';
+import type { BusinessDeps, BusinessReply } from '../operation.ts';
+import { staffReads } from './about.ts';
 
 type Plan = BusinessReply<'operatorPlanGroups'>;
 
 const mostListed = 10_000;
 
-export const operatorListGroups: Operation<'operatorListGroups'> = async (deps, { caller, query }) => {
+export const operatorListGroups = staffReads<'operatorListGroups'>(async (deps, { query }) => {
   const { store } = deps;
-  await requireStaff(store.read, caller.userId, 'staff.read');
   const { source, rules } = requireGroups(deps);
   const people = new Map<string, number>(rules.map(({ group }) => [group, 0]));
   for (const [group, count] of await countByGroup(store.read, source)) people.set(group, count);
   const only = query.email === undefined ? undefined : await groupsOf(store.read, source, query.email);
-  const rulesOf = Map.groupBy(rules, ({ group }) => group);
+  const sendable = rules.map((rule) => ({ ...rule, permissions: [...rule.permissions] }));
+  const rulesOf = Map.groupBy(sendable, ({ group }) => group);
   const groups = [...people]
     .filter(([group]) => only?.has(group) ?? true)
-    .map(([group, count]) => ({ group, people: count, rules: (rulesOf.get(group) ?? []).map(ruleBody) }))
+    .map(([group, count]) => ({ group, people: count, rules: rulesOf.get(group) ?? [] }))
     .sort((a, b) => b.rules.length - a.rules.length || b.people - a.people || (a.group < b.group ? -1 : 1));
   return {
     claim: source.claim,
     people: await countKnownGroups(store.read, source),
     groups: groups.slice(0, mostListed),
   };
-};
+});
 
 /** What rules in the place of those in force would change: found by applying them, and taking it back. */
-export const operatorPlanGroups: Operation<'operatorPlanGroups'> = async (deps, { caller, body }) => {
+export const operatorPlanGroups = staffReads<'operatorPlanGroups'>(async (deps, { caller, body }) => {
   const { store } = deps;
-  await requireStaff(store.read, caller.userId, 'staff.read');
   takePlan(caller.userId);
   const { source } = requireGroups(deps);
   const rules = body.rules.map((rule, index) => ruleOf(rule, `rules[${index}]`));
@@ -60,7 +59,7 @@ export const operatorPlanGroups: Operation<'operatorPlanGroups'> = async (deps, 
     const restarts = await listRestarts(tx, before);
     return { people, changes: countsOf(changes), kept_owners: [...new Set(kept)].sort(), restarts };
   });
-};
+});
 
 /** Throws `invalid_state` where the configuration says nothing of groups. */
 function requireGroups({ groups }: BusinessDeps) {
@@ -75,10 +74,6 @@ async function groupsOf(db: Reader, source: GroupClaim, email: string): Promise<
   const person = await findPersonByEmail(db, email);
   if (!person) throw notFound('There is no such person.');
   return new Set((await findGroups(db, person.id, source))?.groups);
-}
-
-function ruleBody({ permissions, ...rule }: GroupRule) {
-  return { ...rule, permissions: [...permissions] };
 }
 
 function countsOf(changes: readonly GroupChange[]): Plan['changes'] {

@@ -123,7 +123,10 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
       opened = undefined;
     },
     console: { clientId: consoleClientId, secret: consoleSecret },
-    passwordLink: (userId, command) => passwordLinkTo(url, keys, `${userId} ${command}`),
+    passwordLink(userId, command) {
+      const token = sign(keys.cookie, 'password link', `${userId} ${command}`);
+      return { token, url: `${url.origin}/link?token=${token}` };
+    },
     async isSignInOver(userId, claims) {
       const account = await findSignedIn(store.read, userId);
       return account !== undefined && account.passwordGeneration !== generationClaim(claims);
@@ -131,11 +134,6 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
     warm: async () => void (await open()),
     stop: () => sweeper.stop(),
   };
-}
-
-function passwordLinkTo({ origin }: URL, { cookie }: IssuerKeys, what: string) {
-  const token = sign(cookie, 'password link', what);
-  return { token, url: `${origin}/link?token=${token}` };
 }
 
 /** How requests are answered with some keys; what counts and remembers is the same with all of them. */
