@@ -3,18 +3,26 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before } from 'node:test';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Cookie, Page } from 'playwright-core';
 import { consoleFiles } from '../../src/lib/packaging.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
 import { type ConsoleApp, password, signIn, startConsoleApp } from './harness.ts';
 
 type Use = (page: Page, complaints: string[]) => Promise<void>;
 
+/** A browser as one person has it, and whose it was last. */
+interface Seat {
+  context: BrowserContext;
+  name: string;
+}
+
 /** A console, looked at with a browser. */
 class Site implements AsyncDisposable {
   readonly app: ConsoleApp;
   readonly #browser: Browser;
-  readonly #contexts = new Map<string, BrowserContext>();
+  /** Those that nobody has: a process that has compiled the pages takes a third of a new one's time to load them. */
+  readonly #free: Seat[] = [];
+  readonly #cookies = new Map<string, Cookie[]>();
 
   constructor(app: ConsoleApp, browser: Browser) {
     this.app = app;
@@ -26,9 +34,8 @@ class Site implements AsyncDisposable {
    * anything.
    */
   async as(name: string, use: Use, prepare?: (page: Page) => void): Promise<void> {
-    const context = this.#contexts.get(name) ?? (await this.#open(name));
-    await this.#beSignedIn(context, name);
-    const page = await context.newPage();
+    const seat = await this.#take(name);
+    const page = await seat.context.newPage();
     try {
       await page.setViewportSize(wide);
       prepare?.(page);
@@ -38,29 +45,39 @@ class Site implements AsyncDisposable {
         await use(page, complaints);
       });
     } finally {
+      this.#cookies.set(name, await seat.context.cookies());
       await page.close();
+      this.#free.push(seat);
     }
   }
 
-  /** What all pages of a person share. */
-  async #open(name: string): Promise<BrowserContext> {
+  async #take(name: string): Promise<Seat> {
+    const own = this.#free.findIndex((one) => one.name === name);
+    const [seat = await this.#open(name)] = this.#free.splice(own, 1);
+    const { context } = seat;
+    if (seat.name !== name) {
+      await context.clearCookies();
+      await context.addCookies(this.#cookies.get(name) ?? []);
+      for (const page of context.pages()) await page.evaluate('localStorage.clear()');
+      seat.name = name;
+    }
+    const headers = { 'x-andromeda-console': 'idle', 'sec-fetch-site': 'same-origin' };
+    if ((await context.request.get(`${this.app.url}/session`, { headers })).ok()) return seat;
+    const { cookies } = await signIn(this.app, name);
+    const signedIn = [...cookies].map(([of, value]) => [...of.split(' '), value] as const);
+    await context.addCookies(
+      signedIn.map(([url = '', cookie = '', value = '']) => ({ url, name: cookie, value })),
+    );
+    return seat;
+  }
+
+  async #open(name: string): Promise<Seat> {
     // A checkout builds the pages when they are first asked for, which takes its time on a busy machine.
     await consoleFiles();
     const context = await this.#browser.openContext();
-    this.#contexts.set(name, context);
     // While a page is open, the process stays, and with it what it has compiled.
     await (await context.newPage()).goto(`${this.app.url}/icon.svg`);
-    return context;
-  }
-
-  async #beSignedIn(context: BrowserContext, name: string): Promise<void> {
-    const headers = { 'x-andromeda-console': 'idle', 'sec-fetch-site': 'same-origin' };
-    if ((await context.request.get(`${this.app.url}/session`, { headers })).ok()) return;
-    const { cookies } = await signIn(this.app, name);
-    const own = [...cookies].map(([of, value]) => [...of.split(' '), value] as const);
-    await context.addCookies(
-      own.map(([url = '', cookie = '', value = '']) => ({ url, name: cookie, value })),
-    );
+    return { context, name };
   }
 
   /** The same of somebody who signs in by the form of the issuer, in a browser that has nothing of anybody. */

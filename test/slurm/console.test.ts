@@ -23,7 +23,7 @@ async function startConsoleOn(slurm: SlurmLab): Promise<ConsoleApp> {
   const clusters = [{ ...cluster, slurm: slurm.settings({ rollout: 'live' }) }] as Lab['clusters'];
   const app = await startConsoleApp({
     lab: { ...physics, ...(clusters && { clusters }) },
-    sync: { intervalSeconds: 1 },
+    sync: { intervalSeconds: 3 },
     // Those of the other files that bring up a cluster: nobody of this machine has them.
     config: { uids: { base: 40_000 } },
   });
