@@ -64,7 +64,7 @@ export async function benchPages(): Promise<Report> {
   await using app = await startConsoleApp({ lab });
   await using site = await openSite(app);
   const rows: Row[] = [];
-  await site.signInAs('ada', async (page) => {
+  await site.as('ada', async (page) => {
     const network = await page.context().newCDPSession(page);
     await network.send('Network.enable');
     await network.send('Emulation.setCPUThrottlingRate', { rate: slowdown });

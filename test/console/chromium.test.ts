@@ -42,11 +42,21 @@ const looked = ['/', '/keys', '/clusters', '/storage', '/past/mine', '/security'
 
 const site = useConsole({ lab });
 
+/** On the page of the issuer. */
+async function signInByForm(page: Page, name: string): Promise<void> {
+  await page.getByLabel('Email').fill(`${name}@physics.example`);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('Live', { exact: true }).waitFor();
+}
+
 test('in the browser that people have, a member registers a key on her first day, sees it arrive, and has the line to copy', {
   skip: noBrowser || noWholeBrowser,
 }, async () => {
   await using whole = await openSite(site.app, { isWhole: true });
-  await whole.signInAs('bob', async (page) => {
+  await whole.withStranger(async (page) => {
+    await page.goto(site.app.url);
+    await signInByForm(page, 'bob');
     await page.getByText('Three steps to a shell').waitFor();
     const field = page.getByLabel('Public key', { exact: true });
     await field.fill('-----BEGIN OPENSSH PRIVATE KEY-----');
@@ -188,7 +198,7 @@ test('the theme that a person chose is kept, in every tab, and there before anyt
 }, async () => {
   const background = (page: Page) => page.evaluate('getComputedStyle(document.body).backgroundColor');
   const [light, dark] = ['rgb(244, 245, 249)', 'rgb(13, 15, 22)'];
-  await site.signInAs('bob', async (page) => {
+  await site.as('bob', async (page) => {
     await page.emulateMedia({ colorScheme: 'light' });
     const other = await page.context().newPage();
     await other.emulateMedia({ colorScheme: 'light' });
@@ -215,7 +225,7 @@ test('the theme that a person chose is kept, in every tab, and there before anyt
 test('with the keyboard: the palette, the help, and signing out at the issuer too', {
   skip: noBrowser,
 }, async () => {
-  await site.signInAs('ada', async (page) => {
+  await site.as('ada', async (page) => {
     await page.keyboard.press('Control+k');
     await page.keyboard.type('alpha');
     await page.getByRole('option', { name: 'alpha Cluster' }).waitFor();
@@ -235,7 +245,9 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
 test('a stream of changes that is never answered is given up after the time of one and a half heartbeats', {
   skip: noBrowser,
 }, async () => {
-  await site.signInAs('ada', async (page) => {
+  await site.withStranger(async (page) => {
+    await page.goto(site.app.url);
+    await signInByForm(page, 'ada');
     let asked = 0;
     await page.route('**/events', () => {
       asked += 1;
@@ -261,7 +273,7 @@ test('a stream of changes that is never answered is given up after the time of o
 test('a page that is offline says so, how old it is, and is current again by itself', {
   skip: noBrowser,
 }, async () => {
-  await site.signInAs('ada', async (page) => {
+  await site.as('ada', async (page) => {
     await show(page, '/members');
     const { store } = site.app.test.app;
     const before = await findPersonByEmail(store.read, 'ada@physics.example');
@@ -295,7 +307,7 @@ test('a page that is offline says so, how old it is, and is current again by its
 test('signing out holds in every tab, however slow the network, and a session that ends waits for the next', {
   skip: noBrowser,
 }, async () => {
-  await site.signInAs('bob', async (page) => {
+  await site.as('bob', async (page) => {
     const open = async (path: string) => {
       const tab = await page.context().newPage();
       await tab.goto(site.app.url + path);
@@ -321,9 +333,7 @@ test('signing out holds in every tab, however slow the network, and a session th
     await page.context().clearCookies();
     await other.goto(`${site.app.url}/signed-out`);
     await other.getByRole('link', { name: 'Sign in' }).click();
-    await other.getByLabel('Email').fill('eve@physics.example');
-    await other.getByLabel('Password').fill(password);
-    await other.getByRole('button', { name: 'Sign in' }).click();
+    await signInByForm(other, 'eve');
     for (const tab of [other, page]) await tab.getByText('eve@physics.example').first().waitFor();
 
     await page.context().route('**/sign-out', async (route) => {
@@ -337,6 +347,7 @@ test('signing out holds in every tab, however slow the network, and a session th
     });
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+    await page.context().unroute('**/sign-out');
     await other.getByRole('link', { name: 'Sign in' }).click();
     await other.getByLabel('Password').waitFor();
     for (const why of ['__proto__', 'toString', 'refused']) {

@@ -6,22 +6,14 @@ import { after, before } from 'node:test';
 import type { BrowserContext, Cookie, Page } from 'playwright-core';
 import { consoleFiles } from '../../src/lib/packaging.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
-import { type ConsoleApp, password, signIn, startConsoleApp } from './harness.ts';
+import { type ConsoleApp, signIn, startConsoleApp } from './harness.ts';
 
 type Use = (page: Page, complaints: string[]) => Promise<void>;
-
-/** A browser as one person has it, and whose it was last. */
-interface Seat {
-  context: BrowserContext;
-  name: string;
-}
 
 /** A console, looked at with a browser. */
 class Site implements AsyncDisposable {
   readonly app: ConsoleApp;
   readonly #browser: Browser;
-  /** Those that nobody has: a process that has compiled the pages takes a third of a new one's time to load them. */
-  readonly #free: Seat[] = [];
   readonly #cookies = new Map<string, Cookie[]>();
 
   constructor(app: ConsoleApp, browser: Browser) {
@@ -34,62 +26,47 @@ class Site implements AsyncDisposable {
    * anything.
    */
   async as(name: string, use: Use, prepare?: (page: Page) => void): Promise<void> {
-    const seat = await this.#take(name);
-    const page = await seat.context.newPage();
-    try {
-      await page.setViewportSize(wide);
-      prepare?.(page);
-      await watch(page, async (complaints) => {
-        await page.goto(this.app.url);
-        await page.getByText('Live', { exact: true }).waitFor();
-        await use(page, complaints);
-      });
-    } finally {
-      this.#cookies.set(name, await seat.context.cookies());
-      await page.close();
-      this.#free.push(seat);
-    }
+    const { url } = this.app;
+    const own = `${url} ${name}`;
+    await this.#browser.withContext(own, async (context, last) => {
+      if (last !== own) await this.#begin(context, name);
+      await this.#beSignedIn(context, name);
+      const page = await context.newPage();
+      try {
+        await page.setViewportSize(wide);
+        prepare?.(page);
+        await watch(page, async (complaints) => {
+          await page.goto(url);
+          await page.getByText('Live', { exact: true }).waitFor();
+          await use(page, complaints);
+        });
+      } finally {
+        this.#cookies.set(name, await context.cookies());
+        await page.close();
+      }
+    });
   }
 
-  async #take(name: string): Promise<Seat> {
-    const own = this.#free.findIndex((one) => one.name === name);
-    const [seat = await this.#open(name)] = this.#free.splice(own, 1);
-    const { context } = seat;
-    if (seat.name !== name) {
-      await context.clearCookies();
-      await context.addCookies(this.#cookies.get(name) ?? []);
-      for (const page of context.pages()) await page.evaluate('localStorage.clear()');
-      seat.name = name;
-    }
-    const headers = { 'x-andromeda-console': 'idle', 'sec-fetch-site': 'same-origin' };
-    if ((await context.request.get(`${this.app.url}/session`, { headers })).ok()) return seat;
-    const { cookies } = await signIn(this.app, name);
-    const signedIn = [...cookies].map(([of, value]) => [...of.split(' '), value] as const);
-    await context.addCookies(
-      signedIn.map(([url = '', cookie = '', value = '']) => ({ url, name: cookie, value })),
-    );
-    return seat;
-  }
-
-  async #open(name: string): Promise<Seat> {
+  /** As the person left it; what another kept is gone. */
+  async #begin(context: BrowserContext, name: string): Promise<void> {
     // A checkout builds the pages when they are first asked for, which takes its time on a busy machine.
     await consoleFiles();
-    const context = await this.#browser.openContext();
     // While a page is open, the process stays, and with it what it has compiled.
-    await (await context.newPage()).goto(`${this.app.url}/icon.svg`);
-    return { context, name };
+    const [page = await context.newPage()] = context.pages();
+    await page.goto(`${this.app.url}/icon.svg`);
+    await page.evaluate('localStorage.clear()');
+    await context.clearCookies();
+    await context.addCookies(this.#cookies.get(name) ?? []);
   }
 
-  /** The same of somebody who signs in by the form of the issuer, in a browser that has nothing of anybody. */
-  async signInAs(name: string, use: Use): Promise<void> {
-    await this.withStranger(async (page, complaints) => {
-      await page.goto(this.app.url);
-      await page.getByLabel('Email').fill(`${name}@physics.example`);
-      await page.getByLabel('Password').fill(password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByText('Live', { exact: true }).waitFor();
-      await use(page, complaints);
-    });
+  async #beSignedIn(context: BrowserContext, name: string): Promise<void> {
+    const headers = { 'x-andromeda-console': 'idle', 'sec-fetch-site': 'same-origin' };
+    if ((await context.request.get(`${this.app.url}/session`, { headers })).ok()) return;
+    const { cookies } = await signIn(this.app, name);
+    const own = [...cookies].map(([of, value]) => [...of.split(' '), value] as const);
+    await context.addCookies(
+      own.map(([url = '', cookie = '', value = '']) => ({ url, name: cookie, value })),
+    );
   }
 
   /** A page of nobody yet. */
@@ -123,7 +100,6 @@ export function useConsole(options?: Parameters<typeof startConsoleApp>[0]) {
       return started().app;
     },
     as: (...given: Parameters<Site['as']>) => started().as(...given),
-    signInAs: (name: string, use: Use) => started().signInAs(name, use),
     withStranger: (use: Use) => started().withStranger(use),
   };
 }

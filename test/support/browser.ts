@@ -14,12 +14,15 @@ export const noBrowser =
 /** The same of a test for which it has to be the browser that people have. */
 export const noWholeBrowser = existsSync(whole) ? false : 'chromium is not installed';
 
-/** A browser that several tests of a file share. */
+/** A browser, without windows the one that all of a process share. */
 export interface Browser extends AsyncDisposable {
   /** Opens a page, without JavaScript unless told, with nothing kept from another one, and closes all of it afterwards. */
   withPage<T>(use: (page: Page) => Promise<T>, viewport?: Viewport, javaScriptEnabled?: boolean): Promise<T>;
-  /** What pages of one person share, such as cookies and the files that they loaded; until the browser is closed. */
-  openContext(): Promise<BrowserContext>;
+  /**
+   * What pages of somebody share, such as cookies and the files that they loaded. It is the last one's, `last`, as they left
+   * it, where nobody has it: its process takes a third of a new one's time to load pages.
+   */
+  withContext<T>(of: string, use: (context: BrowserContext, last?: string) => Promise<T>): Promise<T>;
 }
 
 interface Viewport {
@@ -27,9 +30,30 @@ interface Viewport {
   height: number;
 }
 
+let shared: Promise<Browser> | undefined;
+let sharing = 0;
+
 export async function openBrowser({ isWhole = false } = {}): Promise<Browser> {
+  if (isWhole) return launch(whole);
+  shared ??= launch(existsSync(headless) ? headless : whole);
+  sharing += 1;
+  return { ...(await shared), [Symbol.asyncDispose]: giveBack };
+}
+
+/** The next file of the process may want it. */
+async function giveBack(): Promise<void> {
+  sharing -= 1;
+  const closing = shared;
+  setTimeout(async () => {
+    if (sharing > 0 || shared !== closing) return;
+    shared = undefined;
+    await (await closing)?.[Symbol.asyncDispose]();
+  }, 1_000);
+}
+
+async function launch(executablePath: string): Promise<Browser> {
   const browser = await chromium.launch({
-    executablePath: !isWhole && existsSync(headless) ? headless : whole,
+    executablePath,
     args: [
       '--no-sandbox',
       '--disable-gpu',
@@ -48,8 +72,21 @@ export async function openBrowser({ isWhole = false } = {}): Promise<Browser> {
     context.setDefaultTimeout(limit(45_000));
     return context;
   };
+  const free: { context: BrowserContext; last: string }[] = [];
   return {
-    openContext,
+    async withContext(of, use) {
+      const own = free.findIndex(({ last }) => last === of);
+      // Whoever's was free last, where there is none of their own.
+      const [{ context, last } = { context: await openContext(), last: undefined }] = free.splice(own, 1);
+      try {
+        const result = await use(context, last);
+        free.push({ context, last: of });
+        return result;
+      } catch (error) {
+        await context.close();
+        throw error;
+      }
+    },
     async withPage(use, viewport = { width: 1000, height: 800 }, javaScriptEnabled = false) {
       const context = await openContext({ viewport, javaScriptEnabled });
       try {
