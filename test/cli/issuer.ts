@@ -26,8 +26,8 @@ export interface EnvironmentState {
   discovery: Record<string, unknown>;
   /** What the issuer's metadata say on top. */
   metadata: Record<string, unknown>;
-  /** The resources that tokens may be asked for; undefined: it does not know the parameter (RFC 8707). */
-  resources: string[] | undefined;
+  /** The resources that tokens may be asked for; undefined: it ignores the parameter (RFC 8707); `refused`: no request may have it. */
+  resources: string[] | 'refused' | undefined;
   me: { status: number; body: unknown };
   /** What the device authorization endpoint says on top. */
   device: Record<string, unknown>;
@@ -86,7 +86,9 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
       case 'GET /jwks':
         return json(response, 200, { keys: [jwk] });
       case 'POST /device_authorization':
-        if (state.resources && !state.resources.includes(form.get('resource') ?? ''))
+        if (state.resources === 'refused' && form.has('resource'))
+          return json(response, 400, { error: 'invalid_request', error_description: 'AADSTS901002' });
+        if (Array.isArray(state.resources) && !state.resources.includes(form.get('resource') ?? ''))
           return json(response, 400, { error: 'invalid_target' });
         return json(response, 200, {
           device_code: 'secret-device',
@@ -98,6 +100,8 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
           ...state.device,
         });
       case 'POST /token':
+        if (state.resources === 'refused' && form.has('resource'))
+          return json(response, 400, { error: 'invalid_request', error_description: 'AADSTS901002' });
         if (form.get('grant_type') === 'refresh_token') return refresh(form, response);
         return poll(response);
       case 'POST /revoke':

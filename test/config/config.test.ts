@@ -89,6 +89,7 @@ test('settings that are all left out have every default: everything on loopback,
     },
     identity: {
       issuer: undefined,
+      trustEmail: [],
       audiences: ['andromeda'],
       cliClientId: 'andromeda-cli',
       scopes: undefined,

@@ -251,11 +251,41 @@ test('many strangers with key IDs that do not exist are 401, and share one fetch
   assert.ok(fetches >= 1 && fetches <= seconds + 1, `${fetches} fetches in ${seconds} s`);
 });
 
+test('an address counts that the issuer vouches for, in the forms that issuers send, or that the operator trusts', async () => {
+  const identity = { trustEmail: ['upn', 'physics.example'] };
+  await using strict = await startTestApp({ lab: { ...physics, clusters: [] } });
+  await using trusting = await startTestApp({ lab: { ...physics, clusters: [] }, identity });
+  const bob = 'bob@physics.example';
+  for (const [claims, isTaken, isTrusted] of [
+    [{ email: bob, email_verified: true }, true, true],
+    [{ email: bob, email_verified: 'true' }, true, true],
+    [{ email: bob, email_verified: 'false' }, false, true],
+    [{ email: bob, email_verified: undefined }, false, true],
+    [{ email: undefined, email_verified: undefined, upn: bob }, false, true],
+    [{ email: undefined, email_verified: true, upn: 'bob' }, false, false],
+    [{ email: 'zoe@elsewhere.example', email_verified: undefined }, false, false],
+    [{ email: 'zoe@not-physics.example', email_verified: undefined }, false, false],
+    [{ email: bob, email_verified: 1 }, false, true],
+  ] as const)
+    for (const [service, isFine] of [
+      [strict, isTaken],
+      [trusting, isTrusted],
+    ] as const) {
+      service.issuer.userinfo = {};
+      const token = await service.issuer.token('bob', claims);
+      const { status, body } = await service.business('/me', { token });
+      assert.equal(status, isFine ? 200 : 401, JSON.stringify([claims, body]));
+      // The next one is a first sign-in again.
+      await service.app.store.write(({ db }) => db.deleteFrom('identities').execute());
+      service.advance(1_000);
+    }
+});
+
 test('a token that userinfo refuses is 401, and not an issuer that cannot be reached', async () => {
   await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
   const { issuer } = service;
   for (const [answer, status, code, message] of [
-    [401, 401, 'unauthorized', /does not accept this access token any more/],
+    [401, 401, 'unauthorized', /no verified email address.*identity\.trustEmail/],
     [403, 401, 'unauthorized', /a scope is missing/],
     [500, 503, 'integration_unavailable', /cannot be reached/],
   ] as const) {

@@ -14,7 +14,10 @@ interface Recorded {
   discovery: Discovery;
   /** Times are seconds from now, such as `+300`. */
   accessToken: Record<string, unknown>;
-  userinfo?: Record<string, unknown>;
+  /** Or the status of its answer to a token of ours. */
+  userinfo?: Record<string, unknown> | number;
+  /** What has to be set, where the issuer does not vouch for addresses. */
+  trustEmail?: string[];
   audiences?: string[];
   /** Null: the claim is not there. */
   groups: string[] | 'overage' | null;
@@ -29,10 +32,10 @@ const hour = 3_600_000;
 for (const name of readdirSync(folder))
   test(`a token as documented by ${name.replace('.json', '')}`, async () => {
     const recorded = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Recorded;
-    const { audiences = ['andromeda'], groups, signInCounts, discovery } = recorded;
+    const { audiences = ['andromeda'], groups, signInCounts, discovery, trustEmail } = recorded;
     await using service = await startTestApp({
       ...{ lab, discovery },
-      identity: { audiences, groups: { claim: 'groups' } },
+      identity: { audiences, groups: { claim: 'groups' }, ...(trustEmail && { trustEmail }) },
       config: { access: { maxHoursWithoutSignIn: 12 } },
     });
     service.issuer.userinfo = recorded.userinfo ?? {};
@@ -51,7 +54,7 @@ for (const name of readdirSync(folder))
     assert.equal(body.user.primary_email, 'zoe@physics.example');
     const { requests, url } = service.issuer;
     assert.equal(requests.get(discovery.jwks_uri), 1);
-    assert.equal(requests.has(discovery.userinfo_endpoint), recorded.userinfo !== undefined);
+    assert.equal(requests.has(discovery.userinfo_endpoint), typeof recorded.userinfo === 'object');
     const { signal } = new AbortController();
     const asked = {
       issuer: url,

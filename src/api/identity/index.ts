@@ -191,10 +191,15 @@ async function noteSignIn(
 async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw: string): Promise<string> {
   const { store } = deps;
   const bound = await findIdentity(store.read, token.issuer, token.subject);
-  if (bound !== undefined) return followEmail(store, token, requireActive(bound));
-  const claims = hasVerifiedEmail(token.claims) ? token.claims : await userinfoOf(deps, token, raw);
-  if (!hasVerifiedEmail(claims)) {
-    throw unauthorized('The issuer gives no verified email address for this sign-in.');
+  const { trustEmail } = deps.rules;
+  if (bound !== undefined)
+    return followEmail(store, profileOf(token.claims, trustEmail), token, requireActive(bound));
+  const claims =
+    profileOf(token.claims, trustEmail) ?? profileOf(await userinfoOf(deps, token, raw), trustEmail);
+  if (claims === undefined) {
+    throw unauthorized(
+      'The issuer gives no verified email address for this sign-in. Ask your operator: it verifies yours, or `identity.trustEmail` says what is trusted.',
+    );
   }
   return store.write(async (tx) => {
     const earlier = await findIdentity(tx.db, token.issuer, token.subject);
@@ -224,9 +229,14 @@ async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw:
  * Takes over a new verified address that the issuer says of a bound identity. An address that is another account's stays with
  * that one, invited or not; and no organization is joined by it. A token from before the account last changed says nothing new.
  */
-async function followEmail(store: Store, { claims }: VerifiedToken, userId: string): Promise<string> {
-  if (!hasVerifiedEmail(claims)) return userId;
-  const { email } = claims;
+async function followEmail(
+  store: Store,
+  profile: Profile | undefined,
+  { claims }: VerifiedToken,
+  userId: string,
+): Promise<string> {
+  if (profile === undefined) return userId;
+  const { email } = profile;
   const isNews = async (db: Reader) => {
     const person = await findPersonById(db, userId);
     if (!person || person.email === foldEmail(email)) return undefined;
@@ -265,9 +275,18 @@ interface Profile extends Record<string, unknown> {
   email: string;
 }
 
-function hasVerifiedEmail(claims: Record<string, unknown>): claims is Profile {
-  const { email, email_verified } = claims;
-  return typeof email === 'string' && isEmail(email) && email_verified === true;
+/**
+ * What the issuer says of a person whose address it vouches for, or who has one that the operator trusts it for; some send
+ * `email_verified` as text.
+ */
+function profileOf(claims: Record<string, unknown>, trusted: readonly string[] = []): Profile | undefined {
+  const { email, email_verified: verified } = claims;
+  const isVouchedFor =
+    [true, 'true'].includes(verified as never) ||
+    trusted.some((one) => typeof email === 'string' && email.toLowerCase().endsWith(`@${one.toLowerCase()}`));
+  const addresses = [isVouchedFor && email, ...trusted.map((name) => claims[name])];
+  const found = addresses.find((one) => typeof one === 'string' && isEmail(one));
+  return typeof found === 'string' ? { ...claims, email: found } : undefined;
 }
 
 /** Throws `unauthorized` for a deactivated account. */

@@ -131,6 +131,7 @@ async function fetchJson(url: string, headers: Record<string, string>): Promise<
 
 /** What a status of the userinfo endpoint means for the token (RFC 6750, 3.1). */
 const refusals: Record<number, string | undefined> = {
-  401: 'The identity provider does not accept this access token any more. Sign in again.',
+  // It is so where the issuer ended the sign-in, and for any token of ours at Microsoft Entra ID, whose userinfo is another service.
+  401: 'The access token has no verified email address, and userinfo of the identity provider does not take it. Ask your operator to set `identity.trustEmail`, or sign in again.',
   403: 'The identity provider gives no email address for this access token: a scope is missing. Sign in again.',
 };

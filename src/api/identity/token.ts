@@ -8,6 +8,8 @@ export interface TokenRules {
   audiences: readonly string[];
   /** What the header's `typ` must be (RFC 9068, 4); any where left out: external issuers differ. */
   type?: string | undefined;
+  /** Claims that hold an address, or domains of the claim `email`, that count without `email_verified`. */
+  trustEmail?: readonly string[];
   /** A claim that marks service accounts at issuers where `sub` does not mark them. */
   serviceAccountClaim?: { name: string; value: unknown } | undefined;
 }
@@ -26,7 +28,19 @@ export interface VerifiedToken {
 /** Clocks of two machines may differ by this much: `exp`, `nbf` (RFC 7519, 4.1.4 and 4.1.5). */
 export const clockToleranceMs = 60_000;
 
-const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+const algorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
 
 /** Verifies a token. Throws `unauthorized`, or `integration_unavailable` when the issuer's keys cannot be had. */
 export async function verifyToken(

@@ -43,7 +43,13 @@ export async function login(options: EnvironmentOptions): Promise<void> {
       show('Waiting for you to sign in …');
       return device.wait();
     }).finally(withdraw);
-    const session: Session = { scope, ...environment, resource: device.resource, ...tokens };
+    const { resource } = device;
+    const session: Session = {
+      scope,
+      ...environment,
+      ...(resource !== undefined && { resource }),
+      ...tokens,
+    };
     return finish(state, selection, session, signal);
   });
 }

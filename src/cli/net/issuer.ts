@@ -10,8 +10,13 @@ import { codeOf, describeTransport, withoutSlash } from './request.ts';
 
 export interface DeviceCode {
   answer: client.DeviceAuthorizationResponse;
-  resource: string;
+  /** Undefined where the issuer is not told for what the tokens will be. */
+  resource: string | undefined;
   wait(): Promise<Tokens>;
+}
+
+function oauthCodeOf(error: unknown): string | undefined {
+  return error instanceof client.ResponseBodyError ? error.error : undefined;
 }
 
 interface Client {
@@ -32,17 +37,22 @@ export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
   const configuration = await connect(request, request.signal);
   if (!configuration.serverMetadata().device_authorization_endpoint)
     throw failure(`${request.issuer} does not offer sign-in with a device code.`);
-  const resource = resourceOf(configuration.serverMetadata().protected_resources, request);
-  const asked = Date.now();
-  try {
-    const { scope } = request;
-    const answer = await client.initiateDeviceAuthorization(configuration, { scope, resource });
+  const { protected_resources: served } = configuration.serverMetadata();
+  const named = resourceOf(served, request);
+  const { scope } = request;
+  const ask = async (resource: string | undefined): Promise<DeviceCode> => {
+    const asked = Date.now();
+    const parameters = { scope, ...(resource !== undefined && { resource }) };
+    const answer = await client.initiateDeviceAuthorization(configuration, parameters);
     const deadline = asked + answer.expires_in * 1000;
-    return {
-      answer,
-      resource,
-      wait: () => poll(configuration, { ...answer, resource }, deadline, request),
-    };
+    return { answer, resource, wait: () => poll(configuration, { ...answer, resource }, deadline, request) };
+  };
+  try {
+    return await ask(named).catch((error: unknown) => {
+      // As Microsoft Entra ID does (AADSTS901002). One that knows resources, and not this one, says `invalid_target`.
+      if (served === undefined && oauthCodeOf(error) === 'invalid_request') return ask(undefined);
+      throw error;
+    });
   } catch (error) {
     throw explain(error, request);
   }
@@ -69,25 +79,25 @@ function resourceOf(served: unknown, { issuer, platformUrl }: Request): string {
  */
 async function poll(
   configuration: client.Configuration,
-  answer: client.DeviceAuthorizationResponse & { resource: string },
+  { device_code, interval = 5, resource }: client.DeviceAuthorizationResponse & Pick<DeviceCode, 'resource'>,
   deadline: number,
   request: Request,
 ): Promise<Tokens> {
   const { signal } = request;
-  let interval = answer.interval ?? 5;
+  const parameters = { device_code, ...(resource !== undefined && { resource }) };
+  let pause = interval;
   for (;;) {
     // The timer's own abort error hides the reason.
-    await sleep(interval * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
+    await sleep(pause * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
     const asked = Date.now();
     if (asked >= deadline) throw failure(codeExpired);
     try {
-      const parameters = { device_code: answer.device_code, resource: answer.resource };
       return tokensOf(await client.genericGrantRequest(configuration, grantType, parameters), asked);
     } catch (error) {
-      const code = error instanceof client.ResponseBodyError ? error.error : undefined;
+      const code = oauthCodeOf(error);
       if (code === 'authorization_pending') continue;
-      if (code === 'slow_down') interval += 5;
-      else if (!signal.aborted && isPassing(error)) interval *= 2;
+      if (code === 'slow_down') pause += 5;
+      else if (!signal.aborted && isPassing(error)) pause *= 2;
       else throw explain(error, request);
     }
   }
@@ -147,14 +157,15 @@ async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Prom
 export async function refreshTokens(
   who: Client,
   refreshToken: string,
-  resource: string,
+  resource: string | undefined,
 ): Promise<Tokens | 'refused'> {
   const configuration = await connect(who);
+  const parameters = resource === undefined ? undefined : { resource };
   const began = performance.now();
   for (const pauseMs of [...againAfterMs, undefined]) {
     const asked = Date.now();
     try {
-      return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, { resource }), asked);
+      return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, parameters), asked);
     } catch (error) {
       const status = refusal(error);
       if (status !== undefined && status < 500 && status !== 429) return 'refused';

@@ -30,8 +30,8 @@ export interface Session {
   /** When the access token expires, RFC 3339; absent when the issuer gave no expiry. */
   expiresAt?: string;
   scope?: string;
-  /** What the tokens were asked for (RFC 8707). */
-  resource: string;
+  /** What the tokens were asked for (RFC 8707); absent where the issuer was not told. */
+  resource?: string;
   user?: SignedInUser;
 }
 
@@ -63,8 +63,8 @@ export function nameOf({ name, email }: SignedInUser): string {
 }
 
 const urls = ['platformUrl', 'businessUrl', 'issuer'];
-const needed = [...urls, 'clientId', 'accessToken', 'resource'];
-const optional = ['refreshToken', 'expiresAt', 'scope'];
+const needed = [...urls, 'clientId', 'accessToken'];
+const optional = ['refreshToken', 'expiresAt', 'scope', 'resource'];
 
 /** A session from what was stored, or undefined when it is not one. */
 export function parseSession(value: unknown): Session | undefined {

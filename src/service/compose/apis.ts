@@ -36,6 +36,7 @@ export function createApis(parts: ApiParts): Apis {
       issuer: issuer.url,
       audiences: config.identity.audiences,
       type: issuer.tokenType,
+      trustEmail: config.identity.trustEmail,
       serviceAccountClaim: config.identity.serviceAccountClaim,
     },
     keys: issuer.keys,

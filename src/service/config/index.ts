@@ -75,6 +75,8 @@ export interface Config {
     cliClientId: string;
     /** Scopes that clients request by way of discovery, where the issuer does not know the usual ones. */
     scopes: readonly string[] | undefined;
+    /** Claims that hold an address, or domains of the claim `email`, that count without `email_verified`. */
+    trustEmail: readonly string[];
     /** `issuerAuthority`: the issuer's certificate authority in PEM, where not everyone trusts it. */
     kubernetes: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
     serviceAccountClaim: { name: string; value: unknown } | undefined;
@@ -152,6 +154,7 @@ const identitySchema = section({
   console: consoleClientSchema,
   embedded: httpSchema,
   secondFactor: oneOf('none', 'staff', 'all'),
+  trustEmail: list(text, { minItems: 1 }),
 });
 const schema = section({
   dataDir: text,
@@ -309,6 +312,7 @@ function readIdentity(
         issuerAuthority: files.read(authority, kubernetes.issuerCertificateAuthority).toString('utf8'),
       }),
     },
+    trustEmail: given.trustEmail ?? [],
     serviceAccountClaim: given.serviceAccountClaim,
     groups: given.groups && readGroupSettings(given.groups, issuer),
     console: given.console && readConsoleClient(given.console, files),
