@@ -34,66 +34,33 @@ export interface MenuGroup {
   items: MenuItem[];
 }
 
-interface StaffPage extends MenuItem {
-  /** Left out: `staff.read`. */
-  key?: 'staff.audit';
+function item(to: string, name: string, hint: string, icon: LucideIcon): MenuItem {
+  return { to, name, hint, icon };
 }
 
-const start = { to: '/', name: 'Start', hint: 'Three steps to a shell', icon: House };
-const access = { to: '/access', name: 'Access', hint: 'Where you can log in, and why not', icon: LogIn };
-const keys = { to: '/keys', name: 'Keys', hint: 'Register and revoke SSH keys', icon: KeyRound };
-const ownSessions = {
-  to: '/security',
-  name: 'Sessions',
-  hint: 'Your SSH sessions, and the browsers that you are signed in with',
-  icon: SquareTerminal,
-};
-const members = { to: '/members', name: 'Members', hint: 'Who has access to what', icon: Users };
-const requests = { to: '/requests', name: 'Requests', hint: 'Requests for access', icon: Inbox };
-const clusters = { to: '/clusters', name: 'Clusters', hint: 'Nodes, GPUs, storage', icon: Boxes };
-const gpus = { to: '/gpus', name: 'GPUs', hint: 'Free, in use, unavailable', icon: Cpu };
-
-const active = {
-  to: '/who',
-  name: 'Active sessions',
-  hint: 'Active SSH sessions of everyone',
-  icon: Activity,
-};
-const ended: StaffPage = {
-  to: '/past',
-  name: 'Ended sessions',
-  hint: 'Ended SSH sessions',
-  icon: History,
-  key: 'staff.audit',
-};
-const audit: StaffPage = {
-  to: '/audit',
-  name: 'Audit',
-  hint: 'Who did what',
-  icon: ScrollText,
-  key: 'staff.audit',
-};
-
-const operations: MenuItem[] = [
-  {
-    to: '/operator',
-    name: 'Overview',
-    hint: 'State of the clusters, what needs attention',
-    icon: LayoutDashboard,
-  },
-  { to: '/operator/machines', name: 'Machines', hint: 'Admit, quarantine', icon: Server },
-  { to: '/storage', name: 'Storage', hint: 'Volumes and quotas of every cluster', icon: HardDrive },
-  { to: '/operator/people', name: 'People', hint: 'Accounts, identities, staff keys', icon: UserCog },
-  { to: '/operator/lab', name: 'Lab file', hint: 'Plan and apply', icon: FileCode },
-  {
-    to: '/operator/service',
-    name: 'Keys and backups',
-    hint: 'Keys and backups of the service',
-    icon: Vault,
-  },
+const start = item('/', 'Start', 'Three steps to a shell', House);
+const access = item('/access', 'Access', 'Where you can log in, and why not', LogIn);
+const keys = item('/keys', 'Keys', 'Register and revoke SSH keys', KeyRound);
+const sessionsHint = 'Your SSH sessions, and the browsers that you are signed in with';
+const ownSessions = item('/security', 'Sessions', sessionsHint, SquareTerminal);
+const members = item('/members', 'Members', 'Who has access to what', Users);
+const requests = item('/requests', 'Requests', 'Requests for access', Inbox);
+const clusters = item('/clusters', 'Clusters', 'Nodes, GPUs, storage', Boxes);
+const gpus = item('/gpus', 'GPUs', 'Free, in use, unavailable', Cpu);
+const active = item('/who', 'Active sessions', 'Active SSH sessions of everyone', Activity);
+const ended = item('/past', 'Ended sessions', 'Ended SSH sessions', History);
+const audit = item('/audit', 'Audit', 'Who did what', ScrollText);
+const operations = [
+  item('/operator', 'Overview', 'State of the clusters, what needs attention', LayoutDashboard),
+  item('/operator/machines', 'Machines', 'Admit, quarantine', Server),
+  item('/storage', 'Storage', 'Volumes and quotas of every cluster', HardDrive),
+  item('/operator/people', 'People', 'Accounts, identities, staff keys', UserCog),
+  item('/operator/lab', 'Lab file', 'Plan and apply', FileCode),
+  item('/operator/service', 'Keys and backups', 'Keys and backups of the service', Vault),
 ];
 
-const staffPages: readonly StaffPage[] = [active, ended, audit, ...operations];
+/** Who holds the staff key sees these. */
+const staffPages = { 'staff.read': [active, ...operations], 'staff.audit': [ended, audit] } as const;
 
 /** The menu of a person, in order. Ended sessions are reached from the active ones by who may see both. */
 export function menuOf(who: Who): MenuGroup[] {
@@ -158,10 +125,11 @@ export function refusalOf(
   who: Who,
 ): { title: string; why: string } | undefined {
   const path = pathname.replace(/(.)\/$/, '$1');
-  const staff = staffPages.find(({ to }) => to === path);
-  const staffKey = staff?.key ?? 'staff.read';
-  if (staff && !holdsStaff(who, staffKey))
-    return { title: staff.name, why: `This page is for operators with the staff key ${staffKey}.` };
+  for (const key of ['staff.read', 'staff.audit'] as const) {
+    const staff = staffPages[key].find(({ to }) => to === path);
+    if (staff && !holdsStaff(who, key))
+      return { title: staff.name, why: `This page is for operators with the staff key ${key}.` };
+  }
   const page = memberPages.find((one) => one.path.test(path));
   if (!page) return undefined;
   const { name: title, key, isOfPeople } = page;
