@@ -1,6 +1,6 @@
 /** What a lab file, or changes of members, would do, as text for people. */
 import { visibleLine, visibleName } from '../domain/text.ts';
-import type { Business } from './net/operations.ts';
+import type { Business } from './net/api.ts';
 import { formatTable } from './output.ts';
 
 type Plan = Business['LabPlan'];

@@ -5,7 +5,7 @@
 import { type Argument, type Command, Option } from 'commander';
 import type { EnvironmentOptions } from './environment.ts';
 import { exitStatus } from './exit.ts';
-import { type Api, createClient, type Platform, type PlatformReader, type Reader } from './net/api.ts';
+import { type Api, createClient, type PlatformApi, type PlatformReader, type Reader } from './net/api.ts';
 import { type Answer, printAnswer, type printer } from './output.ts';
 
 interface Described {
@@ -61,7 +61,7 @@ export function reads<O = object>(verb: OverApis<Reader, PlatformReader, O>): Ve
 }
 
 /** A verb that changes something; it gets `--reason`. */
-export function writes<O = object>(verb: OverApis<Api, Platform, O>): Verb {
+export function writes<O = object>(verb: OverApis<Api, PlatformApi, O>): Verb {
   return overApis(verb, [optional('--reason <text>', 'why, for the audit trail (the name of the command)')]);
 }
 
@@ -72,7 +72,7 @@ export function own<O = object, A extends (string | undefined)[] = []>(
   return { ...verb, run: (command) => verb.run(command.opts() as O, ...(command.args as A)) };
 }
 
-function overApis<O>(verb: OverApis<Api, Platform, O>, reason: Option[]): Verb {
+function overApis<O>(verb: OverApis<Api, PlatformApi, O>, reason: Option[]): Verb {
   const { formats = ['table', 'json', 'yaml'], flags = [] } = verb;
   const output = formats.length > 0 ? [outputFlag(formats)] : [];
   return {

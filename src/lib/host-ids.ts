@@ -1,6 +1,6 @@
-/** The accounts and groups of this host: no account of ours may have their numbers and names here. */
+/** The accounts, groups and processes of this host: no account of ours may have the numbers and names of others here. */
 import { execFile } from 'node:child_process';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
@@ -140,4 +140,29 @@ export function ownAccount(): string {
   } catch {
     return `user ${process.getuid?.()}`;
   }
+}
+
+export function listProcesses(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** A file about a process, in latin1; empty where it has ended, or is another account's that does not show it. */
+export function readProcess(pid: number, file: 'environ' | 'status' | 'stat' | 'cmdline'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Its real, effective, saved and file system number, by its status: the owner of its files in /proc is root where it wants that.
+ * None where it has ended, also where its parent has not waited for it yet.
+ */
+export function uidsOf(pid: number): number[] {
+  const text = readProcess(pid, 'status');
+  if (/^State:\s+[ZX]/m.test(text)) return [];
+  return /^Uid:\s+(.*)$/m.exec(text)?.[1]?.split(/\s+/).map(Number) ?? [];
 }

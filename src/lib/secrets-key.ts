@@ -1,5 +1,5 @@
-/** The key that secrets in the database are encrypted with, which is never in the database itself. */
-import { createHash, randomBytes } from 'node:crypto';
+/** The key that secrets in the database are encrypted with, which is never in the database itself; and how a secret is sealed. */
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { DomainError } from '../domain/error.ts';
 
 export interface SecretsKey {
@@ -48,4 +48,28 @@ function keyOf(line: string): SecretsKey {
   const key = Buffer.from(line, 'base64');
   const id = createHash('sha256').update('andromeda secrets key\n').update(key).digest('hex').slice(0, 16);
   return { id, key };
+}
+
+/** JSON, sealed for one purpose (AES-256-GCM, RFC 5116): it opens with the same secret and purpose only. */
+export function seal(value: unknown, secret: Buffer, purpose: string): string {
+  const iv = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', derivedKey(secret, purpose), iv);
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
+}
+
+/** What was sealed; undefined where this secret and purpose do not open it. */
+export function unseal(text: string, secret: Buffer, purpose: string): unknown {
+  const bytes = Buffer.from(text, 'base64url');
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', derivedKey(secret, purpose), bytes.subarray(0, 12));
+    decipher.setAuthTag(bytes.subarray(12, 28));
+    return JSON.parse(decipher.update(bytes.subarray(28), undefined, 'utf8') + decipher.final('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function derivedKey(secret: Buffer, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', `andromeda console ${purpose}`, 32));
 }

@@ -1,8 +1,7 @@
 /** The client calls what the documents have: the compiler holds the types, these tests the paths. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Api, PlatformReader } from '../../src/cli/net/api.ts';
-import { fillPath } from '../../src/cli/net/operations.ts';
+import { type Api, fillPath, type PlatformReader } from '../../src/cli/net/api.ts';
 
 test('a path, a method, a parameter or a field that the document lacks is a type error (tsc --noEmit holds it)', () => {
   const path = { orgID: 'org_1', userID: 'user_1' };

@@ -6,8 +6,8 @@ import type { BusinessDeps } from '../../src/api/business/operation.ts';
 import type { operations as BusinessApi } from '../../src/api/generated/business.ts';
 import type { operations as PlatformApi } from '../../src/api/generated/platform.ts';
 import { loadDocument, operationsOf } from '../../src/api/http/document.ts';
+import type { PlatformDeps } from '../../src/api/platform/access.ts';
 import * as platformOperations from '../../src/api/platform/index.ts';
-import type { PlatformDeps } from '../../src/api/platform/operation.ts';
 import type { OperationOf, OperationType } from '../../src/domain/operation.ts';
 
 /** Every operation of a document; `Alias` are those that another one answers. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { JWTPayload } from 'jose';
 import { startDeviceFlow } from '../../src/cli/net/issuer.ts';
-import { readGroups } from '../../src/domain/people/groups.ts';
+import { readGroups } from '../../src/domain/organizations/group-rules.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import type { Discovery } from '../support/issuer.ts';
 

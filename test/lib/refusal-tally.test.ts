@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRefusalTally } from '../../src/lib/refusal-tally.ts';
+import { createRefusalTally } from '../../src/lib/limits.ts';
 
 test('the first refusals of a source and reason are logged, the others counted and summed up once', () => {
   const sums: unknown[] = [];

@@ -1,8 +1,8 @@
 /** `ssh-access` and the gateway decide alike, whatever happened before. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { PlatformDeps, PlatformRequest } from '../../src/api/platform/access.ts';
 import { getSshAccess } from '../../src/api/platform/connect.ts';
-import type { PlatformDeps, PlatformRequest } from '../../src/api/platform/operation.ts';
 import { type AccessFacts, decideAccess } from '../../src/domain/access/decision.ts';
 import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';

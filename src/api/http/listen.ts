@@ -11,8 +11,8 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
+import { createRefusalTally } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { createRefusalTally } from '../../lib/refusal-tally.ts';
 import { sendJson } from '../../lib/response.ts';
 import { clientAddress, plainAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 

@@ -4,8 +4,7 @@
  */
 import type { JWTPayload } from 'jose';
 import { DomainError } from '../../domain/error.ts';
-import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
-import { readGroups, type SaidGroups } from '../../domain/people/groups.ts';
+import { type GroupSettings, readGroups, type SaidGroups } from '../../domain/organizations/group-rules.ts';
 import { cutText, storedText } from '../../domain/text.ts';
 import { followGroups } from '../../store/audit/follow-groups.ts';
 import type { Reader, Store, Tx } from '../../store/engine/index.ts';

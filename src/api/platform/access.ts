@@ -3,7 +3,7 @@ import type { PermissionKey } from '../../domain/access/permission.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
 import { isUuid } from '../../domain/id.ts';
-import type { Request } from '../../domain/operation.ts';
+import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import { holdsStaffKey } from '../../domain/people/person.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
@@ -11,6 +11,7 @@ import { hasLiveGrant } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
+import type { operations } from '../generated/platform.ts';
 
 /** A cluster ID in its one spelling. Throws `invalid_cluster` when it is no UUID. */
 export function requireClusterId(clusterId: string): string {
@@ -96,3 +97,42 @@ export function readPageToken(list: string, token: string): string {
   }
   return id;
 }
+
+interface GatewayAddress {
+  hostname: string;
+  port: number;
+  /** The keys that it may show: the one in use first, and while that gives way to another, the other. */
+  hostKeys(): readonly [HostKey, ...HostKey[]];
+  readonly fault?: string | undefined;
+}
+
+interface HostKey {
+  /** `ssh-ed25519 AAAA…` */
+  publicKey: string;
+  fingerprint: string;
+}
+
+export interface PlatformDeps {
+  store: Store;
+  gateway: GatewayAddress;
+  /** What discovery tells (RFC 9728). */
+  signIn: {
+    platformUrl: string;
+    businessUrl: string;
+    issuer: string;
+    audiences: readonly string[];
+    cliClientId: string;
+    /** Scopes to ask for where the issuer does not know the ones made from audiences. */
+    scopes?: readonly string[] | undefined;
+  };
+  /** How people sign in to the clusters' Kubernetes APIs; undefined where that is not offered. */
+  kubernetesLogin: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
+}
+
+/** One operation, by its name in the document: what it is given and answers follows from that. */
+export type Operation<Id extends keyof operations> = OperationOf<
+  operations[Id] & OperationType,
+  PlatformDeps
+>;
+export type PlatformRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
+export type PlatformReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;

@@ -4,8 +4,14 @@ import { type ClusterOfPage, listClusterPage } from '../../store/clusters/cluste
 import { cached } from '../../store/engine/cache.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { listGrantedClusters } from '../../store/organizations/grants.ts';
-import { canReadClusters, pageToken, readPageToken, visibleCluster } from './access.ts';
-import type { Operation, PlatformReply } from './operation.ts';
+import {
+  canReadClusters,
+  type Operation,
+  type PlatformReply,
+  pageToken,
+  readPageToken,
+  visibleCluster,
+} from './access.ts';
 
 export const listClusters: Operation<'listClusters'> = async ({ store }, request) => {
   const { businessOrgId: organizationId, limit = 50, after: token } = request.query;

@@ -15,8 +15,7 @@ import { findClusterReport } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { listLiveGrants } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
-import { type Asked, clusterOf, requireClusterId, requirePermission } from './access.ts';
-import type { Operation } from './operation.ts';
+import { type Asked, clusterOf, type Operation, requireClusterId, requirePermission } from './access.ts';
 
 /** The discovery document (contract, "Authentication"; RFC 9728); the one operation that needs no token. */
 export const getProtectedResource: Operation<'getProtectedResource'> = async ({ signIn }) => ({

@@ -1,5 +1,4 @@
 /** GPU time of an organization's clusters: by person, and by day. */
-
 import type { RunningJob } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { lastDays } from '../../domain/clusters/gpu-hours.ts';
@@ -13,8 +12,7 @@ import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { findMember, findMembership, listNamesOfMembers } from '../../store/organizations/memberships.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
-import { type Asked, canReadClusters } from './access.ts';
-import type { Operation, PlatformReply } from './operation.ts';
+import { type Asked, canReadClusters, type Operation, type PlatformReply } from './access.ts';
 
 type ClusterHours = PlatformReply<'listGpuHours'>['items'][number];
 

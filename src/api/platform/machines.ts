@@ -8,9 +8,15 @@ import { listMachines as listClusterMachines } from '../../store/clusters/machin
 import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import { pageToken, readPageToken, requireClusterId, visibleCluster } from './access.ts';
+import {
+  type Operation,
+  type PlatformReply,
+  pageToken,
+  readPageToken,
+  requireClusterId,
+  visibleCluster,
+} from './access.ts';
 import { type JobViewer, jobsIn, jobViewerIn } from './gpu-hours.ts';
-import type { Operation, PlatformReply } from './operation.ts';
 
 export const listMachines: Operation<'listMachines'> = async ({ store }, request) => {
   const { businessOrgId: organizationId, limit = 50, after: token } = request.query;

@@ -9,8 +9,7 @@ import { findClusterReport } from '../../store/clusters/observations.ts';
 import { sumActivePurchases } from '../../store/clusters/storage-purchases.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
-import { canReadClusters, visibleCluster } from './access.ts';
-import type { Operation, PlatformReply } from './operation.ts';
+import { canReadClusters, type Operation, type PlatformReply, visibleCluster } from './access.ts';
 
 type Options = PlatformReply<'getClusterOptions'>;
 type Inventory = PlatformReply<'listStorage'>['items'][number];

@@ -1,5 +1,4 @@
 /** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
-
 import { type AccessList, isRecent } from '../../domain/access/list.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import type { Observation } from '../../domain/clusters/merged-report.ts';
@@ -33,8 +32,15 @@ import {
 } from '../../store/clusters/slurm-configurations.ts';
 import { toTime } from '../../store/engine/time.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
-import { clusterOf, configurable, requireClusterId, requireInService, requirePermission } from './access.ts';
-import type { Operation, PlatformReply } from './operation.ts';
+import {
+  clusterOf,
+  configurable,
+  type Operation,
+  type PlatformReply,
+  requireClusterId,
+  requireInService,
+  requirePermission,
+} from './access.ts';
 
 const permission = 'clusters.configure';
 

@@ -12,8 +12,7 @@ import { sentenceText } from '../../domain/audit/sentence.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { parseStart, parseTime } from '../arguments.ts';
 import { failure, usage } from '../exit.ts';
-import { pagesBySeq, type Reader } from '../net/api.ts';
-import type { Business } from '../net/operations.ts';
+import { type Business, pagesBySeq, type Reader } from '../net/api.ts';
 import { type Answer, printAll } from '../output.ts';
 import { optional, reads, repeatable } from '../verb.ts';
 

@@ -2,7 +2,7 @@
 import { visibleLine } from '../../domain/text.ts';
 import { usage } from '../exit.ts';
 import { readYaml } from '../files.ts';
-import type { Business } from '../net/operations.ts';
+import type { Business } from '../net/api.ts';
 import { isObject } from '../net/request.ts';
 import { type Answer, formatTable, listed, printer } from '../output.ts';
 import { describePlan } from '../plan-text.ts';

@@ -1,7 +1,7 @@
 /** `andromeda admin problems`, `installation`, `gateway` and `servers`: what needs attention, and what the service is made of. */
 import { visibleLine } from '../../domain/text.ts';
 import { usage } from '../exit.ts';
-import type { Business } from '../net/operations.ts';
+import type { Business } from '../net/api.ts';
 import { type Answer, formatPairs, formatTable, printer } from '../output.ts';
 import { lists, type Noun, optional, reads, required } from '../verb.ts';
 

@@ -2,8 +2,7 @@
 import { visibleName } from '../../domain/text.ts';
 import { pick } from '../arguments.ts';
 import { usage } from '../exit.ts';
-import type { Reader } from '../net/api.ts';
-import type { Business } from '../net/operations.ts';
+import type { Business, Reader } from '../net/api.ts';
 import { listed, printer } from '../output.ts';
 import { changesOne, lists, type Noun, optional, repeatable, required, writes } from '../verb.ts';
 

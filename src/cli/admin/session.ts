@@ -1,8 +1,7 @@
 /** `andromeda admin session`: SSH sessions that are open at the gateway, and those that are over. */
 import { csv } from '../../domain/text.ts';
 import { parseStart, parseTime } from '../arguments.ts';
-import { pagesBySeq } from '../net/api.ts';
-import type { Business } from '../net/operations.ts';
+import { type Business, pagesBySeq } from '../net/api.ts';
 import { printAll, printer } from '../output.ts';
 import { changesOne, lists, type Noun, optional, reads } from '../verb.ts';
 

@@ -1,8 +1,7 @@
 /** `andromeda members review`, whose access ends unless an owner keeps it, and `members access --at`, who had access at a time. */
 import { grantText } from '../../domain/access/review.ts';
 import { visibleName } from '../../domain/text.ts';
-import { type Reader, readPages } from '../net/api.ts';
-import type { Business } from '../net/operations.ts';
+import { type Business, type Reader, readPages } from '../net/api.ts';
 import { type Answer, type Columns, csvText, listed, printer } from '../output.ts';
 import { reads } from '../verb.ts';
 import { findOrganization, type OrgOptions, orgFlag } from './caller.ts';

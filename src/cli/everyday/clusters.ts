@@ -1,8 +1,7 @@
 /** `andromeda clusters`, `machines` and `storage`. */
 import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
 import { formatBytes } from '../../domain/units.ts';
-import { readPages } from '../net/api.ts';
-import type { Business, Platform } from '../net/operations.ts';
+import { type Business, type Platform, readPages } from '../net/api.ts';
 import { type Answer, type Cell, formatPairs, printer } from '../output.ts';
 import { type Noun, reads } from '../verb.ts';
 import {

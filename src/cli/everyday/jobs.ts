@@ -3,7 +3,7 @@
 import { mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
 import { describeFreeBlocks, describeGpuUsage, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { usage } from '../exit.ts';
-import type { Platform } from '../net/operations.ts';
+import type { Platform } from '../net/api.ts';
 import { type Answer, csvText, printer } from '../output.ts';
 import { optional, reads } from '../verb.ts';
 import {

@@ -3,7 +3,7 @@
 import { pick } from '../arguments.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure } from '../exit.ts';
-import type { Business } from '../net/operations.ts';
+import type { Business } from '../net/api.ts';
 import type { Answer } from '../output.ts';
 import { openLocalState, storedSession } from '../session/local-state.ts';
 import { optional, reads } from '../verb.ts';

@@ -1,9 +1,7 @@
 /** `andromeda members`: who is in an organization, and what they may do. Staff name any organization with `--org`. */
-
 import { parseEnd, parseTime } from '../arguments.ts';
 import { CliError, usage } from '../exit.ts';
-import type { Api, Reader } from '../net/api.ts';
-import type { Business } from '../net/operations.ts';
+import type { Api, Business, Reader } from '../net/api.ts';
 import { type Answer, type Columns, listed, printer } from '../output.ts';
 import { describeMemberPlan } from '../plan-text.ts';
 import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';

@@ -3,8 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
 import { formatYaml, parseYaml, readYaml } from '../files.ts';
-import type { Platform } from '../net/api.ts';
-import type { Platform as Schemas } from '../net/operations.ts';
+import type { PlatformApi, Platform as Schemas } from '../net/api.ts';
 import { type Answer, listed, printer, printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes } from '../verb.ts';
 import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
@@ -74,7 +73,7 @@ const versions = printer<Schemas['SlurmConfigurationVersion']>(
 
 interface Target {
   read(): Promise<Configuration>;
-  replace(platform: Platform, after: Configuration, about: string): Promise<Configuration>;
+  replace(platform: PlatformApi, after: Configuration, about: string): Promise<Configuration>;
   name: string;
   isDefault: boolean;
 }
@@ -132,7 +131,7 @@ async function confirmReplacement(
 }
 
 async function replace(
-  platform: Platform,
+  platform: PlatformApi,
   target: Target,
   { before, after, about }: { before: Configuration; after: Configuration; about: string },
   { yes }: Options,

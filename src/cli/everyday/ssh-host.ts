@@ -5,8 +5,7 @@ import { isReadinessObstacle, readinessAdvice } from '../../domain/access/decisi
 import { isUuid } from '../../domain/id.ts';
 import { failure } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
-import type { PlatformReader } from '../net/api.ts';
-import type { Platform } from '../net/operations.ts';
+import type { Platform, PlatformReader } from '../net/api.ts';
 import { openLocalState } from '../session/local-state.ts';
 import { stateDirectory } from '../session/session.ts';
 import type { Cluster } from './caller.ts';

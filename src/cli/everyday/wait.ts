@@ -3,7 +3,7 @@
 import { effectivePermissions } from '../../domain/access/permission.ts';
 import { parseSpan } from '../arguments.ts';
 import { CliError, failure, usage } from '../exit.ts';
-import type { Business, Platform } from '../net/operations.ts';
+import type { Business, Platform } from '../net/api.ts';
 import type { Answer } from '../output.ts';
 import { type Check, isWatched, waitFor } from '../progress.ts';
 import { type Noun, optional, reads } from '../verb.ts';

@@ -1,12 +1,14 @@
 /** The two APIs for a session: one request at a time, its JSON or one sentence. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { components as BusinessParts, paths as BusinessPaths } from '../../api/generated/business.ts';
+import type { components as PlatformParts, paths as PlatformPaths } from '../../api/generated/platform.ts';
+import type { OperationType, ReplyOf } from '../../domain/operation.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
 import { freshSession, openLocalState } from '../session/local-state.ts';
 import { authorization } from '../session/session.ts';
-import { type ApiName, type CallBy, type FilledFrom, fillPath, type Method } from './operations.ts';
 import { codeOf, describeTransport, isObject, parseJson, readText, send, urlAt } from './request.ts';
 
 /** An API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
@@ -25,9 +27,9 @@ interface WriterOf<A extends ApiName> extends ReaderOf<A> {
 export type Reader = ReaderOf<'Business'>;
 export type Api = WriterOf<'Business'>;
 export type PlatformReader = ReaderOf<'Platform'>;
-export type Platform = WriterOf<'Platform'>;
+export type PlatformApi = WriterOf<'Platform'>;
 
-interface Given extends FilledFrom {
+interface AnyGiven extends FilledFrom {
   body?: unknown;
   about?: string | undefined;
 }
@@ -47,14 +49,23 @@ const lostConnections = [
 ];
 
 /** The APIs of the session that `options` choose; `reason` goes with every write. */
-export function createClient(options: EnvironmentOptions, reason: string): { api: Api; platform: Platform } {
+export function createClient(
+  options: EnvironmentOptions,
+  reason: string,
+): { api: Api; platform: PlatformApi } {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   if (!/^\P{Cc}{1,500}$/u.test(reason)) throw usage('--reason takes one line of 1 to 500 characters.');
   // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire.
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
-  async function once<T>(of: ApiName, method: Method, path: string, given: Given, own: Header[]): Promise<T> {
+  async function once<T>(
+    of: ApiName,
+    method: Method,
+    path: string,
+    given: AnyGiven,
+    own: Header[],
+  ): Promise<T> {
     const session = await freshSession(state, selection);
     const url = urlAt(of === 'Business' ? session.businessUrl : session.platformUrl, path);
     const headers: Header[] = [...own, ['Accept', 'application/json'], authorization(session, url)];
@@ -71,7 +82,7 @@ export function createClient(options: EnvironmentOptions, reason: string): { api
   // The types of the documents stop here: on the wire a call is a method, a path and JSON.
   const call =
     (of: ApiName, method: Method, headersOf: () => Header[] = () => []) =>
-    (path: string, given: Given = {}): Promise<never> => {
+    (path: string, given: AnyGiven = {}): Promise<never> => {
       const filled = fillPath(path, given);
       // A write keeps its headers over all attempts, so that it is done once.
       const headers = headersOf();
@@ -144,4 +155,66 @@ export async function* pagesBySeq<T extends { seq: number }>(
     if (page.length < limit) return;
     after = page.at(-1)?.seq;
   }
+}
+
+/** What the APIs answer with, by the names of the documents' schemas. */
+export type Business = BusinessParts['schemas'];
+export type Platform = PlatformParts['schemas'];
+
+type ApiName = 'Business' | 'Platform';
+type Method = 'get' | 'post' | 'put';
+
+interface PathsOf {
+  Business: BusinessPaths;
+  Platform: PlatformPaths;
+}
+
+type PathWith<A extends ApiName, M extends Method> = {
+  [P in keyof PathsOf[A]]: PathsOf[A][P] extends Record<M, object> ? P : never;
+}[keyof PathsOf[A]];
+
+type Operation<A extends ApiName, M extends Method, P extends keyof PathsOf[A]> =
+  PathsOf[A][P] extends Record<M, infer T> ? T & OperationType : never;
+
+/**
+ * What an operation is given. Names are checked here; the values of queries and bodies are mostly what a person typed, which
+ * the API judges.
+ */
+type Given<T extends OperationType> = Part<'path', T['parameters']['path']> &
+  Part<'query', Loose<T['parameters']['query']>> &
+  (T['requestBody'] extends { content: { 'application/json': infer Body } }
+    ? { body: Loose<Body> }
+    : unknown) & {
+    about?: string | undefined;
+  };
+
+type Part<Name extends string, T> = [NonNullable<T>] extends [never]
+  ? unknown
+  : // biome-ignore lint/complexity/noBannedTypes: what `{}` is enough for may be left out
+    {} extends T
+    ? { [K in Name]?: T }
+    : { [K in Name]: T };
+type Loose<T> = { [K in keyof T]: unknown };
+
+/** Calls an operation by its path; what it is given may be left out where there is nothing to give. */
+type CallBy<A extends ApiName, M extends Method> = <P extends PathWith<A, M>>(
+  path: P,
+  // biome-ignore lint/complexity/noBannedTypes: see above
+  ...given: {} extends Given<Operation<A, M, P>> ? [Given<Operation<A, M, P>>?] : [Given<Operation<A, M, P>>]
+) => Promise<ReplyOf<Operation<A, M, P>>>;
+
+/** A path of a document with its parameters and its query filled in; what is undefined is left out of the query. */
+export function fillPath(path: string, { path: parameters = {}, query = {} }: FilledFrom): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(String(parameters[name])),
+  );
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) given.append(name, String(value));
+  return given.size === 0 ? filled : `${filled}?${given}`;
+}
+
+interface FilledFrom {
+  path?: Record<string, unknown>;
+  query?: Record<string, unknown>;
 }

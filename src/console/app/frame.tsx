@@ -4,15 +4,13 @@ import { Link, Outlet, useMatches, useNavigate, useSearch } from '@tanstack/reac
 import { type LucideIcon, Monitor, Moon, Sun } from 'lucide-react';
 import { useEffect, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
-import { listen, live } from './live.ts';
+import { announcement, listen, live, notice } from './live.ts';
 import { beyondMenu, type MenuGroup, menuOf, refusalOf } from './menu.ts';
-import { Button } from './parts/controls.tsx';
 import { BottomBar, Keys, Menu, sheetId } from './parts/menu.tsx';
-import { Empty, Loaded, Mark, Page } from './parts/page.tsx';
+import { Button, Empty, Loaded, Mark, Page } from './parts/page.tsx';
 import { Age, State, useNow } from './parts/values.tsx';
 import { readAccessOf } from './people.ts';
 import { readClusters, readMe, readOrganization, readOwnPermissions } from './reads.ts';
-import { announcement, notice } from './source.ts';
 import { holdsStaff, type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
 
 export function Frame() {

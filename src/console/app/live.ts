@@ -3,8 +3,8 @@
  * next one takes over. After every interruption everything on the screen is read again.
  */
 import type { QueryClient } from '@tanstack/react-query';
+import { useSyncExternalStore } from 'react';
 import { goToSignIn, ownHeaders } from './api.ts';
-import { createSource } from './source.ts';
 
 type LiveState = 'live' | 'connecting';
 
@@ -158,4 +158,32 @@ function silentClusters(): string[] {
   silent = new Set(known.filter(([, at]) => Date.now() - at > freshMs).map(([id]) => id));
   const changed = [...reports.get().keys()].filter((id) => before.has(id) !== silent.has(id));
   return changed.length === 0 ? [] : ['installation', ...changed.map((id) => `cluster/${id}`)];
+}
+
+export function createSource<Value>(value: Value) {
+  const watchers = new Set<() => void>();
+  const watch = (watcher: () => void) => {
+    watchers.add(watcher);
+    return () => watchers.delete(watcher);
+  };
+  return {
+    get: () => value,
+    set(next: Value) {
+      value = next;
+      for (const watcher of watchers) watcher();
+    },
+    use: <Part>(select: (value: Value) => Part) => useSyncExternalStore(watch, () => select(value)),
+  };
+}
+
+/** One sentence on what has just been done, where the page itself does not say it. It stays until it is closed, or the next write. */
+export const notice = createSource<string | undefined>(undefined);
+
+/** The announcement of the last save, shown for some seconds; `count` differs between two with the same text. */
+export const announcement = createSource<{ text: string; count: number } | undefined>(undefined);
+let announced = 0;
+
+export function announce(text: string): void {
+  announced += 1;
+  announcement.set({ text, count: announced });
 }

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
 import { visibleName } from '../../domain/text.ts';
 import type { Logger } from '../../lib/log.ts';
-import { seal, unseal } from '../../lib/seal.ts';
+import { seal, unseal } from '../../lib/secrets-key.ts';
 import type { Store } from '../../store/engine/index.ts';
 import {
   type ConsoleSession,

@@ -6,7 +6,7 @@ import { DomainError } from '../../domain/error.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import { hasHungUp, sendJson } from '../../lib/response.ts';
-import { seal, unseal } from '../../lib/seal.ts';
+import { seal, unseal } from '../../lib/secrets-key.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import { redirect, requireOwnPage } from './headers.ts';
 import type { IssuerClient, Pending, Tokens } from './issuer-client.ts';

@@ -7,8 +7,7 @@ import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
-import { listHostIds } from '../../lib/host-ids.ts';
-import { listProcesses, uidsOf } from '../../lib/processes.ts';
+import { listHostIds, listProcesses, uidsOf } from '../../lib/host-ids.ts';
 
 export interface Account {
   name: string;

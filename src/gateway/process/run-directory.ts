@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { isAbsolute, join } from 'node:path';
-import { readProcess } from '../../lib/processes.ts';
+import { readProcess } from '../../lib/host-ids.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import { launcher } from './launcher.ts';
 import { list, number, shape, text } from './shape.ts';

@@ -11,8 +11,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
+import { createRefusalTally, type RefusalTally } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { createRefusalTally, type RefusalTally } from '../../lib/refusal-tally.ts';
 import { plainAddress } from '../../lib/source-address.ts';
 import type { Attempt, Authorize, Decision } from './decision.ts';
 import type { GatewayEvent } from './events.ts';

@@ -2,8 +2,7 @@
  * Rules for groups at the issuer: refused at the start where they name what is not there, and applied to everyone of whom groups are
  * known, in the background, by one server. Where the configuration has none any more, what they gave is taken away.
  */
-import type { GroupRule, GroupSettings } from '../../domain/organizations/group-rules.ts';
-import type { GroupClaim } from '../../domain/people/groups.ts';
+import type { GroupClaim, GroupRule, GroupSettings } from '../../domain/organizations/group-rules.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import { followGroups } from '../../store/audit/follow-groups.ts';

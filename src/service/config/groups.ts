@@ -2,11 +2,11 @@
 import { permissionCatalog } from '../../domain/access/permission.ts';
 import {
   type GroupSettings,
+  longestGroup,
   mostRules,
   refuseUnknownSlugs,
   ruleOf,
 } from '../../domain/organizations/group-rules.ts';
-import { longestGroup } from '../../domain/people/groups.ts';
 import { invalid } from './named-files.ts';
 import { list, oneOf, section, text, type Value } from './schema.ts';
 

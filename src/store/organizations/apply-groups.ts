@@ -1,6 +1,11 @@
 /** What rules change for a person who is in these groups. It may run any number of times: what is so already is left alone. */
-import { differenceOf, type Gift, type GroupRule, giftsOf } from '../../domain/organizations/group-rules.ts';
-import type { GroupClaim } from '../../domain/people/groups.ts';
+import {
+  differenceOf,
+  type Gift,
+  type GroupClaim,
+  type GroupRule,
+  giftsOf,
+} from '../../domain/organizations/group-rules.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { findGroups, listPeopleOfGroups } from '../people/groups.ts';
 import { findHeld, listRuleMemberships, type RuleMembership, settleMembership } from './rule-memberships.ts';

@@ -1,5 +1,5 @@
 /** The groups that the issuer said of people, and the clients whose tokens have them. */
-import type { GroupClaim } from '../../domain/people/groups.ts';
+import type { GroupClaim } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';

@@ -1,5 +1,5 @@
 /** What both APIs answer to a member of one organization with a Slurm cluster and a Kubernetes cluster. */
-import type { Business, Platform } from '../../../src/cli/net/operations.ts';
+import type { Business, Platform } from '../../../src/cli/net/api.ts';
 import { alphaId } from '../admin/operator-api.ts';
 import type { Routes } from '../small-api.ts';
 

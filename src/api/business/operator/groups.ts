@@ -1,7 +1,6 @@
 /** Groups at the issuer: who is in which, and what rules for them would change. */
 import { invalidState, notFound } from '../../../domain/error.ts';
-import { refuseUnknownSlugs, ruleOf } from '../../../domain/organizations/group-rules.ts';
-import type { GroupClaim } from '../../../domain/people/groups.ts';
+import { type GroupClaim, refuseUnknownSlugs, ruleOf } from '../../../domain/organizations/group-rules.ts';
 import { type Reader, tryOut } from '../../../store/engine/index.ts';
 import {
   applyGroups,

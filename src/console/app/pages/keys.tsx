@@ -4,14 +4,12 @@ import { type ReactNode, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
 import { operation } from '../api.ts';
-import { useDraft } from '../drafts.ts';
-import { Button, CopyLine, Dialog, Field, quoted } from '../parts/controls.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
-import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
+import { Button, CopyLine, Dialog, Empty, Field, Loaded, Page, Panel, quoted, said } from '../parts/page.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age, count, Moment, State, useNow } from '../parts/values.tsx';
-import { WriteDialog } from '../parts/write.tsx';
+import { useDraft, WriteDialog } from '../parts/write.tsx';
 import { readKeyClusters, readKeys } from '../reads.ts';
 
 type Key = components['schemas']['SshKey'];

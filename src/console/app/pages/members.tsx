@@ -8,8 +8,7 @@ import {
 } from '../../../domain/access/permission.ts';
 import { grantText } from '../../../domain/access/review.ts';
 import { type Operation, operation } from '../api.ts';
-import { Button, Dialog, type Edited } from '../parts/controls.tsx';
-import { isWhole, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
+import { Button, Dialog, type Edited, isWhole, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
 import { Until } from '../parts/people/access-state.tsx';
 import { AddMembers } from '../parts/people/add-members.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind, useMayManage } from '../parts/people/member-forms.tsx';

@@ -2,8 +2,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ChangeEvent, useState } from 'react';
 import { bodyOf, business, operation } from '../api.ts';
-import { AsCommand, Button, Check } from '../parts/controls.tsx';
-import { Page, Panel, Problem } from '../parts/page.tsx';
+import { AsCommand, Button, Check, Page, Panel, Problem } from '../parts/page.tsx';
 import { save } from '../parts/save.tsx';
 import { Table } from '../parts/table.tsx';
 import { count, type Kind, State } from '../parts/values.tsx';

@@ -4,13 +4,11 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { operation } from '../api.ts';
-import { useDraft } from '../drafts.ts';
-import { AsCommand, Button, Dialog, Field } from '../parts/controls.tsx';
-import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
+import { AsCommand, Button, Dialog, Empty, Field, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { AddPerson, Lifecycle, type PersonOptions, StaffKeys } from '../parts/people/person-forms.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age, count, State } from '../parts/values.tsx';
-import { WriteForm } from '../parts/write.tsx';
+import { useDraft, WriteForm } from '../parts/write.tsx';
 import { installationTopics, type Person, readIdentities, readPeople } from '../reads.ts';
 import { holdsStaff, useWho } from '../who.tsx';
 

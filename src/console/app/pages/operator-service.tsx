@@ -1,8 +1,7 @@
 /** For operators: the service's own keys and how each is replaced, and its backups. */
 import { useQuery } from '@tanstack/react-query';
 import { formatBytes } from '../../../domain/units.ts';
-import { CopyLine } from '../parts/controls.tsx';
-import { Facts, Loaded, Page, Panel, said } from '../parts/page.tsx';
+import { CopyLine, Facts, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { Age, Moment, State } from '../parts/values.tsx';
 import { type Installation, readInstallation } from '../reads.ts';
 

@@ -1,13 +1,11 @@
 /** SSH sessions that have ended: everyone's for operators who may read the trail, and one's own. */
-
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { bodyOf, business, operation } from '../api.ts';
-import { Button } from '../parts/controls.tsx';
-import { Empty, Page, Panel, said } from '../parts/page.tsx';
+import { Button, Empty, Page, Panel, said } from '../parts/page.tsx';
 import { actionOf, type Column, Table, Two } from '../parts/table.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
 import { Age, count, State, span, Text } from '../parts/values.tsx';

@@ -2,9 +2,8 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { AsCommand } from '../parts/controls.tsx';
 import { KeyForm } from '../parts/key-form.tsx';
-import { Empty, Loaded, Page, said, together } from '../parts/page.tsx';
+import { AsCommand, Empty, Loaded, Page, said, together } from '../parts/page.tsx';
 import { OwnJobs } from '../parts/people/jobs.tsx';
 import {
   type Key,

@@ -4,7 +4,6 @@ import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { termText } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
-import { useDraft } from '../drafts.ts';
 import { readAccessOf } from '../people.ts';
 import {
   type ClusterUse,
@@ -14,11 +13,10 @@ import {
   useClusterNames,
 } from '../reads.ts';
 import { useWho } from '../who.tsx';
-import { Button, CheckList, type Labelled, Select } from './controls.tsx';
-import { Loaded, Panel } from './page.tsx';
+import { Button, CheckList, type Labelled, Loaded, Panel, Select } from './page.tsx';
 import { Strip, stepsOf } from './strip.tsx';
 import { Age, type Kind, Moment, State, Text } from './values.tsx';
-import { WriteDialog } from './write.tsx';
+import { useDraft, WriteDialog } from './write.tsx';
 
 export type AccessRequest = components['schemas']['AccessRequest'];
 

@@ -1,8 +1,7 @@
 /** Registering a public key: pasted, or out of a file; and how to make one. */
 import { operation } from '../api.ts';
-import { useDraft } from '../drafts.ts';
-import { CopyLine } from './controls.tsx';
-import { WriteForm } from './write.tsx';
+import { CopyLine } from './page.tsx';
+import { useDraft, WriteForm } from './write.tsx';
 
 function isPrivate(text: string): boolean {
   return /PRIVATE KEY|BEGIN/.test(text);

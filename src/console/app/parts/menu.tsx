@@ -6,7 +6,7 @@ import { type KeyboardEvent, useEffect, useState } from 'react';
 import { barOf, type MenuGroup, type MenuItem } from '../menu.ts';
 import { readRequests } from '../reads.ts';
 import { useWho } from '../who.tsx';
-import { Button, Dialog } from './controls.tsx';
+import { Button, Dialog } from './page.tsx';
 
 /** Of the sheet, which is the side on a wide screen. */
 export const sheetId = 'menu';

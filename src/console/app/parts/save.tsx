@@ -1,8 +1,7 @@
 /** Saving what a page shows as a file. */
 import { useRef, useState } from 'react';
 import { csv } from '../../../domain/text.ts';
-import { Button } from './controls.tsx';
-import { isWhole, type Reading } from './page.tsx';
+import { Button, isWhole, type Reading } from './page.tsx';
 
 export function save(name: string, type: string, ...parts: BlobPart[]): void {
   const url = URL.createObjectURL(new Blob(parts, { type }));

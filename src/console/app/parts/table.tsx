@@ -4,8 +4,7 @@
  */
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { isValidElement, type KeyboardEvent, type ReactNode, useDeferredValue, useState } from 'react';
-import { Button } from './controls.tsx';
-import { Loaded, type Reading } from './page.tsx';
+import { Button, Loaded, type Reading } from './page.tsx';
 
 export interface Remote {
   filter: string;

@@ -4,8 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { FormEvent, ReactNode } from 'react';
 import { read } from '../reads.ts';
 import { type TrailQuery, type TrailSearch, trailQuery } from '../trail.ts';
-import { type CommandOf, quoted } from './controls.tsx';
-import { Empty, Page, Panel, said } from './page.tsx';
+import { type CommandOf, Empty, Page, Panel, quoted, said } from './page.tsx';
 import { SaveAll } from './save.tsx';
 import { type Column, Table } from './table.tsx';
 

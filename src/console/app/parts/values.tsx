@@ -1,7 +1,7 @@
 /** How one value is shown: a time, a state, a text of others, a count. */
 import { type ReactNode, useState, useSyncExternalStore } from 'react';
 import { reports } from '../live.ts';
-import { Button } from './controls.tsx';
+import { Button } from './page.tsx';
 
 let present = Date.now();
 const watchers = new Set<() => void>();

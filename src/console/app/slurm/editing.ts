@@ -1,6 +1,6 @@
 /** The text in the editor: the saved configuration, or an unsaved change of it. */
 import { useRef, useState } from 'react';
-import { isKept, useDraft } from '../drafts.ts';
+import { isKept, useDraft } from '../parts/write.tsx';
 import type { Stored } from './reads.ts';
 import { formatConfiguration } from './text.ts';
 

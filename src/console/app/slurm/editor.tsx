@@ -2,8 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
-import { Button, Check } from '../parts/controls.tsx';
-import { Panel, Problem } from '../parts/page.tsx';
+import { Button, Check, Panel, Problem } from '../parts/page.tsx';
 import { WriteForm } from '../parts/write.tsx';
 import { useWho } from '../who.tsx';
 import { goToLine, TextArea } from './area.tsx';

@@ -1,8 +1,7 @@
 /** The configurations that a cluster was given: who set each, when and why; what each changed, and set again. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Button, Dialog } from '../parts/controls.tsx';
-import { Empty, Loaded } from '../parts/page.tsx';
+import { Button, Dialog, Empty, Loaded } from '../parts/page.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age, firstOf } from '../parts/values.tsx';
 import { useWho } from '../who.tsx';

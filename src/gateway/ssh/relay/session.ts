@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { SshSession } from '../../../domain/access/ssh-session.ts';
+import type { RefusalTally } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
-import type { RefusalTally } from '../../../lib/refusal-tally.ts';
 import { DISCONNECT } from '../../../lib/ssh/message-numbers.ts';
 import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } from '../decision.ts';
 import { createUses, type GatewayEvent } from '../events.ts';

@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listProcesses, readProcess, uidsOf } from '../../../lib/processes.ts';
+import { listProcesses, readProcess, uidsOf } from '../../../lib/host-ids.ts';
 import { asAccount, type Sandbox, systemPath } from './sandbox.ts';
 
 const rounds = 40;

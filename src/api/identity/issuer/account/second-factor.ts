@@ -8,7 +8,7 @@ import { isIP } from 'node:net';
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import { Secret, TOTP } from 'otpauth';
 import type { Limit, Limits } from '../../../../lib/limits.ts';
-import { seal, unseal } from '../../../../lib/seal.ts';
+import { seal, unseal } from '../../../../lib/secrets-key.ts';
 import { appendAuditEntry } from '../../../../store/audit/audit.ts';
 import type { Store } from '../../../../store/engine/index.ts';
 import { toTime } from '../../../../store/engine/time.ts';

@@ -6,7 +6,7 @@
 import type { ServerResponse } from 'node:http';
 import { renderSVG } from 'uqr';
 import { type Html, hashOfSource, html, layout, problem, trusted } from '../../../../lib/pages.ts';
-import { seal, unseal } from '../../../../lib/seal.ts';
+import { seal, unseal } from '../../../../lib/secrets-key.ts';
 import { findPasswordOfUser, type PasswordAccount } from '../../../../store/people/identities.ts';
 import { findSecondFactor } from '../../../../store/people/second-factors.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';

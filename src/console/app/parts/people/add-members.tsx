@@ -3,12 +3,11 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Address, longestText, readAddresses } from '../../addresses.ts';
 import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
-import { useDraft } from '../../drafts.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
-import type { Edited } from '../controls.tsx';
+import type { Edited } from '../page.tsx';
 import { count } from '../values.tsx';
-import { isRefusal, WriteDialog } from '../write.tsx';
+import { isRefusal, useDraft, WriteDialog } from '../write.tsx';
 import { RoleSelect, type Subject } from './member-forms.tsx';
 import { type Chosen, chosenBody, EndsText, PermissionChoice } from './permission-choice.tsx';
 

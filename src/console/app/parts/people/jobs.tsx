@@ -9,8 +9,7 @@ import {
   type Usage,
 } from '../../reads.ts';
 import { useWho } from '../../who.tsx';
-import { CopyLine } from '../controls.tsx';
-import { Loaded, Panel } from '../page.tsx';
+import { CopyLine, Loaded, Panel } from '../page.tsx';
 import { type Column, Table, Two } from '../table.tsx';
 import { Age, count, Text } from '../values.tsx';
 import { aliasOf, sshLine } from './uses.tsx';

@@ -2,13 +2,12 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useRef, useState } from 'react';
 import { type Operation, operation } from '../../api.ts';
-import { useDraft } from '../../drafts.ts';
 import type { MemberChange } from '../../people.ts';
 import { useWho } from '../../who.tsx';
 import { Consequences, usePlan } from '../consequences.tsx';
-import { Button, type Labelled, Select } from '../controls.tsx';
+import { Button, type Labelled, Select } from '../page.tsx';
 import { useNow } from '../values.tsx';
-import { WriteDialog } from '../write.tsx';
+import { useDraft, WriteDialog } from '../write.tsx';
 import {
   type Chosen,
   chosenBody,

@@ -2,8 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { termText } from '../../../../domain/access/request.ts';
 import { readCatalog } from '../../reads.ts';
-import { Check, type Edited } from '../controls.tsx';
-import { Loaded } from '../page.tsx';
+import { Check, type Edited, Loaded } from '../page.tsx';
 import { Moment } from '../values.tsx';
 
 export type Chosen = Readonly<Record<string, string | null>>;

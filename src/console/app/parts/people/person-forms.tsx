@@ -1,12 +1,11 @@
 /** Making an account, staff keys, and ending and restoring an account. */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { operation } from '../../api.ts';
-import { useDraft } from '../../drafts.ts';
 import { readDeactivation } from '../../people.ts';
 import { installationTopics, type Person } from '../../reads.ts';
 import { Consequences } from '../consequences.tsx';
-import { CheckList, Field } from '../controls.tsx';
-import { WriteDialog } from '../write.tsx';
+import { CheckList, Field } from '../page.tsx';
+import { useDraft, WriteDialog } from '../write.tsx';
 
 type StaffKey = 'staff.read' | 'staff.audit' | 'staff.operate';
 

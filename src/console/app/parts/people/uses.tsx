@@ -1,5 +1,4 @@
 /** What a person can do on clusters, in words: the state of each way, who acts next, and all of them in a sentence. */
-
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import {
@@ -10,8 +9,7 @@ import {
   type SshAccess,
   type Use,
 } from '../../reads.ts';
-import { Button, CopyLine } from '../controls.tsx';
-import { Loaded, Problem } from '../page.tsx';
+import { Button, CopyLine, Loaded, Problem } from '../page.tsx';
 import { save } from '../save.tsx';
 import { type Step, Strip, stepsOf } from '../strip.tsx';
 import { type Kind, State } from '../values.tsx';
