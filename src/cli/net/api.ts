@@ -59,13 +59,7 @@ export function createClient(
   // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire.
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
-  async function once<T>(
-    of: ApiName,
-    method: Method,
-    path: string,
-    given: AnyGiven,
-    own: Header[],
-  ): Promise<T> {
+  const once = async (of: ApiName, method: Method, path: string, given: AnyGiven, own: Header[]) => {
     const session = await freshSession(state, selection);
     const url = urlAt(of === 'Business' ? session.businessUrl : session.platformUrl, path);
     const headers: Header[] = [...own, ['Accept', 'application/json'], authorization(session, url)];
@@ -76,8 +70,8 @@ export function createClient(
     const text = await readText(response, bodyLimit).catch((error: unknown) => {
       throw describeTransport(error, url.origin);
     });
-    return judge<T>(`the ${of} API`, url, response.statusCode ?? 0, parseJson(text), about);
-  }
+    return judge<never>(`the ${of} API`, url, response.statusCode ?? 0, parseJson(text), about);
+  };
 
   // The types of the documents stop here: on the wire a call is a method, a path and JSON.
   const call =
@@ -86,7 +80,7 @@ export function createClient(
       const filled = fillPath(path, given);
       // A write keeps its headers over all attempts, so that it is done once.
       const headers = headersOf();
-      return untilConnected(() => once<never>(of, method, filled, given, headers));
+      return untilConnected(() => once(of, method, filled, given, headers));
     };
   const command = (): Header[] => [
     ['Idempotency-Key', randomUUID()],
