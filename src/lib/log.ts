@@ -117,8 +117,8 @@ export interface LogEvents {
     refusal: string | undefined;
   };
   /** The first one of a source in ten seconds; the others are summed up. */
-  'http.connection.refused': { name: string; address: string; open: number };
-  'http.connections.refused': { name: string; source: string; connections: number };
+  'http.connection.refused': { name: string; address: string; reason: string; open: number };
+  'http.connections.refused': { name: string; source: string; reason: string; connections: number };
   'http.failed': { requestId: string; method: string; path: string; error: Thrown };
   'http.unready': { error: Thrown };
 
@@ -160,9 +160,8 @@ export interface LogEvents {
   'gateway.stopped': Record<never, never>;
   'gateway.listen.failed': { error: Thrown };
   /** The first one of a source and reason in ten seconds; the others are summed up. */
-  'gateway.connection.refused': { remoteAddress: string; reason: string };
+  'gateway.connection.refused': { remoteAddress: string; reason: string; detail?: string };
   'gateway.connections.refused': { source: string; reason: string; connections: number };
-  'gateway.connection.closed': { id: string; remoteAddress: string; why: string };
   /** Something was thrown in it, which ended it and nothing else. */
   'gateway.connection.failed': { id: string; remoteAddress: string; error: Thrown };
   'gateway.login.accepted': OpenSession;

@@ -62,6 +62,21 @@ describe('only modern algorithms', { skip: whyNot }, () => {
         assert.deepEqual(lab.gateway.sessions(), []);
       });
 
+  test('a client with which nothing is in common is a line with what it offers, and more of its source are a sum', async () => {
+    const own = await openLab();
+    for (let n = 0; n < 3; n += 1)
+      await own.ssh(['-o', 'Ciphers=aes128-ctr', '-o', 'MACs=umac-64@openssh.com', 'gateway', 'true']);
+    await own.close();
+    const refused = own.events.filter(({ event }) => /^gateway\.connections?\.refused$/.test(`${event}`));
+    const [first, sum] = refused;
+    assert.equal(first?.['reason'], 'no common algorithm');
+    assert.match(
+      `${first?.['detail']}`,
+      /^OpenSSH_.*: Handshake failed: no matching C->S MAC: umac-64@openssh\.com$/,
+    );
+    assert.deepEqual([sum?.['reason'], sum?.['connections'], refused.length], ['no common algorithm', 2, 2]);
+  });
+
   test('AES-GCM before ChaCha20 where the processor has AES', async () => {
     const hasAes = /\baes\b/.test(execFileSync('cat', ['/proc/cpuinfo'], { encoding: 'latin1' }));
     const ran = await lab.ssh(['-v', 'gateway', 'exit 3']);

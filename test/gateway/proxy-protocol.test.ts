@@ -135,6 +135,7 @@ describe('behind a proxy', { skip: whyNot }, () => {
     const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.write(header(2, 0x11, Buffer.alloc(12)));
     await closed;
+    assert.deepEqual(refusals(lab), [['a malformed PROXY header', '???????QUIT?"???????????????']]);
     assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
   });
 
@@ -202,6 +203,21 @@ describe('behind a proxy', { skip: whyNot }, () => {
       const lab = await open(t, how);
       const ran = await through(lab, await proxy(t, lab, fromV4));
       assert.equal(ran.status, 255);
+      assert.equal(refusals(lab)[0]?.[0], 'unexpected PROXY header');
       assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
     });
+
+  test('a header of version 1, and a client that comes around the proxy, are lines with what they sent', async (t) => {
+    const v1 = 'PROXY TCP4 192.0.2.1 192.0.2.2 1 22\r\n';
+    const [optional, strict] = [await open(t, trusting()), await open(t, trusting('required'))];
+    assert.equal((await through(optional, await proxy(t, optional, Buffer.from(v1)))).status, 255);
+    assert.match(`${refusals(optional)}`, /^unexpected PROXY header,PROXY TCP4 192\.0\.2\.1 192/);
+    assert.equal((await strict.ssh(['gateway', 'exit 7'])).status, 255);
+    assert.match(`${refusals(strict)}`, /^no PROXY header,SSH-2\.0-OpenSSH_/);
+  });
 });
+
+const refusals = ({ events }: Lab) =>
+  events.flatMap(({ event, reason, detail }) =>
+    event === 'gateway.connection.refused' ? [[reason, detail]] : [],
+  );

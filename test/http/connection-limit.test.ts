@@ -84,6 +84,17 @@ test('one address may hold so many connections, and another is answered as befor
   );
 });
 
+test('what cannot be read is a line with the reason, a source and reason at a time', async () => {
+  await using server = await start();
+  for (let i = 0; i < 3; i++) await server.get('/', { authorization: 'x'.repeat(100_000) }, '127.0.0.66');
+  const [refused, ...others] = server.log.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    [refused.event, refused.address, refused.reason],
+    ['http.connection.refused', '127.0.0.66', 'HPE_HEADER_OVERFLOW'],
+  );
+  assert.deepEqual(others, []);
+});
+
 test('while most are taken each address may hold an eighth, and all together have a bound', async () => {
   await using server = await start();
   for (const last of [1, 2]) assert.equal(await server.idle(16, `127.0.1.${last}`), 16);

@@ -95,8 +95,13 @@ export class Listener {
     const server = createHttpServer(endpoint.isTls, limits, (request, response) =>
       this.#take(request, response),
     );
-    server.on('clientError', (error, socket) => refuseUnreadable(error, socket, limits.closeMs));
-    this.#counts = countConnections(server, endpoint.name);
+    const counts = countConnections(server, endpoint.name);
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+      counts.refused((socket as Socket).remoteAddress, error.code ?? error.message);
+      refuseUnreadable(error, socket, limits.closeMs);
+    });
+    this.#counts = counts;
     server.on('connection', (socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
@@ -239,7 +244,6 @@ function requireHost(handler: RequestListener): RequestListener {
 
 /** Answers what Node cannot read as a request, what is too large, and what came too late, in the form of every refusal. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, closeMs: number): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
   const messages: Record<string, string> = {
     HPE_HEADER_OVERFLOW: 'The request headers are too large.',
     ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
@@ -283,19 +287,28 @@ const tooMany = 'Too many requests of this address are under way. Try again in a
 /** The connections of a server, and how many it may have; any number while `limit` is undefined. */
 interface ConnectionCounts {
   limit: ConnectionLimit | undefined;
+  /** What is read of an address was refused: a line for it, or in the sum of its source. */
+  refused(address: string | undefined, reason: string): void;
 }
 
 /** Counts connections, and closes new ones beyond the limit. */
 function countConnections(server: Server, name: string): ConnectionCounts {
-  const counts: ConnectionCounts = { limit: undefined };
   const sources = createCounter();
   let all = 0;
-  const refusals = createRefusalTally(1, (source, _, connections) =>
-    counts.limit?.log.warn('http.connections.refused', { name, source, connections }),
+  const refusals = createRefusalTally(1, (source, reason, connections) =>
+    counts.limit?.log.warn('http.connections.refused', { name, source, reason, connections }),
   );
+  const counts: ConnectionCounts = {
+    limit: undefined,
+    refused(from = '', reason) {
+      const address = plainAddress(from);
+      if (refusals.count(address, reason))
+        counts.limit?.log.warn('http.connection.refused', { name, address, reason, open: all });
+    },
+  };
   server.on('connection', (socket) => {
-    const { perSource = Infinity, inAll = Infinity, proxies, log } = counts.limit ?? {};
-    const remoteAddress = plainAddress(socket.remoteAddress ?? '');
+    const { perSource = Infinity, inAll = Infinity, proxies } = counts.limit ?? {};
+    const { remoteAddress = '' } = socket;
     const isCrowded = all >= inAll / 2;
     const most = isCrowded ? Math.ceil(perSource / 8) : perSource;
     const leave = sources.enter(sourceNetwork(remoteAddress), proxies?.has(remoteAddress) ? Infinity : most);
@@ -309,8 +322,7 @@ function countConnections(server: Server, name: string): ConnectionCounts {
     }
     leave?.();
     socket.destroy();
-    if (refusals.count(remoteAddress, 'connections'))
-      log?.warn('http.connection.refused', { name, address: remoteAddress, open: all });
+    counts.refused(remoteAddress, 'too many connections');
   });
   return counts;
 }

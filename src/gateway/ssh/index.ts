@@ -19,6 +19,7 @@ import type { GatewayEvent } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
 import { Admission, type Refusal, tooMany } from './login/admission.ts';
 import { refuseConnection } from './login/refuse-connection.ts';
+import { printable } from './relay/policy.ts';
 import { Session, type SessionContext } from './relay/session.ts';
 import { filteredOf, matches, type SessionFilter } from './session-filter.ts';
 import { type Barrier, createBarrier } from './transport/barrier.ts';
@@ -119,6 +120,7 @@ export class Gateway {
       runningSince: options.runningSince ?? (() => 0),
       log: options.log,
       admission: this.#admission,
+      onRefused: (address, refusal) => this.#countRefusal(address, refusal),
       refusals: this.#refusedLogins,
       record: options.record ?? (() => {}),
       stopping: () => this.#stopping,
@@ -261,9 +263,9 @@ export class Gateway {
     }
     this.#awaitedHeaders += 1;
     const required = this.#options.proxyProtocol === 'required';
-    awaitProxyHeader(socket, barrier, required, (named, error) => {
+    awaitProxyHeader(socket, barrier, required, (named, refusal) => {
       this.#awaitedHeaders -= 1;
-      if (error) this.#refuse(socket, proxy, { reason: error, text: '' }, barrier);
+      if (refusal) this.#refuse(socket, proxy, refusal, barrier);
       else this.#begin(socket, named ?? proxy, barrier);
     });
   }
@@ -288,23 +290,21 @@ export class Gateway {
         socket.resume();
       }),
       giveWay: barrier.guard(() => {
-        if (session) {
-          this.#countRefusal(address, tooMany.reason);
-          session.giveWay(tooMany);
-        } else this.#refuse(socket, address, this.#stopping ?? tooMany, barrier);
+        if (session) session.giveWay(tooMany);
+        else this.#refuse(socket, address, this.#stopping ?? tooMany, barrier);
       }),
       isIdle: () => session?.isIdle ?? true,
     });
   }
 
-  #refuse(socket: Socket, address: string, { reason, text }: Refusal, barrier: Barrier): void {
-    this.#countRefusal(address, reason);
-    refuseConnection(socket, text, this.#limits.lingerMs, barrier);
+  #refuse(socket: Socket, address: string, refusal: Refusal, barrier: Barrier): void {
+    this.#countRefusal(address, refusal);
+    refuseConnection(socket, refusal.text, this.#limits.lingerMs, barrier);
   }
 
-  #countRefusal(remoteAddress: string, reason: string): void {
-    if (this.#refusals.count(remoteAddress, reason))
-      this.#options.log.warn('gateway.connection.refused', { remoteAddress, reason });
+  #countRefusal(remoteAddress: string, { reason, detail }: Refusal): void {
+    const of = { remoteAddress, reason, ...(detail !== undefined && { detail: printable(detail, 300) }) };
+    if (this.#refusals.count(remoteAddress, reason)) this.#options.log.warn('gateway.connection.refused', of);
   }
 
   /** So often that a session whose access is not confirmed is known as such before it has to end. */

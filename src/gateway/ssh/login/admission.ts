@@ -14,10 +14,11 @@ import {
 import { sourceNetwork } from '../../../lib/source-address.ts';
 import type { GatewayLimits } from '../limits.ts';
 
-/** Why a connection is refused: a reason for the log, a line for the person. */
+/** Why a connection is refused: a reason out of few and maybe more for the log, a line for the person. */
 export interface Refusal {
   reason: string;
   text: string;
+  detail?: string;
 }
 
 /** A connection that wants to log in. */

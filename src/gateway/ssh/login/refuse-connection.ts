@@ -3,7 +3,9 @@ import type { Socket } from 'node:net';
 import { DISCONNECT } from '../../../lib/ssh/message-numbers.ts';
 import { disconnectMessage } from '../messages.ts';
 import type { Barrier } from '../transport/barrier.ts';
-import { IDENT } from '../transport/transport.ts';
+import { IDENT, type Transport } from '../transport/transport.ts';
+import type { End } from '../transport/transport-options.ts';
+import { type Refusal, tooMany } from './admission.ts';
 
 /** As many get time to read it; the others are cut off, or a flood would keep its sockets open all the same. */
 const maxLingering = 256;
@@ -26,6 +28,14 @@ export function refuseConnection(socket: Socket, text: string, lingerMs: number,
   );
   socket.end(Buffer.concat([Buffer.from(`SSH-2.0-${IDENT}\r\n`), plainPacket(text)]));
   socket.resume();
+}
+
+/** Why a connection ended before its login by us, or since it could not be read: what its client had to offer comes along. */
+export function asRefusal({ by, text }: End, { software, greeting }: Transport): Refusal {
+  const isProxied = ['PROXY ', '\r\n\r\n\0'].some((head) => greeting.startsWith(head));
+  if (isProxied) return { reason: 'unexpected PROXY header', text, detail: greeting };
+  const fault = text.includes('no matching') ? 'no common algorithm' : 'protocol error';
+  return { reason: by === 'us' ? tooMany.reason : fault, text, detail: `${software || greeting}: ${text}` };
 }
 
 /** A disconnect as it goes before any key exchange: a multiple of eight bytes, at least four of padding. */

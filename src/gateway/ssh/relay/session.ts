@@ -14,6 +14,7 @@ import { type EnteredJob, openNode } from '../job/job-login.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { Admission, Refusal } from '../login/admission.ts';
 import { createLapseWarnings, duration, LoginTime } from '../login/login-time.ts';
+import { asRefusal } from '../login/refuse-connection.ts';
 import { type Refused, UserAuth } from '../login/user-auth.ts';
 import { authBanner, authSuccess, keepalive } from '../messages.ts';
 import type { Barrier } from '../transport/barrier.ts';
@@ -34,6 +35,8 @@ export interface SessionContext {
   limits: GatewayLimits;
   log: Logger;
   admission: Admission;
+  /** A connection was refused, and there is no other line about it. */
+  onRefused(address: string, refusal: Refusal): void;
   /** Of logins that were refused to strangers. */
   refusals: RefusalTally;
   record(event: GatewayEvent): void;
@@ -54,6 +57,8 @@ export interface Admitted {
 export class Session {
   readonly id = randomUUID();
   readonly remoteAddress: string;
+  /** Undefined before the login. */
+  admitted: Admitted | undefined;
   /** Whether it has asked for nothing that costs: a version and a KEXINIT are sent by anything. */
   isIdle = true;
   /** Called every second or more often: keepalives, silence, idleness, fresh keys and access that nothing confirms. */
@@ -75,7 +80,6 @@ export class Session {
   readonly #startedAt = performance.now();
   readonly #uses = createUses();
   readonly #gone = new AbortController();
-  #admitted: Admitted | undefined;
   #cipher = '';
   #node: Transport | undefined;
   #job: EnteredJob | undefined;
@@ -130,8 +134,9 @@ export class Session {
       },
     });
     client.onEnd = (end) => {
-      if (end.by === 'us') this.#finish(end.text);
-      else this.#finish(end.by === 'protocol' ? `client: ${end.text}` : 'the person left');
+      if (end.by !== 'us' && end.by !== 'protocol') return this.#finish('the person left');
+      if (!this.#relay) this.#context.onRefused(this.remoteAddress, asRefusal(end, client));
+      this.#finish(end.by === 'us' ? end.text : `client: ${end.text}`);
     };
     this.#barrier.after(limits.helloMs, () => {
       if (client.software === '' && !client.ended)
@@ -157,15 +162,10 @@ export class Session {
     });
   }
 
-  /** Undefined before the login. */
-  get admitted(): Admitted | undefined {
-    return this.#admitted;
-  }
-
   /** Undefined before the login node has let it in: until then nothing of it is recorded. */
   info(): SshSession | undefined {
-    if (!this.#admitted || !this.#relay) return undefined;
-    const { attempt, route } = this.#admitted;
+    if (!this.admitted || !this.#relay) return undefined;
+    const { attempt, route } = this.admitted;
     return {
       id: this.id,
       loginName: attempt.loginName,
@@ -195,8 +195,9 @@ export class Session {
   }
 
   async #recheck(authorize: Authorize): Promise<void> {
-    if (this.#closed || !this.#admitted) return;
-    const { attempt, route } = this.#admitted;
+    const { admitted } = this;
+    if (this.#closed || !admitted) return;
+    const { attempt, route } = admitted;
     const { host, port } = route.loginNode;
     try {
       const decision = await authorize(attempt, { host, port });
@@ -206,17 +207,15 @@ export class Session {
       if (!decision.allowed) this.#close(decision.reason, decision.message);
       else if (!isSameLogin(route, decision.route))
         this.#close('login node changed', 'Your login node has changed. Please connect again.');
-      else this.#keep(decision.route);
+      else {
+        admitted.route = decision.route;
+        this.#warnOfLapse(decision.route.lapse);
+      }
     } catch (error) {
       this.#isInDoubt = true;
       this.#context.log.error('gateway.recheck.failed', { id: this.id, error });
       this.#endUnconfirmed(performance.now());
     }
-  }
-
-  #keep(route: Route) {
-    if (this.#admitted) this.#admitted.route = route;
-    this.#warnOfLapse(route.lapse);
   }
 
   /** Soon where the service runs, and may know of a revocation. One that is stopped knows of none, and may come back. */
@@ -261,11 +260,11 @@ export class Session {
       const { reason, text } = refusal;
       log.warn('gateway.login.refused', { ...this.#loginFields(attempt, route), reason });
       this.#recordRefusal(attempt, route, reason, text);
-      return this.#refuse(refusal);
+      return this.#end(refusal);
     }
     this.#leave();
     if (route.job) this.#loginTime.stop();
-    this.#admitted = { attempt, route };
+    this.admitted = { attempt, route };
     this.#confirmedAt = performance.now();
     this.#context.onProven(this);
     this.#giveUpNode = openNode({
@@ -282,7 +281,7 @@ export class Session {
     const reason = `login node: ${why}`;
     this.#context.log.warn('gateway.login.refused', { ...this.#loginFields(attempt, route), reason, detail });
     this.#recordRefusal(attempt, route, `login_node_${why.replace('-', '_')}`, text);
-    this.#refuse({ reason, text });
+    this.#end({ reason, text });
   }
 
   #onUp(node: Transport, job?: EnteredJob) {
@@ -302,7 +301,7 @@ export class Session {
     const hostKeys = createHostKeys(this.#context.hostKeys);
     this.#relay = new Relay({
       ...{ client, node, limits, hostKeys },
-      shell: () => this.#admitted?.route.shell ?? '/bin/bash',
+      shell: () => this.admitted?.route.shell ?? '/bin/bash',
       onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
       onUse: (use) => this.#uses.add(use),
     });
@@ -341,8 +340,13 @@ export class Session {
     }
   }
 
+  #refuse(refusal: Refusal, lingerMs?: number) {
+    this.#context.onRefused(this.remoteAddress, refusal);
+    this.#end(refusal, lingerMs);
+  }
+
   /** Not an authentication failure: a client would go on to ask for passwords or try the next key. */
-  #refuse({ reason, text }: Refusal, lingerMs = this.#context.limits.lingerMs) {
+  #end({ reason, text }: Refusal, lingerMs = this.#context.limits.lingerMs) {
     this.#client.close(DISCONNECT.BY_APPLICATION, text, lingerMs);
     this.#finish(reason);
   }
@@ -364,7 +368,6 @@ export class Session {
     this.#closed = true;
     this.#gone.abort();
     const { limits, log, record } = this.#context;
-    const { id, remoteAddress } = this;
     const relay = this.#relay;
     this.#loginTime.stop();
     this.#giveUpNode();
@@ -376,7 +379,7 @@ export class Session {
       const durationMs = Math.round(performance.now() - this.#startedAt);
       log.info('gateway.session.closed', { ...this.#logFields(), bytesUp, bytesDown, durationMs, why });
       record({ kind: 'closed', at: Date.now(), session, reason: why, uses: this.#uses });
-    } else log.debug('gateway.connection.closed', { id, remoteAddress, why });
+    }
     this.#release();
   }
 
@@ -386,7 +389,7 @@ export class Session {
     this.#released = true;
     const { admission } = this.#context;
     this.#loginTime.endWait();
-    if (this.#admitted) admission.end(this.remoteAddress, this.#admitted.route.userId);
+    if (this.admitted) admission.end(this.remoteAddress, this.admitted.route.userId);
     else {
       // At the end only: an agent may offer all its keys before the right one.
       if (this.#guessed) admission.failed(this.remoteAddress);

@@ -5,8 +5,7 @@
  * client's list first and offers only AES-GCM to a client that has it.
  */
 import { readFileSync } from 'node:fs';
-import { WireReader } from '../../../lib/ssh/wire.ts';
-import { HYBRID } from './hybrid-kex.ts';
+import { HYBRID, type KexInit, readKexInit } from './hybrid-kex.ts';
 import type { Offer } from './ssh2.ts';
 
 const gcm = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'];
@@ -30,10 +29,11 @@ const base: Offer = Object.freeze({
   mac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256', 'hmac-sha2-512'],
 });
 
-/** The offer to a client whose lists of ciphers are known, or not (`undefined`: it waits for ours). */
-export function offerToClient(ciphers: readonly string[] | undefined, guess?: string): Offer {
-  const offer = offerOf(ciphers);
-  if (guess === undefined || !offer.kex.includes(guess)) return offer;
+/** The offer to a client whose KEXINIT is known, or not (it waits for ours). */
+export function offerToClient(init: KexInit | undefined): Offer {
+  const [[guess = ''] = [], , up = [], down = []] = init?.lists ?? [];
+  const offer = offerOf(init && up.filter((name) => down.includes(name)));
+  if (!init?.isGuessed || !offer.kex.includes(guess)) return offer;
   // The client's order decides anyway; what it has guessed is right only if we like it best too.
   return { ...offer, kex: [guess, ...offer.kex.filter((name) => name !== guess)] };
 }
@@ -50,10 +50,10 @@ export function offerToNode(preferred: string): Offer {
 }
 
 /**
- * The ciphers that a client lists in both directions, read from its first bytes: the identification line and KEXINIT
- * (RFC 4253, sections 4.2 and 7.1). `more` when they are not all there, undefined when they are something else.
+ * A client's KEXINIT in its first bytes, behind the identification line (RFC 4253, sections 4.2 and 7.1). `more` when not all of
+ * it is there, undefined when they are something else.
  */
-export function readClientCiphers(bytes: Buffer): readonly string[] | 'more' | undefined {
+export function readFirstInit(bytes: Buffer): KexInit | 'more' | undefined {
   const line = bytes.indexOf(10);
   if (line < 0) return bytes.length > 255 ? undefined : 'more';
   const packet = bytes.subarray(line + 1);
@@ -62,24 +62,7 @@ export function readClientCiphers(bytes: Buffer): readonly string[] | 'more' | u
   if (packet[5] !== 20 || length > 35_000) return undefined;
   if (packet.length < length + 4) return 'more';
   try {
-    const lists = new WireReader(packet, 22);
-    lists.bytes();
-    lists.bytes();
-    const up = lists.text().split(',');
-    const down = lists.text().split(',');
-    return up.filter((name) => down.includes(name));
-  } catch {
-    return undefined;
-  }
-}
-
-/** The exchange for which a client has sent its next message already, in the first bytes as above. */
-export function readGuess(bytes: Buffer): string | undefined {
-  try {
-    const fields = new WireReader(bytes, bytes.indexOf(10) + 1 + 22);
-    const [exchange] = fields.text().split(',');
-    for (let n = 0; n < 9; n += 1) fields.bytes();
-    return fields.bool() ? exchange : undefined;
+    return readKexInit(packet.subarray(5));
   } catch {
     return undefined;
   }

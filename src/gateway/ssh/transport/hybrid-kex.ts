@@ -50,8 +50,8 @@ interface Host {
 export const asCompared = (names: readonly string[]): string[] =>
   names.map((name) => (name === HYBRID ? ALIAS : name));
 
-/** Teaches one protocol object of ssh2 the exchange, for the first and every later one. */
-export function teachHybrid(protocol: object): void {
+/** Teaches one protocol object of ssh2 the exchange, for the first and every later one; returns what reads the KEXINIT that came last. */
+export function teachHybrid(protocol: object): () => Buffer | undefined {
   const host = protocol as Host;
   let received: Buffer | undefined;
   let packets = host._packetRW.read;
@@ -85,6 +85,7 @@ export function teachHybrid(protocol: object): void {
       if (next.negotiated.kex === ALIAS) replaceSecret(next);
     },
   });
+  return () => received;
 }
 
 /**
@@ -92,15 +93,34 @@ export function teachHybrid(protocol: object): void {
  * is right where both sides prefer the same exchange and the same kind of host key. ssh2 compares the exchange alone.
  */
 function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
-  try {
-    const fields = new WireReader(kexInit, 17);
-    const [exchange, hostKey] = [fields.text(), fields.text()].map((names) => names.split(',')[0]);
-    for (let n = 0; n < 8; n += 1) fields.bytes();
-    const isRight = exchange === lists.kex.array[0] && hostKey === lists.serverHostKey.array[0];
-    return fields.bool() && !isRight;
-  } catch {
-    return false;
-  }
+  const { lists: theirs, isGuessed } = readKexInit(kexInit);
+  const [exchanges = [], hostKeys = []] = theirs;
+  const isRight = exchanges[0] === lists.kex.array[0] && hostKeys[0] === lists.serverHostKey.array[0];
+  return isGuessed && !isRight;
+}
+
+/** The lists of a KEXINIT, and whether a guessed message follows (RFC 4253, section 7.1). */
+export interface KexInit {
+  lists: string[][];
+  isGuessed: boolean;
+}
+
+/** Throws where it is cut. */
+export function readKexInit(payload: Buffer): KexInit {
+  const fields = new WireReader(payload, 17);
+  return {
+    lists: Array.from({ length: 10 }, () => fields.text().split(',')),
+    isGuessed: fields.rest()[0] === 1,
+  };
+}
+
+/** As ssh2 names the lists of a KEXINIT, in their order. */
+const names = 'key exchange algorithm,host key format,C->S cipher,S->C cipher,C->S MAC,S->C MAC'.split(',');
+
+/** A fault that ssh2 names, with what the other side offers where nothing of it matches. */
+export function withOffered(fault: string, init: Buffer | undefined): string {
+  const at = names.findIndex((name) => fault.endsWith(`no matching ${name}`));
+  return init && at >= 0 ? `${fault}: ${readKexInit(init).lists[at]}`.slice(0, 300) : fault;
 }
 
 /** A KEXINIT in which the exchange has the name that ssh2 knows, and nothing else has. */

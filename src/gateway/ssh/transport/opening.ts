@@ -1,8 +1,9 @@
-/** A client's first bytes, buffered until its list of ciphers is known, or until it waits for ours. */
+/** A client's first bytes, buffered until its KEXINIT is known, or until it waits for ours. */
 import { SSH } from '../../../lib/ssh/message-numbers.ts';
 import { WireError } from '../../../lib/ssh/wire.ts';
-import { readClientCiphers } from './algorithms.ts';
+import { readFirstInit } from './algorithms.ts';
 import type { Barrier } from './barrier.ts';
+import type { KexInit } from './hybrid-kex.ts';
 import type { Protocol } from './ssh2.ts';
 
 /** How long the gateway waits for the KEXINIT of a client before it reads on without it. */
@@ -14,20 +15,20 @@ export interface Opening {
   stop(): void;
 }
 
-/** `onOpened` is called once, with the ciphers where they are known and the bytes so far. */
+/** `onOpened` is called once, with the KEXINIT where it is known and the bytes so far. */
 export function createOpening(
   barrier: Barrier,
-  onOpened: (ciphers: readonly string[] | undefined, bytes: Buffer) => void,
+  onOpened: (init: KexInit | undefined, bytes: Buffer) => void,
 ): Opening {
   let bytes: Buffer = Buffer.alloc(0);
   const timer = barrier.after(OPENING_MS, () => onOpened(undefined, bytes));
   return {
     feed(chunk) {
       bytes = Buffer.concat([bytes, chunk]);
-      const ciphers = readClientCiphers(bytes);
-      if (ciphers === 'more') return;
+      const init = readFirstInit(bytes);
+      if (init === 'more') return;
       clearTimeout(timer);
-      onOpened(ciphers, bytes);
+      onOpened(init, bytes);
     },
     stop: () => clearTimeout(timer),
   };

@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { plainAddress } from '../../../lib/source-address.ts';
+import type { Refusal } from '../login/admission.ts';
 import type { Barrier } from './barrier.ts';
 import { readChunks } from './reads.ts';
 
@@ -48,14 +49,14 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
 
 /**
  * Reads the header from a socket, and leaves what follows it unread. `onRead` is called once: with the address it names,
- * with undefined where the socket's own counts, or with an error, and the connection is to be closed. The socket's errors
+ * with undefined where the socket's own counts, or with a refusal, and the connection is to be closed. The socket's errors
  * are the caller's.
  */
 export function awaitProxyHeader(
   socket: Socket,
   barrier: Barrier,
   required: boolean,
-  onRead: (address: string | undefined, error?: string) => void,
+  onRead: (address: string | undefined, refusal?: Refusal) => void,
 ): void {
   let bytes: Buffer = Buffer.alloc(0);
   let isRead = false;
@@ -83,7 +84,8 @@ export function awaitProxyHeader(
     clearTimeout(timer);
     socket.off('data', onData).off('end', onGone).off('close', onGone).pause();
     if (bytes.length > 0) socket.unshift(bytes);
-    onRead(address, error);
+    const detail = bytes.toString('latin1', 0, 60);
+    onRead(address, error === undefined ? undefined : { reason: error, text: '', detail });
   }
 
   socket.on('end', onGone).on('close', onGone);

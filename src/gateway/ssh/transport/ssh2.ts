@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import { plainKeyType, securityKeyType } from '../../../domain/access/ssh-key.ts';
 import { extInfo } from '../messages.ts';
-import { asCompared, teachHybrid } from './hybrid-kex.ts';
+import { asCompared, teachHybrid, withOffered } from './hybrid-kex.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -81,7 +81,7 @@ export interface ProtocolOptions {
   verifyHostKey?(blob: Buffer): boolean;
   onHeader(software: string): void;
   onWrite(data: Buffer): void;
-  onError(error: Error): void;
+  onError(text: string): void;
   /** A disconnect during a key exchange; afterwards it is a message like others. */
   onDisconnect(text: string): void;
   onHandshakeComplete(negotiated: Negotiated): void;
@@ -103,11 +103,11 @@ export function createProtocol(options: ProtocolOptions): Protocol {
     offer: kexLists(options.offer, hostKey !== undefined),
     onHeader: (header: { versions: { software: string } }) => options.onHeader(header.versions.software),
     onWrite: options.onWrite,
-    onError: options.onError,
+    onError: ({ message: text }: Error) => options.onError(withOffered(text, lastInit())),
     messageHandlers: { DISCONNECT: (_: Protocol, __: number, text: string) => options.onDisconnect(text) },
     onHandshakeComplete: options.onHandshakeComplete,
   });
-  teachHybrid(protocol);
+  const lastInit = teachHybrid(protocol);
   // At an error ssh2 disconnects without a reason and drops its keys; the transport sends the reason first.
   const destruct = protocol._destruct.bind(protocol);
   protocol.disconnect = () => {};

@@ -8,7 +8,8 @@ import { DISCONNECT, isOfExchange, SSH } from '../../../lib/ssh/message-numbers.
 import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import { maxHandshakeWaitMs, tooMany } from '../login/admission.ts';
 import { disconnectMessage } from '../messages.ts';
-import { offerToClient, readGuess } from './algorithms.ts';
+import { offerToClient } from './algorithms.ts';
+import type { KexInit } from './hybrid-kex.ts';
 import { toKeep } from './memory.ts';
 import { awaitExchange, createOpening, type Opening } from './opening.ts';
 import { Outbox } from './outbox.ts';
@@ -79,8 +80,7 @@ export class Transport {
       ...(options.verifyHostKey && { verifyHostKey: options.verifyHostKey }),
       onHeader: (software) => this.#onHeader(software),
       onWrite: (data) => this.#write(data),
-      onError: ({ message: text }) =>
-        this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text }),
+      onError: (text) => this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text }),
       onDisconnect: (text) => this.#finish({ by: 'peer', text }),
       onHandshakeComplete: (negotiated) => this.#onKeys(negotiated),
     });
@@ -207,7 +207,7 @@ export class Transport {
   #feed(chunk: Buffer): void {
     if (this.#ended) return;
     this.lastHeard = performance.now();
-    if (this.#received === 0) this.greeting = chunk.toString('latin1', 0, 100);
+    if (this.greeting.length < 100) this.greeting += chunk.toString('latin1', 0, 100);
     this.#received += chunk.length;
     if (!this.#trusted && this.#received > MOST_BEFORE_LOGIN) this.#failProtocol('too much before the login');
     else if (this.#opening) this.#opening.feed(chunk);
@@ -219,11 +219,11 @@ export class Transport {
     }
   }
 
-  /** The client's ciphers are known, or will not be before ours: settles the offer and starts to read. */
-  #open(ciphers: readonly string[] | undefined, bytes: Buffer): void {
+  /** The client's KEXINIT is known, or will not be before ours: settles the offer and starts to read. */
+  #open(init: KexInit | undefined, bytes: Buffer): void {
     this.#opening = undefined;
     if (this.#ended) return;
-    this.#protocol._offer = kexLists(offerToClient(ciphers, readGuess(bytes)), true);
+    this.#protocol._offer = kexLists(offerToClient(init), true);
     if (bytes.length > 0) this.#attempt(() => this.#protocol.parse(bytes, 0, bytes.length));
   }
 
