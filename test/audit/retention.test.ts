@@ -4,8 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import { findBreak, isSignedCheckpoint } from '../../src/domain/audit/audit.ts';
-import { makeAuditKey, parseAuditKey } from '../../src/domain/audit/key.ts';
+import { findBreak, isSignedCheckpoint, makeAuditKey, parseAuditKey } from '../../src/domain/audit/audit.ts';
 import { newId } from '../../src/domain/id.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeAuditKey, parseAuditKey, trustedKeys } from '../../src/domain/audit/key.ts';
+import { makeAuditKey, parseAuditKey, trustedKeys } from '../../src/domain/audit/audit.ts';
 
 test('the hash that is kept of an identity is the same with one key, and cannot be made without it', () => {
   const text = makeAuditKey();

@@ -9,8 +9,7 @@ import { judge, type Side } from '../../src/gateway/ssh/relay/policy.ts';
 import { Relay } from '../../src/gateway/ssh/relay/relay.ts';
 import { createHostKeys } from '../../src/gateway/ssh/transport/host-keys.ts';
 import type { Transport } from '../../src/gateway/ssh/transport/transport.ts';
-import { SSH } from '../../src/lib/ssh/message-numbers.ts';
-import { message, WireError } from '../../src/lib/ssh/wire.ts';
+import { message, SSH, WireError } from '../../src/lib/ssh/wire.ts';
 import { mulberry } from '../support/random.ts';
 
 const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000_007);

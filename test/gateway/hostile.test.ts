@@ -11,9 +11,8 @@ import { offerToNode } from '../../src/gateway/ssh/transport/algorithms.ts';
 import { createBarrier } from '../../src/gateway/ssh/transport/barrier.ts';
 import { readPrivateKey } from '../../src/gateway/ssh/transport/ssh2.ts';
 import { Transport } from '../../src/gateway/ssh/transport/transport.ts';
-import { SSH } from '../../src/lib/ssh/message-numbers.ts';
 import { signatureBlob, signedData } from '../../src/lib/ssh/public-key.ts';
-import { message, sshString, WireReader } from '../../src/lib/ssh/wire.ts';
+import { message, SSH, sshString, WireReader } from '../../src/lib/ssh/wire.ts';
 import { firstOutput, type Lab, LOGIN, openLab, whyNot } from './lab.ts';
 
 const IDENT = Buffer.from('SSH-2.0-test\r\n');

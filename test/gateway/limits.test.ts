@@ -198,7 +198,7 @@ describe('limits', { skip: whyNot }, () => {
     const { rawUnauthenticated } = await import('./clients/raw.ts');
     const { transport, heard, close } = await rawUnauthenticated(lab);
     const { message } = await import('../../src/lib/ssh/wire.ts');
-    const { SSH } = await import('../../src/lib/ssh/message-numbers.ts');
+    const { SSH } = await import('../../src/lib/ssh/wire.ts');
     transport.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
     for (let n = 1; n <= 60; n += 1) {
       const answers = () => heard.filter(([type]) => type === SSH.USERAUTH_FAILURE).length;

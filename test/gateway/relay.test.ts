@@ -6,9 +6,8 @@ import { Relay } from '../../src/gateway/ssh/relay/relay.ts';
 import { createHostKeys } from '../../src/gateway/ssh/transport/host-keys.ts';
 import { readPrivateKey } from '../../src/gateway/ssh/transport/ssh2.ts';
 import type { Transport } from '../../src/gateway/ssh/transport/transport.ts';
-import { SSH } from '../../src/lib/ssh/message-numbers.ts';
 import { generateSshKey } from '../../src/lib/ssh/public-key.ts';
-import { message } from '../../src/lib/ssh/wire.ts';
+import { message, SSH } from '../../src/lib/ssh/wire.ts';
 
 function side() {
   const got: (number | undefined)[] = [];

@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
-import { makeAuditKey } from '../../src/domain/audit/key.ts';
+import { makeAuditKey } from '../../src/domain/audit/audit.ts';
 import { readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';

@@ -5,7 +5,7 @@ import {
   makeIssuerKey,
   parseIssuerKeys,
 } from '../../src/api/identity/issuer/keys.ts';
-import { type AuditKey, makeAuditKey } from '../../src/domain/audit/key.ts';
+import { type AuditKey, makeAuditKey } from '../../src/domain/audit/audit.ts';
 import { type HeldKeys, keysAt, mapKeys } from '../../src/domain/key-rotation.ts';
 import { generateSshKey, parseSshKey } from '../../src/lib/ssh/public-key.ts';
 import { readAuditKeys, readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';

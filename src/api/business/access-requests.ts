@@ -1,10 +1,5 @@
 /** What members ask for: permissions for a while, which someone who may grant them approves or declines. */
-import {
-  grantedText,
-  type Holdings,
-  heldUntil,
-  requireMayGrant,
-} from '../../domain/access/permission-end.ts';
+import { grantedText, type Holdings, heldUntil, requireMayGrant } from '../../domain/access/permission.ts';
 import {
   type AccessRequest,
   approvedEnd,

@@ -1,7 +1,6 @@
 /** Everyone with access in an organization: members, and people who only hold a grant. All of it is read at one moment. */
 import type { Grant } from '../../domain/access/grant.ts';
-import { wayTo } from '../../domain/access/permission.ts';
-import { endsOf } from '../../domain/access/permission-end.ts';
+import { endsOf, wayTo } from '../../domain/access/permission.ts';
 import { filterReview, keepBy, type Reviewed, reviewCsv, sortReview } from '../../domain/access/review.ts';
 import { waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';

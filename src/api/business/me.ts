@@ -1,6 +1,6 @@
 /** The signed-in person, and how they want to be logged in on clusters. */
 import { lapseNotices } from '../../domain/access/lapse.ts';
-import { endNotices } from '../../domain/access/permission-end.ts';
+import { endNotices } from '../../domain/access/permission.ts';
 import { unauthorized } from '../../domain/error.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import { type Person, parseLoginShell } from '../../domain/people/person.ts';

@@ -1,23 +1,21 @@
 /** What each member of an organization may do there. */
 import {
-  fullCatalog,
-  isPermissionKey,
-  type PermissionKey,
-  permissionProfiles,
-  roleKeys,
-  seesClusters,
-  withoutFaultDetails,
-} from '../../domain/access/permission.ts';
-import {
   endStaysMs,
   endsOf,
+  fullCatalog,
   type GrantedPermission,
   grantedText,
   type Holdings,
   heldUntil,
+  isPermissionKey,
+  type PermissionKey,
+  permissionProfiles,
   requireEndSaid,
   requireMayGrant,
-} from '../../domain/access/permission-end.ts';
+  roleKeys,
+  seesClusters,
+  withoutFaultDetails,
+} from '../../domain/access/permission.ts';
 import { isInService, sidesOf } from '../../domain/clusters/cluster.ts';
 import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
 import { kubernetesAccessState, permissionIds } from '../../domain/kubernetes/bindings.ts';

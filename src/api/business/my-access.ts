@@ -7,8 +7,7 @@ import {
   type UseContext,
 } from '../../domain/access/cluster-use.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
-import { seesClusters } from '../../domain/access/permission.ts';
-import { heldUntil, laterEnd } from '../../domain/access/permission-end.ts';
+import { heldUntil, laterEnd, seesClusters } from '../../domain/access/permission.ts';
 import type { AccessRequest } from '../../domain/access/request.ts';
 import { type Cluster, isInService, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import { mergeSides, sideFailure } from '../../domain/clusters/merged-report.ts';

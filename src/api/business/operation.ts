@@ -1,7 +1,6 @@
 /** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
-import type { SignedHead } from '../../domain/audit/audit.ts';
-import type { AuditKey } from '../../domain/audit/key.ts';
+import type { AuditKey, SignedHead } from '../../domain/audit/audit.ts';
 import type { Cluster, Side } from '../../domain/clusters/cluster.ts';
 import type { HostRules } from '../../domain/clusters/lab-paths.ts';
 import type { BackupState, Problem, ServiceKey, SidePasses } from '../../domain/installation-state.ts';

@@ -1,7 +1,5 @@
 /** Organizations, and what a caller may do in one: as a member of it, or as staff of the installation. */
-
-import { effectivePermissions, type Role } from '../../domain/access/permission.ts';
-import type { GrantedPermission } from '../../domain/access/permission-end.ts';
+import { effectivePermissions, type GrantedPermission, type Role } from '../../domain/access/permission.ts';
 import { forbidden, notFound } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organizations/membership.ts';
 import { holdsStaffKey, type StaffKey } from '../../domain/people/person.ts';

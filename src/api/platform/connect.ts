@@ -4,8 +4,12 @@ import { decideAccess, isExplained } from '../../domain/access/decision.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
 import { observationFreshnessMs } from '../../domain/access/list.ts';
 import type { KubernetesReport } from '../../domain/access/manifest.ts';
-import { effectivePermissions, hiddenFault, seesClusters } from '../../domain/access/permission.ts';
-import { heldUntil } from '../../domain/access/permission-end.ts';
+import {
+  effectivePermissions,
+  heldUntil,
+  hiddenFault,
+  seesClusters,
+} from '../../domain/access/permission.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
 import { kubeconfig } from '../../domain/kubernetes/kubeconfig.ts';

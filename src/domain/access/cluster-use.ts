@@ -5,8 +5,7 @@
 import type { Access } from '../kubernetes/bindings.ts';
 import { type AccessFacts, decideAccess, isSignInOver, type Obstacle } from './decision.ts';
 import { dayMs, periodText } from './lapse.ts';
-import { closureOf, effectivePermissions, hiddenFault, type PermissionKey } from './permission.ts';
-import { endText } from './permission-end.ts';
+import { closureOf, effectivePermissions, endText, hiddenFault, type PermissionKey } from './permission.ts';
 import { type AccessRequest, requestState } from './request.ts';
 
 /** Each reason: the state that it makes, and who has to act next. `ready` may be so with a part on its way. */

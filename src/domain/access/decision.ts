@@ -5,8 +5,7 @@
  */
 import { type AccessPolicy, dayMs, periodText, type SignInWindow, signInAdvice } from './lapse.ts';
 import { observationFreshnessMs } from './list.ts';
-import { closureOf, effectivePermissions, type Role } from './permission.ts';
-import { endText, type GrantedPermission } from './permission-end.ts';
+import { closureOf, effectivePermissions, endText, type GrantedPermission, type Role } from './permission.ts';
 import { plainKeyType, securityKeyType } from './ssh-key.ts';
 
 export interface LoginNode {

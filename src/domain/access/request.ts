@@ -1,6 +1,6 @@
 /** Access requests: what a member asks for, how long it waits, and what it comes to. */
 import { invalidState } from '../error.ts';
-import { type GrantedPermission, type Holdings, laterEnd } from './permission-end.ts';
+import { type GrantedPermission, type Holdings, laterEnd } from './permission.ts';
 
 export interface AccessRequest {
   id: string;

@@ -1,10 +1,15 @@
 /** An access review: everyone with access in an organization, in an order and as a table for spreadsheets, and reviews of members' access. */
-
 import { csv } from '../text.ts';
 import type { Grant } from './grant.ts';
 import { dayMs } from './lapse.ts';
-import { type PermissionKey, permissionCatalog, permissionLabels, type Role, wayTo } from './permission.ts';
-import type { GrantedPermission } from './permission-end.ts';
+import {
+  type GrantedPermission,
+  type PermissionKey,
+  permissionCatalog,
+  permissionLabels,
+  type Role,
+  wayTo,
+} from './permission.ts';
 import { opensText, type WayIn, wayText } from './ways-in.ts';
 
 /** A person: what is not known, or not for the reader, is absent. */

@@ -1,8 +1,13 @@
 /** What gives a person access to a cluster: their role, each granted permission, each grant. */
 import { present } from '../present.ts';
 import type { Grant } from './grant.ts';
-import { isPermissionKey, keysIncluding, type PermissionKey, type Role } from './permission.ts';
-import type { GrantedPermission } from './permission-end.ts';
+import {
+  type GrantedPermission,
+  isPermissionKey,
+  keysIncluding,
+  type PermissionKey,
+  type Role,
+} from './permission.ts';
 
 /** As `Side`, whose file would bring what browsers do not have. */
 type Sides = readonly ('slurm' | 'kubernetes')[];

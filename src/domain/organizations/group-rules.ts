@@ -2,8 +2,13 @@
  * Rules by which groups at the issuer make people members. What rules give and what people give by hand are kept apart: each is
  * taken away only by what gave it, and a member holds both together.
  */
-import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
-import { type GrantedPermission, laterEnd } from '../access/permission-end.ts';
+import {
+  type GrantedPermission,
+  isPermissionKey,
+  laterEnd,
+  type PermissionKey,
+  type Role,
+} from '../access/permission.ts';
 import { invalidRequest } from '../error.ts';
 import type { Problem } from '../installation-state.ts';
 import { cutText, storedText } from '../text.ts';

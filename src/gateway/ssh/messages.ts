@@ -1,6 +1,5 @@
 /** The messages that the gateway makes itself. */
-import { SSH } from '../../lib/ssh/message-numbers.ts';
-import { message } from '../../lib/ssh/wire.ts';
+import { message, SSH } from '../../lib/ssh/wire.ts';
 
 export const disconnectMessage = (reason: number, text: string) =>
   message(SSH.DISCONNECT, { uint32: reason }, text, '');

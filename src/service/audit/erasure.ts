@@ -1,6 +1,6 @@
 /** Takes erased people out of stored results and the audit trail, in small parts; what a stop leaves, the next start does. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AuditKey } from '../../domain/audit/key.ts';
+import type { AuditKey } from '../../domain/audit/audit.ts';
 import { createEraser } from '../../domain/people/erasure.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';

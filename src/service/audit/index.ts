@@ -5,8 +5,7 @@
  * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
  * `copy.ts` appends entries and heads to a file → `retention.ts` deletes what is old, up to a signed checkpoint. Of several servers, one does all that (a lease), and any signs on demand.
  */
-import type { SignedHead } from '../../domain/audit/audit.ts';
-import { type AuditKey, trustedKeys } from '../../domain/audit/key.ts';
+import { type AuditKey, type SignedHead, trustedKeys } from '../../domain/audit/audit.ts';
 import type { HeldKeys } from '../../domain/key-rotation.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';

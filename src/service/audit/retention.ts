@@ -4,8 +4,7 @@
  * a crash at any instant leaves a trail that fits, and the next run goes on.
  */
 import { requestsLapseBefore } from '../../domain/access/request.ts';
-import { findBreak } from '../../domain/audit/audit.ts';
-import type { AuditKey } from '../../domain/audit/key.ts';
+import { type AuditKey, findBreak } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
 import {

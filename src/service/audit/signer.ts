@@ -1,7 +1,13 @@
 /** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { findBreak, isSignedCheckpoint, isSignedHead, type SignedHead } from '../../domain/audit/audit.ts';
-import { type AuditKey, trustedKeys } from '../../domain/audit/key.ts';
+import {
+  type AuditKey,
+  findBreak,
+  isSignedCheckpoint,
+  isSignedHead,
+  type SignedHead,
+  trustedKeys,
+} from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { HeldKeys } from '../../domain/key-rotation.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { type IssuerKeys, makeIssuerKey, parseIssuerKeys } from '../../api/identity/issuer/keys.ts';
-import { type AuditKey, makeAuditKey, parseAuditKey } from '../../domain/audit/key.ts';
+import { type AuditKey, makeAuditKey, parseAuditKey } from '../../domain/audit/audit.ts';
 import { invalidState } from '../../domain/error.ts';
 import type { ServiceKey } from '../../domain/installation-state.ts';
 import {

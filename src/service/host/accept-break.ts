@@ -1,5 +1,5 @@
 /** `andromeda admin audit accept-break`: has the audit trail go on behind a break, on the host itself. */
-import { auditKeysAt } from '../../domain/audit/key.ts';
+import { auditKeysAt } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import { acceptBreak } from '../../store/audit/retention.ts';
 import type { Store } from '../../store/engine/index.ts';

@@ -1,6 +1,6 @@
 /** What `restore`, `drill` and `doctor` say of a backup's manifest. */
 import { constants, statSync } from 'node:fs';
-import { trustedKeys } from '../../domain/audit/key.ts';
+import { trustedKeys } from '../../domain/audit/audit.ts';
 import type { Seal } from '../../store/data-dir/backup-file.ts';
 import { readAuditKeys } from '../../store/data-dir/key-files.ts';
 import { verifyBackup } from '../../store/data-dir/restore.ts';

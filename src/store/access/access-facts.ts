@@ -10,7 +10,7 @@ import {
   loginNodesFor,
   type WaitingHost,
 } from '../../domain/access/manifest.ts';
-import { heldUntil } from '../../domain/access/permission-end.ts';
+import { heldUntil } from '../../domain/access/permission.ts';
 import type { DriverSettings } from '../../domain/clusters/cluster.ts';
 import { type KeptSlurmReport, waitingFor } from '../../domain/clusters/merged-report.ts';
 import { parseReport } from '../clusters/observations.ts';

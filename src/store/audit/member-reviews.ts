@@ -1,6 +1,6 @@
 /** Reviews of members' access, carried out: what is due gets an end, with an entry in the audit trail (`domain/access/member-review.ts`). */
 
-import { grantedText } from '../../domain/access/permission-end.ts';
+import { grantedText } from '../../domain/access/permission.ts';
 import { monthMs, reviewMs } from '../../domain/access/review.ts';
 import type { Held } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';

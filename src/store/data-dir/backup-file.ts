@@ -8,8 +8,7 @@
 import { createHash } from 'node:crypto';
 import { globSync, lstatSync } from 'node:fs';
 import { isAbsolute, join, normalize } from 'node:path';
-import { isSigned } from '../../domain/audit/audit.ts';
-import { type AuditKey, backupText } from '../../domain/audit/key.ts';
+import { type AuditKey, backupText, isSigned } from '../../domain/audit/audit.ts';
 import { withClusterPaths } from '../../domain/clusters/lab-paths.ts';
 import { DomainError } from '../../domain/error.ts';
 import { type DatabaseFile, isDatabaseError } from '../engine/engine.ts';

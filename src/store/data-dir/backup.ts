@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import type { AuditKey } from '../../domain/audit/key.ts';
+import type { AuditKey } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import { type CopyOptions, databaseFault, files } from '../engine/engine.ts';
 import {

@@ -3,11 +3,9 @@
  * primary keys, so that nothing but a page is in memory, and each table behind those that it refers to. PostgreSQL stores no NUL:
  * U+FFFD takes its place, and in the audit trail the installation's key vouches for what an entry says then, as for any redaction.
  */
-
 import { rmSync, statSync } from 'node:fs';
 import { type Kysely, sql, type Transaction } from 'kysely';
-import { type ChainedEntry, findBreak } from '../../domain/audit/audit.ts';
-import type { AuditKey } from '../../domain/audit/key.ts';
+import { type AuditKey, type ChainedEntry, findBreak } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import { serverLifeMs } from '../../domain/server.ts';
 import { storedTexts, storedTextsIn } from '../../domain/text.ts';

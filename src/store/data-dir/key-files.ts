@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type AuditKey, auditKeysAt } from '../../domain/audit/key.ts';
+import { type AuditKey, auditKeysAt } from '../../domain/audit/audit.ts';
 import {
   type HeldKeys,
   type KeyKind,

@@ -1,7 +1,6 @@
 /** The installation as a lab file, and the steps that bring it to one. */
 import { isSameGrant, isWiderRole } from '../../domain/access/grant.ts';
-import type { PermissionKey } from '../../domain/access/permission.ts';
-import { forGood, type GrantedPermission } from '../../domain/access/permission-end.ts';
+import { forGood, type GrantedPermission, type PermissionKey } from '../../domain/access/permission.ts';
 import { isInService } from '../../domain/clusters/cluster.ts';
 import type { Lab, LabMember } from '../../domain/clusters/lab.ts';
 import { type LabStep, planLab } from '../../domain/clusters/lab-plan.ts';

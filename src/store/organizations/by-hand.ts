@@ -3,8 +3,7 @@
  * read, so that its sets give nothing by hand that rules give already; it is refused where it would take only that. A file (`isFile`)
  * says what is given by hand, whatever rules give.
  */
-import type { Role } from '../../domain/access/permission.ts';
-import { type GrantedPermission, isSameSet } from '../../domain/access/permission-end.ts';
+import { type GrantedPermission, isSameSet, type Role } from '../../domain/access/permission.ts';
 import { invalidState } from '../../domain/error.ts';
 import { type Held, isLowerRole, reasonOfGroups } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Tx } from '../engine/index.ts';

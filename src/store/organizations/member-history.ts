@@ -2,8 +2,7 @@
  * What members of an organization were and might do, since when and until when: a row for each state, written with the change
  * itself. Grants need none, since their table keeps those that ended.
  */
-import type { Role } from '../../domain/access/permission.ts';
-import type { GrantedPermission } from '../../domain/access/permission-end.ts';
+import type { GrantedPermission, Role } from '../../domain/access/permission.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';

@@ -1,6 +1,5 @@
 /** Changes of memberships. An organization always keeps an owner, and a frozen login name its person. */
-import type { Role } from '../../domain/access/permission.ts';
-import { type GrantedPermission, isSameSet } from '../../domain/access/permission-end.ts';
+import { type GrantedPermission, isSameSet, type Role } from '../../domain/access/permission.ts';
 import { DomainError } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import { checkOwners, checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';

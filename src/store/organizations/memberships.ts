@@ -1,7 +1,6 @@
 /** Memberships, what members may do, until when, and their login names; `membership-changes.ts` changes them. */
 import type { ExpressionBuilder } from 'kysely';
-import { effectivePermissions, type Role } from '../../domain/access/permission.ts';
-import type { GrantedPermission } from '../../domain/access/permission-end.ts';
+import { effectivePermissions, type GrantedPermission, type Role } from '../../domain/access/permission.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import type { Reader } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

@@ -8,8 +8,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SSH } from '../../../src/lib/ssh/message-numbers.ts';
-import { message } from '../../../src/lib/ssh/wire.ts';
+import { message, SSH } from '../../../src/lib/ssh/wire.ts';
 import { startMaster, withEachNode } from './nodes.ts';
 import { data, eof, exec, rawClient } from './raw.ts';
 

@@ -8,9 +8,8 @@ import { offerToNode } from '../../../src/gateway/ssh/transport/algorithms.ts';
 import { createBarrier } from '../../../src/gateway/ssh/transport/barrier.ts';
 import { readPrivateKey } from '../../../src/gateway/ssh/transport/ssh2.ts';
 import { Transport } from '../../../src/gateway/ssh/transport/transport.ts';
-import { SSH } from '../../../src/lib/ssh/message-numbers.ts';
 import { signatureBlob, signedData } from '../../../src/lib/ssh/public-key.ts';
-import { message, sshString, WireReader } from '../../../src/lib/ssh/wire.ts';
+import { message, SSH, sshString, WireReader } from '../../../src/lib/ssh/wire.ts';
 import { type Lab, LOGIN } from '../lab.ts';
 import { until } from './nodes.ts';
 

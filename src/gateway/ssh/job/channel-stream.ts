@@ -3,8 +3,7 @@
  * (RFC 4254, section 5). It has its `transport` to itself: nothing else is asked for on that connection.
  */
 import { Duplex } from 'node:stream';
-import { OPEN_FAILURE, SSH } from '../../../lib/ssh/message-numbers.ts';
-import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import { openFailure, requestFailure } from '../messages.ts';
 import type { Barrier } from '../transport/barrier.ts';
 import { toKeep } from '../transport/memory.ts';

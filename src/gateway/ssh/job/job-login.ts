@@ -3,8 +3,8 @@
  * SSH once more, to an OpenSSH server that is that step (step-script.ts). Its host key is made here, for this connection alone.
  */
 
-import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { blobOf, generateSshKey } from '../../../lib/ssh/public-key.ts';
+import { DISCONNECT, SSH } from '../../../lib/ssh/wire.ts';
 import { logIn, type NodeFailure, type NodeOptions, openLoginNode } from '../relay/login-node.ts';
 import { printable } from '../relay/policy.ts';
 import { offerToNode } from '../transport/algorithms.ts';

@@ -3,9 +3,8 @@
  * goes before a signature.
  */
 import { connect } from 'node:net';
-import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { blobOf } from '../../../lib/ssh/public-key.ts';
-import { message } from '../../../lib/ssh/wire.ts';
+import { DISCONNECT, message, SSH } from '../../../lib/ssh/wire.ts';
 import type { Route } from '../decision.ts';
 import { defaultLimits } from '../limits.ts';
 import { offerToNode } from '../transport/algorithms.ts';

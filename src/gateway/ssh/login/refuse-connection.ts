@@ -1,6 +1,6 @@
 /** Refuses a connection with a reason, at the cost of one write. */
 import type { Socket } from 'node:net';
-import { DISCONNECT } from '../../../lib/ssh/message-numbers.ts';
+import { DISCONNECT } from '../../../lib/ssh/wire.ts';
 import { disconnectMessage } from '../messages.ts';
 import type { Barrier } from '../transport/barrier.ts';
 import { IDENT, type Transport } from '../transport/transport.ts';

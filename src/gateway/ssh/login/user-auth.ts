@@ -4,7 +4,6 @@
  * for the proven one.
  */
 import { longestLoginName, parseLoginName } from '../../../domain/access/ssh-session.ts';
-import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
 import {
   checkSignature,
   type Proof,
@@ -12,7 +11,7 @@ import {
   signedData,
   type UserKey,
 } from '../../../lib/ssh/public-key.ts';
-import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import { DISCONNECT, message, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import type { Attempt, Authorize, Decision, Route } from '../decision.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { authBanner, authFailure } from '../messages.ts';

@@ -4,9 +4,8 @@
  * sshd restarts, is tried again for a moment.
  */
 import { connect } from 'node:net';
-import { DISCONNECT, SSH } from '../../../lib/ssh/message-numbers.ts';
 import { blobOf, signatureBlob, signedData } from '../../../lib/ssh/public-key.ts';
-import { message, sshString } from '../../../lib/ssh/wire.ts';
+import { DISCONNECT, message, SSH, sshString } from '../../../lib/ssh/wire.ts';
 import type { Route } from '../decision.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { offerToNode } from '../transport/algorithms.ts';

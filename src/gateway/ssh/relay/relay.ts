@@ -3,8 +3,7 @@
  * half-close, exit status, signals and order stay between the two ends. The policy decides about every request.
  * Requests of the connection as a whole are answered here at once, so their answers keep order.
  */
-import { OPEN_FAILURE, SSH } from '../../../lib/ssh/message-numbers.ts';
-import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import type { Use } from '../events.ts';
 import type { GatewayLimits } from '../limits.ts';
 import {

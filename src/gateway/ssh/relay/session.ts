@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { SshSession } from '../../../domain/access/ssh-session.ts';
 import type { RefusalTally } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
-import { DISCONNECT } from '../../../lib/ssh/message-numbers.ts';
+import { DISCONNECT } from '../../../lib/ssh/wire.ts';
 import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } from '../decision.ts';
 import { createUses, type GatewayEvent } from '../events.ts';
 import { type EnteredJob, openNode } from '../job/job-login.ts';

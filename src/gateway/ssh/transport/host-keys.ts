@@ -3,9 +3,9 @@
  * A client with `UpdateHostKeys` has the gateway prove those that it does not know, and saves them, so that it knows a key
  * before it is used. It forgets a key that is no longer announced.
  */
-import { SSH } from '../../../lib/ssh/message-numbers.ts';
+
 import { signatureBlob } from '../../../lib/ssh/public-key.ts';
-import { type Field, message, sshString, WireError, type WireReader } from '../../../lib/ssh/wire.ts';
+import { type Field, message, SSH, sshString, WireError, type WireReader } from '../../../lib/ssh/wire.ts';
 import type { PrivateKey } from './ssh2.ts';
 
 export const proveRequest = 'hostkeys-prove-00@openssh.com';

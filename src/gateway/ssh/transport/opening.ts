@@ -1,6 +1,5 @@
 /** A client's first bytes, buffered until its KEXINIT is known, or until it waits for ours. */
-import { SSH } from '../../../lib/ssh/message-numbers.ts';
-import { WireError } from '../../../lib/ssh/wire.ts';
+import { SSH, WireError } from '../../../lib/ssh/wire.ts';
 import { readFirstInit } from './algorithms.ts';
 import type { Barrier } from './barrier.ts';
 import type { KexInit } from './hybrid-kex.ts';

@@ -4,8 +4,7 @@
  * it arrived in (AEAD ciphers), what one chunk causes goes out in one write, and what waits is counted.
  */
 import { messageOf } from '../../../lib/error-message.ts';
-import { DISCONNECT, isOfExchange, SSH } from '../../../lib/ssh/message-numbers.ts';
-import { message, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import { DISCONNECT, isOfExchange, message, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import { maxHandshakeWaitMs, tooMany } from '../login/admission.ts';
 import { disconnectMessage } from '../messages.ts';
 import { offerToClient } from './algorithms.ts';

@@ -4,8 +4,7 @@
  */
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
-import { SSH } from '../../../lib/ssh/message-numbers.ts';
-import { type Field, message, WireError, type WireReader } from '../../../lib/ssh/wire.ts';
+import { type Field, message, SSH, WireError, type WireReader } from '../../../lib/ssh/wire.ts';
 
 export type Output = 'stdout' | 'stderr';
 
