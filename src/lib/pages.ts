@@ -1,5 +1,4 @@
 /** What all pages that the server renders share. Nothing from other hosts: the page's CSP names its style sheet. */
-
 import { createHash } from 'node:crypto';
 import { escapeControls } from '../domain/text.ts';
 

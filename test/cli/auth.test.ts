@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { parseEnvironment } from '../../src/cli/net/discovery.ts';
-import type { Session } from '../../src/cli/session/session.ts';
+import type { Session } from '../../src/cli/session/local-state.ts';
 import { eventually } from '../support/app.ts';
 import { atTerminal } from './admin/terminal.ts';
 import { createMachine, type Result, sessionAt } from './harness.ts';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import type { Session } from '../../src/cli/session/session.ts';
+import type { Session } from '../../src/cli/session/local-state.ts';
 import { type CommandOptions, type Result, startCommand } from '../support/command.ts';
 import { limit } from '../support/limit.ts';
 

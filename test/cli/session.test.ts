@@ -4,7 +4,7 @@ import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { test } from 'node:test';
-import { stateDirectory } from '../../src/cli/session/session.ts';
+import { stateDirectory } from '../../src/cli/session/local-state.ts';
 import { createMachine, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 

@@ -6,7 +6,7 @@ import { editorCommand } from '../../src/cli/edit.ts';
 import { quoted } from '../../src/cli/everyday/ssh-host.ts';
 import { isHeldOnWindows } from '../../src/cli/files.ts';
 import { differenceNotice } from '../../src/cli/net/discovery.ts';
-import { stateDirectory } from '../../src/cli/session/session.ts';
+import { stateDirectory } from '../../src/cli/session/local-state.ts';
 
 test('the session is kept where the system keeps what is local', () => {
   const local = { LOCALAPPDATA: 'C:\\Users\\Ada\\AppData\\Local' };

@@ -11,7 +11,7 @@ import {
   isSameEntry,
   type Member,
   observationState,
-} from '../../src/domain/access/list.ts';
+} from '../../src/domain/access/manifest.ts';
 
 const ada: Member = {
   userId: 'user_1',

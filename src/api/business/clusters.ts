@@ -5,7 +5,7 @@ import {
   accessListState,
   type Delivery,
   observationState,
-} from '../../domain/access/list.ts';
+} from '../../domain/access/manifest.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import type { Observation } from '../../domain/clusters/merged-report.ts';
 import { forbidden, notFound } from '../../domain/error.ts';

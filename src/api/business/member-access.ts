@@ -1,6 +1,6 @@
 /** What people reach on an organization's clusters, by which way, and how far what was last changed of them has come. */
 import { decideAccess } from '../../domain/access/decision.ts';
-import { type AccessList, isRecent, isSameEntry } from '../../domain/access/list.ts';
+import { type AccessList, isRecent, isSameEntry } from '../../domain/access/manifest.ts';
 import { seesClusters, withoutFaultDetails } from '../../domain/access/permission.ts';
 import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService, type Side, sidesOf } from '../../domain/clusters/cluster.ts';

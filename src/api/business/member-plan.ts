@@ -1,6 +1,5 @@
 /** What changes of an organization's members would do to its clusters, their jobs and their sessions: tried out, and taken back. */
-import type { AccessListUser } from '../../domain/access/list.ts';
-import type { RunningJob } from '../../domain/access/manifest.ts';
+import type { AccessListUser, RunningJob } from '../../domain/access/manifest.ts';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { type Cluster, isInService, sidesOf } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';

@@ -1,5 +1,4 @@
 /** A person's own SSH sessions, and the logins that they were refused. */
-
 import type { PastSession, SshSession } from '../../domain/access/ssh-session.ts';
 import { notFound } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';

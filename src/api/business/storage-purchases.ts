@@ -1,5 +1,4 @@
 /** Storage purchases: quote → purchase → an operator's answer. Capacity only grows. */
-
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import {
   checkQuote,

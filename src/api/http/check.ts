@@ -2,7 +2,6 @@
  * Requests against the document, by Ajv: each operation's functions are compiled when it is first called. Why not a
  * library for OpenAPI, and what checks the replies: docs/decisions/0004.
  */
-
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';

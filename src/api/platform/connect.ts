@@ -2,8 +2,7 @@
 import { stringify } from 'yaml';
 import { decideAccess, isExplained } from '../../domain/access/decision.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
-import { observationFreshnessMs } from '../../domain/access/list.ts';
-import type { KubernetesReport } from '../../domain/access/manifest.ts';
+import { type KubernetesReport, observationFreshnessMs } from '../../domain/access/manifest.ts';
 import {
   effectivePermissions,
   heldUntil,

@@ -1,5 +1,5 @@
 /** The machines of a cluster, and what of them is in use. */
-import { isRecent } from '../../domain/access/list.ts';
+import { isRecent } from '../../domain/access/manifest.ts';
 import { type Cluster, freshness, isInService, type Machine } from '../../domain/clusters/cluster.ts';
 import { gpuUsage, type MachineUse, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { DomainError, invalidRequest } from '../../domain/error.ts';

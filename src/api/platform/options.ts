@@ -1,6 +1,5 @@
 /** What clusters are set up with, and what can be bought for them (contract, "Cluster options", "Storage inventory"). */
-import { isRecent } from '../../domain/access/list.ts';
-import type { ConditionReport, SideReport } from '../../domain/access/manifest.ts';
+import { type ConditionReport, isRecent, type SideReport } from '../../domain/access/manifest.ts';
 import { type Cluster, type ClusterState, isInService } from '../../domain/clusters/cluster.ts';
 import { forbidden } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';

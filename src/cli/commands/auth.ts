@@ -14,13 +14,16 @@ import { getJson, isObject, urlAt } from '../net/request.ts';
 import { print, printAnswer, printMessage } from '../output.ts';
 import { interruptible, withProgress } from '../progress.ts';
 import {
+  authorization,
   findKey,
   type LocalState,
+  nameOf,
   openLocalState,
+  type Session,
+  type SignedInUser,
   sessionEnded,
   storedSession,
 } from '../session/local-state.ts';
-import { authorization, nameOf, type Session, type SignedInUser } from '../session/session.ts';
 
 export async function login(options: EnvironmentOptions): Promise<void> {
   const selection = selectEnvironment(options);

@@ -7,8 +7,7 @@ import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { failure, usage } from '../exit.ts';
 import { describeTransport, readText, send, urlAt } from '../net/request.ts';
 import { isClosedPipe } from '../output.ts';
-import { freshSession, openLocalState } from '../session/local-state.ts';
-import { authorization, type Session } from '../session/session.ts';
+import { authorization, freshSession, openLocalState, type Session } from '../session/local-state.ts';
 
 interface CallArguments {
   api: 'business' | 'platform';

@@ -16,7 +16,7 @@ import {
   sshOptions,
 } from '../everyday/ssh-host.ts';
 import { createClient, type PlatformReader } from '../net/api.ts';
-import { stateDirectory } from '../session/session.ts';
+import { stateDirectory } from '../session/local-state.ts';
 import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.ts';
 
 const onAccess = findingsAbout('access');

@@ -9,8 +9,7 @@ import { asWord } from '../everyday/keys.ts';
 import { createClient } from '../net/api.ts';
 import { differenceNotice, installLine, offeredVersion, parseEnvironment } from '../net/discovery.ts';
 import { isObject, parseJson, readText, send, urlAt } from '../net/request.ts';
-import { findKey, freshSession, openLocalState } from '../session/local-state.ts';
-import { nameOf, stateDirectory } from '../session/session.ts';
+import { findKey, freshSession, nameOf, openLocalState, stateDirectory } from '../session/local-state.ts';
 import { type Finding, findingsAbout, sentenceOf } from './finding.ts';
 
 const onAddress = findingsAbout('address');

@@ -1,5 +1,4 @@
 /** `andromeda jobs` and `andromeda gpus`: who runs what on the clusters, as they reported last. */
-
 import { mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
 import { describeFreeBlocks, describeGpuUsage, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { usage } from '../exit.ts';

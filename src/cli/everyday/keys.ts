@@ -11,7 +11,7 @@ import { confirm, isAttended } from '../ask.ts';
 import { readInput } from '../files.ts';
 import type { Api, Business, Reader } from '../net/api.ts';
 import { type Answer, printer, printMessage } from '../output.ts';
-import { homeDirectory } from '../session/session.ts';
+import { homeDirectory } from '../session/local-state.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 
 export const shell: Noun = {

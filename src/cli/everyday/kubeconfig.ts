@@ -1,5 +1,4 @@
 /** `andromeda kubeconfig`: a cluster's kubeconfig, printed or merged into a file. */
-
 import { pick } from '../arguments.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure } from '../exit.ts';

@@ -6,8 +6,7 @@ import { isUuid } from '../../domain/id.ts';
 import { failure } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
 import type { Platform, PlatformReader } from '../net/api.ts';
-import { openLocalState } from '../session/local-state.ts';
-import { stateDirectory } from '../session/session.ts';
+import { openLocalState, stateDirectory } from '../session/local-state.ts';
 import type { Cluster } from './caller.ts';
 
 export interface SshHost {

@@ -1,5 +1,4 @@
 /** `andromeda wait`: a progress display on a terminal, nothing in a pipe, and status 0 once it is in place. */
-
 import { effectivePermissions } from '../../domain/access/permission.ts';
 import { parseSpan } from '../arguments.ts';
 import { CliError, failure, usage } from '../exit.ts';

@@ -7,8 +7,7 @@ import type { OperationType, ReplyOf } from '../../domain/operation.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
-import { freshSession, openLocalState } from '../session/local-state.ts';
-import { authorization } from '../session/session.ts';
+import { authorization, freshSession, openLocalState } from '../session/local-state.ts';
 import { codeOf, describeTransport, isObject, parseJson, readText, send, urlAt } from './request.ts';
 
 /** An API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */

@@ -1,5 +1,4 @@
 /** The OpenID issuer, through openid-client: discovery, refresh, revocation. Loaded only by what needs it. */
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/text.ts';

@@ -7,7 +7,6 @@
  * A single server keeps none: a page that lacks a part of itself then loads itself anew, once (`lazyRouteComponent` of the
  * router does).
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';

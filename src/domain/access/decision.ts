@@ -4,7 +4,7 @@
  * gateway behaviour").
  */
 import { type AccessPolicy, dayMs, periodText, type SignInWindow, signInAdvice } from './lapse.ts';
-import { observationFreshnessMs } from './list.ts';
+import { observationFreshnessMs } from './manifest.ts';
 import { closureOf, effectivePermissions, endText, type GrantedPermission, type Role } from './permission.ts';
 import { plainKeyType, securityKeyType } from './ssh-key.ts';
 

@@ -1,7 +1,6 @@
+/** Roles, permission keys and what they include (contract, "Roles and permissions"), and permissions that end by themselves. */
 import { forbidden, invalidState } from '../error.ts';
 import { warningMs } from './lapse.ts';
-
-/** Roles, permission keys and what they include (contract, "Roles and permissions"). */
 
 export type Role = 'owner' | 'admin' | 'member';
 

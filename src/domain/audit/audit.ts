@@ -1,6 +1,7 @@
 /**
  * The audit trail's chain: each entry's hash covers the entry and the hash before it, so that nothing in the past can
- * be changed, dropped or put in without every later hash changing too. Anyone with the entries can check it.
+ * be changed, dropped or put in without every later hash changing too. Anyone with the entries can check it. The installation's key,
+ * an Ed25519 one, signs its heads and what goes with it: redactions, backups.
  */
 import {
   createHash,

@@ -1,7 +1,5 @@
 /** Clusters: one record for both APIs, and what follows from it alone. */
-
-import { isRecent } from '../access/list.ts';
-import type { MachineReport } from '../access/manifest.ts';
+import { isRecent, type MachineReport } from '../access/manifest.ts';
 import type { ClusterLink, LabCluster } from './lab.ts';
 
 export type ClusterState = 'provisioning' | 'active' | 'releasing' | 'released';

@@ -1,12 +1,12 @@
 /** What the sides of a cluster last said, as it is kept, and put together when it is read. Undefined: it is not known. */
-import { isRecent } from '../access/list.ts';
-import type {
-  ConditionReport,
-  MachineReport,
-  SideReport,
-  SlurmReport,
-  StorageReport,
-  WaitingHost,
+import {
+  type ConditionReport,
+  isRecent,
+  type MachineReport,
+  type SideReport,
+  type SlurmReport,
+  type StorageReport,
+  type WaitingHost,
 } from '../access/manifest.ts';
 import { present } from '../present.ts';
 import type { Side } from './cluster.ts';

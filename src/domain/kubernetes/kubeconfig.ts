@@ -1,5 +1,4 @@
 /** The kubeconfig that people get: it says where the cluster is and how to sign in, and holds nothing secret. */
-
 import { present } from '../present.ts';
 
 export interface KubeconfigFacts {

@@ -2,7 +2,7 @@
  * The people on the access lists of an organization's clusters. There is one such list an organization, in versions: a
  * change of one person writes one row and raises the version, and the generation of every cluster's list with it.
  */
-import { type AccessListUser, accessListUser, isSameEntry } from '../../domain/access/list.ts';
+import { type AccessListUser, accessListUser, isSameEntry } from '../../domain/access/manifest.ts';
 import type { Silence } from '../../domain/clusters/merged-report.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

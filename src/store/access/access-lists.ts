@@ -3,8 +3,13 @@
  * Platform accepts them here, and what it accepted is the manifest that a driver applies. Both are read whole from the database
  * whenever they are needed, and never kept (docs/decisions/0073-lists-are-read-whole.md).
  */
-import { type AccessList, type AccessListUser, isAccepted } from '../../domain/access/list.ts';
-import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
+import {
+  type AccessList,
+  type AccessListUser,
+  isAccepted,
+  type Manifest,
+  type ManifestAccount,
+} from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';

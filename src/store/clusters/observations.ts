@@ -5,13 +5,13 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Selectable } from 'kysely';
-import { isRecent } from '../../domain/access/list.ts';
-import type {
-  KubernetesReport,
-  MachineReport,
-  SideReport,
-  SlurmReport,
-  StorageReport,
+import {
+  isRecent,
+  type KubernetesReport,
+  type MachineReport,
+  type SideReport,
+  type SlurmReport,
+  type StorageReport,
 } from '../../domain/access/manifest.ts';
 import { allSides, type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import {

@@ -1,6 +1,5 @@
 /** A pass over the Slurm side of a cluster: list → observe → manifest → plan → apply → record. */
-import { type AccessList, isAccepted } from '../../domain/access/list.ts';
-import type { SlurmReport } from '../../domain/access/manifest.ts';
+import { type AccessList, isAccepted, type SlurmReport } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import {

@@ -1,5 +1,5 @@
 /** Clusters, as operators take them into service and out of it. */
-import { accessListState, isRecent } from '../../../domain/access/list.ts';
+import { accessListState, isRecent } from '../../../domain/access/manifest.ts';
 import { type Cluster, isInService, type Machine } from '../../../domain/clusters/cluster.ts';
 import { checkLab } from '../../../domain/clusters/lab.ts';
 import { checkHostSettings } from '../../../domain/clusters/lab-paths.ts';

@@ -1,5 +1,5 @@
 /** What operators must mend, and what the service says of its own keys, backups and servers. */
-import { isRecent } from '../../../domain/access/list.ts';
+import { isRecent } from '../../../domain/access/manifest.ts';
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import {
   type Observation,

@@ -17,8 +17,7 @@ import { type Browser, methodsOf } from './browser.ts';
 import { apiResource, grantedScopes, type IssuerClient, type WebClient } from './clients.ts';
 import { endSessionPath } from './configuration.ts';
 import type { Exchange, PagesContext } from './exchange.ts';
-import { messagePage } from './pages.ts';
-import { pageHeaders, redirect, sendPage } from './respond.ts';
+import { messagePage, pageHeaders, redirect, sendPage } from './pages.ts';
 import { sendSignInForm, signInWithForm, type Unfinished } from './sign-in-form.ts';
 
 type Context = PagesContext & { codes: RateLimiter };

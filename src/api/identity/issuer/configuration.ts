@@ -5,8 +5,7 @@ import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accou
 import { createAdapter, type Rotation } from './adapter.ts';
 import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
 import { accessTokenSeconds, type IssuerKeys, idTokenSeconds } from './keys.ts';
-import { errorPage } from './pages.ts';
-import { type Cors, pageHeaders, remoteAddress } from './respond.ts';
+import { type Cors, errorPage, pageHeaders, remoteAddress } from './pages.ts';
 
 const minute = 60;
 const day = 24 * 60 * minute;

@@ -41,7 +41,7 @@ import {
 import { sign } from './cookie.ts';
 import { createDevicePages } from './device/pages.ts';
 import { type IssuerKeys, publicKeys } from './keys.ts';
-import { createCors } from './respond.ts';
+import { createCors } from './pages.ts';
 import { createRequestHandler, createUserInfo } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
 

@@ -1,5 +1,4 @@
 /** The library, set up and quiet. Loaded lazily, with everything that imports oidc-provider. */
-
 import { createHash } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
@@ -8,7 +7,7 @@ import type { Limit, Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { createRotation, nameSuccessors } from './adapter.ts';
 import { type ConfigurationOptions, configuration } from './configuration.ts';
-import { remoteAddress, retryHeaders } from './respond.ts';
+import { remoteAddress, retryHeaders } from './pages.ts';
 
 export function createProvider({
   url,

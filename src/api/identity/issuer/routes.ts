@@ -10,16 +10,16 @@ import type { Reader } from '../../../store/engine/index.ts';
 import { clockToleranceMs } from '../token.ts';
 import { claimsOf, findSignedIn, generationClaim } from './accounts.ts';
 import type { DevicePages } from './device/pages.ts';
-import { messagePage } from './pages.ts';
 import {
   type Cors,
+  messagePage,
   mostBodyBytes,
   pinToIssuer,
   redirect,
   remoteAddress,
   sendPage,
   sendUnavailable,
-} from './respond.ts';
+} from './pages.ts';
 
 const libraryRoutes = new Set([
   'GET /.well-known/openid-configuration',

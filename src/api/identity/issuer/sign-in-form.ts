@@ -4,8 +4,7 @@ import type { PasswordAccount } from '../../../store/people/identities.ts';
 import { beginStep, type Step, sendStep, takeStep } from './account/second-step.ts';
 import type { Browser } from './browser.ts';
 import { type Exchange, type PagesContext, plural } from './exchange.ts';
-import { signInPage } from './pages.ts';
-import { sendPage } from './respond.ts';
+import { sendPage, signInPage } from './pages.ts';
 import type { SignIn } from './sign-in.ts';
 
 export type FormResult =

@@ -24,8 +24,7 @@ import {
 } from '../../../../store/people/second-factors.ts';
 import { hashNewPassword } from '../../password.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';
-import { messagePage, passwordPage } from '../pages.ts';
-import { redirect, sendPage } from '../respond.ts';
+import { messagePage, passwordPage, redirect, sendPage } from '../pages.ts';
 import { sendSignInForm, signInWithForm } from '../sign-in-form.ts';
 import { ownEntry } from './second-factor.ts';
 import { type Step, sendStep, stepOf } from './second-step.ts';

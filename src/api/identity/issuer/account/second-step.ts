@@ -2,7 +2,6 @@
  * The step after the password: a code or a passkey, or setting one up. Nothing is stored meanwhile: a hidden field of the form
  * carries, encrypted and for this browser only, whose password was right.
  */
-
 import type { ServerResponse } from 'node:http';
 import { renderSVG } from 'uqr';
 import { type Html, hashOfSource, html, layout, problem, trusted } from '../../../../lib/pages.ts';
@@ -10,7 +9,7 @@ import { seal, unseal } from '../../../../lib/secrets-key.ts';
 import { findPasswordOfUser, type PasswordAccount } from '../../../../store/people/identities.ts';
 import { findSecondFactor } from '../../../../store/people/second-factors.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';
-import { pageHeaders, sendPage } from '../respond.ts';
+import { pageHeaders, sendPage } from '../pages.ts';
 import {
   type Answer,
   appAddress,

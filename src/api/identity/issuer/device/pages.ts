@@ -22,8 +22,15 @@ import { librarySeconds } from '../adapter.ts';
 import { createAuthorizationPages } from '../authorization.ts';
 import { apiResource } from '../clients.ts';
 import { type Exchange, type PagesContext, plural } from '../exchange.ts';
-import { approvalPage, messagePage, passwordChangedPage } from '../pages.ts';
-import { readForm, redirect, remoteAddress, sendPage } from '../respond.ts';
+import {
+  approvalPage,
+  messagePage,
+  passwordChangedPage,
+  readForm,
+  redirect,
+  remoteAddress,
+  sendPage,
+} from '../pages.ts';
 import { sendSignInForm, signInWithForm, type Unfinished } from '../sign-in-form.ts';
 import {
   approveDevice,
