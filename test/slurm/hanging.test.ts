@@ -15,7 +15,7 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
   const login = { name: 'login1', host: '0x7f001bb1', port: lab.port, hostKey: lab.hostKey };
   /** From here on, a program that scripts need never ends there, as on a file system that does not answer. */
   const stuck = async (host: string) => {
-    const program = '/usr/bin/tail';
+    const program = '/usr/bin/mktemp';
     const hang = `printf '#!/bin/sh\nexec sleep 997\n' > /run/stuck; chmod 755 /run/stuck; mount --bind /run/stuck ${program}`;
     assert.equal((await lab.on(host, hang)).status, 0);
     let isStuck = true;

@@ -197,7 +197,7 @@ test('hosts that share the directory of the configuration put the same into it a
         host=${host} S=${own} T=${own}
         mkdir "$S" && echo "token of $host" > "$S/token" && echo new > "$S/wanted"
         for number in $(seq 20); do
-          echo "$number" | keep_script ${directory.path}/50-$number
+          echo "$number" > "$T/script"; keep_script ${directory.path}/50-$number
           replace "$S/wanted" ${file}
         done`;
       return promisify(execFile)('sh', ['-c', script]).then(

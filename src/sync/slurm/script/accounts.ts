@@ -119,16 +119,17 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
 
 # Those that are ours, in $T/ours: by our notes, and where those are lost, by the accounts' comment fields.
 recall_accounts() {
-  cat "$S/accounts" > "$T/ours" 2> /dev/null
-  cat /dev/null /var/lib/andromeda-slurm/*/accounts > "$T/noted" 2> /dev/null
+  set -- /dev/null
+  : > "$T/noted"
+  for file in /var/lib/andromeda-slurm/*/accounts; do [ ! -f "$file" ] || set -- "$@" "$file"; done
   awk -v id="$id" '
-    s == "noted" { noted[$1] = 1; next }
+    s == "noted" { noted[$1] = 1; print > all; if (FILENAME == own) print; next }
     s == "shadow" { expires[$1] = $8; next }
     $1 in noted || $3 < 20000 || $4 != $3 || $6 != "/home/" $1 { next }
     { split($5, comment, ",") }
     comment[1] == "Andromeda" && comment[5] == id {
       print $1, $3, expires[$1] == "1" ? "locked" : "ready", "-", $7
-    }' OFS='\t' FS='\t' s=noted "$T/noted" FS=: s=shadow /etc/shadow s=passwd /etc/passwd >> "$T/ours"
+    }' OFS='\t' FS='\t' own="$S/accounts" all="$T/noted" s=noted "$@" FS=: s=shadow /etc/shadow s=passwd /etc/passwd > "$T/ours"
 }
 
 # What is to be done, in $T/todo, from what is ours ($T/ours), what is there, and what is wanted ($T/wanted).
@@ -136,7 +137,7 @@ recall_accounts() {
 #   alter        cannot log in         same    is as it should be
 #   conflict     another is in the way barred  is there, but another is in the way
 plan_accounts() {
-  { cut -f 4 "$T/wanted"; cut -d : -f 7 /etc/passwd; } | sort -u | while read -r shell; do
+  awk '{ shell = s == "wanted" ? $4 : $7 } !seen[shell]++ { print shell }' FS='\t' s=wanted "$T/wanted" FS=: s=passwd /etc/passwd | while read -r shell; do
     use=$shell
     [ -f "$use" ] && [ -x "$use" ] || use=/bin/bash
     [ -x "$use" ] || use=/bin/sh
@@ -179,7 +180,7 @@ plan_accounts() {
 # those that are there only where nsswitch.conf names it first. Homes that others can write to are in $T/writable.
 find_foreign() {
   local source asked='^new$'
-  source=$(awk '$1 == "passwd:" { print $2 }' /etc/nsswitch.conf 2> /dev/null)
+  source=$(sed -n "s/^[ $tab]*passwd:[ $tab]*\([^ $tab]*\).*/\1/p" /etc/nsswitch.conf 2> /dev/null)
   case $source in '' | files | compat) ;; *) asked='^(new|alter|change|same)$' ;; esac
   for file in new lookups people groups writable; do : > "$T/$file"; done
   awk '
@@ -219,11 +220,10 @@ apply_accounts() {
     s == "shells" { shell[$1] = $4; next }
     $1 ~ /^(new|mend|alter|change|same|barred)$/ { print $2, $3, "ready", $4, shell[$2] }
     $1 ~ /^(lock|locked|gone)$/ { print $2, $3, "locked", $4, $5 }' OFS='\t' s=shells "$T/wanted" s=todo "$T/todo" |
-    sort | keep "$S/accounts.next"
+    sort > "$T/accounts"
   # One that is ours and in conflict now stays ours.
   awk -F '\t' 'NR == FNR { known[$1] = 1; next } !($1 in known) { $3 = "locked"; print }' OFS='\t' \
-    "$S/accounts.next" "$T/ours" | sort - "$S/accounts.next" | keep "$S/accounts"
-  rm -f "$S/accounts.next"
+    "$T/accounts" "$T/ours" | sort - "$T/accounts" | keep "$S/accounts"
   awk -F '\t' '
     $1 ~ /^(new|mend|lock)$/ { print $1, $2, $3, $6 }
     $1 ~ /^(alter|change)$/ || ($1 == "same" && $7 == "unmarked") { print "open", $2, $3, $6 }' OFS='\t' "$T/todo" > "$T/edits"
@@ -238,7 +238,7 @@ apply_accounts() {
 make_homes() {
   local new="/home/.andromeda-$$-$host"
   # Of scripts that were killed here: one runs at a time on a host.
-  rm -rf /home/.andromeda-*-"$host"
+  for name in /home/.andromeda-*-"$host"; do [ ! -d "$name" ] || rm -rf "$name"; done
   while IFS="$tab" read -r name uid state _; do
     [ "$state" = ready ] && [ ! -e "/home/$name" ] || continue
     [ -d "$new" ] || mkdir "$new" || { problem home "$new cannot be made"; return 0; }

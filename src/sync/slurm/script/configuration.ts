@@ -57,7 +57,7 @@ mode_of() { if [ "$1" = gres.conf ]; then echo whole; else echo keys; fi; }
 stage() {
   mkdir -p "$T/next" "$T/blocks" && : > "$T/changed"
   for part in $parts; do
-    rows block | sed -n "s/^$part$tab//p" | unpack > "$T/blocks/$part"
+    sed -n "s/^$part$tab//p" "$T/row.block" | unpack > "$T/blocks/$part"
     if [ -f "$(live $part)" ] && ! has_part "$(live $part)" "$T/blocks/$part"; then cat "$(live $part)" > "$T/next/$part"; continue; fi
     render "$(live $part)" "$T/blocks/$part" "$(mode_of $part)" > "$T/next/$part"
     if [ -f "$(live $part)" ]; then cmp -s "$(live $part)" "$T/next/$part" || echo $part >> "$T/changed"
@@ -207,7 +207,7 @@ is_others() {
   first "$ours/owner"
   case $line in *"$id"*) return 1 ;; esac
 }
-has_configuration() { has_rows file || rows block | grep -q "$tab."; }
+has_configuration() { has_rows file || { has_rows block && grep -q "$tab." "$T/row.block"; }; }
 claim() {
   [ ! -f "$ours/owner" ] || return 0
   emit "$id" "$(rows organization)" > "$T/owner"
@@ -276,18 +276,18 @@ apply_scripts() {
   local kind
   mkdir -p "$ours/prolog.d" "$ours/epilog.d" && chmod 755 "$ours" "$ours/prolog.d" "$ours/epilog.d" || abort "$ours cannot be made"
   for kind in prolog epilog; do
-    printf '#!/bin/sh\nexit 0\n' | keep_script "$ours/$kind.d/00-andromeda"
+    printf '#!/bin/sh\nexit 0\n' > "$T/script"; keep_script "$ours/$kind.d/00-andromeda"
     ! is_others || { rm -f "$S/scripts.sums"; continue; }
     # Scripts may come before the controller has taken the configuration; the host is ours with it.
     ! has_row configuration apply || ! has_configuration || claim
-    site=$(rows site | awk -F '\t' -v kind=$kind '$1 == kind { print $2 }')
+    site=$(! has_rows site || sed -n "s/^$kind$tab//p" "$T/row.site")
     if [ -n "$site" ]; then
       { printf '#!/bin/sh\n# The %s that slurm.conf named before.\n' $kind
-        printf 'for one in %s; do "$one" "$@" || exit; done\n' "$site"; } | keep_script "$ours/$kind.d/01-site"
+        printf 'for one in %s; do "$one" "$@" || exit; done\n' "$site"; } > "$T/script"; keep_script "$ours/$kind.d/01-site"
     else rm -f "$ours/$kind.d/01-site"; fi
-    rows file | awk -F '\t' -v kind=$kind '$1 == kind { print $2, $3 }' OFS='\t' > "$T/scripts"
+    { ! has_rows file || sed -n "s/^$kind$tab//p" "$T/row.file"; } > "$T/scripts"
     while IFS="$tab" read -r name text; do
-      printf '%s' "$text" | unpack | keep_script "$ours/$kind.d/50-$name"
+      printf '%s' "$text" | unpack > "$T/script"; keep_script "$ours/$kind.d/50-$name"
     done < "$T/scripts"
     for path in "$ours/$kind.d"/50-*; do
       [ ! -e "$path" ] || cut -f 1 "$T/scripts" | grep -qxF "$(basename "$path" | cut -c 4-)" || rm -f "$path"
@@ -299,24 +299,23 @@ apply_scripts() {
 scripts_sums() {
   set --
   for path in "$ours/"*log.d/00-andromeda "$ours/"*log.d/01-site "$ours/"*log.d/50-*; do [ ! -e "$path" ] || set -- "$@" "$path"; done
-  { stat -c '%a %n' "$ours/"*log.d; stat -c '%a %u %n' "$@"; sha256sum "$@"; } 2> /dev/null | sort
+  { stat -c '%a %u %n' "$ours/"*log.d "$@"; sha256sum "$@"; } 2> /dev/null | sort
 }
-files_sums() { tr '\n' '\0' < "$S/files" | xargs -0 -r sha256sum 2> /dev/null | sort; }
+files_sums() { [ ! -s "$S/files" ] || tr '\n' '\0' < "$S/files" | xargs -0 -r sha256sum 2> /dev/null | sort; }
 
+# keep_script FILE: what is in $T/script.
 keep_script() {
   local new
-  cat > "$S/script.new" || abort "$S/script.new cannot be written"
-  if cmp -s "$S/script.new" "$1" && [ -O "$1" ] && [ "$(stat -c %a "$1")" = 755 ]; then rm "$S/script.new"; return 0; fi
+  if cmp -s "$T/script" "$1" && [ -O "$1" ] && [ "$(stat -c %a "$1")" = 755 ]; then return 0; fi
   new=$(beside "$1")
-  chmod 755 "$S/script.new" && cp -p "$S/script.new" "$new" && mv -f "$new" "$1" || { rm -f "$new"; abort "$1 cannot be written"; }
-  rm -f "$S/script.new"
+  chmod 755 "$T/script" && cp -p "$T/script" "$new" && mv -f "$new" "$1" || { rm -f "$new"; abort "$1 cannot be written"; }
 }
 
 apply_starts() {
   for role in login compute; do
     if has_row role $role && has_rows file && rows file | awk -F '\t' -v name=$role '$1 == "start" && $2 == name { print $3 }' > "$T/start" && [ -s "$T/start" ]; then
       unpack < "$T/start" | keep "$S/start-$role" && chmod 700 "$S/start-$role"
-    else rm -f "$S/start-$role" "$S/started-$role"; fi
+    elif [ -f "$S/start-$role" ]; then rm -f "$S/start-$role" "$S/started-$role"; fi
   done
 }
 start_mark() { printf '%s ' "$(boot_id)"; sha256sum < "$S/start-$1"; }

@@ -27,7 +27,7 @@ observe_state() {
   [ ! -f "$S/failed" ] || emit failed "$(cat "$S/failed")"
   [ ! -f "$S/trial/.after" ] || emit trial "$(kept_after)"
   ! has_row role controller || emit confirmed "$(confirmed)"
-  cat "$S/conflicts" > "$T/conflicts" 2> /dev/null
+  if [ -s "$S/conflicts" ]; then cat "$S/conflicts"; fi > "$T/conflicts"
   observe_accounts
   observe_files
 }
@@ -48,9 +48,7 @@ observe_accounts() {
     $1 == "change" { drift("the account " $2 " " $8) }
     $1 == "lock" { drift("the account " $2 " is not locked") }
     function drift(message) { if (++drifts <= 5) print "drift", message }' OFS='\t' s=conflicts "$T/conflicts" s=todo "$T/todo"
-  awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | while read -r name; do
-    [ -e "/home/$name" ] || { emit drift "/home/$name is gone"; break; }
-  done
+  while read -r name; do [ -e "/home/$name" ] || { emit drift "/home/$name is gone"; break; }; done < "$T/logins"
   [ ! -s "$T/writable" ] || sed "s/.*/drift$tab& can be written to by others/; 5q" "$T/writable"
   # Whom the site lets be root is the site's to say.
   awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {

@@ -54,14 +54,15 @@ conf_value() {
 
 # Only when all of it has come does anything happen: a connection that breaks must not look like an empty list.
 begin() {
-  mkdir -p -m 711 /run/andromeda-slurm && T=$(mktemp -d /run/andromeda-slurm/XXXXXX) || abort 'no temporary directory can be made'
+  [ -d /run/andromeda-slurm ] || mkdir -p -m 711 /run/andromeda-slurm; T=$(mktemp -d /run/andromeda-slurm/XXXXXX) || abort 'no temporary directory can be made'
   trap 'unlock_account_files; rm -rf "$T"' EXIT
   trap 'exit 1' HUP INT TERM
   cat > "$T/data" || abort 'no temporary file can be written'
-  [ "$(tail -n 1 "$T/data")" = end ] || abort 'the script came only in part'
-  awk '{ file = prefix $1; sub(/^[^\t]*\t/, ""); print > file }' FS='\t' prefix="$T/row." "$T/data" || abort 'no temporary file can be written'
+  awk '{ last = $0; file = prefix $1; sub(/^[^\t]*\t/, ""); print > file } END { exit last != "end" }' FS='\t' prefix="$T/row." "$T/data" ||
+    abort 'the script came only in part'
   failed=''
-  host=$(uname -n) today=$(($(date +%s) / 86400))
+  first /proc/sys/kernel/hostname; host=$line
+  today=$(($(date +%s) / 86400))
   row id; id=$line
   S=/var/lib/andromeda-slurm/$id
   # In the field of an account's comment that only root can change: by it a host that lost its notes knows its own.
