@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
-import { alpha } from '../../support/app.ts';
+import { alpha, physics } from '../../support/app.ts';
 import { freePorts } from '../../support/ports.ts';
 import { finished, firstOutput, type Ran } from '../lab.ts';
 import type { ServiceOrder } from './service.ts';
@@ -66,6 +66,7 @@ export async function openProcessLab(
   const order: ServiceOrder = {
     ...{ configFile, keys, loginName: login, userKey: text(userKey) },
     loginNode: { host: '127.0.0.1', port: sshdPort, hostKey: text(nodeKey) },
+    installation: physics,
   };
   writeFileSync(join(dir, 'order.json'), JSON.stringify(order));
   writeFileSync(join(dir, 'known_hosts'), `[127.0.0.1]:${port} ${text(keys.host)}\n`);

@@ -5,6 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import type { Route } from '../../../src/gateway/ssh/decision.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { loadSshKey } from '../../../src/lib/ssh/public-key.ts';
@@ -13,7 +14,6 @@ import { startSessionRecords } from '../../../src/service/compose/session-record
 import { readConfig } from '../../../src/service/config/index.ts';
 import { createInstallation } from '../../../src/store/data-dir/lab.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
-import { physics } from '../../support/app.ts';
 
 export interface ServiceOrder {
   configFile: string;
@@ -21,6 +21,8 @@ export interface ServiceOrder {
   loginName: string;
   userKey: string;
   loginNode: Route['loginNode'];
+  /** What is in the database; from here, so that a start loads nothing of the tests'. */
+  installation: Lab;
 }
 
 /** The second argument: the build that gateway processes are taken for. */
@@ -30,7 +32,7 @@ const order = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as Service
 const config = readConfig(order.configFile);
 const log = createLogger('debug');
 const store = await openStore(config.dataDir);
-await createInstallation(store, physics, 'test');
+await createInstallation(store, order.installation, 'test');
 const { id: userId } = await store.read.selectFrom('users').select('id').limit(1).executeTakeFirstOrThrow();
 const route: Route = {
   clusterId: order.loginName.slice(0, 36),
