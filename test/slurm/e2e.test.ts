@@ -271,23 +271,20 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
 
     /** As squeue says it: one line a job, and the GPUs of each by scontrol, which counts them in its own way. */
     async function inQueue(): Promise<string[]> {
-      const format = '%A|%i|%u|%S|%e|%N|%j';
-      const { out } = await lab.on('head', `SLURM_TIME_FORMAT=%s squeue -h -t R,S -o '${format}'`);
-      const jobs = out.split('\n').filter(Boolean);
-      return Promise.all(
-        jobs.map(async (line) => {
-          const [number, id, user, start, end, nodes, ...name] = line.split('|');
-          const { out: job } = await lab.on('head', `scontrol -o show job ${number}`);
-          const gpus = /TRES=\S*gres\/gpu=(\d+)/.exec(job)?.[1] ?? '0';
-          const machines = (await lab.on('head', `scontrol show hostnames ${nodes}`)).out
-            .split('\n')
-            .filter(Boolean);
-          return JSON.stringify([
-            ...[id, user, name.join('|'), machines],
-            ...[Number(gpus), timeOf(start), timeOf(end)],
-          ]);
-        }),
-      ).then((lines) => lines.sort());
+      const list = "squeue -h -t R,S -o '%N|%A|%i|%u|%S|%e|%j'";
+      const more = '"$(scontrol show hostnames "$nodes" | paste -sd,)" "$(scontrol -o show job "$number" | head -n 1)"';
+      const each = `while IFS='|' read -r nodes number job; do printf '%s\t%s\t%s\n' "$job" ${more}; done`;
+      const out = await shell('head', `export SLURM_TIME_FORMAT=%s; ${list} | ${each}`);
+      const lines = out.split('\n').filter(Boolean);
+      return lines
+        .map((line) => {
+          const [job = '', machines = '', detail = ''] = line.split('\t');
+          const [id, user, start, end, ...name] = job.split('|');
+          const gpus = Number(/TRES=\S*gres\/gpu=(\d+)/.exec(detail)?.[1] ?? '0');
+          const times = [timeOf(start), timeOf(end)];
+          return JSON.stringify([id, user, name.join('|'), machines.split(','), gpus, ...times]);
+        })
+        .sort();
     }
     const timeOf = (seconds = '') =>
       /^\d+$/.test(seconds) ? new Date(Number(seconds) * 1_000).toISOString() : null;

@@ -232,7 +232,7 @@ export async function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) =
     const passedMs = performance.now() - started;
     if (passedMs > limitMs) throw new Error(`still ${JSON.stringify(answer)} after ${limitMs / 1000} s`);
     // What takes long may be asked less often: asking costs the processor time that it waits for.
-    await new Promise((done) => setTimeout(done, Math.min(Math.max(50, passedMs / 20), 250)));
+    await new Promise((done) => setTimeout(done, Math.min(Math.max(50, passedMs / 20), 1_000)));
   }
 }
 
