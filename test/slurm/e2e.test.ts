@@ -272,7 +272,8 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
     /** As squeue says it: one line a job, and the GPUs of each by scontrol, which counts them in its own way. */
     async function inQueue(): Promise<string[]> {
       const list = "squeue -h -t R,S -o '%N|%A|%i|%u|%S|%e|%j'";
-      const more = '"$(scontrol show hostnames "$nodes" | paste -sd,)" "$(scontrol -o show job "$number" | head -n 1)"';
+      const more =
+        '"$(scontrol show hostnames "$nodes" | paste -sd,)" "$(scontrol -o show job "$number" | head -n 1)"';
       const each = `while IFS='|' read -r nodes number job; do printf '%s\t%s\t%s\n' "$job" ${more}; done`;
       const out = await shell('head', `export SLURM_TIME_FORMAT=%s; ${list} | ${each}`);
       const lines = out.split('\n').filter(Boolean);
