@@ -14,9 +14,13 @@ export interface ConsoleApp extends AsyncDisposable {
   issuerUrl: string;
 }
 
+/** Of consoles of this process that have ended: a browser has compiled pages by their address. */
+const usedPorts: number[][] = [];
+
 /** Everybody of the lab has the same password. */
 export async function startConsoleApp(options: Parameters<typeof startTestApp>[0] = {}): Promise<ConsoleApp> {
-  const [consolePort = 0, issuerPort = 0] = await freePorts(2);
+  const ports = usedPorts.pop() ?? (await freePorts(2));
+  const [consolePort, issuerPort] = ports;
   const url = `http://127.0.0.1:${consolePort}`;
   const issuerUrl = `http://127.0.0.1:${issuerPort}`;
   const test = await startTestApp({
@@ -30,7 +34,13 @@ export async function startConsoleApp(options: Parameters<typeof startTestApp>[0
     const found = await findPersonByEmail(test.app.store.read, email);
     if (found) await test.app.store.write((tx) => setPassword(tx, { userId: found.id, hash: adaHash }));
   }
-  return { test, url, issuerUrl, [Symbol.asyncDispose]: () => test[Symbol.asyncDispose]() };
+  return {
+    ...{ test, url, issuerUrl },
+    async [Symbol.asyncDispose]() {
+      await test[Symbol.asyncDispose]();
+      usedPorts.push(ports);
+    },
+  };
 }
 
 export interface CookieBrowser {

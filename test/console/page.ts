@@ -10,15 +10,21 @@ import { type ConsoleApp, signIn, startConsoleApp } from './harness.ts';
 
 type Use = (page: Page, complaints: string[]) => Promise<void>;
 
+let sites = 0;
+
 /** A console, looked at with a browser. */
 class Site implements AsyncDisposable {
   readonly app: ConsoleApp;
+  /** Not its address, which may have been another's. */
+  readonly #number: number;
   readonly #browser: Browser;
   readonly #cookies = new Map<string, Cookie[]>();
 
   constructor(app: ConsoleApp, browser: Browser) {
     this.app = app;
     this.#browser = browser;
+    sites += 1;
+    this.#number = sites;
   }
 
   /**
@@ -27,7 +33,7 @@ class Site implements AsyncDisposable {
    */
   async as(name: string, use: Use, prepare?: (page: Page) => void): Promise<void> {
     const { url } = this.app;
-    const own = `${url} ${name}`;
+    const own = `${this.#number} ${name}`;
     await this.#browser.withContext(own, async (context, last) => {
       if (last !== own) await this.#begin(context, name);
       await this.#beSignedIn(context, name);
@@ -42,7 +48,8 @@ class Site implements AsyncDisposable {
         });
       } finally {
         this.#cookies.set(name, await context.cookies());
-        await page.close();
+        const [, ...opened] = context.pages();
+        for (const one of opened) await one.close();
       }
     });
   }
@@ -88,7 +95,9 @@ export async function openSite(app: ConsoleApp, options?: Parameters<typeof open
 export function useConsole(options?: Parameters<typeof startConsoleApp>[0]) {
   let site: Site | undefined;
   before(async () => {
-    if (!noBrowser) site = await openSite(await startConsoleApp(options));
+    if (noBrowser) return;
+    const browser = await openBrowser();
+    site = new Site(await startConsoleApp(options), browser);
   });
   after(async () => {
     await site?.[Symbol.asyncDispose]();

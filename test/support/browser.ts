@@ -48,7 +48,7 @@ async function giveBack(): Promise<void> {
     if (sharing > 0 || shared !== closing) return;
     shared = undefined;
     await (await closing)?.[Symbol.asyncDispose]();
-  }, 1_000);
+  }, 2_000);
 }
 
 async function launch(executablePath: string): Promise<Browser> {
