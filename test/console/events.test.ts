@@ -27,22 +27,12 @@ async function openStream(browser: CookieBrowser) {
 
 const has = (text: string) => (stream: { text: string }) => stream.text.includes(text);
 
-interface Me {
-  user: { id: string };
-  memberships: { org_id: string }[];
-}
-
-async function orgOf(browser: CookieBrowser): Promise<string> {
-  const me = (await (await browser.call('/api/business/me')).json()) as Me;
-  return me.memberships[0]?.org_id ?? '';
-}
-
 test('a stream says what changed, to those who may know, and ends with the sign-in', async () => {
   await using app: ConsoleApp = await startConsoleApp();
   const ada = await signIn(app, 'ada');
   const eve = await signIn(app, 'eve');
   const root = await signIn(app, 'root');
-  const orgId = await orgOf(ada);
+  const orgId = (await ada.ask('business/me')).default_org_id;
   const streams = {
     ada: await openStream(ada),
     eve: await openStream(eve),
@@ -56,12 +46,7 @@ test('a stream says what changed, to those who may know, and ends with the sign-
   assert.doesNotMatch(streams.eve.text, /reported/);
 
   // A key changes what clusters are to have.
-  const key = await ada.call('/api/business/me/ssh-keys', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': 'k0', 'audit-reason': 'first key' },
-    body: JSON.stringify({ public_key: adaKey }),
-  });
-  assert.ok(key.ok, await key.text());
+  await ada.ask('business/me/ssh-keys', { body: { public_key: adaKey } });
   await eventually(async () => streams.ada, has('"me"'));
   await eventually(async () => streams.ada, has(`"cluster/${alpha}"`));
   await eventually(async () => streams.root, has('"installation"'));
@@ -69,12 +54,8 @@ test('a stream says what changed, to those who may know, and ends with the sign-
   assert.doesNotMatch(streams.ada.text, /installation/);
 
   // Somebody joins.
-  const added = await ada.call(`/api/business/organizations/${orgId}/members`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': 'k1', 'audit-reason': 'joins' },
-    body: JSON.stringify({ email: 'dan@physics.example', role: 'member' }),
-  });
-  assert.ok(added.ok, await added.text());
+  const body = { email: 'dan@physics.example', role: 'member' };
+  await ada.ask(`business/organizations/${orgId}/members`, { body });
   await eventually(async () => streams.eve, has(`"members/${orgId}"`));
   assert.doesNotMatch(streams.root.text, /members\//);
   // What a stream says are topics: no name, no address.
@@ -86,12 +67,8 @@ test('a stream says what changed, to those who may know, and ends with the sign-
   );
 
   // Eve is deactivated: her stream says so and ends.
-  const me = (await (await eve.call('/api/business/me')).json()) as Me;
-  const ended = await root.call(`/api/business/operator/people/${me.user.id}/deactivate`, {
-    method: 'POST',
-    headers: { 'idempotency-key': 'k2', 'audit-reason': 'leaves' },
-  });
-  assert.ok(ended.ok, await ended.text());
+  const { user } = await eve.ask('business/me');
+  await root.ask(`business/operator/people/${user.id}/deactivate`, { body: {} });
   await eventually(
     async () => streams.eve,
     (stream) => stream.isOver,
@@ -183,18 +160,12 @@ test('a person who manages members and sees no cluster receives the clusters in 
   await using app: ConsoleApp = await startConsoleApp({ lab: { ...physics, clusters } });
   const ada = await signIn(app, 'ada');
   const eve = await signIn(app, 'eve');
-  const orgId = await orgOf(ada);
+  const orgId = (await ada.ask('business/me')).default_org_id;
   const person = await findPersonByEmail(app.test.app.store.read, 'eve@physics.example');
   const stream = await openStream(eve);
   await eventually(async () => stream, has('event: open'));
-  const headers = { 'content-type': 'application/json', 'audit-reason': 'a test' };
-  const set = async (key: string, permissions: string[]) => {
-    const path = `/api/business/organizations/${orgId}/members/${person?.id}/permissions`;
-    const init = { method: 'PUT', headers: { ...headers, 'idempotency-key': key } };
-    const response = await ada.call(path, { ...init, body: JSON.stringify({ permissions }) });
-    assert.ok(response.ok, await response.text());
-  };
-  await set('manages', ['members.manage']);
+  const body = { permissions: ['members.manage'] };
+  await ada.ask(`business/organizations/${orgId}/members/${person?.id}/permissions`, { method: 'PUT', body });
   await eventually(async () => stream, has(`"${alpha}"`));
   await eventually(async () => stream, has(`"${betaCluster.id}"`));
   const list = await eve.call(`/api/platform/clusters?businessOrgId=${orgId}`);

@@ -20,23 +20,11 @@ let bob = '';
 before(async () => {
   if (noBrowser) return;
   const signedIn = await signIn(site.app, 'bob');
-  const headers = { 'content-type': 'application/json', 'audit-reason': 'a test' };
-  const write = async (path: string, body: object) => {
-    const init = {
-      method: 'POST',
-      headers: { ...headers, 'idempotency-key': path },
-      body: JSON.stringify(body),
-    };
-    assert.equal((await signedIn.call(`/api/business${path}`, init)).status, 201, path);
-  };
-  await write('/me/ssh-keys', { public_key: newPublicKey() });
-  const me = (await (await signedIn.call('/api/business/me')).json()) as {
-    user: { id: string };
-    default_org_id: string;
-  };
+  await signedIn.ask('business/me/ssh-keys', { body: { public_key: newPublicKey() } });
+  const me = await signedIn.ask('business/me');
   bob = me.user.id;
-  const asked = { permissions: ['clusters.kubernetes'], cluster_id: beta };
-  await write(`/organizations/${me.default_org_id}/access-requests`, asked);
+  const body = { permissions: ['clusters.kubernetes'], cluster_id: beta };
+  await signedIn.ask(`business/organizations/${me.default_org_id}/access-requests`, { body });
 });
 
 /** A page as it is in src/console/app/routes.tsx. */

@@ -1,5 +1,6 @@
 /** The whole service with the embedded issuer and the console, and a browser made of fetch and cookies. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { setPassword } from '../../src/store/people/identities.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { adaHash, ada as person } from '../identity/issuer/harness.ts';
@@ -51,6 +52,9 @@ export interface CookieBrowser {
   follow(url: string, init?: RequestInit): Promise<{ response: Response; url: string }>;
   /** As a page of the console calls its server. */
   call(path: string, init?: RequestInit): Promise<Response>;
+  /** What an API answers, which takes it; with a body it is a write. The path begins with the API's name. */
+  // biome-ignore lint/suspicious/noExplicitAny: replies are checked against the documents by the service itself
+  ask(path: string, write?: { body: object; method?: string; reason?: string }): Promise<any>;
 }
 
 export function createCookieBrowser(consoleUrl: string): CookieBrowser {
@@ -91,6 +95,14 @@ export function createCookieBrowser(consoleUrl: string): CookieBrowser {
           ...(init.headers as Record<string, string>),
         },
       }),
+    async ask(path, write) {
+      const { body, method = 'POST', reason = 'a test' } = write ?? {};
+      const own = { 'content-type': 'application/json', 'idempotency-key': randomUUID() };
+      const init = { method, headers: { ...own, 'audit-reason': reason }, body: JSON.stringify(body) };
+      const response = await browser.call(`/api/${path}`, write && init);
+      assert.ok(response.ok, `${path}: ${response.status}`);
+      return response.json();
+    },
   };
   return browser;
 }

@@ -7,7 +7,7 @@ import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
 import { noBrowser } from '../support/browser.ts';
-import { type CookieBrowser, signIn } from './harness.ts';
+import { signIn } from './harness.ts';
 import { checkLayout, show, untilRead, useConsole } from './page.ts';
 
 /** Everything behind it runs from right to left, where it is not kept apart. */
@@ -34,18 +34,6 @@ const lab = {
   ],
 } as typeof physics;
 
-async function ask(browser: CookieBrowser, why: string, key: string): Promise<string> {
-  const me = (await (await browser.call('/api/business/me')).json()) as { default_org_id: string };
-  const response = await browser.call(`/api/business/organizations/${me.default_org_id}/access-requests`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': key, 'audit-reason': why },
-    body: JSON.stringify({ permissions: ['clusters.ssh'], hours: 24, cluster_id: alpha }),
-  });
-  const { id } = (await response.json()) as { id: string };
-  assert.ok(response.ok, id);
-  return id;
-}
-
 const site = useConsole({ lab });
 
 test('texts of any length and direction leave every page its width, its rows and its buttons', {
@@ -59,12 +47,12 @@ test('texts of any length and direction leave every page its width, its rows and
   });
   await recordObserveFailure(service.store, beta, 'kubernetes', reason);
   const eve = await signIn(site.app, 'eve');
-  const why = Buffer.from(`${override}${'W'.repeat(300)}`).toString('latin1');
-  const id = await ask(eve, why, '1');
-  const headers = { 'content-type': 'application/json', 'idempotency-key': '2', 'audit-reason': why };
-  const withdraw = `/api/business/me/access-requests/${id}/withdraw`;
-  assert.ok((await eve.call(withdraw, { method: 'POST', headers, body: '{}' })).ok);
-  await ask(eve, why, '3');
+  const why = { reason: Buffer.from(`${override}${'W'.repeat(300)}`).toString('latin1') };
+  const { default_org_id: org } = await eve.ask('business/me');
+  const asked = { ...why, body: { permissions: ['clusters.ssh'], hours: 24, cluster_id: alpha } };
+  const { id } = await eve.ask(`business/organizations/${org}/access-requests`, asked);
+  await eve.ask(`business/me/access-requests/${id}/withdraw`, { ...why, body: {} });
+  await eve.ask(`business/organizations/${org}/access-requests`, asked);
   const longest = await eventually(
     () => findPersonByEmail(service.store.read, address),
     (one) => one !== undefined,

@@ -29,27 +29,18 @@ let of: (rest?: string) => string;
 before(async () => {
   if (noBrowser) return;
   bob = await signIn(site.app, 'bob');
-  const me = (await (await bob.call('/api/business/me')).json()) as { memberships: { org_id: string }[] };
-  const org = me.memberships[0]?.org_id;
-  of = (rest = '') => `/api/platform/clusters/${alpha}/scheduler-configuration${rest}?businessOrgId=${org}`;
+  const { memberships } = await bob.ask('business/me');
+  const org = memberships[0].org_id;
+  of = (rest = '') => `platform/clusters/${alpha}/scheduler-configuration${rest}?businessOrgId=${org}`;
 });
 
 async function setByBob(configuration: object, reason = 'by Bob'): Promise<void> {
-  const response = await bob.call(of(), {
-    method: 'PUT',
-    headers: { 'content-type': 'application/json', 'audit-reason': reason },
-    body: JSON.stringify(configuration),
-  });
-  assert.equal(response.status, 200, await response.text());
+  await bob.ask(of(), { method: 'PUT', body: configuration, reason });
 }
 
-const stored = async () => (await (await bob.call(of())).json()) as Record<string, string>;
-const versions = async () => {
-  const { items } = (await (await bob.call(of('/versions'))).json()) as {
-    items: { generation: number; reason: string; author: { email: string } }[];
-  };
-  return items;
-};
+const stored = async (): Promise<Record<string, string>> => bob.ask(of());
+const versions = async (): Promise<{ generation: number; reason: string; author: { email: string } }[]> =>
+  (await bob.ask(of('/versions'))).items;
 const newest = async () => {
   const [version] = await versions();
   assert.ok(version);

@@ -23,25 +23,16 @@ test('a reload keeps the times that a page saw, and a page that did not see them
   skip: noBrowser,
 }, async () => {
   const ada = await signIn(site.app, 'ada');
-  // biome-ignore lint/suspicious/noExplicitAny: replies are checked against the documents by the service itself
-  const call = async (path: string, init?: RequestInit): Promise<any> => {
-    const response = await ada.call(`/api/business${path}`, init);
-    assert.equal(response.status, 200, path);
-    return response.json();
-  };
-  const { default_org_id: orgID } = await call('/me');
-  const { members } = await call(`/organizations/${orgID}/members`);
+  const { default_org_id: orgID } = await ada.ask('business/me');
+  const { members } = await ada.ask(`business/organizations/${orgID}/members`);
   const { user_id: eve } = (members as { email: string; user_id: string }[]).find(({ email }) =>
     email.startsWith('eve@'),
   ) ?? { user_id: '' };
   const path = `/members/change?people=${eve}`;
   const applied = 'applied: done';
   await setSimulated(site.app.test, alpha, { failure: 'the disk is full' });
-  await call(`/organizations/${orgID}/members/${eve}/permissions`, {
-    method: 'PUT',
-    headers: { 'content-type': 'application/json', 'idempotency-key': '1', 'audit-reason': 'a test' },
-    body: JSON.stringify({ permissions: ['clusters.ssh'] }),
-  });
+  const body = { permissions: ['clusters.ssh'] };
+  await ada.ask(`business/organizations/${orgID}/members/${eve}/permissions`, { method: 'PUT', body });
   await site.as('ada', async (page) => {
     await show(page, path);
     const panel = page.locator('.panel').filter({ hasText: 'alpha' });

@@ -39,17 +39,10 @@ before(async () => {
   if (noBrowser) return;
   ada = await signIn(site.app, 'ada');
   const bob = await signIn(site.app, 'bob');
-  const headers = { 'content-type': 'application/json', 'idempotency-key': '1', 'audit-reason': 'a test' };
-  const body = JSON.stringify({ public_key: newPublicKey() });
-  assert.equal((await bob.call('/api/business/me/ssh-keys', { method: 'POST', headers, body })).status, 201);
+  await bob.ask('business/me/ssh-keys', { body: { public_key: newPublicKey() } });
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: replies are checked against the documents by the service itself
-async function read(path: string): Promise<any> {
-  const response = await ada.call(`/api/business${path}`);
-  assert.equal(response.status, 200, path);
-  return response.json();
-}
+const read = (path: string) => ada.ask(`business${path}`);
 
 async function organizationOf(): Promise<string> {
   return (await read('/me')).default_org_id;
@@ -153,14 +146,7 @@ test('a double click and a lost connection end in one change; a batch that goes 
       }
       if (email !== 'fay@physics.example') return route.fallback();
       // Somebody else adds her meanwhile.
-      const headers = {
-        'content-type': 'application/json',
-        'idempotency-key': 'fay',
-        'audit-reason': 'a test',
-      };
-      const body = JSON.stringify({ email });
-      const path = `/api/business/organizations/${orgId}/members`;
-      assert.equal((await ada.call(path, { method: 'POST', headers, body })).status, 201);
+      await ada.ask(`business/organizations/${orgId}/members`, { body: { email } });
       return route.abort('connectionrefused');
     });
     await button.dblclick();
