@@ -208,8 +208,7 @@ test('a link of an operator sets a password once, for who is active, and the new
   const { secret } = await setUp(app, 'root');
   const { browser: root, page } = await askedForCode(app, 'root');
   await submit(root, page, { code: codeOf(secret, 1) });
-  const found = await root.call('/api/business/operator/people?email=bob@physics.example');
-  const { people } = (await found.json()) as { people: { id: string }[] };
+  const { people } = await root.ask('business/operator/people?email=bob@physics.example');
   const id = people[0]?.id;
   let keys = 0;
   const ask = async (path: string, key = `key-${++keys}`) => {

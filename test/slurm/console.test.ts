@@ -28,8 +28,7 @@ async function startConsoleOn(slurm: SlurmLab): Promise<ConsoleApp> {
     config: { uids: { base: 40_000 } },
   });
   const root = await signIn(app, 'root');
-  const response = await root.call('/api/business/operator/gateway');
-  const { public_key: key } = (await response.json()) as { public_key: string };
+  const { public_key: key } = await root.ask('business/operator/gateway');
   writeFileSync(join(slurm.directory, 'etc/gateway.pub'), `${key}\n`);
   return app;
 }
