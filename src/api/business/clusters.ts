@@ -107,17 +107,26 @@ export async function clusterIn(db: Reader, organizationId: string, clusterId: s
   throw notFound('The organization has no such cluster.');
 }
 
-/** What the state of a list is read from. A cluster out of service is not asked any more: its last report stands. */
+/**
+ * What the state of a list is read from. A cluster out of service is not asked any more: its last report stands, until it is
+ * released. Then the last list, which is empty, is in force, or it never will be.
+ */
 export function deliveryOf(
   cluster: Cluster,
   list: AccessList,
   observation: Observation | undefined,
   now: number,
 ): Delivery {
+  const { generation, acceptedGeneration } = list;
+  if (cluster.state === 'released') {
+    const failure = cluster.cleanupState === 'done' ? null : cluster.cleanupState;
+    const last = { observedAt: now, manifestGeneration: generation, failure, waiting: [] };
+    return { generation, acceptedGeneration, observation: last, now };
+  }
   const isAsked = isInService(cluster);
   return {
-    generation: list.generation,
-    acceptedGeneration: list.acceptedGeneration,
+    generation,
+    acceptedGeneration,
     observation,
     now: isAsked || !observation ? now : observation.observedAt,
   };

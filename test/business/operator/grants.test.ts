@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { deliveryOf } from '../../../src/api/business/clusters.ts';
+import { accessListState } from '../../../src/domain/access/manifest.ts';
+import type { Cluster } from '../../../src/domain/clusters/cluster.ts';
 import { alpha, beta, eventually, type Reply, startTestApp } from '../../support/app.ts';
 
 test('grants, as operators give and end them', async (t) => {
@@ -233,7 +236,8 @@ test('a release ends the grants on the cluster, and the state of its access list
     ({ body }) => body.state === 'released',
   );
   const before = (await list()).body;
-  assert.notEqual(before.state, 'stale');
+  // Whoever waits until people are off the cluster waits no longer.
+  assert.deepEqual([before.state, before.observation_state, before.users], ['converged', 'converged', []]);
   service.advance(600_000);
   const later = await service.issuer.token('ada');
   const path = `/organizations/${org}/clusters/${alpha}/access`;
@@ -325,4 +329,10 @@ test('an organization is retired by an owner, or an operator, once its clusters 
   const body = { name: 'late', organization: 'physics', simulated: { computeNodes: 1, gpusPerNode: 1 } };
   assert.equal((await service.write('/operator/clusters', { as: 'root', body })).status, 409);
   assert.equal((await retire('root')).status, 200, 'again: nothing changes');
+});
+
+test('the access list of a cluster that was abandoned has failed', () => {
+  const cluster = { state: 'released', cleanupState: 'abandoned; left behind: accounts' } as Cluster;
+  const list = { generation: 2, acceptedGeneration: 2 } as Parameters<typeof deliveryOf>[1];
+  assert.equal(accessListState(deliveryOf(cluster, list, undefined, 0)), 'failed');
 });
