@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { createCookieBrowser } from './harness.ts';
 
-async function start() {
+async function start(config: object = {}) {
   const stack = new AsyncDisposableStack();
   const issuer = stack.use(await startCodeIssuer());
   const directory = stack.use(temporaryDirectory());
@@ -20,7 +20,7 @@ async function start() {
   const app = stack.use(
     await startTestApp({
       identity: { issuer: issuer.url, console: { clientId: issuer.client.id, clientSecretFile } },
-      config: { console: { listen: `127.0.0.1:${port}` } },
+      config: { console: { listen: `127.0.0.1:${port}` }, ...config },
     }),
   );
   const signIn = async () => {
@@ -80,6 +80,26 @@ test('clocks that differ by less than a minute sign people in; the issuer says n
   issuer.forget();
   lab.app.jump(9 * 60_000 + 45_000);
   assert.equal(await me(browser), 401);
+});
+
+test('a refused sign-in says why: the address, the audience, the clock, another person, too long ago', async () => {
+  await using lab = await start({ access: { maxHoursWithoutSignIn: 12 } });
+  const { issuer, url, signIn } = lab;
+  const hour = 3_600;
+  const now = Math.floor(Date.now() / 1000);
+  for (const [why, claims, skew] of [
+    ['no_address', { access: { sub: 'new', email_verified: false }, id: { sub: 'new' } }, 0],
+    ['audience', { access: { aud: ['another'] } }, 0],
+    ['clock', {}, 300],
+    ['refused', { id: { sub: 'elsewhere-eve' } }, 0],
+    ['too_old', { id: { auth_time: now - 13 * hour } }, 0],
+    [undefined, { id: { auth_time: now - hour } }, 0],
+    ['bound', { access: { sub: 'another' }, id: { sub: 'another' } }, 0],
+  ] as const) {
+    Object.assign(issuer, { claims, skew });
+    const { at } = await signIn();
+    assert.equal(at, why === undefined ? `${url}/keys` : `${url}/signed-out?why=${why}&to=%2Fkeys`);
+  }
 });
 
 test('while the issuer is down, who is signed in goes on, and who is not sees why; then it goes on by itself', async () => {

@@ -32,6 +32,7 @@ test('an issuer that does not answer a revocation holds up no sign-out', async (
     },
     redirectUri: 'http://console.invalid/sign-in/callback',
     signedOutUri: 'http://console.invalid/signed-out',
+    now: Date.now,
   });
   assert.match((await client.end(tokens)) ?? '', new RegExp(`^${issuer}/end\\?`));
   assert.ok(asked.includes(`${issuer}/revoke`));

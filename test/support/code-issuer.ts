@@ -11,6 +11,8 @@ export interface CodeIssuer extends AsyncDisposable {
   person: string;
   /** How far its clock is ahead, in seconds. */
   skew: number;
+  /** What its tokens say besides, or otherwise. */
+  claims: { access?: object; id?: object };
   /** How long its access tokens are good, in seconds. */
   lifetime: number;
   /** Whether it answers 503 to everything. */
@@ -43,6 +45,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     client: { id: 'andromeda-console', secret: 'the secret of the console' },
     person: 'bob',
     skew: 0,
+    claims: {},
     lifetime: 600,
     isDown: false,
     grants: [],
@@ -70,9 +73,14 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     return {
       token_type: 'Bearer',
       expires_in: issuer.lifetime,
-      access_token: await sign({ ...about, aud: ['andromeda'], client_id: issuer.client.id }),
+      access_token: await sign({
+        ...about,
+        aud: ['andromeda'],
+        client_id: issuer.client.id,
+        ...issuer.claims.access,
+      }),
       refresh_token: refresh,
-      id_token: await sign({ ...about, aud: issuer.client.id, ...(nonce && { nonce }) }),
+      id_token: await sign({ ...about, aud: issuer.client.id, ...(nonce && { nonce }), ...issuer.claims.id }),
     };
   }
 

@@ -33,7 +33,7 @@ import { createSessions, idleMs, isOver, longestMs, type Sessions } from './sess
 import { createSignInRoutes, type SignInOptions } from './sign-in.ts';
 
 export interface ConsoleOptions extends Omit<RoutesOptions, 'issuer' | 'sessions' | 'events'> {
-  issuer: Omit<IssuerClientOptions, 'redirectUri' | 'signedOutUri'>;
+  issuer: Omit<IssuerClientOptions, 'redirectUri' | 'signedOutUri' | 'now'>;
   /** The person whom an Authorization header is; throws `unauthorized`. */
   authenticate(authorization: string): Promise<string>;
 }
@@ -49,6 +49,7 @@ export function createConsole(options: ConsoleOptions): Console {
     ...options.issuer,
     redirectUri: `${url}/sign-in/callback`,
     signedOutUri: `${url}/signed-out`,
+    now,
   });
   const secure = url.startsWith('https:');
   const sessions = createSessions({ store, issuer, authenticate, secure, log, now });

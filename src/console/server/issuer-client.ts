@@ -11,6 +11,7 @@ export interface IssuerClientOptions {
   fetch: typeof fetch;
   redirectUri: string;
   signedOutUri: string;
+  now(): number;
 }
 
 export interface Tokens {
@@ -28,6 +29,8 @@ export interface Pending {
   state: string;
   nonce: string;
   verifier: string;
+  /** How long ago the person may have proved who they are, in ms; left out: as the issuer likes. */
+  maxAgeMs?: number | undefined;
 }
 
 export interface IssuerClient {
@@ -42,6 +45,8 @@ export interface IssuerClient {
 }
 
 const timeoutSeconds = 10;
+/** Clocks may differ by this much. */
+const toleranceMs = 60_000;
 
 /** Nothing is fetched before it is needed. Every function throws `integration_unavailable` while the issuer is away. */
 export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
@@ -59,11 +64,18 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
     async begin(maxAgeMs) {
       return authorize(await open(), options, maxAgeMs);
     },
-    async finish(callback, { state, nonce, verifier }) {
+    async finish(callback, { state, nonce, verifier, maxAgeMs }) {
       const { client, config } = await open();
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
-      const answer = client.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true });
-      return tokensOf(await answer.catch((error: unknown) => refuse(client, error)));
+      const asked = client.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true });
+      const answer = await asked.catch((error: unknown) => refuse(client, error));
+      const tokens = tokensOf(answer);
+      const { subject_types_supported: subjects = [] } = config.serverMetadata();
+      // Where a person has another `sub` for each client, the two may differ.
+      if (!subjects.includes('pairwise') && subjectOf(tokens.accessToken) !== answer.claims()?.sub)
+        throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
+      requireRecent(tokens, maxAgeMs, options.now());
+      return tokens;
     },
     async refresh(refreshToken) {
       const { client, config } = await open();
@@ -94,7 +106,7 @@ async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientO
     new URL(issuer),
     clientId,
     // The clocks of the issuer and of this server may differ by a minute.
-    { [client.clockTolerance]: 60 },
+    { [client.clockTolerance]: toleranceMs / 1000 },
     client.ClientSecretBasic(clientSecret),
     {
       timeout: timeoutSeconds,
@@ -125,7 +137,22 @@ async function authorize(
     code_challenge_method: 'S256',
     ...(maxAgeMs !== undefined && { max_age: String(Math.floor(maxAgeMs / 1000)) }),
   });
-  return { url: url.href, pending: { state, nonce, verifier } };
+  return { url: url.href, pending: { state, nonce, verifier, maxAgeMs } };
+}
+
+/** OpenID Connect Core 1.0, 3.1.3.7. Of an issuer that does not say when, no time counts as a sign-in (`signedInAt`). */
+function requireRecent({ signedInAt }: Tokens, maxAgeMs: number | undefined, now: number): void {
+  if (maxAgeMs !== undefined && signedInAt !== undefined && signedInAt < now - maxAgeMs - toleranceMs)
+    throw new DomainError('unauthorized', 'The person has signed in too long ago, and was not asked anew.');
+}
+
+/** Whose an access token is, where it is a JWT; its signature is verified by what takes it. */
+function subjectOf(token: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')).sub;
+  } catch {
+    return undefined;
+  }
 }
 
 function tokensOf(answer: TokenEndpointResponse & { claims?(): { auth_time?: number } | undefined }): Tokens {
@@ -146,15 +173,16 @@ function refuse(client: typeof import('openid-client'), error: unknown): never {
     error instanceof client.AuthorizationResponseError ||
     (error instanceof Error && 'code' in error && belongs.has(String(error.code)));
   if (!isAnswer) throw unavailable(error);
-  throw new DomainError('unauthorized', 'The identity provider did not sign you in.', { cause: error });
+  const isClock = error instanceof Error && 'code' in error && error.code === clockFault;
+  const message = isClock
+    ? 'The clock of this server or of the identity provider is wrong.'
+    : 'The identity provider did not sign you in.';
+  throw new DomainError('unauthorized', message, { cause: error });
 }
 
+const clockFault = 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED';
 /** What the library throws for a callback, or an ID token, of another sign-in. */
-const belongs = new Set([
-  'OAUTH_INVALID_RESPONSE',
-  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
-  'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
-]);
+const belongs = new Set(['OAUTH_INVALID_RESPONSE', 'OAUTH_JWT_CLAIM_COMPARISON_FAILED', clockFault]);
 
 function unavailable(error: unknown): DomainError {
   if (error instanceof DomainError) return error;

@@ -172,10 +172,20 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof DomainError)) return 'failed';
   if (error.code === 'integration_unavailable') return 'issuer_away';
   if (error.code === 'service_unavailable') return 'unavailable';
-  if (error.message.includes('no account')) return 'no_account';
-  if (error.message.includes('deactivated')) return 'deactivated';
-  return error.cause === undefined && error.code === 'unauthorized' ? 'again' : 'refused';
+  return said.find(([part]) => error.message.includes(part))?.[1] ?? 'refused';
 }
+
+/** By a part of the refusal, which the log has whole. */
+const said = [
+  ['no account', 'no_account'],
+  ['deactivated', 'deactivated'],
+  ['did not start a sign-in', 'again'],
+  ['no verified email address', 'no_address'],
+  ['bound to another sign-in', 'bound'],
+  ['not meant for this service', 'audience'],
+  ['clock', 'clock'],
+  ['signed in too long ago', 'too_old'],
+] as const;
 
 /** Never another site: a link to the console must lead nowhere else, also where dots in it make it begin with two slashes. */
 function pathOfOurs(to: string | null): string {

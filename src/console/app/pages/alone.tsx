@@ -13,6 +13,12 @@ const reasons: Record<string, string> = {
   deactivated: 'This account is deactivated. Ask your operator.',
   ended: 'Your session has ended: it was signed out, or not used for an hour.',
   again: 'That sign-in took too long, or was started in another window.',
+  no_address: 'The sign-in service does not say that your email address is verified. Ask your operator.',
+  bound: 'Your address belongs to an account with another sign-in. Ask your operator to rebind it.',
+  audience: 'The sign-in service issues tokens that are not meant for this service. Tell your operator.',
+  clock: 'The clock of this service or of the sign-in service is wrong. Tell your operator.',
+  too_old:
+    'The sign-in service did not ask you to prove again who you are. Sign out there, and sign in again.',
   refused: 'The sign-in service did not sign you in.',
   busy: 'Too many sign-ins came from your network. Wait a minute, and sign in again.',
   failed: 'The sign-in failed. Try again.',
