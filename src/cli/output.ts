@@ -121,7 +121,6 @@ export async function printAnswer(answer: Answer, format: string | undefined): P
 
 export type Columns<T> = Record<string, (row: T) => Cell>;
 
-/** How one kind of thing is printed; `none` is the message when a list of them is empty. */
 export function printer<T>(columns: Columns<T>, none: string) {
   const table = (rows: readonly T[]) =>
     formatTable(

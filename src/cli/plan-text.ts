@@ -7,7 +7,6 @@ type Plan = Business['LabPlan'];
 
 type MemberPlan = Business['MemberPlan'];
 
-/** Whether it takes something away: someone should be asked. */
 export function isDestructive({ changes, restarts }: Plan): boolean {
   return (
     changes.some(({ action }) => action === 'remove') || restarts.some((one) => one.ended_jobs.length > 0)

@@ -4,7 +4,6 @@ import { visibleLine } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
 import { CliError, failure } from './exit.ts';
 
-/** The result of one check: whether the change has arrived, and a clause that names what is still missing. */
 export interface Check<T> {
   done: boolean;
   missing: string;

@@ -9,7 +9,6 @@ import { type Api, createClient, type PlatformApi, type PlatformReader, type Rea
 import { type Answer, printAnswer, type printer } from './output.ts';
 
 interface Described {
-  /** As commander reads it: `rename <slug> <name>`. */
   usage: string;
   summary: string;
   /**
@@ -52,7 +51,6 @@ interface OverApis<A, P, O> extends Described {
   passesOn?: true;
   /** The forms of `-o`, the usual one first; left out: table, json and yaml; empty: nothing is printed. */
   formats?: string[];
-  /** Returns what to print; nothing where the verb has printed already. */
   run(call: Call<A, P, O>, ...args: string[]): Promise<Answer | undefined>;
 }
 
@@ -151,7 +149,6 @@ export function example(...lines: string[]): string {
 
 type Printer<T> = ReturnType<typeof printer<T>>;
 
-/** `list`: everything of one kind; `read` finds it in the answer. */
 export function lists<T>(
   summary: string,
   printer: Printer<T>,

@@ -3,7 +3,6 @@ import type { Side } from './clusters/cluster.ts';
 
 /** How the passes over a side of a cluster go. Times in ms since 1970. */
 export interface SidePasses {
-  /** When the next one is; undefined while one is under way. */
   nextAt: number | undefined;
   failures: number;
   failingSince: number | undefined;
@@ -42,7 +41,6 @@ export interface Problem {
   nextTryAt?: string | undefined;
 }
 
-/** Newest first; what has no beginning comes last. */
 export function inOrderOfUrgency(problems: readonly Problem[]): Problem[] {
   return problems.toSorted((a, b) => (b.since ?? '').localeCompare(a.since ?? ''));
 }

@@ -139,7 +139,6 @@ function problemsOfSettings(live: readonly Server[]): Problem[] {
   });
 }
 
-/** In which settings another server differs from this one, as a text; undefined where none is known. */
 export function differenceOf(own: Server['settings'], { name, settings }: Server): string | undefined {
   const different = Object.keys(own).filter(
     (setting) => settings[setting] !== undefined && settings[setting] !== own[setting],

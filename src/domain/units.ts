@@ -8,7 +8,6 @@ const unitsMs: Record<string, number> = {
   w: 604_800_000,
 };
 
-/** Milliseconds of `90s`, `30m`, `2h`, `7d` or `2w`; undefined where it is none of them. */
 export function durationMs(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   const unitMs = unitsMs[unit];

@@ -4,7 +4,6 @@
  * slots and in what waits; time is used only to end a wait.
  */
 
-/** Bounds, as numbers of slots; `waitMs` in milliseconds. */
 export interface Shares {
   slots: number;
   /** Of those, how many strangers may have. */

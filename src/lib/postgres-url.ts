@@ -56,7 +56,6 @@ export function parsePostgresUrl(url: string): PostgresTarget {
   };
 }
 
-/** Where it is, without who asks: for messages and the log. */
 export function describePostgres({ hosts, database }: PostgresTarget): string {
   return `${database} on ${hosts.map(addressOf).join(', ')}`;
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { mergeMachines } from '../../src/domain/clusters/cluster.ts';
 import {
   describeFreeBlocks,
   describeGpuUsage,
   gpuUsage,
   type MachineUse,
 } from '../../src/domain/clusters/gpu-usage.ts';
-import { mergeMachines } from '../../src/domain/clusters/merged-report.ts';
 
 const machine = (takesWork: MachineUse['takesWork'], gpusInUse?: number, gpuCount = 8): MachineUse => ({
   gpuCount,

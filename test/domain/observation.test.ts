@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  type Silence,
-  waitingFor,
-  waitingText,
-  withSilence,
-} from '../../src/domain/clusters/merged-report.ts';
+import { type Silence, waitingFor, waitingText, withSilence } from '../../src/domain/clusters/cluster.ts';
 
 const first = '2030-01-01T00:00:00.000Z';
 const later = '2030-01-01T00:01:00.000Z';

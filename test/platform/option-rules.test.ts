@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterOptions, type OptionFacts, storageInventory } from '../../src/api/platform/options.ts';
-import { freshness } from '../../src/domain/clusters/cluster.ts';
+import { freshness, withTransitionTimes } from '../../src/domain/clusters/cluster.ts';
 import { defaultSharedVolumeBytes } from '../../src/domain/clusters/lab.ts';
-import { withTransitionTimes } from '../../src/domain/clusters/merged-report.ts';
 
 const now = Date.parse('2030-01-01T12:00:00.000Z');
 const report = {

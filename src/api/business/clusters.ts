@@ -6,8 +6,7 @@ import {
   type Delivery,
   observationState,
 } from '../../domain/access/manifest.ts';
-import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import type { Observation } from '../../domain/clusters/merged-report.ts';
+import { type Cluster, isInService, type Observation } from '../../domain/clusters/cluster.ts';
 import { forbidden, notFound } from '../../domain/error.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
@@ -19,7 +18,6 @@ import { findMembership } from '../../store/organizations/memberships.ts';
 import type { Operation } from './operation.ts';
 import { ownMembership } from './organizations.ts';
 
-/** The organization's clusters in order of creation; none for a member without `clusters.read`. */
 export const listClusters: Operation<'listClusters'> = async ({ store }, { caller, path, now }) => {
   const { permissions } = await ownMembership(store.read, path.orgID, caller.userId, now);
   if (!permissions.has('clusters.read')) return { clusters: [] };
@@ -30,7 +28,6 @@ export const listClusters: Operation<'listClusters'> = async ({ store }, { calle
 export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, path, now }) =>
   clusterBody(await readableCluster(store.read, caller.userId, path, now));
 
-/** Nodes of the organization's clusters that are set aside for it, in order of the clusters' creation. */
 export const listReservations: Operation<'listReservations'> = async ({ store }, { caller, path, now }) => {
   const { permissions } = await ownMembership(store.read, path.orgID, caller.userId, now);
   if (!permissions.has('reservations.read')) {

@@ -88,7 +88,6 @@ export const getResourceAccess: Operation<'getResourceAccess'> = async (
   throw noAccess();
 };
 
-/** Grants with the names of their clusters, and whether they are in force where that can be known. */
 export async function observedGrantBodies(db: Reader, grants: readonly Grant[]) {
   const observed = await observeGrants(db, grants);
   const accessOf = new Map(observed.map(({ grant, access }) => [grant.id, access]));

@@ -14,7 +14,6 @@ import { findLeastSignInHours, findPerson, updateLoginShell } from '../../store/
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
 import type { Operation } from './operation.ts';
 
-/** The caller, their memberships, and the organization to assume when there is only one to choose. */
 export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
   const known = await cached(store, `me/${caller.userId}`, () => accountOf(store, caller.userId));
   const { person, memberships, reply } = known;

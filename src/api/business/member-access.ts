@@ -3,14 +3,17 @@ import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessList, isRecent, isSameEntry } from '../../domain/access/manifest.ts';
 import { seesClusters, withoutFaultDetails } from '../../domain/access/permission.ts';
 import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
-import { type Cluster, isInService, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import {
+  type Cluster,
+  isInService,
   type Observation,
+  type Side,
   type SideState,
   sideFailure,
+  sidesOf,
   waitingFor,
   waitingText,
-} from '../../domain/clusters/merged-report.ts';
+} from '../../domain/clusters/cluster.ts';
 import { invalidRequest } from '../../domain/error.ts';
 import { kubernetesAccessState } from '../../domain/kubernetes/bindings.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';

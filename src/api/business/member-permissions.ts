@@ -190,7 +190,6 @@ async function permissionsBody(db: Reader, organizationId: string, userId: strin
   return { organization_id: organizationId, user_id: userId, role, ...held };
 }
 
-/** What was granted as the API shows it: the keys, and the ends of those that have one. */
 function grantedBody(granted: readonly GrantedPermission[]) {
   const ends = endsOf(granted);
   return { permissions: granted.map(({ key }) => key), ...(ends && { expires_at: ends }) };

@@ -72,7 +72,6 @@ export function takePlan(userId: string): void {
   throw new DomainError('service_unavailable', 'Too many plans at once. Try again in a second.');
 }
 
-/** What a change of these people's access does on the clusters of an organization. */
 export async function effectsIn(
   db: Reader,
   organizationId: string,
@@ -85,7 +84,6 @@ export async function effectsIn(
   return effects.filter(isSomething);
 }
 
-/** Whom a change is about; undefined while they have no account. */
 async function targetOf(db: Reader, change: Change): Promise<string | undefined> {
   if (change.change !== 'add') {
     const { user_id: userId } = change;
@@ -147,7 +145,6 @@ function commandOf({ caller, path: { orgID } }: Request, change: Change): Comman
   return removing({ caller, path, body: undefined });
 }
 
-/** A person's access in the organization as it is now; undefined for one who is no member. */
 export async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<Reach | undefined> {
   const { db, now } = tx;
   const [member, held] = [

@@ -9,8 +9,14 @@ import {
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
 import { heldUntil, laterEnd, seesClusters } from '../../domain/access/permission.ts';
 import type { AccessRequest } from '../../domain/access/request.ts';
-import { type Cluster, isInService, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
-import { mergeSides, sideFailure } from '../../domain/clusters/merged-report.ts';
+import {
+  type Cluster,
+  isInService,
+  mergeSides,
+  type Side,
+  sideFailure,
+  sidesOf,
+} from '../../domain/clusters/cluster.ts';
 import { type Access, kubernetesAccessState } from '../../domain/kubernetes/bindings.ts';
 import { holdsStaffKey } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';
@@ -170,7 +176,6 @@ async function kubernetesAccessOn({ store }: BusinessDeps, cluster: Cluster, own
   return kubernetesAccessState(await findKubernetesAccessOf(store, cluster, own.userId, own.now));
 }
 
-/** When the last that lets the caller use Kubernetes ends; null: it does not, or nothing does. */
 function kubernetesEnd(held: Held | undefined, grants: readonly Grant[]): string | null {
   const ends = [];
   const byKey = held && heldUntil(held.role, held.granted);

@@ -295,7 +295,6 @@ function requireActive({ userId, state }: { userId: string; state: string }): st
   throw unauthorized('This account is deactivated. Ask your operator.');
 }
 
-/** A claim as it is stored: without control characters, and not longer than what is shown of a name. */
 function shownText(claim: unknown): string | undefined {
   if (typeof claim !== 'string') return undefined;
   const text = cutText(claim, 1000).replace(/\p{C}+/gu, ' ');

@@ -1,8 +1,7 @@
 /** GPU time of an organization's clusters: by person, and by day. */
 import type { RunningJob } from '../../domain/access/manifest.ts';
-import type { Cluster } from '../../domain/clusters/cluster.ts';
+import type { Cluster, KeptSlurmReport } from '../../domain/clusters/cluster.ts';
 import { lastDays } from '../../domain/clusters/gpu-hours.ts';
-import type { KeptSlurmReport } from '../../domain/clusters/merged-report.ts';
 import { forbidden } from '../../domain/error.ts';
 import { holdsStaffKey } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';

@@ -157,7 +157,6 @@ function condition(
     : undefined;
 }
 
-/** The quota is Ceph's, unless the cluster has NFS storage, which excludes Ceph. */
 function purchaseRoute(
   { organizationId, clusterId, purchased }: OptionFacts,
   storage: SideReport['storage'],

@@ -1,7 +1,6 @@
 /** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
 import { type AccessList, isRecent } from '../../domain/access/manifest.ts';
-import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
-import type { Observation } from '../../domain/clusters/merged-report.ts';
+import { type Cluster, isInService, type Observation } from '../../domain/clusters/cluster.ts';
 import { DomainError, notFound } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';
 import {

@@ -192,7 +192,6 @@ const clusters = printer<Cluster>(
   'There are no clusters.',
 );
 
-/** The cluster with this name or ID; of several that had the name over time, the one in service. */
 async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
   const all = (await api.get('/operator/clusters')).clusters;
   const inService = all.filter(({ cluster }) => cluster.state !== 'released');
@@ -202,7 +201,6 @@ async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
 
 type Described = Record<'name' | 'organization', unknown>;
 
-/** The cluster as a lab file describes it: the file's entry, with the flags on top. */
 async function describe(name: string, options: AddOptions): Promise<Described> {
   const { file, organization, scheduler, siteId, siteName, simulated } = options;
   if (siteName !== undefined && siteId === undefined) throw usage('--site-name goes with --site-id.');

@@ -29,7 +29,6 @@ function list(api: Reader, email?: string): Promise<Person[]> {
   );
 }
 
-/** The person with this address, as paths name one; an ID is taken as it is. */
 async function pathOf(api: Reader, wanted: string): Promise<{ userID: string }> {
   if (wanted.startsWith('user_')) return { userID: wanted };
   const email = foldEmail(wanted);

@@ -55,7 +55,6 @@ function takesValue({ required, optional }: Option): boolean {
   return required || optional;
 }
 
-/** What can stand behind a flag, as words of a shell; undefined where it is free text. */
 function valuesOf({ argChoices, long }: Option): string | undefined {
   return long === '--job' ? jobIds : argChoices?.join(' ');
 }

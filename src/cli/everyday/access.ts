@@ -57,7 +57,6 @@ interface Row {
   use: Business['Use'];
 }
 
-/** The clusters that the caller sees or may use; only the one that is named, where one is. */
 export async function readUses(api: Reader, wanted: string | undefined): Promise<ClusterUse[]> {
   const { clusters } = await api.get('/me/access');
   if (wanted === undefined) return clusters;

@@ -39,7 +39,6 @@ export async function listClusters({ api, platform }: Apis, options: OrgOptions)
   return { clusters, hidden: organizations.filter((_, index) => found[index] === undefined) };
 }
 
-/** The clusters of one organization; undefined when the caller may not list them. */
 async function clustersOf(
   { api, platform }: Apis,
   organization: Organization,

@@ -139,7 +139,6 @@ const podTable = printer<{ cluster: string; pod: Platform['GpuPod'] }>(
   '',
 );
 
-/** Such as "12 of 16 GPUs free: 1 whole node, at most 8 on one." */
 function freeText({ gpus }: Usage): string {
   const { free_nodes: freeNodes, biggest_block: biggestBlock } = gpus;
   const blocks = describeFreeBlocks({ freeNodes, biggestBlock });

@@ -40,7 +40,6 @@ function isLapsed({ lapses_at: at }: SshKey): boolean {
   return at !== undefined && Date.parse(at) <= Date.now();
 }
 
-/** What to do about keys that lapsed, or will within a week; undefined where there are none. */
 function lapseNotice(all: readonly SshKey[]): string | undefined {
   const soon = Date.now() + 7 * dayMs;
   const ends = all.flatMap(({ lapses_at: at }) => at ?? []).filter((at) => Date.parse(at) <= soon);
@@ -50,7 +49,6 @@ function lapseNotice(all: readonly SshKey[]): string | undefined {
   return `${when} ${first} ${ends.length === 1 ? 'one of these keys lets' : 'the first of these keys let'} you in no more; \`andromeda keys add FILE\` registers another one.`;
 }
 
-/** Which active keys are worth a look; undefined where there are none. */
 function disuseNotice(all: readonly SshKey[]): string | undefined {
   const unused = all.flatMap((key) => {
     const { created_at: createdAt, last_used_at: lastUsedAt, label, fingerprint } = key;
@@ -194,7 +192,6 @@ export async function listLocalKeys(): Promise<LocalKey[]> {
   return keys.filter((key) => key !== undefined);
 }
 
-/** The private key that goes with one of the fingerprints, where it lies in ~/.ssh. */
 export async function findIdentityFile(fingerprints: readonly string[]): Promise<string | undefined> {
   for (const key of await listLocalKeys()) {
     const file = privateFileOf(key);

@@ -177,7 +177,6 @@ async function findPath(api: Reader, options: OrgOptions, email: string) {
   return { organization, path: { orgID: organization.id, userID } };
 }
 
-/** The keys a member was granted; what is not one's own takes members.manage. */
 export function readPermissions(
   api: Reader,
   path: { orgID: string; userID: string },

@@ -43,7 +43,6 @@ interface Observed<T> {
   observed: T;
 }
 
-/** Checks several clusters at once; `lackOf` returns what one lacks, with what the APIs returned. */
 async function checkAll<T>(
   clusters: readonly Cluster[],
   lackOf: (cluster: Cluster) => Promise<{ lack: string | undefined; observed: T }>,
@@ -64,7 +63,6 @@ function answer(json: unknown, names: readonly string[], none: string): Answer {
   return { json, text: '', ...(isWatched() && { message }) };
 }
 
-/** The Slurm clusters that a key is to reach: the one named, else all that the caller may log in to. */
 async function clustersOfKey(
   { api, platform }: Apis,
   { cluster, ...options }: WaitOptions & { cluster?: string },
@@ -206,7 +204,6 @@ export interface Applied extends Pick<Business['AccessList'], 'state' | 'waiting
   users: readonly Pick<Business['AccessListUser'], 'user_id' | 'access_mode'>[];
 }
 
-/** What a Slurm cluster still lacks of a member's permissions; undefined when it has them. No list: none was made. */
 export function lackOfPermission(
   list: Applied | undefined,
   held: Pick<Business['MemberPermissions'], 'user_id' | 'role' | 'permissions'>,

@@ -19,7 +19,6 @@ export async function offeredVersion(platformUrl: string, timeoutMs: number): Pr
   }
 }
 
-/** What to tell the person where the service is of that version; undefined where both are of one. */
 export function differenceNotice(
   platformUrl: string,
   version: string | undefined,

@@ -10,8 +10,18 @@ import { BottomBar, Keys, Menu, sheetId } from './parts/menu.tsx';
 import { Button, Empty, Loaded, Mark, Page } from './parts/page.tsx';
 import { Age, State, useNow } from './parts/values.tsx';
 import { readAccessOf } from './people.ts';
-import { readClusters, readMe, readOrganization, readOwnPermissions } from './reads.ts';
-import { holdsStaff, type Me, membershipIn, type Who, WhoContext, whoIs } from './who.tsx';
+import {
+  holdsStaff,
+  type Me,
+  membershipIn,
+  readClusters,
+  readMe,
+  readOrganization,
+  readOwnPermissions,
+  type Who,
+  WhoContext,
+  whoIs,
+} from './reads.ts';
 
 export function Frame() {
   const me = useQuery(readMe());

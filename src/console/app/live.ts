@@ -24,7 +24,6 @@ interface Live {
   state: LiveState;
   /** Since when this page receives every change; undefined while the stream is interrupted. This and the others: in ms since 1970. */
   since?: number;
-  /** Since when it is interrupted, and when something was last received; undefined before the first connection. */
   lost?: { at: number; heardAt: number };
 }
 

@@ -20,7 +20,7 @@ import {
   Vault,
 } from 'lucide-react';
 import type { PermissionKey } from '../../domain/access/permission.ts';
-import { holdsStaff, type Who } from './who.tsx';
+import { holdsStaff, type Who } from './reads.ts';
 
 export interface MenuItem {
   to: string;

@@ -5,8 +5,7 @@ import type { components, paths } from '../../api/generated/business.ts';
 import { bodyOf, bodyOrNull, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
 import { type Column, type Order, type Remote, useFilterInAddress } from './parts/table.tsx';
-import { installationTopics, of, read } from './reads.ts';
-import { useWho, type Who } from './who.tsx';
+import { installationTopics, of, read, useWho, type Who } from './reads.ts';
 
 export type Person = components['schemas']['MemberAccess'];
 export type OnCluster = components['schemas']['AccessToCluster'];
@@ -67,7 +66,6 @@ export function deliverySteps({ desired, isAccepted, state }: Reached): Step[] {
   ];
 }
 
-/** How far the last change of some people has come on one cluster, and what is missing, in words. */
 export function progressOf(people: readonly Person[], { cluster_id: clusterId, failure }: Delivery) {
   const on = people.flatMap((person) => person.clusters.filter((one) => one.cluster_id === clusterId));
   const [at] = people

@@ -1,10 +1,11 @@
-/** Everything that pages read, each with the topics that make it be read again (src/console/server/events.ts). */
+/** Who is signed in, and everything that pages read, each with the topics that make it be read again (src/console/server/events.ts). */
 import { queryOptions, useQuery } from '@tanstack/react-query';
+import { createContext, useContext } from 'react';
 import type { components as BusinessComponents } from '../../api/generated/business.ts';
 import type { components } from '../../api/generated/platform.ts';
+import { effectivePermissions } from '../../domain/access/permission.ts';
 import { mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { ApiError, bodyOf, bodyOrNull, business, notePerson, own, platform } from './api.ts';
-import { holdsStaff, useWho, type Who } from './who.tsx';
 
 export type ClusterItem = components['schemas']['Cluster'];
 export type SshAccess = components['schemas']['SshAccess'];
@@ -94,7 +95,6 @@ export function plainName({ cluster_id: id, cluster_name: name }: ClusterUse): s
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name) ? name : id;
 }
 
-/** What the person can do on each cluster of the organization, and on those that others share with them. */
 export const readUses = ({ me: { memberships }, orgID }: Who) => ({
   ...read(
     ['uses', orgID],
@@ -289,4 +289,57 @@ export function useClusterNames(whose: Whose = 'own'): ReadonlyMap<string, strin
     ...(own.data ?? []).map(({ id, spec }) => [id, spec.name] as const),
     ...(all.data?.clusters ?? []).map(({ cluster, name }) => [cluster.id, name] as const),
   ]);
+}
+
+export type Me = BusinessComponents['schemas']['Me'];
+type Membership = BusinessComponents['schemas']['Membership'];
+
+export interface Who {
+  me: Me;
+  membership: Membership | undefined;
+  orgID: string;
+  permissions: ReadonlySet<string>;
+  /** Whether there may be a cluster of it that they see. */
+  seesClusters: boolean;
+  isManager: boolean;
+  isDecider: boolean;
+}
+
+export const WhoContext = createContext<Who | undefined>(undefined);
+
+export function useWho(): Who {
+  const who = useContext(WhoContext);
+  if (!who) throw new Error('outside of the frame');
+  return who;
+}
+
+export function membershipIn({ memberships, default_org_id: usual }: Me, org: string | undefined) {
+  return memberships.find(({ org_id: id }) => id === (org ?? usual)) ?? memberships[0];
+}
+
+/** `granted`: what a member was granted; `reaches`: whether they hold a grant on a cluster. */
+export function whoIs(
+  me: Me,
+  membership: Membership | undefined,
+  granted: readonly string[],
+  reaches: boolean,
+): Who {
+  const permissions = membership ? effectivePermissions(membership.role, granted) : new Set<string>();
+  const who = {
+    me,
+    membership,
+    orgID: membership?.org_id ?? '',
+    permissions,
+    isManager: membership !== undefined && membership.role !== 'member',
+    isDecider: permissions.has('members.manage'),
+  };
+  const seesAll = permissions.has('clusters.read') || holdsStaff(who, 'staff.read');
+  return { ...who, seesClusters: membership !== undefined && (seesAll || reaches) };
+}
+
+type StaffKey = Me['staff_keys'][number];
+
+/** Whether the person holds the key, by itself or within `staff.operate`. The APIs decide; this spares a dead end. */
+export function holdsStaff({ me: { staff_keys: held } }: Pick<Who, 'me'>, key: StaffKey): boolean {
+  return held.includes(key) || held.includes('staff.operate');
 }

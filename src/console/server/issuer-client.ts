@@ -18,7 +18,6 @@ export interface Tokens {
   accessToken: string;
   refreshToken: string | undefined;
   idToken: string | undefined;
-  /** In seconds from now; undefined where the issuer does not tell. */
   expiresIn: number | undefined;
   /** When the person authenticated: `auth_time` of the ID token (OpenID Connect Core 1.0, 2), in ms since 1970. */
   signedInAt: number | undefined;

@@ -167,7 +167,6 @@ function createTravels(secure: boolean, secret: Buffer, now: () => number) {
   };
 }
 
-/** What the page says of a sign-in that failed; the page has a sentence for each. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof DomainError)) return 'failed';
   if (error.code === 'integration_unavailable') return 'issuer_away';

@@ -28,7 +28,6 @@ export interface SignInWindow {
   leftMs: number;
 }
 
-/** In ms, the shorter one of what the installation and an organization ask for, in hours; undefined: neither does. */
 export function signInMs(
   { maxHoursWithoutSignIn: all }: AccessPolicy,
   own?: number | null,

@@ -352,7 +352,6 @@ export interface Delivery {
   now: number;
 }
 
-/** The list's state: waiting for Platform, or what the cluster made of it. */
 export function accessListState(delivery: Delivery): AccessListState {
   const { generation, acceptedGeneration, observation } = delivery;
   if (acceptedGeneration < generation) return 'pending';

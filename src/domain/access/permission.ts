@@ -239,7 +239,6 @@ export function endNotices(
   });
 }
 
-/** The ends of those that have one, by key, as the API shows them; undefined where none has. */
 export function endsOf(granted: readonly GrantedPermission[]): Record<string, string> | undefined {
   const ends = granted.flatMap(({ key, expiresAt }) =>
     expiresAt === null ? [] : [[key, expiresAt] as const],

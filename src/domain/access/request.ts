@@ -36,7 +36,6 @@ export function requestLapsesAt({ createdAt }: Pick<AccessRequest, 'createdAt'>)
   return Date.parse(createdAt) + lapseMs;
 }
 
-/** Its state at a time: open ones lapse when they are too old. */
 export function requestState(
   request: Pick<AccessRequest, 'state' | 'createdAt'>,
   now: number,
@@ -86,7 +85,6 @@ export function requireWorthAsking(
   }
 }
 
-/** When what is approved at `now` ends; `term`: another one than was asked for. */
 export function approvedEnd(
   { hours }: Pick<AccessRequest, 'hours'>,
   term: string | null | undefined,

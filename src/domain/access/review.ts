@@ -50,7 +50,6 @@ export type ReviewSort =
 
 type NamedGrant = Pick<Grant, 'clusterName' | 'scope'> & { relation: string };
 
-/** What a grant opens, such as `beta/ml: developer`. */
 export function grantText({ clusterName, scope, relation }: NamedGrant): string {
   const where = scope === null ? clusterName : `${clusterName}/${scope}`;
   return `${where}: ${relation.replace('kubernetes.', '')}`;
@@ -127,7 +126,6 @@ function endsOf({ ends = {}, grants = [], ways }: Reviewed): string[] {
   return [...Object.values(ends), ...grants.flatMap((grant) => grant.expiresAt ?? [])].sort();
 }
 
-/** With a cluster's name: a line for each way in to it. */
 export function reviewCsv(people: readonly Reviewed[], cluster: string | undefined): string {
   return csv(cluster === undefined ? linesOfAll(people) : linesOfCluster(people, cluster));
 }

@@ -82,7 +82,6 @@ function byGrant({ id, relation, scope, roleId, grantedAt, expiresAt }: Grant): 
   };
 }
 
-/** How a way is said, such as `clusters.configure` or `grant: developer in ml`. */
 export function wayText({ by, name, scope }: Pick<WayIn, 'by' | 'name' | 'scope'>): string {
   if (by === 'role') return `as ${name}`;
   if (by === 'permission') return name;

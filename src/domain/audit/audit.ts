@@ -39,7 +39,6 @@ export interface AuditRecord {
   details: string;
 }
 
-/** What is handed in to be written down; its place in the chain is given then. */
 export interface AuditEntry {
   /** RFC 3339; left out: the time of the transaction. */
   at?: string;

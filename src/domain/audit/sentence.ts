@@ -24,7 +24,6 @@ export interface NamedEntry {
   cluster_name?: string;
 }
 
-/** A piece of a sentence; `of` is what it names. */
 interface SentencePart {
   text: string;
   of?: 'actor' | 'subject' | 'cluster';
@@ -64,7 +63,6 @@ export function sentenceText(entry: NamedEntry): string {
   return refused === undefined ? why : `${why} – refused: ${refused}`;
 }
 
-/** What an operation does, to choose it from a list: “Give someone permissions”. */
 export function actionLabel(operation: string): string {
   const { verbs, rest } = phraseOf(operation);
   const text = `${verbs[1]} ${filled(rest, {})
@@ -77,7 +75,6 @@ export function auditOperations(): string[] {
   return Object.keys(phrases);
 }
 
-/** A change of permissions by what it gave and took; undefined for everything else. */
 function changePhrase({ operation }: NamedEntry, { given, taken }: Values): string | undefined {
   if (!given && !taken) return undefined;
   const where =
@@ -184,7 +181,6 @@ function listed(texts: readonly string[]): string {
   return texts.join(', ').replace(/, ([^,]*)$/, ' and $1');
 }
 
-/** The ends of keys, by key: ` until …`, or nothing. */
 function setOf(text: string): Map<string, string> {
   const items = text === 'none' ? [] : text.split(', ');
   return new Map(items.map((one) => [one.split(' ')[0] ?? one, one.slice(one.split(' ')[0]?.length)]));

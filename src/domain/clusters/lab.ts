@@ -188,7 +188,6 @@ function once(seen: Set<string>, value: string, what: string, at: readonly (stri
   seen.add(value);
 }
 
-/** Why something does not work: one word, and a sentence. */
 export interface Fault {
   reason: string;
   message: string;

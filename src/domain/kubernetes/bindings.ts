@@ -283,7 +283,6 @@ export interface Access<State extends AccessState = AccessState> {
 }
 
 interface BoundFacts {
-  /** What is in force there, by ID; undefined until a pass has reported it. */
   bound: readonly string[] | undefined;
   isReachable: boolean;
   failure: string | undefined;

@@ -22,7 +22,6 @@ const gpus = [
   { resource: 'gpu.intel.com/xe', label: 'gpu.intel.com/product' },
 ] as const;
 
-/** The resource by which a node offers its GPUs; undefined where it has none. */
 export function gpuOf({ status }: Node): (typeof gpus)[number] | undefined {
   return gpus.find(({ resource }) => status?.capacity?.[resource] !== undefined);
 }
@@ -114,7 +113,6 @@ function heldBy(
   return Math.max(most, beside + containers.reduce((sum, one) => sum + of(one), 0));
 }
 
-/** The oldest version that a node runs, as in `v1.34.1`; undefined without nodes. */
 export function oldestKubelet(nodes: readonly Node[]): string | undefined {
   const versions = nodes.flatMap(({ status }) => status?.nodeInfo?.kubeletVersion ?? []);
   return versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0];

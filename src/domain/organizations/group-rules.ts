@@ -113,7 +113,6 @@ export function combined(byHand: Held | undefined, byRules: Gift | undefined): H
   };
 }
 
-/** What someone gains and loses: `membership`, a role above member, permissions that were granted. */
 export function differenceOf(
   before: Held | undefined,
   after: Held | undefined,
@@ -199,7 +198,6 @@ export function readGroups(claims: Readonly<Record<string, unknown>>, claim: str
   return { kind: 'groups', groups: [...new Set(value)].sort() };
 }
 
-/** Whether it can be the name of a group, as an issuer sends it and a rule names it. */
 function isGroupName(value: unknown): value is string {
   return (
     typeof value === 'string' && value !== '' && value.length <= longestGroup && storedText(value) === value

@@ -21,7 +21,6 @@ export interface SlurmAccounting extends SlurmLimits {
   coordinators?: 'admins';
 }
 
-/** The limits of an account, and what is set for each of its administrators, as Slurm writes them. */
 export function limitsOf({
   fairshare,
   defaultQos,

@@ -97,7 +97,6 @@ function isEmpty(files: object): boolean {
   return Object.keys(files).length === 0;
 }
 
-/** The names of the fields in which two configurations differ; none when they mean the same. */
 export function changedFields(before: SlurmConfiguration, after: SlurmConfiguration): string[] {
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof SlurmConfiguration>;
   return [...fields].filter((field) => !meansTheSame(before[field], after[field])).sort();

@@ -11,8 +11,7 @@ import {
   type WaitingHost,
 } from '../../domain/access/manifest.ts';
 import { heldUntil } from '../../domain/access/permission.ts';
-import type { DriverSettings } from '../../domain/clusters/cluster.ts';
-import { type KeptSlurmReport, waitingFor } from '../../domain/clusters/merged-report.ts';
+import { type DriverSettings, type KeptSlurmReport, waitingFor } from '../../domain/clusters/cluster.ts';
 import { parseReport } from '../clusters/observations.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';

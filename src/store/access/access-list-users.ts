@@ -3,7 +3,7 @@
  * change of one person writes one row and raises the version, and the generation of every cluster's list with it.
  */
 import { type AccessListUser, accessListUser, isSameEntry } from '../../domain/access/manifest.ts';
-import type { Silence } from '../../domain/clusters/merged-report.ts';
+import type { Silence } from '../../domain/clusters/cluster.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { insertRow, updateRows } from '../engine/rows.ts';

@@ -1,6 +1,6 @@
 /** The login nodes of every cluster, as the clusters reported them last. */
 import type { LoginNodeReport } from '../../domain/access/manifest.ts';
-import type { KeptSlurmReport } from '../../domain/clusters/merged-report.ts';
+import type { KeptSlurmReport } from '../../domain/clusters/cluster.ts';
 import type { Reader } from '../engine/index.ts';
 import { parseReport } from './observations.ts';
 

@@ -13,17 +13,20 @@ import {
   type SlurmReport,
   type StorageReport,
 } from '../../domain/access/manifest.ts';
-import { allSides, type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import {
+  allSides,
+  type Cluster,
   type ClusterReport,
   mergeMachines,
   mergeSides,
   type Observation,
+  type Side,
   type SideState,
   type Silence,
+  sidesOf,
   withSilence,
   withTransitionTimes,
-} from '../../domain/clusters/merged-report.ts';
+} from '../../domain/clusters/cluster.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, listRows, saveRow, updateRows } from '../engine/rows.ts';

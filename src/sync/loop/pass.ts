@@ -1,6 +1,5 @@
 /** What a pass over one side of a cluster is given, its result, and the lists that passes rest on. */
-import type { Cluster, Side } from '../../domain/clusters/cluster.ts';
-import type { Silence } from '../../domain/clusters/merged-report.ts';
+import type { Cluster, Side, Silence } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import {

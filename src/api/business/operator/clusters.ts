@@ -1,9 +1,15 @@
 /** Clusters, as operators take them into service and out of it. */
 import { accessListState, isRecent } from '../../../domain/access/manifest.ts';
-import { type Cluster, isInService, type Machine } from '../../../domain/clusters/cluster.ts';
+import {
+  type Cluster,
+  isInService,
+  type Machine,
+  mergeSides,
+  type SideState,
+  sideTrouble,
+} from '../../../domain/clusters/cluster.ts';
 import { checkLab } from '../../../domain/clusters/lab.ts';
 import { checkHostSettings } from '../../../domain/clusters/lab-paths.ts';
-import { mergeSides, type SideState, sideTrouble } from '../../../domain/clusters/merged-report.ts';
 import { invalidState, notFound } from '../../../domain/error.ts';
 import type { SidePasses } from '../../../domain/installation-state.ts';
 import { present, snakeCased } from '../../../domain/present.ts';

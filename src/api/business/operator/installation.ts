@@ -1,13 +1,13 @@
 /** What operators must mend, and what the service says of its own keys, backups and servers. */
 import { isRecent } from '../../../domain/access/manifest.ts';
-import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import {
+  type Cluster,
   type Observation,
   type SideState,
   schedulerTrouble,
   sideTrouble,
   waitingText,
-} from '../../../domain/clusters/merged-report.ts';
+} from '../../../domain/clusters/cluster.ts';
 import { inOrderOfUrgency, type Problem, type SidePasses } from '../../../domain/installation-state.ts';
 import { problemsOfGroups } from '../../../domain/organizations/group-rules.ts';
 import { present, snakeCased } from '../../../domain/present.ts';

@@ -111,7 +111,6 @@ function forLibrary(record: IssuerRecord | undefined): AdapterPayload | undefine
 const everyMs = 5 * 60_000;
 const batch = 200;
 
-/** Starts now; `stop` resolves when nothing runs any more. */
 export function startSweeper({ store, log }: { store: Store; log: Logger }): {
   stop(): Promise<void>;
 } {

@@ -47,7 +47,6 @@ export function createBrowsers({
   const fresh = (): Browser => ({ nonce: randomBytes(24).toString('base64url') });
   return {
     fresh,
-    /** The browser of a request; a new one when it brings no cookie of ours. */
     of(req: IncomingMessage): Browser {
       const browser = cookie.read(req) ?? fresh();
       if (browser.authTime === undefined) return browser;
@@ -123,7 +122,6 @@ export type KnownBrowsers = ReturnType<typeof createKnownBrowsers>;
 export function createKnownBrowsers(options: { key: string; secure: boolean }) {
   const cookie = createCookie<KnownBrowser>({ ...options, name: 'andromeda-known', maxAge: lifetimeSeconds });
   return {
-    /** The people who have signed in with the browser of a request; undefined when there are none. */
     of: (req: IncomingMessage) => cookie.read(req),
     /** The cookie of a browser that this person has signed in with now. */
     cookie(browser: KnownBrowser | undefined, userId: string): string {

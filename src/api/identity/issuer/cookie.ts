@@ -10,7 +10,6 @@ export function createCookie<T>(options: { key: string; secure: boolean; name: s
   const age = maxAge === undefined ? '' : `; Max-Age=${maxAge}`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${age}${secure ? '; Secure' : ''}`;
   return {
-    /** The value of the request's cookie; undefined when there is none that we signed. */
     read(req: IncomingMessage): T | undefined {
       for (const part of (req.headers.cookie ?? '').split(';')) {
         const [cookieName, value = ''] = part.trim().split('=', 2);

@@ -15,8 +15,8 @@ import {
   readUses,
   type Use,
   useClusterNames,
+  useWho,
 } from '../reads.ts';
-import { useWho } from '../who.tsx';
 
 export function AccessPage() {
   const uses = useQuery(readUses(useWho()));

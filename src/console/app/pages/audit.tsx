@@ -6,8 +6,8 @@ import { bodyOf, business } from '../api.ts';
 import { type Column, Two } from '../parts/table.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
 import { Age, count, State, Text } from '../parts/values.tsx';
+import { holdsStaff, useWho } from '../reads.ts';
 import { auditSearch, type TrailQuery } from '../trail.ts';
-import { holdsStaff, useWho } from '../who.tsx';
 
 type AuditEntry = components['schemas']['AuditEntry'] & { sentence: string };
 

@@ -18,7 +18,7 @@ import {
   useReview,
   type Way,
 } from '../people.ts';
-import { useWho } from '../who.tsx';
+import { useWho } from '../reads.ts';
 
 export default function ClusterPeoplePage() {
   const { orgID, me, isDecider } = useWho();

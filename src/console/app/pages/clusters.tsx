@@ -29,8 +29,8 @@ import {
   readReservations,
   readUsage,
   type Usage,
+  useWho,
 } from '../reads.ts';
-import { useWho } from '../who.tsx';
 
 export function ClustersPage() {
   const clusters = useQuery(readClusters(useWho()));
@@ -205,7 +205,6 @@ function Machines({ clusterId, name, usage }: { clusterId: string; name: string;
   );
 }
 
-/** The nodes that are set aside for the organization, for members who may see that. */
 function Reservations({ clusterId }: { clusterId: string }) {
   const who = useWho();
   const all = useQuery(readReservations(who, clusterId));

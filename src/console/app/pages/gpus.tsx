@@ -17,8 +17,8 @@ import {
   readGpuHours,
   readUsage,
   type Usage,
+  useWho,
 } from '../reads.ts';
-import { useWho } from '../who.tsx';
 
 type Machine = Usage['machines'][number];
 

@@ -17,7 +17,7 @@ import { actions, type Column, PersonCell, RemoteTable, Table } from '../parts/t
 import { Age, count, Moment, Shape } from '../parts/values.tsx';
 import { useWrite } from '../parts/write.tsx';
 import { type Reviewed, useDue, useReview } from '../people.ts';
-import { useWho } from '../who.tsx';
+import { useWho } from '../reads.ts';
 
 type Doing = { kind: 'add' } | { kind: 'choose' | ChangeKind; row: Reviewed } | undefined;
 

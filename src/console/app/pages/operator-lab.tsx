@@ -7,8 +7,7 @@ import { save } from '../parts/save.tsx';
 import { Table } from '../parts/table.tsx';
 import { count, type Kind, State } from '../parts/values.tsx';
 import { WriteForm } from '../parts/write.tsx';
-import { installationTopics, type Lab, type LabPlan } from '../reads.ts';
-import { holdsStaff, useWho } from '../who.tsx';
+import { holdsStaff, installationTopics, type Lab, type LabPlan, useWho } from '../reads.ts';
 
 /** As much as the operation takes. */
 const mostBytes = 8 * 2 ** 20;

@@ -9,12 +9,13 @@ import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, type Kind } from '../parts/values.tsx';
 import { WriteDialog } from '../parts/write.tsx';
 import {
+  holdsStaff,
   installationTopics,
   type OperatorMachine,
   readOperatorClusters,
   readOperatorMachines,
+  useWho,
 } from '../reads.ts';
-import { holdsStaff, useWho } from '../who.tsx';
 
 interface Doing {
   machine: OperatorMachine;

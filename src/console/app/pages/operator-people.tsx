@@ -9,8 +9,7 @@ import { AddPerson, Lifecycle, type PersonOptions, StaffKeys } from '../parts/pe
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age, count, State } from '../parts/values.tsx';
 import { useDraft, WriteForm } from '../parts/write.tsx';
-import { installationTopics, type Person, readIdentities, readPeople } from '../reads.ts';
-import { holdsStaff, useWho } from '../who.tsx';
+import { holdsStaff, installationTopics, type Person, readIdentities, readPeople, useWho } from '../reads.ts';
 
 type Doing = { kind: 'add' } | { kind: 'staff' | 'lifecycle' | 'identities'; person: Person };
 

@@ -272,7 +272,6 @@ function Commands({ text }: { text: string }) {
   );
 }
 
-/** When something is tried again; one that is due is under way. */
 function NextTry({ at }: { at: string }) {
   const left = Date.parse(at) - useNow();
   return <>{left <= 0 ? 'now' : `in ${span(left)}`}</>;

@@ -19,8 +19,7 @@ import { Strip } from '../parts/strip.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, LastReport, Moment, State } from '../parts/values.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf, type Way } from '../people.ts';
-import { readMemberPermissions } from '../reads.ts';
-import { useWho } from '../who.tsx';
+import { readMemberPermissions, useWho } from '../reads.ts';
 
 export function PersonPage() {
   const { orgID } = useWho();

@@ -10,8 +10,7 @@ import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, Text } from '../parts/values.tsx';
 import { useDraft, useWrite, WriteDialog } from '../parts/write.tsx';
 import type { MemberChange } from '../people.ts';
-import { readMemberPermissions, readRequests, useClusterNames } from '../reads.ts';
-import { useWho } from '../who.tsx';
+import { readMemberPermissions, readRequests, useClusterNames, useWho } from '../reads.ts';
 
 export default function RequestsPage() {
   const { orgID } = useWho();

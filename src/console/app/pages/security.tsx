@@ -65,7 +65,6 @@ const thisBrowser = <State kind="good">This browser</State>;
 const browsers = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'] as const;
 const systems = ['Windows', 'Android', 'iPhone', 'iPad', 'Mac OS', 'Linux'] as const;
 
-/** What a browser calls itself, in two words; as it is where it is none of the usual ones. */
 function browserOf(program: string): string {
   const browser = browsers.find((one) => program.includes(`${one}/`));
   const system = systems.find((one) => program.includes(one));

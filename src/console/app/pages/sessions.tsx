@@ -10,9 +10,8 @@ import { actionOf, type Column, Table, Two } from '../parts/table.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
 import { Age, count, State, span, Text } from '../parts/values.tsx';
 import { WriteDialog } from '../parts/write.tsx';
-import { readOpenSessions, useClusterNames, type Whose } from '../reads.ts';
+import { holdsStaff, readOpenSessions, useClusterNames, useWho, type Whose } from '../reads.ts';
 import { ownSessionSearch, sessionSearch, type TrailQuery } from '../trail.ts';
-import { holdsStaff, useWho } from '../who.tsx';
 
 const days = [
   { name: 'from', label: 'Open after' },

@@ -6,11 +6,10 @@ import { ApiError } from '../api.ts';
 import { Empty, Loaded, Page, Panel, said, together } from '../parts/page.tsx';
 import { Strip, stepsOf } from '../parts/strip.tsx';
 import { Age, LastReport } from '../parts/values.tsx';
-import { readClusters } from '../reads.ts';
+import { readClusters, useWho } from '../reads.ts';
 import { Editor, type Restored } from '../slurm/editor.tsx';
 import { History } from '../slurm/history.tsx';
 import { readStatus, readStored, readVersions, type Status, type Version } from '../slurm/reads.ts';
-import { useWho } from '../who.tsx';
 
 export default function SlurmPage() {
   const who = useWho();

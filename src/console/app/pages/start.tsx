@@ -14,8 +14,7 @@ import {
   UsesSentence,
 } from '../parts/people/uses.tsx';
 import { Age, State } from '../parts/values.tsx';
-import { type ClusterUse, readKeys, readSshAccess, readUses } from '../reads.ts';
-import { useWho } from '../who.tsx';
+import { type ClusterUse, readKeys, readSshAccess, readUses, useWho } from '../reads.ts';
 
 export function StartPage() {
   const who = useWho();

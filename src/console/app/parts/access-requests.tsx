@@ -11,8 +11,8 @@ import {
   readOwnPermissions,
   readOwnRequests,
   useClusterNames,
+  useWho,
 } from '../reads.ts';
-import { useWho } from '../who.tsx';
 import { Button, CheckList, type Labelled, Loaded, Panel, Select } from './page.tsx';
 import { Strip, stepsOf } from './strip.tsx';
 import { Age, type Kind, Moment, State, Text } from './values.tsx';

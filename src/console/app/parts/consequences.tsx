@@ -2,7 +2,7 @@
 import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { type MemberChange, type MemberPlan, readPlan } from '../people.ts';
-import { useWho } from '../who.tsx';
+import { useWho } from '../reads.ts';
 import { Problem } from './page.tsx';
 import { count, firstOf, State } from './values.tsx';
 

@@ -12,7 +12,6 @@ function isNoPublicKey(text: string): boolean {
   return !/^(sk-)?ssh-/.test(text) || isPrivate(text);
 }
 
-/** What is wrong with a text that should be a public key; undefined where nothing is. */
 function faultOf(text: string): string | undefined {
   if (text.trim() === '') return undefined;
   if (isPrivate(text)) {

@@ -4,8 +4,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { Ellipsis } from 'lucide-react';
 import { type KeyboardEvent, useEffect, useState } from 'react';
 import { barOf, type MenuGroup, type MenuItem } from '../menu.ts';
-import { readRequests } from '../reads.ts';
-import { useWho } from '../who.tsx';
+import { readRequests, useWho } from '../reads.ts';
 import { Button, Dialog } from './page.tsx';
 
 /** Of the sheet, which is the side on a wide screen. */

@@ -73,7 +73,6 @@ export function Facts({ of, className = 'facts' }: { of: Record<string, ReactNod
   );
 }
 
-/** Nothing here: why, and what to do next. */
 export function Empty({ children, action }: { children: ReactNode; action?: ReactNode }) {
   return (
     <div className="empty">

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
 import { Button, Check, Panel, Problem } from '../parts/page.tsx';
 import { WriteForm } from '../parts/write.tsx';
-import { useWho } from '../who.tsx';
+import { useWho } from '../reads.ts';
 import { goToLine, TextArea } from './area.tsx';
 import { Consequences } from './consequences.tsx';
 import { Difference } from './difference.tsx';

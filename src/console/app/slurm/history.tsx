@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { Button, Dialog, Empty, Loaded } from '../parts/page.tsx';
 import { actionOf, type Column, Table } from '../parts/table.tsx';
 import { Age, firstOf } from '../parts/values.tsx';
-import { useWho } from '../who.tsx';
+import { useWho } from '../reads.ts';
 import { Difference } from './difference.tsx';
 import type { Restored } from './editor.tsx';
 import { readVersion, type Version } from './reads.ts';

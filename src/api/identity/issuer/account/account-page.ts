@@ -335,7 +335,6 @@ function tooMany(what: string, seconds: number): Refusal {
   };
 }
 
-/** The account with its new password; undefined when it is not the one that was checked any more. */
 function replace(
   store: Store,
   { account, hash, address }: { account: PasswordAccount; hash: string; address: string },

@@ -175,7 +175,6 @@ function usePasskey(
   return { ...factor, usedUntil, passkeys: used };
 }
 
-/** What the audit trail says of something that a person did here with their own account. */
 export function ownEntry(userId: string, sourceAddress: string) {
   const about = { actorUserId: userId, target: userId, subjectUserId: userId, sourceAddress };
   return { ...about, reason: 'On the sign-in page', result: 'done' as const };
@@ -186,7 +185,6 @@ export function newAppSecret(): string {
   return new Secret({ size: 20 }).base32;
 }
 
-/** What an app reads out of the picture: `otpauth://totp/…`. */
 export function appAddress(secret: string, email: string): string {
   return new TOTP({ issuer: 'Andromeda', label: email, secret }).toString();
 }

@@ -3,7 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Address, longestText, readAddresses } from '../../addresses.ts';
 import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
-import { useWho } from '../../who.tsx';
+import { useWho } from '../../reads.ts';
 import { Consequences, usePlan } from '../consequences.tsx';
 import type { Edited } from '../page.tsx';
 import { count } from '../values.tsx';
@@ -20,7 +20,6 @@ interface Wanted {
   expires_at?: Record<string, string | null>;
 }
 
-/** The result for one address: the person's ID, or the problem. */
 interface Outcome {
   email: string;
   userId?: string;

@@ -7,8 +7,8 @@ import {
   readUsage,
   type SshAccess,
   type Usage,
+  useWho,
 } from '../../reads.ts';
-import { useWho } from '../../who.tsx';
 import { CopyLine, Loaded, Panel } from '../page.tsx';
 import { type Column, Table, Two } from '../table.tsx';
 import { Age, count, Text } from '../values.tsx';
@@ -76,7 +76,6 @@ const waitingColumns: Column<Row<PendingJob>>[] = [
   { name: 'Expected', cell: ({ job: { expected_at: at } }) => (at === undefined ? '–' : <Age at={at} />) },
 ];
 
-/** The jobs of several clusters that wait, by what is ahead of them; nothing where none does. */
 export function WaitingJobs({ of }: { of: Used }) {
   const rows = of.flatMap(({ cluster, usage: { pending_jobs: jobs = [] } }) =>
     jobs.map((job) => ({ cluster, job })),
@@ -98,7 +97,6 @@ const podColumns: Column<{ cluster: string; pod: NonNullable<Usage['pods']>[numb
   { name: 'GPUs', isNumber: true, cell: ({ pod }) => pod.gpus },
 ];
 
-/** Pods that hold GPUs on clusters without Slurm; nothing where none does. */
 export function HoldingPods({ of }: { of: Used }) {
   const rows = of.flatMap(({ cluster, usage: { pods = [] } }) => pods.map((pod) => ({ cluster, pod })));
   if (rows.length === 0) return null;
@@ -115,7 +113,6 @@ export function HoldingPods({ of }: { of: Used }) {
   );
 }
 
-/** The reader's own jobs on a cluster, and the lines that lead into them; nothing where none runs. */
 export function OwnJobs({ cluster, access }: { cluster: ClusterUse; access: SshAccess }) {
   const { orgID, seesClusters } = useWho();
   const { cluster_id: id, organization_id: organizationId } = cluster;

@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useRef, useState } from 'react';
 import { type Operation, operation } from '../../api.ts';
 import type { MemberChange } from '../../people.ts';
-import { useWho } from '../../who.tsx';
+import { useWho } from '../../reads.ts';
 import { Consequences, usePlan } from '../consequences.tsx';
 import { Button, type Labelled, Select } from '../page.tsx';
 import { useNow } from '../values.tsx';

@@ -29,7 +29,6 @@ const nextTexts: Record<NonNullable<Use['next']>, string | undefined> = {
   service: undefined,
 };
 
-/** One way in a sentence; `children`: what the person can do about it. */
 export function UseLine({ way, use, children }: { way: string; use: Use; children?: ReactNode }) {
   const isLacking = use.state === 'missing' && !use.granted;
   const [kind, label] = isLacking ? (['none', 'No access'] as const) : states[use.state];
@@ -135,7 +134,6 @@ function knownHost({ hostname, port, host_key: key }: SshAccess): string {
   return `${port === 22 ? hostname : `[${hostname}]:${port}`} ${key}`;
 }
 
-/** The file for kubectl, and the line that signs in with it. It holds no secret. */
 export function Kubeconfig({ cluster }: { cluster: ClusterUse }) {
   const [isOpen, setOpen] = useState(false);
   const file = useQuery({ ...readKubeconfig(cluster), enabled: isOpen });
