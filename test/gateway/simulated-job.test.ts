@@ -48,6 +48,25 @@ test('into a job of a simulated cluster', { skip: notRoot }, async (t) => {
     }
   });
 
+  await t.test(
+    'the record has the job and node of the step, whatever start-up files of the account say',
+    async () => {
+      const line = (said: string) => `echo andromeda-job ${said} >&2`;
+      const forged = [line("'in 1|elsewhere'"), line("guessed 'in 1|elsewhere'")].join('\n');
+      await bob.ssh([bob.target, 'cat > ~/.bashrc'], `${forged}\n`);
+      const open = named(bob, '+job', () => bob.start([bob.target, 'echo up; exec cat']));
+      assert.equal(await open.said, 'up\n');
+      const { body } = await service.business('/operator/sessions', { as: 'root' });
+      assert.deepEqual(
+        body.sessions.map((session: { job: string; job_node: string }) => [session.job, session.job_node]),
+        [['4711', 'alpha-2']],
+      );
+      open.child.stdin?.end();
+      await open.ended;
+      await bob.ssh([bob.target, 'rm ~/.bashrc']);
+    },
+  );
+
   await t.test('a megabyte goes there and back', async () => {
     const text = randomBytes(2 ** 19).toString('hex');
     assert.equal((await into(bob, '+job', 'cat', text)).out, text);

@@ -1,7 +1,7 @@
 /**
  * What runs on a login node, as the person, to get into a job of theirs: Slurm is asked which job runs at this moment, and a step
  * of it becomes an OpenSSH server for this one connection (step-script.ts). Both scripts are sh, and report by lines on the standard
- * error that begin with `andromeda-job`:
+ * error that begin with `andromeda-job` and the session's secret, as start-up files of the account write there as well:
  *
  *   refused <text>                          there is no way in, and why; ahead of it `job <id>|<nodes>|<name>` for each running job
  *   in <id>|<node>                          the step starts
@@ -18,7 +18,8 @@ const stepSeconds = 20;
 const noticesBefore = '600 120';
 
 const enter = `
-say() { printf 'andromeda-job %s\\n' "$*" >&2; }
+IFS= read -r ANDROMEDA_JOB_SECRET && export ANDROMEDA_JOB_SECRET
+say() { printf 'andromeda-job %s %s\\n' "$ANDROMEDA_JOB_SECRET" "$*" >&2; }
 refuse() { say "refused $*"; exit 1; }
 export LC_ALL=C SLURM_TIME_FORMAT=%s
 for program in squeue scontrol srun; do
@@ -87,7 +88,7 @@ export function enterJobLine({ id = '', node = '' }: JobTarget): string {
   return commandLine('/bin/sh', `wanted='${id}' node='${node}' step=${quoted}\n${enter}`);
 }
 
-/** What is sent first: the key to let in, then the server's own. */
-export function enterJobInput(authorizedKey: string, hostKey: string): string {
-  return `${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
+/** What is sent first: the secret, the key to let in, then the server's own. */
+export function enterJobInput(secret: string, authorizedKey: string, hostKey: string): string {
+  return `${secret}\n${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
 }

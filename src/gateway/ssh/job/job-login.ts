@@ -2,7 +2,7 @@
  * A login into a job: as the person on the login node, which starts a step of the job, and over its standard input and output
  * SSH once more, to an OpenSSH server that is that step (step-script.ts). Its host key is made here, for this connection alone.
  */
-
+import { randomUUID } from 'node:crypto';
 import { blobOf, generateSshKey } from '../../../lib/ssh/public-key.ts';
 import { DISCONNECT, SSH } from '../../../lib/ssh/wire.ts';
 import { logIn, type NodeFailure, type NodeOptions, openLoginNode } from '../relay/login-node.ts';
@@ -53,6 +53,7 @@ class JobEntry {
   readonly #options: JobOptions;
   readonly #loginNode: Transport;
   readonly #late: NodeJS.Timeout;
+  readonly #secret = randomUUID();
   #job: EnteredJob | undefined;
   #line = '';
   #listed: string[] = [];
@@ -74,7 +75,8 @@ class JobEntry {
       command: enterJobLine(route.job ?? {}),
       onError: (text) => this.#onText(text),
     });
-    channel.write(enterJobInput(`ssh-ed25519 ${key.getPublicSSH().toString('base64')}`, hostKey.privateKey));
+    const authorized = `ssh-ed25519 ${key.getPublicSSH().toString('base64')}`;
+    channel.write(enterJobInput(this.#secret, authorized, hostKey.privateKey));
     const node = new Transport({
       ...{ socket: channel, barrier, limits, handshakeMs },
       offer: offerToNode(cipher),
@@ -124,16 +126,16 @@ class JobEntry {
   }
 
   #onLine(line: string): void {
-    const [, verb = '', rest = ''] = /^andromeda-job (\w+) (.*)$/.exec(line) ?? [];
+    const [, secret, verb = '', rest = ''] = /^andromeda-job (\S+) (\w+) (.*)$/.exec(line) ?? [];
     const [id = '', node = '', name = ''] = rest.split('|');
-    if (verb === 'in') this.#job ??= { id, node, loginNode: this.#loginNode };
+    if (secret !== this.#secret) this.#lastLine = line;
+    else if (verb === 'in') this.#job ??= { id, node, loginNode: this.#loginNode };
     else if (verb === 'job' && this.#listed.length < mostListed)
       this.#listed.push(`${id} on ${node}: ${name}`);
     else if (verb === 'refused') this.#refusal = rest;
     else if (verb === 'left')
       this.#options.onNotice(`Job ${this.#job?.id} ends in ${minutes(Number(rest))}.`);
     else if (verb === 'ended') this.#onEnded(rest);
-    else if (verb === '') this.#lastLine = line;
   }
 
   #onEnded(rest: string): void {
