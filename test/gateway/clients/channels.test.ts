@@ -59,6 +59,19 @@ withEachNode('channels', (at) => {
     client.close();
   });
 
+  test('the modes of a terminal hold for what is typed ahead: with ECHO off none of it is shown', async () => {
+    const client = await rawClient(at.lab);
+    const to = await client.openSession(1);
+    const size = { raw: Buffer.from([0, 0, 0, 80, 0, 0, 0, 24, ...Buffer.alloc(8)]) };
+    const echoOff = Buffer.from([53, 0, 0, 0, 0, 0]);
+    client.transport.send(message(CHANNEL_REQUEST, { uint32: to }, 'pty-req', true, 'xterm', size, echoOff));
+    client.transport.send(exec(to, 'read line; echo "$line" | tr a-z A-Z'));
+    client.transport.send(data(to, 'secret\n'));
+    await client.next(CHANNEL_CLOSE);
+    assert.equal(said(client.heard), 'SECRET\r\n');
+    client.close();
+  });
+
   test('half-close: after our end of input the other side talks on, and takes its own time', async () => {
     const client = await rawClient(at.lab);
     const to = await client.openSession(1);

@@ -17,18 +17,10 @@ export interface SessionContext {
 export interface TerminalContext {
   path: string;
   term: string;
-  stty: string[];
 }
 
-/** What every session begins with: terminal modes (as many arguments as $1 says), then the home directory. */
+/** What every session begins with: the home directory. */
 const begin = `
-n=$1; shift
-if [ "$n" -gt 0 ]; then
-  words=; while [ "$n" -gt 0 ]; do words="$words '$1'"; shift; n=$((n-1)); done
-  eval "stty $words" 2>/dev/null
-  unset words
-fi
-unset n
 cd -- "$HOME" 2>/dev/null || { echo "The home directory $HOME cannot be entered." >&2; cd /; }
 unset OLDPWD
 `;
@@ -69,8 +61,7 @@ function wrapped(
   args: string[],
   terminal?: TerminalContext,
 ): Program {
-  const stty = terminal?.stty ?? [];
-  const shArgs = ['-c', script, 'sh', String(stty.length), ...stty, ...args];
+  const shArgs = ['-c', script, 'sh', ...args];
   const program = { file: '/bin/sh', args: shArgs, env: environment(context, terminal) };
   return asAccount(context.sandbox, context.account, program);
 }

@@ -1,4 +1,5 @@
 /** One session channel: pty-req, then shell, exec or sftp; then window-change and signal while it runs. */
+import { spawnSync } from 'node:child_process';
 import { constants } from 'node:os';
 import type { WireReader } from '../../../lib/ssh/wire.ts';
 import type { Channel } from './channel.ts';
@@ -90,7 +91,12 @@ export class Session {
     const pty = this.#terminal;
     if (!pty) return runWithPipes(shellProgram(context, command));
     const owner = context.sandbox === 'self' ? undefined : context.account;
-    return runWithTerminal((path) => shellProgram(context, command, { path, ...pty }), this.#size, owner);
+    const program = (path: string) => {
+      // At once: what was typed ahead is echoed, or not, as the client wants it.
+      spawnSync('stty', ['-F', path, ...pty.stty], { stdio: 'ignore' });
+      return shellProgram(context, command, { path, term: pty.term });
+    };
+    return runWithTerminal(program, this.#size, owner);
   }
 
   #start(run: () => Running): boolean {
