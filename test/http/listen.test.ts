@@ -23,15 +23,25 @@ test('what is not readable as a request is refused with the standard body', asyn
     const [head = '', body = ''] = reply.split('\r\n\r\n');
     return { status: head.split(' ')[1], body: JSON.parse(body) };
   };
-  const cases: [string, string][] = [
+  const cases: [string, string, string?][] = [
     ['nonsense\r\n\r\n', 'This is not readable as an HTTP request.'],
     ['SSH-2.0-OpenSSH_9.2\r\n', 'This is not readable as an HTTP request.'],
     ['GET / HTTP/1.1\r\n\r\n', 'The request lacks a Host header.'],
-    [`GET / HTTP/1.1\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 'The request headers are too large.'],
+    [`GET / HTTP/1.1\r\nX: ${'x'.repeat(80_000)}\r\n\r\n`, 'The request headers are too large.'],
+    ['GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n', 'The request has more than one Host header.'],
+    [
+      'GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n',
+      'The request has more than one Authorization header.',
+    ],
+    [
+      'GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n',
+      'The request expects what is not known here: of Expect, 100-continue is.',
+      '417',
+    ],
   ];
-  for (const [text, message] of cases) {
+  for (const [text, message, expected = '400'] of cases) {
     const { status, body } = await say(text);
-    assert.equal(status, '400');
+    assert.equal(status, expected);
     assert.deepEqual(body, { code: 'invalid_request', message, retryable: false });
   }
   await listener.stop(100);

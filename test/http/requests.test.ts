@@ -123,6 +123,13 @@ test('requests', async (t) => {
     },
   );
 
+  await t.test('the last of many query parameters is read as the first one is', async () => {
+    const many = 'kind=kubernetes_cluster&'.repeat(1_200);
+    const reply = await service.business(`/me/resource-grants?${many}wrong=1`, { as: 'ada' });
+    refused(reply, 422);
+    assert.match(reply.body.message, /The query parameter wrong is not known/);
+  });
+
   await t.test('other operations take bodies of up to 1 MiB', async () => {
     const body = JSON.stringify({ public_key: 'x'.repeat(2 ** 20) });
     const reply = await service.write('/me/ssh-keys', { as: 'ada', body });

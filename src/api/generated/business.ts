@@ -439,7 +439,7 @@ export interface paths {
         };
         /**
          * What a member was granted
-         * @description Your own without more; another member's with `members.manage` or `staff.read`. Without those and `clusters.read`, only clusters on which you have any.
+         * @description Your own without more; another member's with `members.manage` or `staff.read`.
          */
         get: operations["getMemberPermissions"];
         /**

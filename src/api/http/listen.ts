@@ -141,8 +141,8 @@ export class Listener {
       if ('attach' in tls) this.#detach = tls.attach(this.#server);
       else this.#server.setSecureContext({ ...tls, minVersion: 'TLSv1.2' });
     }
-    const named = requireHost(handler);
-    this.#handler = limit ? limitRequests(named, limit) : named;
+    const checked = checkHead(handler);
+    this.#handler = limit ? limitRequests(checked, limit) : checked;
     for (const [request, response] of this.#waiting.splice(0)) this.#take(request, response);
   }
 
@@ -220,26 +220,45 @@ function createHttpServer(isTls: boolean, deadlines: Deadlines, handler: Request
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: keepAliveMs,
-    // Node's own refusal has no body; `requireHost` sends one.
+    // Node's own refusal has no body; `checkHead` sends one.
     requireHostHeader: false,
+    // A token with hundreds of groups has more than Node's 16 KiB.
+    maxHeaderSize: 65_536,
     connectionsCheckingInterval: Math.min(5_000, headersMs),
   };
   const server = isTls
     ? createTlsServer({ minVersion: 'TLSv1.2', handshakeTimeout: headersMs, ...timeouts }, handler)
     : createServer(timeouts, handler);
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    const message = 'The request expects what is not known here: of Expect, 100-continue is.';
+    sendJson(response, 417, { code: 'invalid_request', message, retryable: false }, { Connection: 'close' });
+  });
   // Off by default; a client that never reads its reply would keep its connection.
   server.timeout = idleMs;
   return server;
 }
 
-/** Refuses a request of HTTP/1.1 without a Host header (RFC 9112, section 3.2), in the form of every refusal. */
-function requireHost(handler: RequestListener): RequestListener {
+/**
+ * Refuses a request of HTTP/1.1 without a Host header, and any with two of what may be there once and proxies could read
+ * otherwise (RFC 9112, section 3.2), in the form of every refusal.
+ */
+function checkHead(handler: RequestListener): RequestListener {
   return (request, response) => {
-    if (request.headers.host !== undefined || request.httpVersion !== '1.1')
-      return handler(request, response);
-    const message = 'The request lacks a Host header.';
+    const message = faultOfHead(request);
+    if (message === undefined) return handler(request, response);
     sendJson(response, 400, { code: 'invalid_request', message, retryable: false }, { Connection: 'close' });
   };
+}
+
+function faultOfHead({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+  const found = { host: 0, authorization: 0 };
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase();
+    if (name === 'host' || name === 'authorization') found[name] += 1;
+  }
+  if (found.host === 0 && httpVersion === '1.1') return 'The request lacks a Host header.';
+  if (found.host > 1) return 'The request has more than one Host header.';
+  return found.authorization > 1 ? 'The request has more than one Authorization header.' : undefined;
 }
 
 /** Answers what Node cannot read as a request, what is too large, and what came too late, in the form of every refusal. */
