@@ -186,11 +186,18 @@ function setOf(text: string): Map<string, string> {
   return new Map(items.map((one) => [one.split(' ')[0] ?? one, one.slice(one.split(' ')[0]?.length)]));
 }
 
+const kinds = ['person', 'organization', 'member', 'cluster', 'grant'] as const;
+const stepsOf = (kind: (typeof kinds)[number]) => ({
+  [`operatorApplyLab.${kind}.create`]: `added|add the ${kind}[ {target}] by lab file[ ({details})]`,
+  [`operatorApplyLab.${kind}.update`]: `changed|change the ${kind}[ {target}] by lab file[ ({details})]`,
+  [`operatorApplyLab.${kind}.remove`]: `removed|remove the ${kind}[ {target}] by lab file[ ({details})]`,
+});
+
 /**
  * What each operation of the audit trail is in words, behind the name of who did it: the verb as it was done and as it was tried,
  * then the rest. `{subject}` is the person it was done to; what is in brackets is left out where the entry does not say it.
  */
-const ofPeople = {
+const phrases: Readonly<Record<string, string>> = {
   registerSshKey: 'added|add an SSH key[ ({details})]',
   renameSshKey: 'named|name an SSH key[ ({details})]',
   revokeSshKey: 'revoked|revoke an SSH key[ ({details})]',
@@ -212,9 +219,7 @@ const ofPeople = {
   'ssh.session.opened': 'logged|log in over SSH[ to {cluster}]',
   'ssh.session.closed': '’s|’s SSH session[ on {cluster}] ended',
   furtherRefusals: 'had|have further attempts refused within a minute[: {details}]',
-};
-
-const ofLabs = {
+  // Of labs.
   addMember: 'added|add {subject} to {organization}[ as {role}]',
   setMemberRole: 'changed|change the role of {subject}[ to {after}][ in {organization}]',
   setMemberUsername: 'set|set the login name of {subject}[ to {after}][ in {organization}]',
@@ -229,9 +234,7 @@ const ofLabs = {
   setSchedulerConfiguration: 'changed|change the Slurm configuration of {cluster}[ ({details})]',
   setDefaultSchedulerConfiguration:
     'changed|change the Slurm configuration of new clusters[ in {organization}][ ({details})]',
-};
-
-const ofOperators = {
+  // Of operators.
   operatorCreateOrganization: 'created|create the organization[ {name}]',
   operatorUpdateOrganization: 'changed|change {organization}[: {details}]',
   operatorCreatePerson: 'created|create an account for {subject}',
@@ -256,28 +259,12 @@ const ofOperators = {
   operatorDeclinePurchase: 'declined|decline an order of storage[ on {cluster}][: {details}]',
   operatorCloseSession: 'closed|close an SSH session of {subject}[ on {cluster}]',
   operatorApplyLab: 'applied|apply a lab file[: {details}]',
-};
-
-const ofTheHost = {
+  ...Object.assign({}, ...kinds.map(stepsOf)),
+  // Of the host.
   createInstallation: 'created|create the installation[ from {target}]',
   bootstrap: 'made|make {subject} an operator',
   newKey: 'made|make a new[ {target}] key[ ({details})]',
   rotateSecretsKey: 'encrypted|encrypt the secrets with another key[, {target}]',
   acceptAuditBreak: 'accepted|accept the break of the audit trail[ at entry {target}]',
   deleteAuditEntries: 'deleted|delete the old audit entries[ {target}]',
-};
-
-const kinds = ['person', 'organization', 'member', 'cluster', 'grant'] as const;
-const stepsOf = (kind: (typeof kinds)[number]) => ({
-  [`operatorApplyLab.${kind}.create`]: `added|add the ${kind}[ {target}] by lab file[ ({details})]`,
-  [`operatorApplyLab.${kind}.update`]: `changed|change the ${kind}[ {target}] by lab file[ ({details})]`,
-  [`operatorApplyLab.${kind}.remove`]: `removed|remove the ${kind}[ {target}] by lab file[ ({details})]`,
-});
-
-const phrases: Readonly<Record<string, string>> = {
-  ...ofPeople,
-  ...ofLabs,
-  ...ofOperators,
-  ...Object.assign({}, ...kinds.map(stepsOf)),
-  ...ofTheHost,
 };

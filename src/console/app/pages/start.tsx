@@ -2,7 +2,6 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { KeyForm } from '../parts/key-form.tsx';
 import { AsCommand, Empty, Loaded, Page, said, together } from '../parts/page.tsx';
 import { OwnJobs } from '../parts/people/jobs.tsx';
 import {
@@ -15,6 +14,7 @@ import {
 } from '../parts/people/uses.tsx';
 import { Age, State } from '../parts/values.tsx';
 import { type ClusterUse, readKeys, readSshAccess, readUses, useWho } from '../reads.ts';
+import { KeyForm } from './keys.tsx';
 
 export function StartPage() {
   const who = useWho();
