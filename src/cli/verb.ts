@@ -149,12 +149,17 @@ export function example(...lines: string[]): string {
 
 type Printer<T> = ReturnType<typeof printer<T>>;
 
-export function lists<T>(
+export function lists<Name extends string, T>(
   summary: string,
   printer: Printer<T>,
-  read: (api: Reader) => Promise<readonly [json: unknown, rows: readonly T[]]>,
+  name: Name,
+  read: (api: Reader) => Promise<Record<Name, readonly T[]>>,
 ): Verb {
-  return reads({ usage: 'list', summary, run: async ({ api }) => printer.many(...(await read(api))) });
+  const run = async ({ api }: { api: Reader }) => {
+    const json = await read(api);
+    return printer.many(json, json[name]);
+  };
+  return reads({ usage: 'list', summary, run });
 }
 
 export function changesOne<T>(

@@ -37,10 +37,7 @@ export const grant: Noun = {
   name: 'grant',
   summary: 'clusters and namespaces shared with people',
   verbs: [
-    lists('every live grant', grants, async (api) => {
-      const json = await api.get('/operator/grants');
-      return [json, json.grants];
-    }),
+    lists('every live grant', grants, 'grants', (api) => api.get('/operator/grants')),
     writes<GrantOptions>({
       usage: 'add <email>',
       summary: 'share a cluster, or one namespace of it, with a person',
@@ -233,10 +230,7 @@ export const cluster: Noun = {
   name: 'cluster',
   summary: 'clusters, in service and out of it',
   verbs: [
-    lists('every cluster, those released too', clusters, async (api) => {
-      const json = await api.get('/operator/clusters');
-      return [json, json.clusters];
-    }),
+    lists('every cluster, those released too', clusters, 'clusters', (api) => api.get('/operator/clusters')),
     writes<AddOptions>({
       usage: 'add <name>',
       summary: 'take a cluster into service',

@@ -22,10 +22,9 @@ export const servers: Noun = {
   name: 'servers',
   summary: 'the servers that share the database',
   verbs: [
-    lists('every server, and those that ended without a word within a day', serverTable, async (api) => {
-      const json = await api.get('/operator/servers');
-      return [json, json.servers];
-    }),
+    lists('every server, and those that ended without a word within a day', serverTable, 'servers', (api) =>
+      api.get('/operator/servers'),
+    ),
   ],
 };
 

@@ -28,10 +28,9 @@ export const purchase: Noun = {
   name: 'purchase',
   summary: 'storage that organizations want to buy',
   verbs: [
-    lists('every storage purchase, decided or not', purchases, async (api) => {
-      const json = await api.get('/operator/purchases');
-      return [json, json.purchases];
-    }),
+    lists('every storage purchase, decided or not', purchases, 'purchases', (api) =>
+      api.get('/operator/purchases'),
+    ),
     decides('accept', 'accept a storage purchase: it counts from now on'),
     decides('decline', 'decline a storage purchase'),
   ],
@@ -67,10 +66,7 @@ export const organization: Noun = {
   name: 'organization',
   summary: 'organizations, and the domains that join them',
   verbs: [
-    lists('every organization', organizations, async (api) => {
-      const json = await api.get('/operator/organizations');
-      return [json, json.organizations];
-    }),
+    lists('every organization', organizations, 'organizations', (api) => api.get('/operator/organizations')),
     writes<{ name?: string; owner: string; ownerUsername?: string; domain?: string[] }>({
       usage: 'add <slug>',
       summary: 'make an organization with its first owner',

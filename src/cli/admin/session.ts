@@ -78,10 +78,7 @@ export const session: Noun = {
   name: 'session',
   summary: 'SSH sessions, open ones and those that are over',
   verbs: [
-    lists('every open SSH session', sessions, async (api) => {
-      const json = await api.get('/operator/sessions');
-      return [json, json.sessions];
-    }),
+    lists('every open SSH session', sessions, 'sessions', (api) => api.get('/operator/sessions')),
     past,
     changesOne(
       'session',
