@@ -52,7 +52,7 @@ export interface ServerCommands {
   /** Makes an operator in the installation's data directory. */
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
   listKeys(options: OnHost): Promise<number>;
-  /** Puts another key beside one of the service's, or in the place of one that is gone. */
+  /** Puts another key next to one of the service's, or in the place of one that is gone. */
   newKey(kind: KeyKind, options: OnHost & { keep?: number; yes?: boolean }): Promise<number>;
   /** Makes the key that secrets in a shared database are encrypted with. */
   newSecretsKey(file: string): Promise<number>;

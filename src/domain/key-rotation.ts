@@ -1,5 +1,5 @@
 /**
- * How a key of the service gives way to another. The next one is put beside it, and both hold for as long as is said then: for the
+ * How a key of the service gives way to another. The next one is put next to it, and both hold for as long as is said then: for the
  * first half the one before is used, so that whoever has to know the next one gets to, and for the second half the next one is. Then
  * the one before goes. All of it follows from the time alone, so that every server does the same, also one that was away.
  */
@@ -49,7 +49,7 @@ export function settled<Key>(set: KeySet<Key>, now: number): KeySet<Key> {
   return set.next && now >= Date.parse(set.next.until) ? { key: set.next.key } : set;
 }
 
-/** The set with another key beside its own. For 0 days, it is that one alone, whatever a server's clock says. */
+/** The set with another key next to its own. For 0 days, it is that one alone, whatever a server's clock says. */
 export function withNext<Key>({ key }: KeySet<Key>, next: Key, keepDays: number, now: number): KeySet<Key> {
   if (keepDays === 0) return { key: next };
   const at = (days: number) => new Date(now + days * dayMs).toISOString();

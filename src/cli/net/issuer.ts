@@ -9,7 +9,7 @@ import { codeOf, describeTransport, withoutSlash } from './request.ts';
 
 export interface DeviceCode {
   answer: client.DeviceAuthorizationResponse;
-  /** Undefined where the issuer is not told for what the tokens will be. */
+  /** Undefined where the request does not say what the tokens are for. */
   resource: string | undefined;
   wait(): Promise<Tokens>;
 }

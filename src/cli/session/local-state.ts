@@ -211,7 +211,7 @@ export interface Session {
   /** When the access token expires, RFC 3339; absent when the issuer gave no expiry. */
   expiresAt?: string;
   scope?: string;
-  /** What the tokens were asked for (RFC 8707); absent where the issuer was not told. */
+  /** What the tokens were asked for (RFC 8707); absent where the request did not say it. */
   resource?: string;
   user?: SignedInUser;
 }

@@ -22,7 +22,7 @@ export interface IssuerKeys {
   cookie: string;
 }
 
-/** Signs with the one that is used, and publishes those that hold beside it. */
+/** Signs with the one that is used, and publishes the others that hold. */
 export function issuerKeysOf(held: HeldKeys<IssuerKeys>): IssuerKeys {
   return { ...held.used, signing: allKeys(held).flatMap(({ signing }) => signing) };
 }
