@@ -1,6 +1,6 @@
 /**
  * How a key of the service gives way to another. The next one is put next to it, and both hold for as long as is said then: for the
- * first half the one before is used, so that whoever has to know the next one gets to, and for the second half the next one is. Then
+ * first half the one before is used, so that those who have to know the next one get to, and for the second half the next one is. Then
  * the one before goes. All of it follows from the time alone, so that every server does the same, also one that was away.
  */
 import { invalidState } from './error.ts';
