@@ -3,7 +3,6 @@ import { exitArguments } from '../lib/packaging.ts';
 
 let hasThreadLeft = false;
 
-/** Notes that a thread of this process may never end. */
 export function leaveThreadBehind(): void {
   hasThreadLeft = true;
 }

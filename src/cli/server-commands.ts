@@ -60,7 +60,6 @@ export interface ServerCommands {
   rotateSecrets(options: RotateSecretsOptions): Promise<number>;
   /** Has the audit trail go on behind an entry at which the chain broke. */
   acceptAuditBreak(seq: number, options: OnHost): Promise<number>;
-  /** Writes the installation to a file, or to where the configuration keeps backups. */
   backup(
     file: string | undefined,
     options: InstallationOptions,
@@ -82,6 +81,5 @@ export interface ServerCommands {
   printUnit(options: ServiceOptions): Promise<number>;
   askService(options: { config: string }): Promise<number>;
   reloadService(options: { config: string }): Promise<number>;
-  /** Names and versions of parts that only the server loads, for `andromeda version`. */
   components?(): Promise<Record<string, string>>;
 }

@@ -333,7 +333,6 @@ export type Logger = Record<
   <Name extends EventName>(event: Name, fields: LogEvents[Name]) => void
 >;
 
-/** A logger that writes events of `level` and above as JSON lines to `write` (stderr if left out). */
 export function createLogger(level: LogLevel, write: (line: string) => void = createStderrWriter()): Logger {
   const lines = pino(
     {

@@ -40,7 +40,6 @@ export async function consoleFiles(): Promise<ReadonlyMap<string, ConsoleFile>> 
   return buildConsole(codeRoot);
 }
 
-/** The portable client, as people load it: one file, and a package for npm. */
 export interface PortableClient {
   mjs: Buffer;
   tgz: Buffer;

@@ -29,7 +29,6 @@ export {
 export * from './my-access.ts';
 export * from './operator/audit.ts';
 export * from './operator/clusters.ts';
-export * from './operator/gateway.ts';
 export * from './operator/grants.ts';
 export { operatorListGroups, operatorPlanGroups } from './operator/groups.ts';
 export * from './operator/identities.ts';

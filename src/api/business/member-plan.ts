@@ -25,7 +25,6 @@ type Plan = BusinessReply<'planMemberChanges'>;
 type Planned = Plan['changes'][number];
 type OnCluster = Plan['clusters'][number];
 
-/** A person's access in the organization: their entry in access lists, and their Kubernetes role. */
 interface Reach {
   username: string;
   listed: AccessListUser | undefined;

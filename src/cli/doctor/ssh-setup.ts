@@ -20,7 +20,6 @@ const onSsh = findingsAbout('ssh');
 /** The first that knows Ed25519 keys. Those in security keys take 8.2, which made them. */
 const oldestSsh = 6.5;
 
-/** The fingerprints of the agent's Ed25519 keys; undefined where there is no agent. */
 type AgentKeys = ReadonlySet<string> | undefined;
 
 /** Yields what is so. `signedIn`: how to ask for the registered keys. */

@@ -8,7 +8,6 @@ import { isObject } from '../net/request.ts';
 import { printMessage } from '../output.ts';
 import { optional } from '../verb.ts';
 
-/** A cluster as both APIs have it; `platform` is missing where only the ID is known. */
 export interface Cluster {
   id: string;
   name: string;

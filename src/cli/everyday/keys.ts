@@ -180,7 +180,6 @@ export function sshDirectory(): string {
   return join(homeDirectory(), '.ssh');
 }
 
-/** The Ed25519 keys in ~/.ssh, the usual one first; those in security keys too. */
 export async function listLocalKeys(): Promise<LocalKey[]> {
   const names = await readdir(sshDirectory()).catch(() => []);
   const usual = 'id_ed25519.pub';

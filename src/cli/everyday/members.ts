@@ -156,7 +156,6 @@ const memberPermissions = printer<Business['MemberPermissions']>(
   '',
 );
 
-/** Whether a member's permissions are in force, by cluster. */
 const kubernetesAccess = printer<Business['MemberKubernetesAccess']>(
   { CLUSTER: (row) => row.cluster_name, KUBERNETES: (row) => row.state, MESSAGE: (row) => row.message },
   'There are no Kubernetes clusters.',

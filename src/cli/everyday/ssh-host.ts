@@ -36,7 +36,6 @@ export function sshOptions(
   ];
 }
 
-/** What a person calls it in ssh: `andromeda-alpha`, with the organization where another one has that name too. */
 export function hostAlias({ name, id, organization }: Cluster, all: readonly Cluster[] = []): string {
   const isPlain = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name);
   const isShared = all.some((other) => other.name === name && other.id !== id);
@@ -72,7 +71,6 @@ export function hostKeysOf({ host_key: one, other_host_key: other }: SshAccess):
   return other === undefined ? [one] : [one, other];
 }
 
-/** Notes the host keys, each under its cluster's ID, replacing what was noted before; returns the file. */
 export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<string> {
   const file = join(stateDirectory(), 'known_hosts');
   await openLocalState().exclusively('known_hosts', async () => {

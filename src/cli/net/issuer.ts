@@ -130,7 +130,6 @@ const againAfterMs = [250, 750, 1_500];
 const againWithinMs = 5_000;
 const userAgent = `andromeda-cli (${process.platform})`;
 
-/** Reads the issuer's metadata. `signal` reaches every later request of the configuration. */
 async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Promise<client.Configuration> {
   // Metadata may name any address; neither tokens nor codes leave this machine in plain text.
   const guarded: client.CustomFetch = (url, options) => {

@@ -86,7 +86,6 @@ function forget(file: ProfileFile, platformUrl: string): void {
   delete file.sessions[platformUrl];
 }
 
-/** Whether the credential store has it now. Where it need not be there, prints why it is not, and where it is. */
 async function putInKeyring(
   session: Session,
   profile: string,
@@ -143,7 +142,6 @@ function loginCommand({ profile, url }: Selection): string {
   return `andromeda auth login${where}${at}`;
 }
 
-/** The environment of this command: the one named for it, else the one the profile is bound to. */
 export async function findKey(
   state: LocalState,
   { profile, url }: Selection,

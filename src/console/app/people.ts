@@ -21,7 +21,6 @@ export const readAccessOf = (orgID: string, userIds: readonly string[]) =>
     return business.GET('/organizations/{orgID}/access', { params }).then(bodyOf);
   });
 
-/** The access list of a Slurm cluster; null where there is none, and for a person who may not see clusters. */
 export const readAccessList = ({ orgID, permissions }: Who, clusterID: string) =>
   read(
     ['access-list', orgID, clusterID, permissions.has('clusters.read')],

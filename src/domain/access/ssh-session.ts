@@ -20,7 +20,6 @@ export interface SshSession {
   bytesDown: number;
 }
 
-/** What a session was used for: the first of each kind as text, and how many there were. */
 export interface SessionUses {
   commands: readonly string[];
   commandCount: number;

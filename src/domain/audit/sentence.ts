@@ -137,7 +137,6 @@ function valuesOf(entry: NamedEntry): Values {
   return values;
 }
 
-/** Whom it was done to: by name, by what the request called them, or as the one who did it. */
 function subjectOf({
   actor_user_id,
   subject_user_id,
@@ -158,7 +157,6 @@ const anyKey = new RegExp(
   'g',
 );
 
-/** Keys of permissions as people say them. */
 function withLabels(text: string): string {
   return text.replace(anyKey, (key) => permissionLabels[key as keyof typeof permissionLabels]);
 }

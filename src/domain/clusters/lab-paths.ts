@@ -25,7 +25,6 @@ export function withClusterPaths(cluster: Section, resolve: (path: string) => st
   return pathsOfCluster.reduce((done, path) => resolveAt(done, path, resolve), cluster);
 }
 
-/** The files that the description of a cluster names. `setting`: which, such as `kubernetes.tokenFile`. */
 export function clusterPaths(cluster: object): { setting: string; path: string }[] {
   return pathsOfCluster.flatMap((keys) => {
     const value = keys.reduce<unknown>((at, key) => (isSection(at) ? at[key] : undefined), cluster);

@@ -78,7 +78,6 @@ export function ownership(
   return isMarked ? 'ours' : 'suspect';
 }
 
-/** The ClusterRoles that relations stand for, in a namespace and for a whole cluster. */
 export const relationRoles = {
   'kubernetes.viewer': { namespace: 'view', cluster: 'view' },
   'kubernetes.developer': { namespace: 'edit', cluster: 'edit' },

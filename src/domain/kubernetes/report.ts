@@ -80,7 +80,6 @@ export interface PodUse {
   pods: GpuPod[];
 }
 
-/** Adds what pods hold: those that are on a node and have not ended. */
 export function addPods({ held, pods: holders }: PodUse, pods: readonly Pod[]): void {
   for (const { metadata, spec, status } of pods) {
     if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;

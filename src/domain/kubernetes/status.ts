@@ -69,7 +69,6 @@ export type Refused =
 
 const right = /cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"/;
 
-/** What a refusal means; `role` is the ClusterRole that was to be bound. */
 export function meaningOf({ status, body }: KubernetesError, role?: string): Refused {
   const { message = '', reason, details } = body;
   if (status === 401 || message.includes('"system:anonymous"')) return { kind: 'credentials' };

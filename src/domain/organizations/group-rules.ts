@@ -67,7 +67,6 @@ export interface Held {
   permissions: readonly GrantedPermission[];
 }
 
-/** What rules give a person in an organization, and for which groups; lists are in order. */
 export interface Gift {
   role: Role;
   permissions: readonly string[];

@@ -39,7 +39,6 @@ export function limitsOf({
   );
 }
 
-/** What a plan says of the Slurm account, value by value; undefined: nothing changes. */
 export function accountingChange(before?: SlurmAccounting, after?: SlurmAccounting): string | undefined {
   const valuesOf = ({ account, parent, roles, coordinators, ...limits }: SlurmAccounting = {}) => {
     const ofAdmins = Object.entries(limitsOf(roles?.admin ?? {})).map(([name, value]) => [

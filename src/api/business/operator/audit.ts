@@ -1,4 +1,4 @@
-/** The audit trail, for those who may read it. */
+/** The audit trail and the SSH gateway, as operators see them: the trail and its heads, the keys of the gateway, and who is or was connected. */
 import { notFound } from '../../../domain/error.ts';
 import { present } from '../../../domain/present.ts';
 import {
@@ -8,8 +8,10 @@ import {
   listAuditEntries,
   listHeads,
 } from '../../../store/audit/audit.ts';
-import { utcTimes } from '../ssh-sessions.ts';
-import { auditorReads, subjectsOf } from './about.ts';
+import { listPastSessions } from '../../../store/audit/past-sessions.ts';
+import type { Operation } from '../operation.ts';
+import { closing, openSessions, pastSessionBody, utcTimes } from '../ssh-sessions.ts';
+import { auditorReads, requireOperator, staffReads, subjectsOf } from './about.ts';
 
 export const operatorListAuditEntries = auditorReads<'operatorListAuditEntries'>(
   async ({ store }, { query }) => {
@@ -45,10 +47,46 @@ export const operatorGetAuditHead = auditorReads<'operatorGetAuditHead'>(async (
   return head;
 });
 
-/** Every signed head that is kept, oldest first, and the keys of this installation. */
 export const operatorListAuditHeads = auditorReads<'operatorListAuditHeads'>(async ({ store, audit }) => {
   const checkpoint = await findCheckpoint(store.read);
   const heads = await listHeads(store.read, { after: 0, limit: 1000 });
   const [key = '', ...otherKeys] = audit.publicKeys();
   return { key, other_keys: otherKeys, heads, ...(checkpoint && { checkpoint }) };
 });
+
+export const operatorGetGateway = staffReads<'operatorGetGateway'>(async ({ gateway }) => {
+  const { hostname, port, hostKeys, publicKeys } = gateway;
+  const [hostKey = '', ...otherHostKeys] = hostKeys;
+  const [publicKey = '', ...otherPublicKeys] = publicKeys;
+  return {
+    hostname,
+    port,
+    host_key: hostKey,
+    other_host_keys: otherHostKeys,
+    public_key: publicKey,
+    other_public_keys: otherPublicKeys,
+  };
+});
+
+export const operatorListSessions = staffReads<'operatorListSessions'>(async ({ gateway }) => {
+  return openSessions(await gateway.sessions());
+});
+
+/** The sessions that are over, the last that ended first. They tell as much as the audit trail does. */
+export const operatorListPastSessions = auditorReads<'operatorListPastSessions'>(
+  async ({ store }, { query }) => {
+    const { address, key, after: before, limit = 100, ...asked } = query;
+    const filter = { ...(await subjectsOf(store.read, asked)), address, key, ...utcTimes(asked) };
+    const sessions = await listPastSessions(store.read, filter, { before, limit });
+    return { sessions: sessions.map(pastSessionBody) };
+  },
+);
+
+export const operatorCloseSession: Operation<'operatorCloseSession'> = (deps, request) =>
+  closing(deps, request, {
+    operation: 'operatorCloseSession',
+    authorize: requireOperator,
+    text: `An operator has closed this session: ${request.command.auditReason}`,
+    isTheirs: () => true,
+    absent: 'There is no such session any more.',
+  });

@@ -113,7 +113,6 @@ function accountText(state: Reviewed['account']): string {
   return state === 'ready' ? 'ready' : 'needs a key';
 }
 
-/** How far a list in this state has come, and what is missing. */
 const states = {
   pending: ['pending', 'The list has not been accepted yet.'],
   accepted: ['pending', 'The next sync applies it.'],

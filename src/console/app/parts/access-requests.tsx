@@ -23,14 +23,12 @@ export type AccessRequest = components['schemas']['AccessRequest'];
 /** Terms that are offered, in hours; 0: without an end. */
 const terms = [4, 24, 7 * 24, 30 * 24, 90 * 24, 365 * 24, 0] as const;
 const usualTerm = 7 * 24;
-/** The permissions that a person without any needs to log in. */
 const firstKeys = ['clusters.read', 'clusters.ssh'];
 
 export function TermSelect(field: Labelled<number>) {
   return <Select {...field} options={terms.map((one) => [one, termText(one || undefined)] as const)} />;
 }
 
-/** What is asked for at first: `keys`, on account of `cluster`. */
 export interface Wish {
   keys: readonly string[];
   cluster?: ClusterUse | undefined;

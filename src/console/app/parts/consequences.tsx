@@ -33,7 +33,6 @@ export function usePlan(changes: MemberChange[]) {
 
 interface ConsequencesOptions {
   of: ReturnType<typeof usePlan>;
-  /** What it does besides, as far as it can be made. */
   children?: ReactNode;
 }
 

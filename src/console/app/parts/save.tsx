@@ -14,7 +14,6 @@ export function save(name: string, type: string, ...parts: BlobPart[]): void {
 
 interface SaveCsvOptions {
   name: string;
-  /** What the file is made of: there is none where that failed, or is not there yet. */
   of: Reading<unknown>;
   text: () => string | Promise<string>;
 }

@@ -25,7 +25,6 @@ const labels = { done: 'done', busy: 'under way', failed: 'failed', waiting: 'no
 const kinds = { done: 'good', busy: 'busy', failed: 'bad', waiting: 'none' } as const;
 
 interface StripOptions {
-  /** What is followed: the same again after a reload. */
   of: string;
   steps: readonly Step[];
   missing?: string | undefined;

@@ -112,7 +112,6 @@ function keepReason(reason: string): void {
 
 export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'doneText'> {
   doneText?: Write<Body, Answer>['doneText'];
-  /** What would be sent now; undefined while that is not whole. */
   body: Body | undefined;
   label: string;
   usualReason?: string;

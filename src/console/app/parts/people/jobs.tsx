@@ -39,7 +39,6 @@ const textOf = ({ cluster, job }: Row | Row<PendingJob>) =>
 
 type Used = readonly { cluster: string; usage: Usage }[];
 
-/** The jobs of several clusters that hold GPUs, and how many there are besides that the reader may not see. */
 export function HoldingJobs({ of }: { of: Used }) {
   const rows = of.flatMap(({ cluster, usage: { jobs = [] } }) =>
     jobs.filter(({ gpus }) => gpus > 0).map((job) => ({ cluster, job })),

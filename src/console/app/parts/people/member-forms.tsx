@@ -85,7 +85,6 @@ interface ChangeOptions<Body> extends FormOptions {
   danger?: boolean;
   cli: string;
   children: ReactNode;
-  /** What it does besides, as far as it can be made. */
   effects?: ReactNode;
 }
 

@@ -12,7 +12,6 @@ interface ChosenBody {
   expires_at?: Record<string, string | null>;
 }
 
-/** Keys, in order, and the ends that are others than before, as the API takes them. */
 export function chosenBody(chosen: Chosen, before: Chosen = {}): ChosenBody {
   const permissions = Object.keys(chosen).sort();
   const ends = permissions.flatMap((key) => {
@@ -122,7 +121,6 @@ function localText(end: string): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** Which keys are new, and which of them for good; when the others end, `EndsText` says. */
 export function GainsText({ chosen, before }: { chosen: Chosen; before: Chosen }) {
   const gained = Object.entries(chosen).filter(([key]) => before[key] === undefined);
   return (
