@@ -121,14 +121,12 @@ export function createBackOffLimiter(
   };
 }
 
-/** The limiter of a limit, on what is kept of it. */
 export function createLimiter(limit: Limit, now: () => number, kept: Map<string, Kept>): Limiter {
   return limit.backOff
     ? createBackOffLimiter(limit.backOff, now, kept)
     : createRateLimiter(limit.rate, now, kept);
 }
 
-/** Whose count of which limit. */
 export interface Counted {
   limit: Limit;
   key: string;

@@ -4,7 +4,6 @@ import { programText } from '../../lib/packaging.ts';
 
 export type Document = OpenAPIV3_1.Document;
 
-/** One operation of a document, with what we mark operations with. */
 export interface DocumentOperation {
   operationId: string;
   method: 'get' | 'put' | 'post' | 'delete';

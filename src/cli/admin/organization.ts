@@ -48,7 +48,6 @@ const organizations = printer<Business['OperatorOrganization']>(
   'There are no organizations.',
 );
 
-/** The organization with this slug, as paths name it. */
 async function pathOf(api: Reader, slug: string): Promise<{ orgID: string }> {
   const { organizations } = await api.get('/operator/organizations');
   const all = organizations.map(({ organization }) => organization);

@@ -118,7 +118,6 @@ function namesIssuer(args: readonly unknown[], issuer: string): boolean {
   );
 }
 
-/** What the one item of a list describes, where it has this name. */
 function only(list: unknown, key: string, name: string): unknown {
   const [item, ...more] = Array.isArray(list) ? list : [];
   return more.length === 0 && hasOnly(item, ['name', key]) && item.name === name ? item[key] : undefined;

@@ -137,7 +137,6 @@ export function createSessions(options: SessionsOptions) {
       if (!held || isOver(held.session, now())) return false;
       return isAuthorized(renew(held).then((kept) => authorized(options, held.session, kept)));
     },
-    /** Ends the session of a request; its person and tokens, where there was one. */
     async end(request: IncomingMessage): Promise<{ userId: string; tokens: Tokens } | undefined> {
       const held = await findOf(store, cookies, request);
       if (!held) return undefined;

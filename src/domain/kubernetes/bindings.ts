@@ -138,7 +138,6 @@ export function permissionIds({ members, grants }: KubernetesAccess): string[] {
   ];
 }
 
-/** The ID of the permission that a binding of ours carries out. */
 export function permissionIdOf({ name }: Pick<Binding, 'name'>, clusterId: string): string {
   return name.slice(ownPrefix(clusterId).length);
 }
@@ -159,7 +158,6 @@ function valuesOf(person: KubernetesPerson, claim: string): readonly string[] {
   return claim === 'preferred_username' ? [person.preferredUsername ?? ''] : [];
 }
 
-/** What is as it should be, and what has to be done. */
 export interface BindingPlan {
   /** There, as it should be. */
   kept: Binding[];

@@ -64,7 +64,6 @@ export class WireReader {
 /** A field of a message: a number is a byte, a boolean a boolean, text and bytes a `string`. */
 export type Field = number | boolean | string | Buffer | { uint32: number } | { raw: Buffer };
 
-/** One message: its number, then its fields. */
 export function message(...fields: [number, ...Field[]]): Buffer {
   return Buffer.concat(fields.map(encode));
 }

@@ -81,7 +81,6 @@ function cellOf(value: unknown): string | number {
   return typeof value === 'number' ? value : String(value ?? '');
 }
 
-/** From the page that is shown on, page by page. */
 async function* pagesOf<Row extends { seq: number }>(
   search: TrailSearch,
   ask: (query: TrailQuery) => Promise<readonly Row[]>,

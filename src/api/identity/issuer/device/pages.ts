@@ -80,7 +80,6 @@ ${problem(message)}
   );
 }
 
-/** Of wrong codes. */
 const guesses: Limit = { name: 'wrong user codes', rate: { burst: 60, everyMs: 1000 } };
 
 export type DevicePages = (req: IncomingMessage, res: ServerResponse, url: URL) => Promise<boolean>;
