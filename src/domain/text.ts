@@ -96,3 +96,8 @@ export function csv(rows: readonly (readonly (string | number)[])[]): string {
   };
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 }
+
+/** Whether there is a private key in a text, of OpenSSH's format, PEM, PuTTY's or any other, or the beginning of one. */
+export function hasPrivateKey(text: string): boolean {
+  return /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines:|b3BlbnNzaC1rZXktdjE/.test(text);
+}

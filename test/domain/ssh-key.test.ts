@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { disuseOf } from '../../src/domain/access/lapse.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import { newSecurityKey } from '../support/security-keys.ts';
-import { keygen, keygenFingerprint, lengthPrefixed, newPublicKey } from '../support/ssh-keys.ts';
+import { keygen, keygenFingerprint, lengthPrefixed, newPublicKey, rfc4716 } from '../support/ssh-keys.ts';
 
 const key = newPublicKey();
 const base64 = key.split(' ')[1] ?? '';
@@ -36,6 +36,28 @@ for (const [what, text] of accepted) {
   test(`a key is the same key with ${what}`, () => assert.equal(parseSshPublicKey(text).material, key));
 }
 
+function block(...lines: string[]): string {
+  return ['---- BEGIN SSH2 PUBLIC KEY ----', ...lines, '---- END SSH2 PUBLIC KEY ----'].join('\n');
+}
+
+test('a key in the format of RFC 4716 is the same key, as PuTTYgen and ssh-keygen write it', () => {
+  const [a = '', b = ''] = [base64.slice(0, 64), base64.slice(64)];
+  const saved = [
+    rfc4716(key),
+    block('Comment: "ada\'s key"', a, b),
+    block('Comment: "ada\\', '\'s key"', 'x-note: a: b', a, b).replaceAll('\n', '\r\n'),
+    `${block(base64)}\n`,
+  ];
+  assert.deepEqual(
+    saved.map((text) => parseSshPublicKey(text).material),
+    Array(4).fill(key),
+  );
+  assert.deepEqual(
+    saved.slice(1).map((text) => parseSshPublicKey(text).comment),
+    ["ada's key", "ada's key", ''],
+  );
+});
+
 const cut = base64.slice(0, -4);
 const refused: [string, string, RegExp][] = [
   ['nothing', '', /empty/],
@@ -56,8 +78,9 @@ const refused: [string, string, RegExp][] = [
   ['two keys on two lines', `${key}\n${newPublicKey()}`, /one public key/],
   ['two keys run into one line', `${key} ada@laptop ${newPublicKey()}`, /one public key/],
   ['the same key twice', `${key}\n${key}`, /one public key/],
-  ['options before the key', `from="10.0.0.0/8" ${key}`, /Only Ed25519/],
-  ['a command before the key', `command="/bin/sh",no-pty ${key}`, /Only Ed25519/],
+  ['options before the key', `from="10.0.0.0/8" ${key}`, /options of authorized_keys, does not hold/],
+  ['a command before the key', `command="/bin/sh -c x",no-pty ${key} me`, /Send the key alone/],
+  ['options before an RSA key', 'no-pty ssh-rsa AAAAB3NzaC1yc2E', /Send the key alone/],
   ['the base64 alone', base64, /Only Ed25519/],
   ['the type alone', 'ssh-ed25519', /not readable/],
   [
@@ -73,12 +96,24 @@ const refused: [string, string, RegExp][] = [
   ['a key of 31 bytes', line('ssh-ed25519', 'ssh-ed25519', Buffer.alloc(31)), /not readable/],
   ['a key of 33 bytes', line('ssh-ed25519', 'ssh-ed25519', Buffer.alloc(33)), /not readable/],
   ['the type in capitals', key.replace('ssh-ed25519', 'SSH-ED25519'), /Only Ed25519/],
-  ['a PuTTY file', 'PuTTY-User-Key-File-3: ssh-ed25519', /Only Ed25519/],
+  ['a PuTTY file', 'PuTTY-User-Key-File-3: ssh-ed25519', /That is a private key/],
+  ['a part of a PuTTY file', `Public-Lines: 2\n${base64}\nPrivate-Lines: 1\nAAAA`, /That is a private key/],
   [
-    'an RFC 4716 block',
-    `---- BEGIN SSH2 PUBLIC KEY ----\n${base64}\n---- END SSH2 PUBLIC KEY ----`,
-    /one line/,
+    'a private key without its first line',
+    privateKey.split('\n').slice(1).join('\n'),
+    /That is a private key/,
   ],
+  ['a private key in PEM', keygen('-t', 'rsa', '-m', 'PEM').privateKey, /That is a private key/],
+  ['a private key of SSH2', '---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nP2/56', /That is a private key/],
+  [
+    'a private key behind a public one',
+    `${key} ${privateKey.replaceAll('\n', ' ')}`,
+    /That is a private key/,
+  ],
+  ['an RSA key of RFC 4716', rfc4716(keygen('-t', 'rsa').publicKey), /not ssh-rsa/],
+  ['an empty key of RFC 4716', block('AA'), /Only Ed25519/],
+  ['a cut key of RFC 4716', block(base64.slice(0, -4)), /not readable/],
+  ['two keys of RFC 4716', `${block(base64)}\n${block(base64)}`, /one public key/],
 ];
 
 for (const [what, text, sentence] of refused) {

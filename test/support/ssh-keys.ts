@@ -35,6 +35,14 @@ export function keygenFingerprint(publicKey: string): string {
   });
 }
 
+/** A public key as the real ssh-keygen writes it for others (RFC 4716). */
+export function rfc4716(publicKey: string): string {
+  return withFile((file) => {
+    writeFileSync(file, publicKey);
+    return execFileSync('ssh-keygen', ['-e', '-f', file], { encoding: 'utf8' });
+  });
+}
+
 function withFile<T>(use: (file: string) => T): T {
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-keys-'));
   try {

@@ -2963,7 +2963,7 @@ export interface components {
             content: {
                 "application/json": {
                     /**
-                     * @description One Ed25519 public key in OpenSSH format; also one in a security key (`ed25519-sk`) where the installation accepts those
+                     * @description One Ed25519 public key in the format of OpenSSH or of RFC 4716; also one in a security key (`ed25519-sk`) where the installation accepts those
                      * @example ssh-ed25519 AAAAC3Nza… ada@laptop
                      */
                     public_key: string;

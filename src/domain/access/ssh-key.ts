@@ -1,10 +1,10 @@
 /**
- * SSH public keys as people register them: one Ed25519 key in OpenSSH format (RFC 8709; contract, "SSH key"), or one in a
- * security key (FIDO; OpenSSH, PROTOCOL.u2f) where the configuration admits those.
+ * SSH public keys as people register them: one Ed25519 key in OpenSSH's format or RFC 4716's (RFC 8709; contract, "SSH key"), or
+ * one in a security key (FIDO; OpenSSH, PROTOCOL.u2f) where the configuration admits those.
  */
 import { createHash } from 'node:crypto';
 import { invalidRequest } from '../error.ts';
-import { visibleName } from '../text.ts';
+import { hasPrivateKey, visibleName } from '../text.ts';
 
 export const plainKeyType = 'ssh-ed25519';
 export const securityKeyType = 'sk-ssh-ed25519@openssh.com';
@@ -65,14 +65,26 @@ export interface CommentedKey extends SshPublicKey {
   comment: string;
 }
 
+/** A key as PuTTYgen saves it (RFC 4716), as the line that OpenSSH would write; any other text as it is. */
+function asLine(text: string): string {
+  const block = /^---- BEGIN SSH2 PUBLIC KEY ----\r?\n((?:(?!\n----).)*)\n---- END SSH2 PUBLIC KEY ----$/s;
+  const [, saved] = block.exec(text.replace(/\\\r?\n/g, '')) ?? [];
+  if (saved === undefined) return text;
+  const [, comment = ''] = /^comment: *"?(.*?)"?$/im.exec(saved) ?? [];
+  const encoded = saved.replace(/^[\w-]+:.*$/gm, '').replace(/\s/g, '');
+  const blob = Buffer.from(encoded, 'base64');
+  const type = blob.length < 4 ? '' : blob.toString('latin1', 4, 4 + blob.readUInt32BE());
+  return `${type} ${encoded} ${comment}`;
+}
+
 /**
- * Reads one public key line. Throws `invalid_request` with a sentence that says what it is instead. `securityKeys`: whether keys in
+ * Reads one public key. Throws `invalid_request` with a sentence that says what it is instead. `securityKeys`: whether keys in
  * security keys are taken.
  */
 export function parseSshPublicKey(text: string, { securityKeys = false } = {}): CommentedKey {
-  const line = text.trim();
+  const line = asLine(text.trim());
   if (line === '') throw invalidRequest('The public key is empty.');
-  if (/PRIVATE KEY/.test(line)) {
+  if (hasPrivateKey(line)) {
     throw invalidRequest('That is a private key. Keep it secret, and send the file that ends in .pub.');
   }
   if (/[\r\n]/.test(line)) throw invalidRequest(oneKey);
@@ -80,6 +92,10 @@ export function parseSshPublicKey(text: string, { securityKeys = false } = {}): 
   const advice = `Make one with: ssh-keygen -t ed25519${securityKeys && named.startsWith('sk-') ? '-sk' : ''}`;
   const type = keyTypes.find((one) => one === named && (securityKeys || one === plainKeyType));
   if (!type) {
+    if (/\s(sk-)?(ssh|ecdsa)-\S+\s+AAAA/.test(line))
+      throw invalidRequest(
+        'What stands in front of the key, such as options of authorized_keys, does not hold here. Send the key alone.',
+      );
     const other = /^[a-z0-9@.-]{1,64}$/.test(named) ? `, not ${named}` : '';
     throw invalidRequest(`Only Ed25519 keys are accepted${other}. ${advice}`);
   }

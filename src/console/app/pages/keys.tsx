@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
+import { hasPrivateKey } from '../../../domain/text.ts';
 import { operation } from '../api.ts';
 import { Button, CopyLine, Dialog, Empty, Field, Loaded, Page, Panel, quoted, said } from '../parts/page.tsx';
 import { Strip } from '../parts/strip.tsx';
@@ -245,34 +246,15 @@ function DroppedBy({ cluster, at }: { cluster: components['schemas']['KeyCluster
   );
 }
 
-function isPrivate(text: string): boolean {
-  return /PRIVATE KEY|BEGIN/.test(text);
-}
-
 /** Whether a text can be anything else, a part of a private key too. */
 function isNoPublicKey(text: string): boolean {
-  return !/^(sk-)?ssh-/.test(text) || isPrivate(text);
-}
-
-function faultOf(text: string): string | undefined {
-  if (text.trim() === '') return undefined;
-  if (isPrivate(text)) {
-    return 'This is a private key, which must never leave your machine. Use the file that ends in .pub.';
-  }
-  if (/^(ssh-rsa|ssh-dss|ecdsa-|sk-ecdsa-)/.test(text.trim())) {
-    return 'Only ed25519 keys are accepted. Create one as shown below.';
-  }
-  // Whether it takes security keys (sk-), the service says.
-  return /^(ssh-ed25519|sk-ssh-ed25519@openssh\.com) [A-Za-z0-9+/]{60,}={0,2}(\s|$)/.test(text.trim())
-    ? undefined
-    : 'This is not a public key, which is one line that starts with ssh-ed25519.';
+  return !/^(sk-)?ssh-/.test(text) || hasPrivateKey(text);
 }
 
 export function KeyForm({ onDone }: { onDone?: () => void }) {
   const registering = operation('post', '/me/ssh-keys', {});
   const [text, setText] = useDraft<string>(registering.name, 'key', '', isNoPublicKey);
-  const fault = faultOf(text);
-  const isWhole = text.trim() !== '' && fault === undefined;
+  const isPrivate = hasPrivateKey(text);
   const done = () => {
     setText('');
     onDone?.();
@@ -283,7 +265,7 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
         operation={registering}
         topics={['me']}
         onDone={done}
-        body={isWhole ? { public_key: text.trim() } : undefined}
+        body={isPrivate || text.trim() === '' ? undefined : { public_key: text.trim() }}
         label="Register the key"
         usualReason="My SSH key"
       >
@@ -298,10 +280,11 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
           autoComplete="off"
           placeholder="ssh-ed25519 AAAAC3Nza… you@laptop"
           aria-describedby="public-key-fault"
-          aria-invalid={fault !== undefined}
+          aria-invalid={isPrivate}
         />
         <p id="public-key-fault" className="fault" role="alert">
-          {fault}
+          {isPrivate &&
+            'This is a private key, which must never leave your machine. Use the file that ends in .pub.'}
         </p>
         <KeyFile onRead={setText} />
       </WriteForm>
