@@ -1,7 +1,7 @@
 /** Every page, and every read behind it that fails: the page says so, and counts nothing. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Page, Request } from 'playwright-core';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
@@ -15,11 +15,9 @@ const lab: Lab = {
   users: [...(physics.users ?? []), { email: 'ada@physics.example', staff: ['staff.operate'] }],
 };
 
-const site = useConsole({ lab });
 let bob = '';
-before(async () => {
-  if (noBrowser) return;
-  const signedIn = await signIn(site.app, 'bob');
+const site = useConsole({ lab }, async (app) => {
+  const signedIn = await signIn(app, 'bob');
   await signedIn.ask('business/me/ssh-keys', { body: { public_key: newPublicKey() } });
   const me = await signedIn.ask('business/me');
   bob = me.user.id;

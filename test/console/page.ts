@@ -92,12 +92,17 @@ export async function openSite(app: ConsoleApp, options?: Parameters<typeof open
 }
 
 /** A console for all tests of a file, and a browser; they start before the first one and end after the last one. */
-export function useConsole(options?: Parameters<typeof startConsoleApp>[0]) {
+export function useConsole(
+  options?: Parameters<typeof startConsoleApp>[0],
+  prepare?: (app: ConsoleApp) => Promise<void>,
+) {
   let site: Site | undefined;
   before(async () => {
     if (noBrowser) return;
     const browser = await openBrowser();
     site = new Site(await startConsoleApp(options), browser);
+    // Not in a hook of the file: the hooks of a file that is run by itself begin together.
+    await prepare?.(site.app);
   });
   after(async () => {
     await site?.[Symbol.asyncDispose]();

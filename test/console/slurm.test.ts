@@ -1,6 +1,6 @@
 /** The Slurm configuration in an editor: typed, checked, saved, tried out, put back; alone and with others, and when things break. */
 import assert from 'node:assert/strict';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, eventually, physics } from '../support/app.ts';
@@ -22,18 +22,15 @@ const lab = {
 } as typeof physics;
 const address = `/clusters/${alpha}/slurm`;
 
-const site = useConsole({ lab });
 /** Somebody else who changes it. */
 let bob: CookieBrowser;
 let of: (rest?: string) => string;
-before(async () => {
-  if (noBrowser) return;
-  bob = await signIn(site.app, 'bob');
+const site = useConsole({ lab }, async (app) => {
+  bob = await signIn(app, 'bob');
   const { memberships } = await bob.ask('business/me');
   const org = memberships[0].org_id;
   of = (rest = '') => `platform/clusters/${alpha}/scheduler-configuration${rest}?businessOrgId=${org}`;
 });
-
 async function setByBob(configuration: object, reason = 'by Bob'): Promise<void> {
   await bob.ask(of(), { method: 'PUT', body: configuration, reason });
 }

@@ -1,7 +1,7 @@
 /** An owner: who reaches what, who joins and leaves, what that does before it is saved, and the change until every cluster has it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { reviewMembers } from '../../../src/store/audit/member-reviews.ts';
@@ -33,15 +33,12 @@ const lab: Lab = {
   ],
 };
 
-const site = useConsole({ lab });
 let ada: CookieBrowser;
-before(async () => {
-  if (noBrowser) return;
-  ada = await signIn(site.app, 'ada');
-  const bob = await signIn(site.app, 'bob');
+const site = useConsole({ lab }, async (app) => {
+  ada = await signIn(app, 'ada');
+  const bob = await signIn(app, 'bob');
   await bob.ask('business/me/ssh-keys', { body: { public_key: newPublicKey() } });
 });
-
 const read = (path: string) => ada.ask(`business${path}`);
 
 async function organizationOf(): Promise<string> {
