@@ -47,7 +47,7 @@ async function start({ perSource = 16, inAll = 64, proxies = [] as string[] } = 
     );
     return outcomes.filter(Boolean).length;
   };
-  const get = (path: string, headers: Record<string, string> = {}, localAddress = '127.0.0.1') =>
+  const get = (path: string, headers: Record<string, string | string[]> = {}, localAddress = '127.0.0.1') =>
     new Promise<number>((resolve) => {
       const asked = request(
         { port: listener.port, host: '127.0.0.1', localAddress, path, headers, agent: false },
@@ -87,12 +87,14 @@ test('one address may hold so many connections, and another is answered as befor
 test('what cannot be read is a line with the reason, a source and reason at a time', async () => {
   await using server = await start();
   for (let i = 0; i < 3; i++) await server.get('/', { authorization: 'x'.repeat(100_000) }, '127.0.0.66');
-  const [refused, ...others] = server.log.map((line) => JSON.parse(line));
+  await server.get('/', { authorization: ['Bearer a', 'Bearer b'] }, '127.0.0.66');
   assert.deepEqual(
-    [refused.event, refused.address, refused.reason],
-    ['http.connection.refused', '127.0.0.66', 'HPE_HEADER_OVERFLOW'],
+    server.log.map((line) => JSON.parse(line)).map(({ event, address, reason }) => [event, address, reason]),
+    [
+      ['http.connection.refused', '127.0.0.66', 'HPE_HEADER_OVERFLOW'],
+      ['http.connection.refused', '127.0.0.66', 'The request has more than one Authorization header.'],
+    ],
   );
-  assert.deepEqual(others, []);
 });
 
 test('while most are taken each address may hold an eighth, and all together have a bound', async () => {
@@ -112,6 +114,8 @@ test('a trusted proxy holds what it needs; of each client of it so many requests
   const slow = Array.from({ length: 16 }, () => server.get('/slow', from('192.0.2.66')));
   while (server.waiting.length < 16) await new Promise((done) => setTimeout(done, 10));
   assert.equal(await server.get('/', from('192.0.2.66')), 503);
+  const { address, reason } = JSON.parse(server.log[0] ?? '{}');
+  assert.deepEqual([address, reason], ['192.0.2.66', 'too many requests']);
   assert.equal(await server.get('/', from('192.0.2.7')), 200);
   for (const finish of server.waiting) finish();
   assert.deepEqual(await Promise.all(slow), Array(16).fill(200));

@@ -141,8 +141,8 @@ export class Listener {
       if ('attach' in tls) this.#detach = tls.attach(this.#server);
       else this.#server.setSecureContext({ ...tls, minVersion: 'TLSv1.2' });
     }
-    const checked = checkHead(handler);
-    this.#handler = limit ? limitRequests(checked, limit) : checked;
+    const checked = checkHead(handler, this.#counts);
+    this.#handler = limit ? limitRequests(checked, limit, this.#counts) : checked;
     for (const [request, response] of this.#waiting.splice(0)) this.#take(request, response);
   }
 
@@ -242,10 +242,11 @@ function createHttpServer(isTls: boolean, deadlines: Deadlines, handler: Request
  * Refuses a request of HTTP/1.1 without a Host header, and any with two of what may be there once and proxies could read
  * otherwise (RFC 9112, section 3.2), in the form of every refusal.
  */
-function checkHead(handler: RequestListener): RequestListener {
+function checkHead(handler: RequestListener, counts: ConnectionCounts): RequestListener {
   return (request, response) => {
     const message = faultOfHead(request);
     if (message === undefined) return handler(request, response);
+    counts.refused(request.socket.remoteAddress, message);
     sendJson(response, 400, { code: 'invalid_request', message, retryable: false }, { Connection: 'close' });
   };
 }
@@ -347,12 +348,20 @@ function countConnections(server: Server, name: string): ConnectionCounts {
 }
 
 /** A listener that answers 503 where a proxy's client has more requests under way than it may have connections. */
-function limitRequests(handler: RequestListener, { perSource, proxies }: ConnectionLimit): RequestListener {
+function limitRequests(
+  handler: RequestListener,
+  { perSource, proxies }: ConnectionLimit,
+  counts: ConnectionCounts,
+): RequestListener {
   const clients = createCounter();
   return (request, response) => {
     if (!proxies.has(request.socket.remoteAddress ?? '')) return handler(request, response);
-    const leave = clients.enter(sourceNetwork(clientAddress(proxies, request)), perSource);
-    if (!leave) return refuse(request, response, tooMany);
+    const address = clientAddress(proxies, request);
+    const leave = clients.enter(sourceNetwork(address), perSource);
+    if (!leave) {
+      counts.refused(address, 'too many requests');
+      return refuse(request, response, tooMany);
+    }
     response.once('close', leave);
     handler(request, response);
   };
