@@ -19,7 +19,7 @@ const parsed = (text: string): SshKeyFile => {
   return key;
 };
 
-test('login nodes are asked about the next key, with the time from when on they would let nobody in', {
+test('login nodes are asked about the next key, with the time from when on they would refuse the gateway', {
   skip: whyNot,
 }, async (t) => {
   const lab = await openLab();

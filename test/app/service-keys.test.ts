@@ -12,7 +12,7 @@ import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/li
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { loadSshKey } from '../../src/lib/ssh/public-key.ts';
 import { startIssuer } from '../../src/service/compose/issuer.ts';
-import { type KeyPlace, keysInFiles, sharedKeys } from '../../src/service/compose/key-places.ts';
+import { type KeyStore, keysInFiles, sharedKeys } from '../../src/service/compose/key-stores.ts';
 import {
   describeKey,
   followKeys,
@@ -110,7 +110,7 @@ test('a file wins, is put into an empty database for the others, and a differenc
 const day = 86_400_000;
 
 /** As `admin key new` does. */
-async function putNext(place: KeyPlace, kind: KeyKind, keepDays: number): Promise<void> {
+async function putNext(place: KeyStore, kind: KeyKind, keepDays: number): Promise<void> {
   const { key } = (await place.find(kind)) ?? { key: '' };
   const next = await makeKey(kind, { text: key, title: kind, stolen: keepDays === 0 });
   await place.change(kind, (set, now) => withNext(set, next, keepDays, now));
@@ -123,7 +123,7 @@ for (const [where, isShared] of [
   ['files', false],
   ['the database', true],
 ] as const)
-  test(`in ${where}, keys of every kind are put beside others, used later, and go by themselves`, async () => {
+  test(`in ${where}, keys of every kind are added to others, used later, and go by themselves`, async () => {
     await using opened = await openTestStore();
     const { store, dataDir } = opened;
     const secrets = keysOf(makeSecretsKey());

@@ -65,9 +65,11 @@ test('every command for a person who leaves does what docs/people.md says of it'
     assert.match((await person.ssh([person.target, 'true'])).err, /Permission denied/);
     assert.equal((await service.business('/me', { token })).status, 401);
   }
-  assert.equal((await service.business('/me', { token })).status, 200, 'back');
-  assert.deepEqual((await service.business('/me', { token })).body.memberships, []);
-  assert.equal(bob, (await service.business('/me', { token })).body.user.primary_email);
+  assert.equal((await service.business('/me', { token })).status, 401, 'a token from before');
+  service.advance(1_000);
+  const anew = await service.business('/me', { token: await service.issuer.token('bob', {}, 500) });
+  assert.deepEqual([anew.status, anew.body.memberships], [200, []], 'back');
+  assert.equal(bob, anew.body.user.primary_email);
 });
 
 test('the settings for access that lapses are ones that the service takes', () => {

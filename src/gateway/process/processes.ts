@@ -24,8 +24,7 @@ import { openRunDirectory } from './run-directory.ts';
 const helloMs = 2_000;
 /** A process that was started says so within this. A busy machine takes its time. */
 const startMs = 30_000;
-const checkMs = 200;
-const lastWordsMs = 20;
+const [checkMs, lastWordsMs] = [200, 20];
 /** In addition to the time that sessions are given to end (`drainMs`). */
 const stopMs = 1_000;
 const stopped = 'the service stops before the gateway listens';
@@ -119,19 +118,12 @@ export class GatewayProcesses implements Gateways {
 
   async recheck(filter: SessionFilter = {}): Promise<void> {
     // Most changes concern no person who is logged in, and a message wakes a process.
-    const concerned = [...this.#members].filter((member) => member.mayHave(filter));
-    await Promise.all(concerned.map((member) => this.#recheck(member, filter)));
+    const concerned = this.#members.filter((member) => member.mayHave(filter));
+    const recheck = async (member: Member) => (await member.recheck(filter)) && this.#onUnreached(member);
+    await Promise.all(concerned.map(recheck));
   }
 
-  async #recheck(member: Member, filter: SessionFilter): Promise<void> {
-    if (await member.recheck(filter)) this.#onUnreached(member);
-  }
-
-  /** A process that is not welcome yet, or of another protocol, answers nothing. */
-  async #probe(member: Member): Promise<void> {
-    if (this.#isWelcome(member) && (await member.probe())) this.#onUnreached(member);
-  }
-
+  /** One that is not welcome yet, or of another protocol, answers nothing. */
   #isWelcome({ hello, isForeign }: Member): boolean {
     return this.#phase === 'serving' && hello !== undefined && !isForeign;
   }
@@ -164,7 +156,7 @@ export class GatewayProcesses implements Gateways {
     this.#phase = 'stopping';
     this.#onServing?.reject(new Error(stopped));
     for (const member of this.#members) if (!member.send({ type: 'stop' })) member.kill();
-    await this.#members.awaitEnds(this.#stopMs);
+    await this.#members.awaitEnds(stopMsOf(this.#settings));
     for (const member of this.#members) this.#onEnded(member, {});
     await this.#close();
     process.off('exit', this.#onExit);
@@ -172,19 +164,16 @@ export class GatewayProcesses implements Gateways {
 
   async endLeft(): Promise<void> {
     for (const member of this.#members) member.kill('SIGTERM');
-    await this.#members.awaitEnds(this.#stopMs);
-  }
-
-  get #stopMs(): number {
-    return (this.#settings.limits.drainMs ?? defaultLimits.drainMs) + stopMs;
+    await this.#members.awaitEnds(stopMsOf(this.#settings));
   }
 
   async leave(which: 'all' | 'found'): Promise<void> {
     this.#phase = 'stopping';
     this.#onServing?.reject(new Error(stopped));
-    const ours = this.#members.filter(({ isFound }) => which === 'found' && !isFound);
-    for (const member of ours) member.kill();
-    for (const member of ours) this.#members.delete(member);
+    for (const member of this.#members.filter(({ isFound }) => which === 'found' && !isFound)) {
+      member.kill();
+      this.#members.delete(member);
+    }
     process.off('exit', this.#onExit);
     await this.#close();
   }
@@ -307,8 +296,8 @@ export class GatewayProcesses implements Gateways {
 
   #launch() {
     this.#startingUntil = performance.now() + startMs;
-    if (launcher === undefined) this.#launchChild();
-    else void this.#launchByLauncher(launcher).catch((error) => this.#failed(error));
+    if (launcher === undefined) return this.#launchChild();
+    void this.#launchByLauncher(launcher).catch((error) => this.#failed(error));
   }
 
   async #launchByLauncher(path: string): Promise<void> {
@@ -348,7 +337,7 @@ export class GatewayProcesses implements Gateways {
       else setTimeout(judge, lastWordsMs, code, signal, tries - 1);
     };
     child.once('exit', (code, signal) => setTimeout(judge, lastWordsMs, code, signal));
-    // The process lives on without us, and we end without waiting for it.
+    // The service ends without waiting for it.
     child.unref();
     (child.stderr as unknown as Socket | null)?.unref();
   }
@@ -362,7 +351,7 @@ export class GatewayProcesses implements Gateways {
   }
 
   #onEnded(member: Member, how: { code?: number | null; signal?: string | null }) {
-    // What was left is another's now, who writes down which there are.
+    // After a hand-over, the next service notes which processes there are.
     if (this.#phase === 'closed' || !this.#members.has(member)) return;
     this.#members.delete(member);
     const { pid, sessions, draining, lastWords } = member;
@@ -383,7 +372,6 @@ export class GatewayProcesses implements Gateways {
     this.#ensure();
   }
 
-  /** No process could be started. */
   #failed(error: unknown) {
     this.#startingUntil = 0;
     if (this.#onServing) this.#onServing.reject(error);
@@ -394,18 +382,18 @@ export class GatewayProcesses implements Gateways {
     this.#options.log.error('gateway.process.failed', { error, ...this.#attempts.failed(error) });
   }
 
-  async #reach(member: Member): Promise<void> {
-    if (await member.reach()) this.#options.log.info('gateway.process.reached', { pid: member.pid });
-  }
-
   /** Notices ends that no event tells of: those of processes that others started. */
   #check(): void {
     for (const member of this.#members) if (!member.isChild && !member.isAlive) this.#onEnded(member, {});
     for (const member of this.#members) {
-      void this.#probe(member);
-      void this.#reach(member);
+      if (this.#isWelcome(member)) void member.probe().then((isNews) => isNews && this.#onUnreached(member));
+      void member.reach().then((isNews) => {
+        if (isNews) this.#options.log.info('gateway.process.reached', { pid: member.pid });
+      });
     }
     this.#members.remember();
     this.#ensure();
   }
 }
+
+const stopMsOf = ({ limits }: Settings) => (limits.drainMs ?? defaultLimits.drainMs) + stopMs;

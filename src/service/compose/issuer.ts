@@ -14,8 +14,8 @@ import type { Parts, TokenIssuer } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 
 /**
- * Gives people the passwords they have none of yet, at the embedded issuer. One after the other: whoever waits for a turn to hash
- * is refused after some seconds, which a slow machine needs for one password.
+ * Gives people the passwords they have none of yet, at the embedded issuer. One after the other: what waits for a turn to
+ * hash is refused after some seconds, which a slow machine needs for one password.
  */
 export async function setPasswords(store: Store, passwords: ReadonlyMap<string, string>): Promise<void> {
   for (const [email, password] of passwords) {

@@ -1,5 +1,5 @@
 /**
- * A part of the composition root: the service's own keys, of which some hold now. What a command puts beside them is taken up while
+ * A part of the composition root: the service's own keys, of which some hold now. What a command adds to them is taken up while
  * the service runs, and a key whose time is over goes by itself.
  */
 import { randomBytes } from 'node:crypto';
@@ -24,7 +24,7 @@ import { findMissingKeys, kindsOf, missingKeyText, noteKeys } from '../../store/
 import { hears, type Store } from '../../store/engine/index.ts';
 import { listSecrets, missingSecretsKey, openSecrets, type Secrets } from '../../store/servers/secrets.ts';
 import type { Config } from '../config/index.ts';
-import { type KeyPlace, keysInFiles, sharedKeys } from './key-places.ts';
+import { type KeyStore, keysInFiles, sharedKeys } from './key-stores.ts';
 
 /** What a key is of each kind. */
 interface KeyTypes {
@@ -96,14 +96,14 @@ export async function loadServiceKeys(
   { store, log, now }: { store: Store; log: Logger; now(): number },
 ): Promise<ServiceKeys> {
   const kinds = kindsOf(config.identity);
-  const { place, secrets } = await openPlace(config, { store, log, now }, kinds);
+  const { keyStore, secrets } = await openKeyStore(config, { store, log, now }, kinds);
   const sets = new Map<KeyKind, KeySet<KeyTypes[KeyKind]>>();
   const take = (kind: KeyKind, set: KeySet<string>) =>
     sets.set(
       kind,
-      mapKeys(set, (text) => parsers[kind](text, place.title(kind))),
+      mapKeys(set, (text) => parsers[kind](text, keyStore.title(kind))),
     );
-  for (const kind of kinds) take(kind, await place.findOrMake(kind, () => makeKey(kind)));
+  for (const kind of kinds) take(kind, await keyStore.findOrMake(kind, () => makeKey(kind)));
   if (!secrets) await noteKeys(store, kinds);
   return {
     kinds,
@@ -116,29 +116,29 @@ export async function loadServiceKeys(
     },
     async refresh() {
       for (const kind of kinds) {
-        const set = await place.find(kind);
+        const set = await keyStore.find(kind);
         if (!set) continue;
-        if (settled(set, now()) !== set) await place.change(kind, settled);
+        if (settled(set, now()) !== set) await keyStore.change(kind, settled);
         take(kind, set);
       }
     },
   };
 }
 
-async function openPlace(
+async function openKeyStore(
   { dataDir, database, secrets: keys }: KeyConfig,
   { store, log, now }: { store: Store; log: Logger; now(): number },
   kinds: readonly KeyKind[],
-): Promise<{ place: KeyPlace; secrets?: Secrets }> {
+): Promise<{ keyStore: KeyStore; secrets?: Secrets }> {
   if (database !== undefined) {
     if (!keys) throw missingSecretsKey(await listSecrets(store.read));
     const secrets = await openSecrets(store, keys);
-    return { place: sharedKeys(dataDir, store, secrets, log), secrets };
+    return { keyStore: sharedKeys(dataDir, store, secrets, log), secrets };
   }
   // A key that was used before is never replaced silently: people, login nodes and verifiers of signatures know it.
   const [missing] = await findMissingKeys(store, dataDir, kinds);
   if (missing) throw invalidState(missingKeyText(missing));
-  return { place: keysInFiles(dataDir, now) };
+  return { keyStore: keysInFiles(dataDir, now) };
 }
 
 async function loadConsoleSecret(secrets: Secrets): Promise<Buffer> {

@@ -19,7 +19,7 @@ import {
 import { keyFileOf, listMissingKeys, missingKeyText, writeKeyFiles } from '../../store/data-dir/key-files.ts';
 import { databaseTime } from '../../store/engine/engine.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { type KeyPlace, keysInFiles } from '../compose/key-places.ts';
+import { type KeyStore, keysInFiles } from '../compose/key-stores.ts';
 import { describeText, makeKey } from '../compose/service-keys.ts';
 import type { Config } from '../config/index.ts';
 import { refusal, runCommand } from './installation.ts';
@@ -54,12 +54,12 @@ export function listKeys({ config: file }: KeyOptions): Promise<number> {
   });
 }
 
-async function describeAll(keys: KeyPlace, now: number): Promise<string> {
+async function describeAll(keys: KeyStore, now: number): Promise<string> {
   const all = await Promise.all(keyKinds.map((kind) => describe(kind, keys, now)));
   return all.filter((text) => text !== '').join('\n');
 }
 
-/** Puts another key beside one, or in the place of one that is gone, and writes it to the audit trail. Resolves to the exit status. */
+/** Adds a key to one, or replaces one that is gone, and writes that to the audit trail. Resolves to the exit status. */
 export function newKey(kind: KeyKind, { config: file, ...options }: NewKeyOptions): Promise<number> {
   return runCommand(async () => {
     const config = ownConfig(file);
@@ -94,7 +94,7 @@ async function replaceMissing(dataDir: string, kind: KeyKind, store: Store): Pro
   return `${keyFileOf(dataDir, kind)} is made. Start the service.\n`;
 }
 
-async function putBeside(kind: KeyKind, keep: number, keys: KeyPlace, store: Store): Promise<void> {
+async function putBeside(kind: KeyKind, keep: number, keys: KeyStore, store: Store): Promise<void> {
   const found = await keys.find(kind);
   if (!found) throw noSuchKey();
   const title = keys.title(kind);
@@ -123,7 +123,7 @@ async function putBeside(kind: KeyKind, keep: number, keys: KeyPlace, store: Sto
   });
 }
 
-async function describe(kind: KeyKind, keys: KeyPlace, now: number): Promise<string> {
+async function describe(kind: KeyKind, keys: KeyStore, now: number): Promise<string> {
   const set = await keys.find(kind);
   if (!set) return '';
   const title = keys.title(kind);
@@ -141,12 +141,12 @@ function rowsOf({ used, next, former, from, until }: HeldKeys<string>): string[]
 }
 
 function nextSteps(kind: KeyKind, keep: number): string {
-  const place = keep === 0 ? 'in the place of' : 'beside';
+  const where = keep === 0 ? 'in the place of' : 'beside';
   const then: Record<KeyKind, string> = {
     host: 'Clients learn it as they log in (UpdateHostKeys); publish it where you published the other one.',
-    client: `Put its line ${place} the other one where login nodes keep the key of the gateway; simulated ones take it by themselves.
+    client: `Put its line ${where} the other one where login nodes keep the key of the gateway; simulated ones take it by themselves.
 \`andromeda admin problems\` names login nodes that do not take it yet.`,
-    issuer: `It is published ${place} the other one. Nobody signs in again.`,
+    issuer: `It is published ${where} the other one. Nobody signs in again.`,
     audit:
       'Note it where you keep the other one: `andromeda admin audit key` prints all whose signatures count.',
   };

@@ -6,7 +6,7 @@ import { openStore } from '../../store/data-dir/open-store.ts';
 import type { Store, Tx } from '../../store/engine/index.ts';
 import { systemUserId } from '../../store/people/people.ts';
 import { openSecrets } from '../../store/servers/secrets.ts';
-import { type KeyPlace, keysInFiles, sharedKeys } from '../compose/key-places.ts';
+import { type KeyStore, keysInFiles, sharedKeys } from '../compose/key-stores.ts';
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, refusal } from './installation.ts';
 import { becomeOwnerOf } from './unit/account.ts';
@@ -45,7 +45,7 @@ export function requireSecretsKey({ secrets }: Pick<Config, 'secrets'>): Secrets
 }
 
 /** Where the keys of an installation are. Throws as `requireSecretsKey`. */
-export async function openKeys(config: Config, store: Store): Promise<KeyPlace> {
+export async function openKeys(config: Config, store: Store): Promise<KeyStore> {
   const { dataDir, database } = config;
   if (database === undefined) return keysInFiles(dataDir, Date.now);
   return sharedKeys(dataDir, store, await openSecrets(store, requireSecretsKey(config)));

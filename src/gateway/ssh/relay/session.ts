@@ -69,7 +69,6 @@ export class Session {
   readonly close: (reason: string, text: string) => void;
   /** Ends before the login, without waiting until the text has been read. */
   readonly giveWay: (refusal: Refusal) => void;
-
   readonly #warnOfLapse = createLapseWarnings((text) => this.notify(text));
   readonly #context: SessionContext;
   readonly #leave: () => void;
@@ -129,8 +128,8 @@ export class Session {
         this.isIdle = false;
         return admission.handshakeMs(this.remoteAddress);
       },
-      onReady: (negotiated) => {
-        this.#cipher = negotiated.sc.cipher;
+      onReady: ({ sc }) => {
+        this.#cipher = sc.cipher;
       },
     });
     client.onEnd = (end) => {

@@ -17,6 +17,7 @@ export const errorEvents: readonly EventName[] = [
   'database.went_back',
   'erasure.failed',
   'gateway.connection.failed',
+  'gateway.keys.unasked',
   'gateway.listen.failed',
   'gateway.process.ended',
   'gateway.process.failed',

@@ -16,7 +16,7 @@ import { databaseTime } from '../../store/engine/engine.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { Secrets } from '../../store/servers/secrets.ts';
 
-export interface KeyPlace {
+export interface KeyStore {
   /** Undefined where there never was one. */
   find(kind: KeyKind): Promise<KeySet<string> | undefined>;
   /** Those that are there, or else the one that `make` made. */
@@ -27,7 +27,7 @@ export interface KeyPlace {
   title(kind: KeyKind): string;
 }
 
-export function keysInFiles(dataDir: string, now: () => number): KeyPlace {
+export function keysInFiles(dataDir: string, now: () => number): KeyStore {
   return {
     find: async (kind) => readKeyFiles(dataDir, kind),
     async findOrMake(kind, make) {
@@ -52,7 +52,7 @@ export function keysInFiles(dataDir: string, now: () => number): KeyPlace {
 }
 
 /** A key that is a file of this server wins, and is put into the database where there is none, so that the other servers have it. */
-export function sharedKeys(dataDir: string, store: Store, secrets: Secrets, log?: Logger): KeyPlace {
+export function sharedKeys(dataDir: string, store: Store, secrets: Secrets, log?: Logger): KeyStore {
   const files = keysInFiles(dataDir, Date.now);
   const isFile = (kind: KeyKind) => existsSync(keyFileOf(dataDir, kind));
   const title = (kind: KeyKind) =>
