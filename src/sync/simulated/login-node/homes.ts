@@ -73,12 +73,15 @@ async function requireReachable(homes: string, { username, uid, gid }: Account):
   });
 }
 
+/** Files that programs which edit accounts make and take away meanwhile (lckpwdf(3), vipw(8)): `passwd.lock`, `group+`, `shadow.4711`. */
+const passing = /\/etc\/[^/]+(\.lock|\.new|\.\d+|\+)$/;
+
 /** Gives the login node, in its namespaces, a copy of the machine's /etc for its own. */
 export function copyEtc(): void {
   const own = join('/home', ownDirectory, 'etc');
   const isPlain = (path: string) => {
-    const stats = lstatSync(path);
-    return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink();
+    const stats = passing.test(path) ? undefined : lstatSync(path, { throwIfNoEntry: false });
+    return stats !== undefined && (stats.isFile() || stats.isDirectory() || stats.isSymbolicLink());
   };
   cpSync('/etc', own, { recursive: true, verbatimSymlinks: true, filter: isPlain });
   chmodSync(own, 0o755);
