@@ -6,6 +6,7 @@ import { visibleLine } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { failure, leaveThreadBehind } from '../exit.ts';
 import { printMessage } from '../output.ts';
+import { isWatched } from '../progress.ts';
 
 type Native = typeof import('@napi-rs/keyring');
 type Entry = InstanceType<Native['AsyncEntry']>;
@@ -88,7 +89,8 @@ async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
     late.reject(new Error(`it did not answer within ${ms / 1000} seconds`));
   }, ms);
   const notice = setTimeout(() => {
-    printMessage('Waiting for the credential store; it may be locked and ask for its password.');
+    if (isWatched())
+      printMessage('Waiting for the credential store; it may be locked and ask for its password.');
   }, noticeAfterMs);
   return Promise.race([answer, late.promise]).finally(() => {
     clearTimeout(timer);
