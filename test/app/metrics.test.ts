@@ -9,6 +9,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { createLogger } from '../../src/lib/log.ts';
 import { createMetrics } from '../../src/service/compose/metrics/metrics.ts';
 import { writeBackup } from '../../src/store/data-dir/backup.ts';
+import { noteBackup } from '../../src/store/data-dir/last-backup.ts';
 import { alpha, eventually, startTestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -80,7 +81,9 @@ test('request IDs, and metrics on an address of their own', async (t) => {
     assert.match(before, /^andromeda_data_free_bytes [1-9]\d*$/m);
     assert.match(before, /^andromeda_backup_last_timestamp_seconds 0$/m);
     const info = { madeAt: '2026-01-02T03:04:05Z', version };
-    await writeBackup(join(service.dataDir, 'data'), join(service.dataDir, 'backup'), info);
+    const file = join(service.dataDir, 'backup');
+    await writeBackup(join(service.dataDir, 'data'), file, info);
+    noteBackup(join(service.dataDir, 'data'), { at: info.madeAt, file, bytes: 1 });
     const seconds = Date.parse(info.madeAt) / 1000;
     assert.match(await scrape(), RegExp(`^andromeda_backup_last_timestamp_seconds ${seconds}$`, 'm'));
   });

@@ -3,6 +3,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { thisMachine } from '../../scripts/build/target.ts';
 import { limit } from '../support/limit.ts';
 
 /** What a session needs, and what the namespaces of the login node and the account of the gateway do. */
@@ -72,9 +73,10 @@ export function createCleanRoot(root: string, executable: string, folder = 'bin'
   );
   writeFileSync(join(root, 'etc/group'), 'root:x:0:\ncarl:x:1000:\n');
   linkSync(executable, join(root, folder, 'andromeda'));
-  const libraries = execFileSync('ldd', [executable, ...programs], { encoding: 'utf8' }).matchAll(
-    /(\/\S+) \(0x/g,
-  );
+  // Addons are in the executable, and need parts of libc6 that nothing else does.
+  const { addons } = thisMachine(join(import.meta.dirname, '../..'));
+  const users = [executable, ...programs, ...Object.values(addons)];
+  const libraries = execFileSync('ldd', users, { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g);
   const needed = new Set([...libraries].map(([, path = '']) => path));
   for (const path of needed) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
