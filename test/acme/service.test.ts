@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
@@ -156,7 +157,7 @@ test('with Pebble in its strict mode: an order and a renewal', {
     directory: `https://127.0.0.1:${listen}/dir`,
     listen: `127.0.0.1:${http}`,
   };
-  await new Promise((done) => setTimeout(done, 1_000));
+  await eventually(() => listens(listen), Boolean);
   const service = await serve(t, directory.path, { platform, http }, acme);
   await until(service, 'acme.obtained');
   const root = await new Promise<string>((resolve, reject) => {
@@ -184,3 +185,12 @@ test('with Pebble in its strict mode: an order and a renewal', {
   service.child.kill('SIGTERM');
   assert.equal(await service.exited, 0, service.log);
 });
+
+/** Whether something accepts connections at a port of this machine. */
+function listens(port: number | undefined): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port ?? 0, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}

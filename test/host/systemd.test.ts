@@ -156,7 +156,7 @@ usermod -p '*' root
 printf '%s\\n' 'Port 2200' 'ListenAddress 127.0.0.1' "HostKey $lab/node" "AuthorizedKeysFile $lab/client.pub" 'StrictModes no' \\
   'UsePAM no' 'PermitRootLogin yes' > sshd_config
 /usr/sbin/sshd -f $lab/sshd_config
-printf '{"configFile":"%s","keys":{"host":"%s","client":"%s"},"loginName":"%s","userKey":"%s","loginNode":{"host":"127.0.0.1","port":2200,"hostKey":"%s"}}' \\
+printf '{"installation":{"users":[{"email":"root@physics.example"}]},"configFile":"%s","keys":{"host":"%s","client":"%s"},"loginName":"%s","userKey":"%s","loginNode":{"host":"127.0.0.1","port":2200,"hostKey":"%s"}}' \\
   $config $lab/host $lab/client ${login} "$(cat user.pub)" "$(cat node.pub)" > order.json
 echo "[127.0.0.1]:2222 $(cat host.pub)" > known_hosts
 # Starts a session that sends back what is written to descriptor 9.
