@@ -49,13 +49,13 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 84_050 },
-    { name: 'files of src', value: sources.size, aim: 620, bound: 701 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 82_333 },
+    { name: 'files of src', value: sources.size, aim: 560, bound: 584 },
     {
       name: 'files of at most 30 lines with one importer',
       value: slight.length,
       aim: 0,
-      bound: 4,
+      bound: 3,
       examples: slight.map(([file]) => file),
     },
   ];
@@ -124,7 +124,7 @@ function documents(): Figure[] {
   const count = globSync('docs/**/*.md', { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8').split(/\s+/).length)
     .reduce((sum, length) => sum + length, 0);
-  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 31_817 }];
+  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 31_805 }];
 }
 
 function linesOf(text: string): number {
