@@ -227,7 +227,7 @@ export const claims: Record<string, Record<string, string[]>> = {
       'of one moment: what was signed in to before a new password is over, and what came after is not',
     ],
   },
-  "The issuer's pages run no script": {
+  "The issuer's pages run no script but the one for passkeys": {
     'identity/issuer/pages': [
       'no page has a script or anything from other origins, and each is sent with a strict policy',
       'a form counts only from the browser that was given it',
