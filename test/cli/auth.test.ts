@@ -213,13 +213,14 @@ test('a person whom the service does not know gets a sentence and no session', a
     status: 401,
     body: { code: 'unauthorized', message: 'No account for this identity.', retryable: false },
   };
-  const { url } = await startEnvironment(t, { me });
+  const { url, state } = await startEnvironment(t, { me });
   const { status, stderr } = await run(['auth', 'login', '--url', url]);
   assert.deepEqual(
     [status, stderr],
     [1, `The issuer signed you in, but ${url} refused you: 401 No account for this identity.\n`],
   );
   await assert.rejects(stat(join(directory, 'default.json')));
+  assert.deepEqual(state.revoked, [`refresh_token ${[...state.refreshTokens][0]}`]);
 });
 
 test('a Business API in trouble does not cost the sign-in', async (t) => {

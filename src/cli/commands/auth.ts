@@ -92,9 +92,11 @@ async function finish(
   const { platformUrl, businessUrl } = session;
   const { user, status, message } = await readMe(session, signal);
   const reason = visibleLine([status, message].filter((part) => part !== undefined).join(' '));
-  // The issuer knows this person, the service does not: a session would be of no use.
-  if (status === 401 || status === 403)
+  // The issuer knows this person, the service does not: a session would be of no use, and nothing of it may stay good.
+  if (status === 401 || status === 403) {
+    await revoke(session).catch(() => {});
     throw failure(`The issuer signed you in, but ${businessUrl} refused you: ${reason}`);
+  }
   await store(state, selection, { ...session, ...(user && { user }) });
   print(user ? `Signed in as ${nameOf(user)}` : `Signed in to ${platformUrl}`);
   const notice = user
