@@ -121,8 +121,6 @@ export function isLoopback(host: string): boolean {
 
 /** https, or http to this very machine: what goes there cannot be read or changed on the way. */
 export function isSafeUrl(url: URL): boolean {
-  return (
-    url.protocol === 'https:' ||
-    (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')))
-  );
+  const isOwn = isLoopback(url.hostname.replace(/^\[|\]$/g, ''));
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isOwn);
 }
