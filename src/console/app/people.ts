@@ -129,7 +129,7 @@ export function useReview(
   const [filter, setFilter] = useFilterInAddress();
   const [order, setOrder] = useState<Order>();
   const [limit, setLimit] = useState(atFirst);
-  const wanted = useSettled(filter.trim());
+  const wanted = useSettled(filter.trim(), typingMs);
   const sort = columns.find(({ name }) => name === order?.name)?.sort as Query['sort'];
   const all: Query = {
     ...(cluster !== undefined && { cluster }),
@@ -158,11 +158,12 @@ export function useDue() {
   return useQuery({ ...readReview(orgID, query), enabled: isDecider });
 }
 
-function useSettled(text: string): string {
+/** A text once it has stayed the same for a moment, as when a person stops typing. */
+export function useSettled(text: string, forMs: number): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), typingMs);
+    const timer = setTimeout(() => setSettled(text), forMs);
     return () => clearTimeout(timer);
-  }, [text]);
+  }, [text, forMs]);
   return settled;
 }

@@ -1,7 +1,7 @@
 /** What a change of members would do on the clusters, shown before it is saved. */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useState } from 'react';
-import { type MemberChange, type MemberPlan, readPlan } from '../people.ts';
+import type { ReactNode } from 'react';
+import { type MemberChange, type MemberPlan, readPlan, useSettled } from '../people.ts';
 import { useWho } from '../reads.ts';
 import { Problem } from './page.tsx';
 import { count, firstOf, State } from './values.tsx';
@@ -12,11 +12,7 @@ const pauseMs = 250;
 export function usePlan(changes: MemberChange[]) {
   const { orgID } = useWho();
   const wanted = JSON.stringify(changes);
-  const [settled, setSettled] = useState(wanted);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(wanted), pauseMs);
-    return () => clearTimeout(timer);
-  }, [wanted]);
+  const settled = useSettled(wanted, pauseMs);
   // No plan is read while the change is being made: it would report the change as made already.
   const isSending = useIsMutating() > 0;
   const plan = useQuery({

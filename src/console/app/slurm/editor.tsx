@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
 import { Button, Check, Panel, Problem } from '../parts/page.tsx';
 import { WriteForm } from '../parts/write.tsx';
+import { useSettled } from '../people.ts';
 import { useWho } from '../reads.ts';
 import { goToLine, TextArea } from './area.tsx';
 import { Consequences } from './consequences.tsx';
@@ -86,17 +87,8 @@ export function Editor({ cluster, stored, versions, isInService, restored, onSav
   );
 }
 
+/** A long text takes its time to be read. */
 const typingMs = 400;
-
-/** A text once nothing was typed for a moment: a long one takes its time to be read. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), typingMs);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
-}
 
 interface Fault {
   line: number;
@@ -107,7 +99,7 @@ interface Fault {
 function useJudgement(clusterId: string, stored: Stored, isInService: boolean, editing: Editing) {
   const { orgID } = useWho();
   const { text, storedText, draft, saved } = editing;
-  const settled = useSettled(text);
+  const settled = useSettled(text, typingMs);
   const { configuration, faults, lineOf } = useMemo(() => parseConfiguration(settled), [settled]);
   const isOverrun = draft !== undefined && draft.base !== stored.generation;
   const asked = isInService && draft && settled === text ? configuration : undefined;
