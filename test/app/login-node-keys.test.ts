@@ -1,4 +1,4 @@
-/** Login nodes that do not take the gateway's next key are named, while both hold, before they would let nobody in. */
+/** Login nodes that do not take the gateway's next key are problems for operators while both keys hold. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -76,7 +76,7 @@ class Site implements AsyncDisposable {
     );
   }
 
-  /** A page of nobody yet. */
+  /** A page where no person is signed in. */
   async withStranger(use: Use): Promise<void> {
     await consoleFiles();
     await this.#browser.withPage((page) => watch(page, (complaints) => use(page, complaints)), wide, true);

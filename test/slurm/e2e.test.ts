@@ -1,6 +1,6 @@
 /**
  * People on a real Slurm cluster through the gateway, and operators through the API; Shared, live. Who runs what, as the service and
- * as Slurm says it; and people whose name or home somebody else has: ready means that the login works.
+ * as Slurm says it; and people whose name or home another account has: ready means that the login works.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

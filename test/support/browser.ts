@@ -19,7 +19,7 @@ export interface Browser extends AsyncDisposable {
   /** Opens a page, without JavaScript unless told, with nothing kept from another one, and closes all of it afterwards. */
   withPage<T>(use: (page: Page) => Promise<T>, viewport?: Viewport, javaScriptEnabled?: boolean): Promise<T>;
   /**
-   * What pages of somebody share, such as cookies and the files that they loaded. It is the last one's, `last`, as they left
+   * What a person's pages share, such as cookies and the files that they loaded. It is the last one's, `last`, as they left
    * it, where nobody has it: its process takes a third of a new one's time to load pages.
    */
   withContext<T>(of: string, use: (context: BrowserContext, last?: string) => Promise<T>): Promise<T>;

@@ -115,7 +115,7 @@ interface HostKey {
 export interface PlatformDeps {
   store: Store;
   gateway: GatewayAddress;
-  /** What discovery tells (RFC 9728). */
+  /** The discovery document's content (RFC 9728). */
   signIn: {
     platformUrl: string;
     businessUrl: string;

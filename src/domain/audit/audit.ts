@@ -265,7 +265,7 @@ export function makeAuditKey(former?: { text: string; stolen: boolean }): string
 
 function readAuditKey(text: string, name: string) {
   const key = readKey(text, name);
-  // Signatures are deterministic (RFC 8032), and tell nothing of the key.
+  // Signatures are deterministic (RFC 8032), and reveal nothing of the key.
   const derived = () =>
     createHash('sha256').update(sign(null, Buffer.from('andromeda erased identities\n'), key));
   return {

@@ -236,7 +236,7 @@ test('a release ends the grants on the cluster, and the state of its access list
     ({ body }) => body.state === 'released',
   );
   const before = (await list()).body;
-  // Whoever waits until people are off the cluster waits no longer.
+  // A client that waits for `converged` ends its wait.
   assert.deepEqual([before.state, before.observation_state, before.users], ['converged', 'converged', []]);
   service.advance(600_000);
   const later = await service.issuer.token('ada');

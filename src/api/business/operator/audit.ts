@@ -72,7 +72,7 @@ export const operatorListSessions = staffReads<'operatorListSessions'>(async ({ 
   return openSessions(await gateway.sessions());
 });
 
-/** The sessions that are over, the last that ended first. They tell as much as the audit trail does. */
+/** The sessions that are over, the last that ended first. They show as much of people as the audit trail does. */
 export const operatorListPastSessions = auditorReads<'operatorListPastSessions'>(
   async ({ store }, { query }) => {
     const { address, key, after: before, limit = 100, ...asked } = query;
