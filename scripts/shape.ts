@@ -22,7 +22,7 @@ const root = join(import.meta.dirname, '..');
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 const sources = new Map(
   globSync('src/**/*.{ts,tsx}', { cwd: root })
-    .filter((file) => !file.startsWith('src/api/generated/'))
+    .filter((file) => !file.includes('/generated/'))
     .sort()
     .map((file) => [file, readFileSync(join(root, file), 'utf8')] as const),
 );
@@ -49,8 +49,8 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 82_322 },
-    { name: 'files of src', value: sources.size, aim: 560, bound: 584 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 81_766 },
+    { name: 'files of src', value: sources.size, aim: 560, bound: 582 },
     {
       name: 'files of at most 30 lines with one importer',
       value: slight.length,

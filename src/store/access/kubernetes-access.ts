@@ -7,8 +7,8 @@ import { findBound } from '../clusters/cluster-sides.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, listRows } from '../engine/rows.ts';
-import type { Schema, UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 import { listEverGranted, liveGrants } from '../organizations/grants.ts';
 import { isLive, livePermissions } from '../organizations/memberships.ts';
 
@@ -174,7 +174,7 @@ const permissionsIn = prepared((db, organizationId: string, at: string) =>
 
 /** Whether a person `u` signed in after a time, or need not have done so. */
 function hasSignedIn(after: string, at: string) {
-  return (eb: ExpressionBuilder<Schema & { u: UserTable }, 'u'>) =>
+  return (eb: ExpressionBuilder<Schema & { u: Schema['users'] }, 'u'>) =>
     eb.or([
       eb(eb.fn.coalesce('u.last_sign_in_at', 'u.created_at'), '>', after),
       eb('u.sign_in_exempt_until', '>', at),

@@ -14,8 +14,8 @@ import { shortText, storedTextsIn } from '../../domain/text.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, insertRow, saveRow } from '../engine/rows.ts';
-import type { AuditEntryTable } from '../engine/service-tables.ts';
 import { toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 
 /** Each head covers all that the ones before it cover, so the oldest can go. */
 const mostHeads = 1000;
@@ -139,7 +139,7 @@ export interface AuditFilter {
 export type AuditListing = ChainedEntry & { redaction: Redaction | null; actor_email: string };
 
 /** A row, its redaction read. */
-export function withRedaction<Row extends Pick<Selectable<AuditEntryTable>, 'redaction'>>(row: Row) {
+export function withRedaction<Row extends Pick<Selectable<Schema['audit_entries']>, 'redaction'>>(row: Row) {
   const { redaction } = row;
   return { ...row, redaction: redaction === null ? null : (JSON.parse(redaction) as Redaction) };
 }

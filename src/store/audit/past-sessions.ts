@@ -7,7 +7,7 @@ import type { PastSession } from '../../domain/access/ssh-session.ts';
 import type { SessionEntry } from '../../domain/audit/audit.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, insertRow } from '../engine/rows.ts';
-import type { PastSessionTable } from '../engine/service-tables.ts';
+import type { Schema } from '../generated/schema.ts';
 
 /** Keeps a session whose closing entry is `entry`, with the number `seq`. */
 export async function addPastSession(
@@ -79,7 +79,7 @@ export async function listPastSessions(
   return (await query.orderBy('seq', 'desc').limit(limit).execute()).map(sessionOf);
 }
 
-function sessionOf(row: Selectable<PastSessionTable>): PastSession {
+function sessionOf(row: Selectable<Schema['ssh_sessions']>): PastSession {
   const { bytes_up: bytesUp, bytes_down: bytesDown } = row;
   return {
     seq: row.seq,

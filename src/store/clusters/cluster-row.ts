@@ -1,7 +1,7 @@
 /** Changes of a cluster's row. Each raises its version, and says when. */
 import type { Tx } from '../engine/index.ts';
-import type { ClusterTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 
 type Counter = 'desired_generation' | 'scheduler_generation' | 'version_generation' | 'lifecycle_version';
 
@@ -9,8 +9,8 @@ type Counter = 'desired_generation' | 'scheduler_generation' | 'version_generati
 export async function updateCluster(
   tx: Tx,
   clusterId: string,
-  change: Partial<ClusterTable>,
-  { raised = [], from }: { raised?: readonly Counter[]; from?: readonly ClusterTable['state'][] } = {},
+  change: Partial<Schema['clusters']>,
+  { raised = [], from }: { raised?: readonly Counter[]; from?: readonly Schema['clusters']['state'][] } = {},
 ): Promise<boolean> {
   let query = tx.db
     .updateTable('clusters')

@@ -3,11 +3,11 @@ import type { Selectable } from 'kysely';
 import { type Cluster, leftBehind, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { findRow, listRows, saveRow } from '../engine/rows.ts';
-import type { ClusterSideTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 import { completeRelease } from './clusters.ts';
 
-type ClusterSide = Selectable<ClusterSideTable>;
+type ClusterSide = Selectable<Schema['cluster_sides']>;
 
 /** Of the sides of a cluster, those on which something went wrong once. */
 export function listSideRows(db: Reader, clusterId: string): Promise<ClusterSide[]> {

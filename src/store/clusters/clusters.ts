@@ -7,8 +7,8 @@ import { newId, newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, insertRow, listRows } from '../engine/rows.ts';
-import type { ClusterTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 import { listClustersOfGrants, revokeClusterGrants } from '../organizations/grants.ts';
 import { requireActiveOrganization } from '../organizations/organizations.ts';
 import { updateCluster } from './cluster-row.ts';
@@ -37,7 +37,7 @@ export async function listOrganizationClusters(db: Reader, organizationId: strin
   return rows.map(clusterOf);
 }
 
-function clusterOf(row: ClusterTable): Cluster {
+function clusterOf(row: Schema['clusters']): Cluster {
   const { links = [], ...driver } = JSON.parse(row.driver) as Pick<LabCluster, 'links'> & DriverSettings;
   return { ...inCamelCase(row), driver, links };
 }

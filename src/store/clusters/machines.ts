@@ -8,8 +8,8 @@ import { newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
-import type { MachineTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 import { updateCluster } from './cluster-row.ts';
 
 /** The machines of a cluster by ID, retired ones left out; a page of them behind `after` where asked for. */
@@ -113,7 +113,7 @@ export async function retireMachines(tx: Tx, clusterId: string): Promise<void> {
   await updateRows(tx.db, 'machines', present, { retired_at: at, updated_at: at });
 }
 
-function machineOf({ report, retired_at: _, ...row }: MachineTable): Machine {
+function machineOf({ report, retired_at: _, ...row }: Schema['machines']): Machine {
   return {
     ...inCamelCase(row),
     report: report === null ? undefined : (JSON.parse(report) as MachineReport),

@@ -30,8 +30,8 @@ import {
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
-import type { ObservationTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 import { noteAllDropped, noteDrops } from '../people/ssh-keys.ts';
 import { updateCluster } from './cluster-row.ts';
 import { clearObserveFailure, listSideRows } from './cluster-sides.ts';
@@ -57,7 +57,7 @@ async function updateKubernetesVersions(
   await updateCluster(tx, clusterId, change, { raised: isNewTarget ? ['version_generation'] : [] });
 }
 
-type ObservationRow = Selectable<ObservationTable>;
+type ObservationRow = Selectable<Schema['observations']>;
 
 /** The latest report of a side; undefined before the first. */
 export async function findObservation<S extends Side>(

@@ -23,7 +23,7 @@ import {
 } from '../engine/engine.ts';
 import type { Tx } from '../engine/index.ts';
 import { migrate } from '../engine/migrate.ts';
-import type { Schema } from '../engine/schema.ts';
+import type { Schema } from '../generated/schema.ts';
 import { listManagedHosts, type ManagedHost, noteManagedHost } from '../servers/managed-hosts.ts';
 import { importSecret, readSecrets } from '../servers/secrets.ts';
 import {

@@ -19,8 +19,8 @@ import {
 } from '../engine/engine.ts';
 import { listMigrations, refuseAncient, schemaState } from '../engine/migrate.ts';
 import { type AnyRow, tablesOf } from '../engine/rows.ts';
-import type { Schema } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 import { listServers } from '../servers/servers.ts';
 
 /** What is of one database and its servers, and would be wrong in another. */

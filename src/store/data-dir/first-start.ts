@@ -9,7 +9,7 @@ import type { Kysely } from 'kysely';
 import { DomainError } from '../../domain/error.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import { files, type TimelineNote } from '../engine/engine.ts';
-import type { Schema } from '../engine/schema.ts';
+import type { Schema } from '../generated/schema.ts';
 
 /** Whether there is nothing in the database but what every new one has. */
 export async function isEmpty(db: Kysely<Schema>): Promise<boolean> {

@@ -26,7 +26,7 @@ import {
   versionOf,
 } from '../engine/engine.ts';
 import { listMigrations, migrate, refuseAncient, schemaState } from '../engine/migrate.ts';
-import type { AuditEntryTable } from '../engine/service-tables.ts';
+import type { Schema } from '../generated/schema.ts';
 
 interface SharedInspection {
   /** `new`: the first start fills it. `older`, `newer`: made by another version, so this one cannot check the rest. */
@@ -216,7 +216,7 @@ async function readFrom(
   const forged = heads.find((head) => !isSignedHead(head));
   if (forged) return found(`The signature of the head of entry ${forged.seq} is wrong.`);
   for (;;) {
-    const rows = database.rows<Selectable<AuditEntryTable>>(
+    const rows = database.rows<Selectable<Schema['audit_entries']>>(
       'select * from audit_entries where seq > ? order by seq limit ?',
       last.seq,
       pageSize,

@@ -1,7 +1,7 @@
 /** What the store needs of a database engine: each implements this, and passes the same tests. */
 import type { Kysely, Transaction } from 'kysely';
+import type { Schema } from '../generated/schema.ts';
 import type { Change } from './changes.ts';
-import type { Schema } from './schema.ts';
 
 /** What keeps a database from working, where that is no fault of a query. */
 export type DatabaseFault =

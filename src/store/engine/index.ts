@@ -12,6 +12,7 @@ import type { AccessPolicy } from '../../domain/access/lapse.ts';
 import { type Clock, createPatientClock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Schema } from '../generated/schema.ts';
 import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
 import { type Connections, dataVersion, writeError } from './engine.ts';
 import { createMessages, type Messages } from './messages.ts';
@@ -21,7 +22,6 @@ import {
   type RecordedObservation,
   readObservation,
 } from './observation-ages.ts';
-import type { Schema } from './schema.ts';
 import { createLapses, type Lapses } from './time.ts';
 import { createWriter } from './writer.ts';
 

@@ -2,9 +2,9 @@
 import { type Kysely, sql } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { DomainError } from '../../domain/error.ts';
+import type { Schema } from '../generated/schema.ts';
 import { firstMigration, migrations, oldestServed } from '../migrations/index.ts';
 import { faultMessage } from './engine.ts';
-import type { Schema } from './schema.ts';
 
 /** The schema that a program knows. */
 export interface KnownSchema {

@@ -2,8 +2,8 @@
 import { CompiledQuery, type Kysely, type RootOperationNode, sql, type Transaction } from 'kysely';
 import { DomainError } from '../../domain/error.ts';
 import { yieldToEventLoop } from '../../lib/event-loop.ts';
+import type { Schema } from '../generated/schema.ts';
 import type { Connections } from './dialect.ts';
-import type { Schema } from './schema.ts';
 
 /** The queries of a connection, or of a transaction while it lasts. */
 export interface Queries {

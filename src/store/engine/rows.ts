@@ -3,8 +3,8 @@
  * its table and columns (`prepared`). Where a write fails, a later statement of its transaction or the commit may be what says so.
  */
 import type { CompiledQuery, Insertable, Kysely } from 'kysely';
+import type { Schema } from '../generated/schema.ts';
 import { prepared } from './queries.ts';
-import type { Schema } from './schema.ts';
 
 type Table = keyof Schema;
 type Column<T extends Table> = keyof Schema[T] & string;

@@ -5,8 +5,8 @@
  * each costs as much as what most of them write.)
  */
 import type { Transaction } from 'kysely';
+import type { Schema } from '../generated/schema.ts';
 import { type Connections, countChanges, isHeldUp, isOfAll, isOfBegin } from './engine.ts';
-import type { Schema } from './schema.ts';
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
 

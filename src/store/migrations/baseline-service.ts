@@ -1,4 +1,4 @@
-/** Migration 1, the second half: what the service keeps for itself, as `engine/service-tables.ts` has it. */
+/** Migration 1, the third part: what the service keeps for itself. */
 export const serviceBaseline = `
 create table counters (
   name text primary key not null,
@@ -6,6 +6,7 @@ create table counters (
 );
 insert into counters (name, value) values ('uid', 20000);
 
+-- One Business write: what a replay is compared with and answered from.
 create table commands (
   id text primary key not null,
   actor_user_id text not null references users (id),
@@ -17,6 +18,7 @@ create table commands (
   unique (actor_user_id, idempotency_key)
 );
 
+-- The audit trail: append-only, written in the transaction of the change, each entry chained to the last.
 create table audit_entries (
   seq integer primary key not null,
   at text not null,
@@ -32,6 +34,7 @@ create table audit_entries (
   result text not null,
   details text not null,
   hash text not null,
+  -- The signed redaction, as JSON, where texts of the entry were replaced.
   redaction text
 );
 create index audit_entries_by_actor on audit_entries (actor_user_id, seq);
@@ -56,6 +59,7 @@ create table audit_checkpoints (
   signature text not null
 );
 
+-- How much of the trail a file has: up to which entry, and which of its heads.
 create table audit_copies (
   file text primary key not null,
   entry_seq integer not null,
@@ -79,13 +83,16 @@ create trigger audit_entries_remain before delete on audit_entries
   when old.seq > (select coalesce(max(seq), 0) from audit_checkpoints)
   begin select raise(abort, 'the audit trail is append-only'); end;
 
+-- A person whose names are being taken out of the audit trail; the names are kept until that is done.
 create table erasures (
   user_id text primary key not null references users (id),
+  -- JSON.
   names text not null,
   next_seq integer not null,
   until_seq integer not null
 );
 
+-- A sign-in that an operator took from an account, and that is not bound again by its address.
 create table unbound_identities (
   issuer text not null,
   subject text not null,
@@ -94,13 +101,16 @@ create table unbound_identities (
   primary key (issuer, subject)
 );
 
+-- The embedded issuer's password of a person: a scrypt hash with its parameters.
 create table passwords (
   user_id text primary key not null references users (id),
   hash text not null,
   updated_at text not null,
+  -- How often it was changed.
   generation integer not null
 );
 
+-- What oidc-provider keeps (sessions, grants, device codes, tokens), by its model's name and ID.
 create table issuer_records (
   model text not null,
   id text not null,
@@ -118,29 +128,38 @@ create index issuer_records_by_uid on issuer_records (uid);
 create index issuer_records_by_expiry on issuer_records (expires_at);
 
 create table console_sessions (
+  -- The SHA-256 of what the browser shows.
   id text primary key not null,
   user_id text not null references users (id),
+  -- Its tokens, encrypted with what the browser shows.
   sealed text not null,
   address text not null,
   program text not null,
   created_at text not null,
   seen_at text not null,
+  -- A server renews its tokens; no other does before this.
   renewing_until text
 );
 create index console_sessions_of on console_sessions (user_id);
 
+-- A file of the console's pages, of whichever version.
 create table console_files (
   path text primary key not null,
   type text not null,
   tag text not null,
+  -- Its content, packed with Brotli, in base64.
   packed text not null,
+  -- When a server last answered with a page that names it.
   named_at text not null
 );
 
+-- Tries by key, under a limit; times are ms since 1970.
 create table limit_counts (
   name text not null,
+  -- SHA-256 of it.
   key text not null,
   failures integer not null,
+  -- Of the last failure, or when a rate is whole again.
   at integer not null,
   expires_at integer not null,
   primary key (name, key)
@@ -151,22 +170,30 @@ create table servers (
   id text primary key not null,
   name text not null,
   version text not null,
+  -- Of its data directory: another server there is the one that came after.
   directory text not null,
   started_at text not null,
+  -- By the database's clock.
   seen_at text not null,
+  -- By which the database's clock is ahead of its own; null until that was measured.
   clock_differs_ms integer,
+  -- What has to be the same on all servers, as JSON.
   settings text not null
 );
 
 create table leases (
   name text primary key not null,
+  -- Null: no server has it.
   server_id text,
+  -- Rises each time a server takes it.
   token integer not null
 );
 
+-- A host that has something of ours.
 create table managed_hosts (
   cluster_id text not null references clusters (id),
   address text not null,
+  -- As the driver describes it, as JSON.
   host text not null,
   primary key (cluster_id, address)
 );
@@ -176,25 +203,34 @@ create table schema_support (
   oldest text primary key not null
 );
 
+-- Encrypted with a key that is not in the database.
 create table secrets (
   name text primary key not null,
   ciphertext text not null,
   key_id text not null,
+  -- Rises with every change; authenticated with the text.
   version integer not null,
   created_at text not null,
   updated_at text not null
 );
 
+-- A session that has no closing entry in the audit trail yet.
 create table open_sessions (
   id text primary key not null,
+  -- The audit entry of its opening, as JSON.
   entry text not null,
+  -- Whose it is.
   server_id text not null,
+  -- Its server is to close it, with this word to the person.
   closing text,
+  -- Its server was gone for so long that another closed it in the trail: the number of that entry, and when.
   presumed_seq integer,
   presumed_at text
 );
 
+-- A session that is over. What is not known of it is null, as where the service was cut off.
 create table ssh_sessions (
+  -- Of the entry of its end in the audit trail.
   seq integer primary key not null,
   id text not null,
   cluster_id text not null,
@@ -205,6 +241,7 @@ create table ssh_sessions (
   fingerprint text not null,
   remote_address text not null,
   login_node text not null,
+  -- The job that the session ran in, and its node.
   job text,
   job_node text,
   opened_at text not null,
@@ -215,14 +252,18 @@ create table ssh_sessions (
   shells integer,
   file_transfers integer,
   command_count integer,
+  -- The first of them, as JSON.
   commands text not null,
   forward_count integer,
+  -- JSON; "host:port", each once.
   forwards text not null
 );
 create index ssh_sessions_of on ssh_sessions (user_id, seq);
 create index ssh_sessions_on on ssh_sessions (cluster_id, seq);
 create index ssh_sessions_from on ssh_sessions (remote_address, seq);
 
+-- A revoked key that a cluster has or had: the list version without it, and when the cluster first said that
+-- it has that.
 create table key_drops (
   cluster_id text not null,
   key_id text not null references ssh_keys (id),

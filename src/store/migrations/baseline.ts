@@ -1,24 +1,31 @@
-/** Migration 1, the first half: people, organizations and clusters, as `engine/schema.ts` has them. */
+/** Migration 1, the first part: people and organizations. `npm run generate` makes Kysely's types of the tables from it. */
 export const baseline = `
+-- A person. The installation itself has a row too (kind system): it cannot sign in, and owns what files
+-- make.
 create table users (
   id text primary key not null,
-  kind text not null,
+  kind text not null, -- 'person' | 'system'
   primary_email text not null unique,
   display_name text not null,
   preferred_username text,
   login_shell text not null,
-  lifecycle_state text not null,
+  lifecycle_state text not null, -- 'active' | 'deactivated'
   created_at text not null,
   updated_at text not null,
+  -- Null until the first sign-in.
   last_sign_in_at text,
+  -- Until when access does not lapse without a sign-in.
   sign_in_exempt_until text,
+  -- When all that the person was signed in to was ended: no token from before counts.
   signed_out_at text,
+  -- When what names the person was replaced.
   erased_at text
 );
 insert into users (id, kind, primary_email, display_name, login_shell, lifecycle_state, created_at, updated_at)
   values ('user_00000000000000000000000000', 'system', 'installation@andromeda.invalid', 'The installation itself',
     '/usr/sbin/nologin', 'active', '1970-01-01T00:00:00.000Z', '1970-01-01T00:00:00.000Z');
 
+-- Which token (issuer and subject) is which person; bound at the first call.
 create table identities (
   issuer text not null,
   subject text not null,
@@ -30,7 +37,7 @@ create index identities_by_user on identities (user_id);
 
 create table staff_permissions (
   user_id text not null references users (id),
-  permission text not null,
+  permission text not null, -- 'staff.read' | 'staff.audit' | 'staff.operate'
   primary key (user_id, permission)
 );
 
@@ -38,10 +45,11 @@ create table organizations (
   id text primary key not null,
   slug text not null unique,
   display_name text not null,
-  lifecycle_state text not null,
+  lifecycle_state text not null, -- 'active' | 'retired'
   created_by_user_id text not null references users (id),
   created_at text not null,
   updated_at text not null,
+  -- The most hours that its members' access lasts without a sign-in; null: as the installation says.
   max_hours_without_sign_in integer
 );
 
@@ -53,10 +61,12 @@ create table auto_join_domains (
 create table memberships (
   org_id text not null references organizations (id),
   user_id text not null references users (id),
-  role text not null,
-  lifecycle_state text not null,
+  role text not null, -- 'owner' | 'admin' | 'member'
+  lifecycle_state text not null, -- 'active' | 'removed'
   created_at text not null,
   updated_at text not null,
+  -- From when the months to the next review count: the last change by hand, or the end that the last review
+  -- gave, also to come.
   review_from text not null,
   primary key (org_id, user_id)
 );
@@ -66,6 +76,7 @@ create table member_permissions (
   org_id text not null,
   user_id text not null,
   permission text not null,
+  -- From here on it is held no more, though the row stays; null: it has no end.
   expires_at text,
   primary key (org_id, user_id, permission),
   foreign key (org_id, user_id) references memberships (org_id, user_id)
@@ -73,13 +84,15 @@ create table member_permissions (
 create index member_permissions_that_end on member_permissions (expires_at, org_id)
   where expires_at is not null;
 
+-- One row a person and organization, never deleted: a frozen name is never given to another person, and the
+-- uid (also the gid), allocated on the first accepted list, stays theirs for good.
 create table organization_usernames (
   id text primary key not null,
   org_id text not null references organizations (id),
   user_id text not null references users (id),
   username text not null,
   source text not null,
-  lifecycle_state text not null,
+  lifecycle_state text not null, -- 'reserved' | 'frozen'
   uid integer unique,
   created_at text not null,
   frozen_at text,
@@ -89,18 +102,23 @@ create table organization_usernames (
 create index organization_usernames_without_uid on organization_usernames (org_id, user_id)
   where uid is null;
 
+-- What a person was in an organization, until the next change.
 create table member_history (
   org_id text not null,
   user_id text not null,
   since text not null,
+  -- Null: it is so still.
   until text,
-  role text not null,
+  role text not null, -- 'owner' | 'admin' | 'member'
   username text,
   member_since text not null,
+  -- JSON: keys with their ends, in order.
   permissions text not null,
   primary key (org_id, user_id, since)
 );
 
+-- Triggers raise it with every change of an organization's member lists. An organization without a row has no
+-- members.
 create table member_versions (
   org_id text primary key not null references organizations (id),
   version integer not null
@@ -113,16 +131,21 @@ create trigger users_raise_member_versions after update of primary_email on user
   begin update member_versions set version = version + 1
     where org_id in (select org_id from memberships where user_id = new.id); end;
 
+-- The groups that the issuer said last of a person, and what was wrong with what it said after that.
 create table person_groups (
   user_id text primary key not null references users (id),
   issuer text not null,
   claim text not null,
+  -- JSON, in order; null: none were ever said.
   groups text,
+  -- When the token was issued that said them, or had the fault.
   token_at text not null,
+  -- Null: what the newest token said was taken over.
   fault text,
   fault_at text
 );
 
+-- A client whose tokens, or userinfo, have had the claim.
 create table group_clients (
   issuer text not null,
   claim text not null,
@@ -130,13 +153,19 @@ create table group_clients (
   primary key (issuer, claim, client)
 );
 
+-- A membership that rules give, or give something of. What is in force, both ways together, is in
+-- memberships.
 create table rule_memberships (
   org_id text not null references organizations (id),
   user_id text not null references users (id),
-  role text not null,
+  role text not null, -- 'owner' | 'admin' | 'member'
+  -- JSON, in order.
   permissions text not null,
+  -- JSON: for which groups.
   groups text not null,
+  -- JSON: what people gave; null: they gave nothing.
   by_hand text,
+  -- Since when rules keep the last owner whom they would take away.
   kept_since text,
   primary key (org_id, user_id)
 );
@@ -145,17 +174,19 @@ create index rule_memberships_by_user on rule_memberships (user_id);
 create table ssh_keys (
   id text primary key not null,
   user_id text not null references users (id),
-  key_type text not null,
+  key_type text not null, -- 'ssh-ed25519' | 'sk-ssh-ed25519@openssh.com'
   public_material text not null,
   fingerprint text not null unique,
-  lifecycle_state text not null,
+  lifecycle_state text not null, -- 'active' | 'revoked'
   revoked_at text,
   created_at text not null,
   created_by_user_id text not null references users (id),
   created_command_id text not null,
   source_revision integer not null,
   label text,
+  -- The address that registered it; null where that is not known.
   created_from text,
+  -- The last login with it and where that came from; null where none is known.
   last_used_at text,
   last_used_from text
 );
@@ -167,211 +198,6 @@ create table ssh_key_sets (
   source_hash text not null,
   created_at text not null
 );
-
-create table clusters (
-  id text primary key not null,
-  organization_id text not null references organizations (id),
-  name text not null unique,
-  site_id text not null,
-  site_name text not null,
-  scheduler text,
-  driver text not null,
-  state text not null,
-  reason_code text,
-  expected_node_count integer,
-  assigned_node_count integer not null,
-  reservation_id text,
-  infrastructure_ready_at text,
-  teardown_completed_at text,
-  cleanup_state text,
-  end_command_id text,
-  version integer not null,
-  kubernetes_version text not null,
-  version_generation integer not null,
-  desired_generation integer not null,
-  scheduler_generation integer not null,
-  lifecycle_version integer not null,
-  kubelet_version text not null,
-  created_at text not null,
-  updated_at text not null
-);
-create index clusters_by_organization on clusters (organization_id, created_at, id);
-
-create table resource_grants (
-  id text primary key not null,
-  resource_id text not null references clusters (id),
-  user_id text not null references users (id),
-  relation text not null,
-  scope text,
-  role_id text,
-  expires_at text,
-  granted_by text not null references users (id),
-  granted_at text not null,
-  revoked_at text
-);
-create index resource_grants_by_user on resource_grants (user_id, resource_id);
-create index resource_grants_by_resource on resource_grants (resource_id);
-
-create table access_requests (
-  id text primary key not null,
-  org_id text not null references organizations (id),
-  user_id text not null references users (id),
-  cluster_id text references clusters (id),
-  permissions text not null,
-  hours integer,
-  reason text not null,
-  state text not null,
-  created_at text not null,
-  decided_at text,
-  decided_by_user_id text references users (id),
-  decision_reason text,
-  expires_at text
-);
-create index access_requests_of_organization on access_requests (org_id, state);
-create index access_requests_of_person on access_requests (user_id);
-
-create table access_lists (
-  cluster_id text primary key not null references clusters (id),
-  generation integer not null,
-  accepted_generation integer not null,
-  desired_generation integer not null,
-  withdrawn integer not null,
-  updated_at text not null
-);
-
-create table organization_access_lists (
-  org_id text primary key not null references organizations (id),
-  version integer not null
-);
-
-create table access_list_users (
-  org_id text not null references organizations (id),
-  user_id text not null references users (id),
-  since_version integer not null,
-  until_version integer,
-  username text not null,
-  access_mode text not null,
-  desired_login_state text not null,
-  ssh_key_set_generation integer not null,
-  key_fingerprints text not null,
-  shell text not null,
-  primary key (org_id, user_id, since_version)
-);
-create unique index access_list_users_current on access_list_users (org_id, user_id)
-  where until_version is null;
-create index access_list_users_by_since on access_list_users (org_id, since_version);
-create index access_list_users_by_until on access_list_users (org_id, until_version)
-  where until_version is not null;
-
-create table observations (
-  cluster_id text not null references clusters (id),
-  side text not null,
-  observed_at text not null,
-  manifest_generation integer not null,
-  desired_generation integer not null,
-  list_version integer not null,
-  failure text,
-  report text not null,
-  primary key (cluster_id, side)
-);
-
-create table observed_accounts (
-  cluster_id text not null references clusters (id),
-  user_id text not null references users (id),
-  ssh_key_set_generation integer not null,
-  key_fingerprints text not null,
-  shell text not null,
-  login_state text not null,
-  primary key (cluster_id, user_id)
-);
-
-create table cluster_sides (
-  cluster_id text not null references clusters (id),
-  side text not null,
-  look_failure text,
-  look_failed_since text,
-  apply_failure text,
-  cleanup text,
-  bound text,
-  primary key (cluster_id, side)
-);
-
-create table machines (
-  id text primary key not null,
-  cluster_id text not null references clusters (id),
-  name text not null,
-  lifecycle_state text not null,
-  retired_at text,
-  report text,
-  report_generation integer not null,
-  observed_at text,
-  created_at text not null,
-  updated_at text not null,
-  unique (cluster_id, name)
-);
-
-create table gpu_days (
-  cluster_id text not null references clusters (id),
-  day text not null,
-  source text not null,
-  seconds text not null,
-  primary key (cluster_id, day)
-);
-
-create table scheduler_configurations (
-  cluster_id text primary key not null references clusters (id),
-  configuration text not null,
-  updated_by_user_id text not null references users (id),
-  updated_at text not null
-);
-
-create table slurm_configuration_versions (
-  cluster_id text not null references clusters (id),
-  generation integer not null,
-  desired_generation integer not null,
-  configuration text not null,
-  bytes integer not null,
-  changes text not null,
-  user_id text not null references users (id),
-  audit_seq integer,
-  created_at text not null,
-  primary key (cluster_id, generation)
-);
-
-create table default_scheduler_configurations (
-  organization_id text primary key not null references organizations (id),
-  configuration text not null,
-  updated_by_user_id text not null references users (id),
-  updated_at text not null
-);
-
-create table storage_quotes (
-  id text primary key not null,
-  organization_id text not null references organizations (id),
-  cluster_id text not null references clusters (id),
-  storage_type text not null,
-  bytes integer not null,
-  current_bytes integer not null,
-  created_by_user_id text not null references users (id),
-  created_at text not null,
-  expires_at text not null
-);
-
-create table storage_purchases (
-  id text primary key not null,
-  organization_id text not null references organizations (id),
-  cluster_id text not null references clusters (id),
-  quote_id text not null unique references storage_quotes (id),
-  storage_type text not null,
-  bytes integer not null,
-  state text not null,
-  created_by_user_id text not null references users (id),
-  created_at text not null,
-  decided_by_user_id text references users (id),
-  decided_at text
-);
-create index storage_purchases_by_organization on storage_purchases (organization_id);
-create index storage_purchases_by_cluster on storage_purchases (cluster_id);
 `;
 
 /** Every change of an organization's members raises its version: code that forgot to would leave stale lists on show. */

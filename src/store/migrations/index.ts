@@ -2,15 +2,23 @@
 import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { baseline } from './baseline.ts';
+import { clusterBaseline } from './baseline-clusters.ts';
 import { serviceBaseline } from './baseline-service.ts';
 
 /** The schema of 0.3.0, which every database begins with. One of an earlier version is refused. */
 export const firstMigration = '0001-0.3.0';
 
+/**
+ * Its statements. A comment before a table or a column is its documentation in Kysely's types, one after a column the texts
+ * or numbers that it holds. Columns are text and integer only, so that the same schema holds on SQLite and PostgreSQL; times
+ * are RFC 3339 text in UTC with milliseconds, which sorts as it reads; IDs are made in code.
+ */
+export const firstSchema = baseline + clusterBaseline + serviceBaseline;
+
 export const migrations: Record<string, Migration> = {
   [firstMigration]: {
     async up(db: Kysely<unknown>) {
-      for (const statement of statementsOf(baseline + serviceBaseline)) await sql.raw(statement).execute(db);
+      for (const statement of statementsOf(firstSchema)) await sql.raw(statement).execute(db);
       // No one was a member of anything before.
       await sql`insert into counters values ('member history since', ${Date.now()})`.execute(db);
     },
@@ -19,7 +27,7 @@ export const migrations: Record<string, Migration> = {
 
 /** Each ends with a semicolon at the end of a line. */
 function statementsOf(text: string): string[] {
-  const plain = text.replaceAll(/^--.*\n/gm, '');
+  const plain = text.replaceAll(/^ *--.*\n| *--.*$/gm, '');
   return plain.split(/;\n/).filter((statement) => statement.trim() !== '');
 }
 

@@ -5,8 +5,8 @@ import type { Membership } from '../../domain/organizations/membership.ts';
 import type { Reader } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow } from '../engine/rows.ts';
-import type { MemberPermissionTable, Schema } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 
 /** Whose permissions end after one time and not after another, both in ms since 1970. */
 export async function listEndedBetween(db: Reader, from: number, to: number): Promise<string[]> {
@@ -225,7 +225,7 @@ export function livePermissions(db: Reader, at: string) {
 
 /** Whether a permission (`p`) is held at a time (RFC 3339). */
 export function isLive(at: string) {
-  return (eb: ExpressionBuilder<Schema & { p: MemberPermissionTable }, 'p'>) =>
+  return (eb: ExpressionBuilder<Schema & { p: Schema['member_permissions'] }, 'p'>) =>
     eb.or([eb('p.expires_at', 'is', null), eb('p.expires_at', '>', at)]);
 }
 

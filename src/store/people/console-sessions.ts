@@ -2,8 +2,8 @@
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, inCamelCase, insertRow, updateRows } from '../engine/rows.ts';
-import type { ConsoleSessionTable } from '../engine/service-tables.ts';
 import { fromTime, toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 
 /** Times are ms since 1970. */
 export interface ConsoleSession {
@@ -135,7 +135,7 @@ export async function deleteOldConsoleSessions(
   return Number(numDeletedRows);
 }
 
-function sessionOf(row: ConsoleSessionTable): ConsoleSession {
+function sessionOf(row: Schema['console_sessions']): ConsoleSession {
   const { renewing_until: _, created_at: createdAt, seen_at: seenAt, ...session } = row;
   return { ...inCamelCase(session), createdAt: fromTime(createdAt), seenAt: fromTime(seenAt) };
 }

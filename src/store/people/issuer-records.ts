@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, saveRow, updateRows } from '../engine/rows.ts';
-import type { IssuerRecordTable } from '../engine/service-tables.ts';
+import type { Schema } from '../generated/schema.ts';
 
 export type IssuerPayload = Record<string, unknown>;
 
@@ -155,11 +155,11 @@ function findRecord(
   model: string,
   column: 'id' | 'user_code' | 'uid',
   secret: string,
-): Promise<IssuerRecordTable | undefined> {
+): Promise<Schema['issuer_records'] | undefined> {
   return findRow(reader, 'issuer_records', { [column]: hash(secret), model });
 }
 
-function live(row: IssuerRecordTable | undefined, now: number): IssuerRecord | undefined {
+function live(row: Schema['issuer_records'] | undefined, now: number): IssuerRecord | undefined {
   if (!row || (row.expires_at !== null && row.expires_at <= now)) return undefined;
   return { payload: JSON.parse(row.payload), consumedAt: row.consumed_at ?? undefined };
 }

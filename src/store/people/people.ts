@@ -7,8 +7,8 @@ import { checkOperators, foldEmail, type Person, type StaffKey } from '../../dom
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, findRow, inCamelCase, insertRow, listRows, updateRows } from '../engine/rows.ts';
-import type { UserTable } from '../engine/schema.ts';
 import { fromTime, toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 import { endAllSignIns } from './identities.ts';
 
 /** Two sign-ins of one minute are one: programs that start together sign in together. */
@@ -153,7 +153,7 @@ function people(db: Reader) {
 }
 
 function personOf(
-  rows: readonly (Selectable<UserTable> & { permission: StaffKey | null })[],
+  rows: readonly (Selectable<Schema['users']> & { permission: StaffKey | null })[],
 ): Person | undefined {
   const [row] = rows;
   if (!row) return undefined;
@@ -300,7 +300,7 @@ export async function listDeactivatedEmails(db: Reader): Promise<Set<string>> {
 async function touch(
   tx: Tx,
   userId: string,
-  values: Partial<Pick<UserTable, 'display_name' | 'lifecycle_state' | 'primary_email'>>,
+  values: Partial<Pick<Schema['users'], 'display_name' | 'lifecycle_state' | 'primary_email'>>,
 ): Promise<void> {
   await updateRows(tx.db, 'users', { id: userId }, { ...values, updated_at: toTime(tx.now) });
   tx.changed({ kind: 'person', userId });

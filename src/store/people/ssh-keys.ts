@@ -6,8 +6,8 @@ import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
-import type { SshKeySetTable, SshKeyTable } from '../engine/schema.ts';
 import { toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
 
 /** From now on waits until the clusters that have a key of the person, or are being given it, have dropped it. */
 async function awaitDrops(
@@ -171,7 +171,7 @@ export async function createSshKey(
     );
   }
   const generation = (set?.generation ?? 0) + 1;
-  const row: SshKeyTable = {
+  const row: Schema['ssh_keys'] = {
     id: newId('ssh_key', tx.now),
     user_id: userId,
     key_type: key.type,
@@ -267,7 +267,7 @@ async function advanceKeySet(
   { userId, generation, active }: { userId: string; generation: number; active: readonly string[] },
 ): Promise<SshKeySet> {
   const digest = createHash('sha256').update(active.map((fingerprint) => `${fingerprint}\n`).join(''));
-  const row: SshKeySetTable = {
+  const row: Schema['ssh_key_sets'] = {
     user_id: userId,
     generation,
     source_hash: `sha256:${digest.digest('hex')}`,
@@ -283,6 +283,6 @@ function keyOf({
   lifecycle_state: state,
   key_type: type,
   ...row
-}: SshKeyTable): SshKey {
+}: Schema['ssh_keys']): SshKey {
   return { ...inCamelCase(row), type, material, state };
 }

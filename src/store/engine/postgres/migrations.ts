@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import type { PostgresTarget } from '../../../lib/postgres-url.ts';
-import type { Schema } from '../schema.ts';
+import type { Schema } from '../../generated/schema.ts';
 import type { Result, Session } from './connect.ts';
 import { MovedAway } from './fault.ts';
 import { kyselyOn } from './kysely.ts';

@@ -5,9 +5,9 @@
 import { EventEmitter } from 'node:events';
 import { CompiledQuery, type Kysely } from 'kysely';
 import pg from 'pg';
+import type { Schema } from '../../generated/schema.ts';
 import type { Reading } from '../dialect.ts';
 import { removeQueries, setQueries } from '../queries.ts';
-import type { Schema } from '../schema.ts';
 import type { Result, Session, Use } from './connect.ts';
 import { postgresError, readError } from './fault.ts';
 import { kyselyOn, queriesOf } from './kysely.ts';

@@ -2,9 +2,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import { describePostgres, parsePostgresUrl } from '../../../lib/postgres-url.ts';
+import type { Schema } from '../../generated/schema.ts';
 import type { Obstacle, SchemaObjects } from '../dialect.ts';
 import { setQueries } from '../queries.ts';
-import type { Schema } from '../schema.ts';
 import type { Result } from './connect.ts';
 import { PostgresError, postgresFault } from './fault.ts';
 import { kyselyOn, queriesOf } from './kysely.ts';

@@ -8,9 +8,9 @@
  * rejects everything after a failed statement of a transaction, so the commit fails where one that was not awaited did.
  */
 import type { Kysely, Transaction } from 'kysely';
+import type { Schema } from '../../generated/schema.ts';
 import type { Change } from '../changes.ts';
 import { removeQueries, setQueries } from '../queries.ts';
-import type { Schema } from '../schema.ts';
 import { lastRow, type Result, type Session } from './connect.ts';
 import { type Committing, incarnationOf, isOfStandby, outcomeOf } from './doubt.ts';
 import { CommitInDoubt, failureToBegin, MovedAway, PostgresError, postgresError } from './fault.ts';

@@ -6,8 +6,8 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { type Kysely, sql } from 'kysely';
+import type { Schema } from '../../generated/schema.ts';
 import type { CopyOptions, SchemaObjects } from '../dialect.ts';
-import type { Schema } from '../schema.ts';
 import { databaseFault } from './fault.ts';
 
 export type DatabaseFile = ReturnType<typeof openFile>;

@@ -13,9 +13,9 @@
  */
 import Database from 'better-sqlite3';
 import type { Kysely, Transaction } from 'kysely';
+import type { Schema } from '../../generated/schema.ts';
 import type { Connections } from '../dialect.ts';
 import { type Queries, removeQueries, setQueries } from '../queries.ts';
-import type { Schema } from '../schema.ts';
 import {
   type Checkpoints,
   createCheckpoints,

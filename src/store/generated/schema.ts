@@ -1,0 +1,564 @@
+// Made by `npm run generate` from the migrations in src/store/migrations/. Edit those.
+
+/** The tables as Kysely sees them. */
+export interface Schema {
+  /** A person. The installation itself has a row too (kind system): it cannot sign in, and owns what files make. */
+  users: {
+    id: string;
+    kind: 'person' | 'system';
+    primary_email: string;
+    display_name: string;
+    preferred_username: string | null;
+    login_shell: string;
+    lifecycle_state: 'active' | 'deactivated';
+    created_at: string;
+    updated_at: string;
+    /** Null until the first sign-in. */
+    last_sign_in_at: string | null;
+    /** Until when access does not lapse without a sign-in. */
+    sign_in_exempt_until: string | null;
+    /** When all that the person was signed in to was ended: no token from before counts. */
+    signed_out_at: string | null;
+    /** When what names the person was replaced. */
+    erased_at: string | null;
+  };
+  /** Which token (issuer and subject) is which person; bound at the first call. */
+  identities: {
+    issuer: string;
+    subject: string;
+    user_id: string;
+    created_at: string;
+  };
+  staff_permissions: {
+    user_id: string;
+    permission: 'staff.read' | 'staff.audit' | 'staff.operate';
+  };
+  organizations: {
+    id: string;
+    slug: string;
+    display_name: string;
+    lifecycle_state: 'active' | 'retired';
+    created_by_user_id: string;
+    created_at: string;
+    updated_at: string;
+    /** The most hours that its members' access lasts without a sign-in; null: as the installation says. */
+    max_hours_without_sign_in: number | null;
+  };
+  auto_join_domains: {
+    domain: string;
+    org_id: string;
+  };
+  memberships: {
+    org_id: string;
+    user_id: string;
+    role: 'owner' | 'admin' | 'member';
+    lifecycle_state: 'active' | 'removed';
+    created_at: string;
+    updated_at: string;
+    /** From when the months to the next review count: the last change by hand, or the end that the last review gave, also to come. */
+    review_from: string;
+  };
+  member_permissions: {
+    org_id: string;
+    user_id: string;
+    permission: string;
+    /** From here on it is held no more, though the row stays; null: it has no end. */
+    expires_at: string | null;
+  };
+  /** One row a person and organization, never deleted: a frozen name is never given to another person, and the uid (also the gid), allocated on the first accepted list, stays theirs for good. */
+  organization_usernames: {
+    id: string;
+    org_id: string;
+    user_id: string;
+    username: string;
+    source: string;
+    lifecycle_state: 'reserved' | 'frozen';
+    uid: number | null;
+    created_at: string;
+    frozen_at: string | null;
+  };
+  /** What a person was in an organization, until the next change. */
+  member_history: {
+    org_id: string;
+    user_id: string;
+    since: string;
+    /** Null: it is so still. */
+    until: string | null;
+    role: 'owner' | 'admin' | 'member';
+    username: string | null;
+    member_since: string;
+    /** JSON: keys with their ends, in order. */
+    permissions: string;
+  };
+  /** Triggers raise it with every change of an organization's member lists. An organization without a row has no members. */
+  member_versions: {
+    org_id: string;
+    version: number;
+  };
+  /** The groups that the issuer said last of a person, and what was wrong with what it said after that. */
+  person_groups: {
+    user_id: string;
+    issuer: string;
+    claim: string;
+    /** JSON, in order; null: none were ever said. */
+    groups: string | null;
+    /** When the token was issued that said them, or had the fault. */
+    token_at: string;
+    /** Null: what the newest token said was taken over. */
+    fault: string | null;
+    fault_at: string | null;
+  };
+  /** A client whose tokens, or userinfo, have had the claim. */
+  group_clients: {
+    issuer: string;
+    claim: string;
+    client: string;
+  };
+  /** A membership that rules give, or give something of. What is in force, both ways together, is in memberships. */
+  rule_memberships: {
+    org_id: string;
+    user_id: string;
+    role: 'owner' | 'admin' | 'member';
+    /** JSON, in order. */
+    permissions: string;
+    /** JSON: for which groups. */
+    groups: string;
+    /** JSON: what people gave; null: they gave nothing. */
+    by_hand: string | null;
+    /** Since when rules keep the last owner whom they would take away. */
+    kept_since: string | null;
+  };
+  ssh_keys: {
+    id: string;
+    user_id: string;
+    key_type: 'ssh-ed25519' | 'sk-ssh-ed25519@openssh.com';
+    public_material: string;
+    fingerprint: string;
+    lifecycle_state: 'active' | 'revoked';
+    revoked_at: string | null;
+    created_at: string;
+    created_by_user_id: string;
+    created_command_id: string;
+    source_revision: number;
+    label: string | null;
+    /** The address that registered it; null where that is not known. */
+    created_from: string | null;
+    /** The last login with it and where that came from; null where none is known. */
+    last_used_at: string | null;
+    last_used_from: string | null;
+  };
+  ssh_key_sets: {
+    user_id: string;
+    generation: number;
+    source_hash: string;
+    created_at: string;
+  };
+  clusters: {
+    id: string;
+    organization_id: string;
+    name: string;
+    site_id: string;
+    site_name: string;
+    scheduler: 'sunk' | 'kubernetes' | null;
+    /** How it is driven: the lab file's simulated, slurm or kubernetes section, as JSON. */
+    driver: string;
+    state: 'provisioning' | 'active' | 'releasing' | 'released';
+    reason_code: string | null;
+    expected_node_count: number | null;
+    assigned_node_count: number;
+    reservation_id: string | null;
+    infrastructure_ready_at: string | null;
+    teardown_completed_at: string | null;
+    cleanup_state: string | null;
+    end_command_id: string | null;
+    version: number;
+    kubernetes_version: string;
+    version_generation: number;
+    desired_generation: number;
+    scheduler_generation: number;
+    lifecycle_version: number;
+    kubelet_version: string;
+    created_at: string;
+    updated_at: string;
+  };
+  /** Kubernetes access to one cluster or one of its namespaces, with or without membership. */
+  resource_grants: {
+    id: string;
+    resource_id: string;
+    user_id: string;
+    relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
+    scope: string | null;
+    role_id: string | null;
+    expires_at: string | null;
+    granted_by: string;
+    granted_at: string;
+    revoked_at: string | null;
+  };
+  /** What a member asks for: permissions, for how long, and on account of which cluster. */
+  access_requests: {
+    id: string;
+    org_id: string;
+    user_id: string;
+    cluster_id: string | null;
+    /** JSON, in order. */
+    permissions: string;
+    /** From the approval on; null: without an end. */
+    hours: number | null;
+    reason: string;
+    state: 'open' | 'approved' | 'declined' | 'withdrawn';
+    created_at: string;
+    decided_at: string | null;
+    decided_by_user_id: string | null;
+    decision_reason: string | null;
+    /** Of what was approved; null: it has no end. */
+    expires_at: string | null;
+  };
+  /** A cluster's access list, and how far its delivery has come. Its people are those of the organization; a withdrawn one is empty. */
+  access_lists: {
+    cluster_id: string;
+    generation: number;
+    accepted_generation: number;
+    desired_generation: number;
+    withdrawn: 0 | 1;
+    updated_at: string;
+  };
+  /** The version of an organization's access list; it rises with every change. */
+  organization_access_lists: {
+    org_id: string;
+    version: number;
+  };
+  /** A person on the access lists of an organization's clusters: from one version on, and until another, or still. Past entries are kept for as long as a cluster is at their version. */
+  access_list_users: {
+    org_id: string;
+    user_id: string;
+    since_version: number;
+    until_version: number | null;
+    username: string;
+    access_mode: 'use' | 'admin';
+    desired_login_state: 'ready' | 'waiting_for_key';
+    ssh_key_set_generation: number;
+    /** JSON; of the active keys, oldest first. */
+    key_fingerprints: string;
+    shell: string;
+  };
+  /** What a side of a cluster last reported. report is the whole of it as JSON, the columns are what is asked for by key. Its accounts are those of list_version (0: of none), but for the ones that it says something of its own about. */
+  observations: {
+    cluster_id: string;
+    side: 'slurm' | 'kubernetes';
+    observed_at: string;
+    manifest_generation: number;
+    desired_generation: number;
+    list_version: number;
+    failure: string | null;
+    report: string;
+  };
+  /** What a cluster says of a person by name, in place of what its list version says. */
+  observed_accounts: {
+    cluster_id: string;
+    user_id: string;
+    ssh_key_set_generation: number;
+    key_fingerprints: string;
+    shell: string;
+    login_state: 'ready' | 'waiting_for_key';
+  };
+  /** What went wrong on a side of a cluster when it was last tried, in words; null: nothing. */
+  cluster_sides: {
+    cluster_id: string;
+    side: 'slurm' | 'kubernetes';
+    look_failure: string | null;
+    look_failed_since: string | null;
+    apply_failure: string | null;
+    /** done: nothing of ours is left there. */
+    cleanup: string | null;
+    /** The IDs of people's permissions that are in force, as JSON; null until a pass has reported them. */
+    bound: string | null;
+  };
+  /** A machine of a cluster, known since its cluster first reported it. report is the last report of it, as JSON. */
+  machines: {
+    id: string;
+    cluster_id: string;
+    name: string;
+    lifecycle_state: 'registered' | 'admitted' | 'quarantined';
+    retired_at: string | null;
+    report: string | null;
+    report_generation: number;
+    observed_at: string | null;
+    created_at: string;
+    updated_at: string;
+  };
+  /** GPU time of a cluster on one day, in UTC. */
+  gpu_days: {
+    cluster_id: string;
+    day: string;
+    source: 'slurmdbd' | 'observed';
+    /** JSON: seconds, times GPUs, by login name. */
+    seconds: string;
+  };
+  /** A cluster's Slurm configuration as JSON; none while it was never written. */
+  scheduler_configurations: {
+    cluster_id: string;
+    configuration: string;
+    updated_by_user_id: string;
+    updated_at: string;
+  };
+  /** A Slurm configuration that a cluster was given; generation is the cluster's scheduler_generation from then on. */
+  slurm_configuration_versions: {
+    cluster_id: string;
+    generation: number;
+    /** The cluster's desired_generation from then on. */
+    desired_generation: number;
+    configuration: string;
+    bytes: number;
+    /** How it differed from the one before, as JSON. */
+    changes: string;
+    user_id: string;
+    /** The audit entry of it, which has the reason; null where there is none. */
+    audit_seq: number | null;
+    created_at: string;
+  };
+  /** The Slurm configuration that an organization's new clusters start with, as JSON. */
+  default_scheduler_configurations: {
+    organization_id: string;
+    configuration: string;
+    updated_by_user_id: string;
+    updated_at: string;
+  };
+  /** A quote for more storage, as an organization got it; valid until expires_at, and once. */
+  storage_quotes: {
+    id: string;
+    organization_id: string;
+    cluster_id: string;
+    storage_type: 'ceph' | 'nfs';
+    bytes: number;
+    current_bytes: number;
+    created_by_user_id: string;
+    created_at: string;
+    expires_at: string;
+  };
+  storage_purchases: {
+    id: string;
+    organization_id: string;
+    cluster_id: string;
+    quote_id: string;
+    storage_type: 'ceph' | 'nfs';
+    bytes: number;
+    state: 'requested' | 'active' | 'declined';
+    created_by_user_id: string;
+    created_at: string;
+    decided_by_user_id: string | null;
+    decided_at: string | null;
+  };
+  counters: {
+    name: string;
+    value: number;
+  };
+  /** One Business write: what a replay is compared with and answered from. */
+  commands: {
+    id: string;
+    actor_user_id: string;
+    idempotency_key: string;
+    operation: string;
+    request_hash: string;
+    result: string;
+    created_at: string;
+  };
+  /** The audit trail: append-only, written in the transaction of the change, each entry chained to the last. */
+  audit_entries: {
+    seq: number;
+    at: string;
+    actor_user_id: string;
+    command_id: string | null;
+    operation: string;
+    target: string;
+    organization_id: string | null;
+    cluster_id: string | null;
+    subject_user_id: string | null;
+    reason: string;
+    source_address: string;
+    result: string;
+    details: string;
+    hash: string;
+    /** The signed redaction, as JSON, where texts of the entry were replaced. */
+    redaction: string | null;
+  };
+  audit_heads: {
+    seq: number;
+    hash: string;
+    at: string;
+    key: string;
+    signature: string;
+  };
+  audit_checkpoints: {
+    seq: number;
+    hash: string;
+    at: string;
+    key: string;
+    signature: string;
+  };
+  /** How much of the trail a file has: up to which entry, and which of its heads. */
+  audit_copies: {
+    file: string;
+    entry_seq: number;
+    head_seq: number;
+  };
+  /** A person whose names are being taken out of the audit trail; the names are kept until that is done. */
+  erasures: {
+    user_id: string;
+    /** JSON. */
+    names: string;
+    next_seq: number;
+    until_seq: number;
+  };
+  /** A sign-in that an operator took from an account, and that is not bound again by its address. */
+  unbound_identities: {
+    issuer: string;
+    subject: string;
+    user_id: string;
+    created_at: string;
+  };
+  /** The embedded issuer's password of a person: a scrypt hash with its parameters. */
+  passwords: {
+    user_id: string;
+    hash: string;
+    updated_at: string;
+    /** How often it was changed. */
+    generation: number;
+  };
+  /** What oidc-provider keeps (sessions, grants, device codes, tokens), by its model's name and ID. */
+  issuer_records: {
+    model: string;
+    id: string;
+    payload: string;
+    grant_id: string | null;
+    user_code: string | null;
+    uid: string | null;
+    expires_at: number | null;
+    consumed_at: number | null;
+  };
+  console_sessions: {
+    /** The SHA-256 of what the browser shows. */
+    id: string;
+    user_id: string;
+    /** Its tokens, encrypted with what the browser shows. */
+    sealed: string;
+    address: string;
+    program: string;
+    created_at: string;
+    seen_at: string;
+    /** A server renews its tokens; no other does before this. */
+    renewing_until: string | null;
+  };
+  /** A file of the console's pages, of whichever version. */
+  console_files: {
+    path: string;
+    type: string;
+    tag: string;
+    /** Its content, packed with Brotli, in base64. */
+    packed: string;
+    /** When a server last answered with a page that names it. */
+    named_at: string;
+  };
+  /** Tries by key, under a limit; times are ms since 1970. */
+  limit_counts: {
+    name: string;
+    /** SHA-256 of it. */
+    key: string;
+    failures: number;
+    /** Of the last failure, or when a rate is whole again. */
+    at: number;
+    expires_at: number;
+  };
+  servers: {
+    id: string;
+    name: string;
+    version: string;
+    /** Of its data directory: another server there is the one that came after. */
+    directory: string;
+    started_at: string;
+    /** By the database's clock. */
+    seen_at: string;
+    /** By which the database's clock is ahead of its own; null until that was measured. */
+    clock_differs_ms: number | null;
+    /** What has to be the same on all servers, as JSON. */
+    settings: string;
+  };
+  leases: {
+    name: string;
+    /** Null: no server has it. */
+    server_id: string | null;
+    /** Rises each time a server takes it. */
+    token: number;
+  };
+  /** A host that has something of ours. */
+  managed_hosts: {
+    cluster_id: string;
+    address: string;
+    /** As the driver describes it, as JSON. */
+    host: string;
+  };
+  /** One row: the last migration of the oldest program that can work with this schema. */
+  schema_support: {
+    oldest: string;
+  };
+  /** Encrypted with a key that is not in the database. */
+  secrets: {
+    name: string;
+    ciphertext: string;
+    key_id: string;
+    /** Rises with every change; authenticated with the text. */
+    version: number;
+    created_at: string;
+    updated_at: string;
+  };
+  /** A session that has no closing entry in the audit trail yet. */
+  open_sessions: {
+    id: string;
+    /** The audit entry of its opening, as JSON. */
+    entry: string;
+    /** Whose it is. */
+    server_id: string;
+    /** Its server is to close it, with this word to the person. */
+    closing: string | null;
+    /** Its server was gone for so long that another closed it in the trail: the number of that entry, and when. */
+    presumed_seq: number | null;
+    presumed_at: string | null;
+  };
+  /** A session that is over. What is not known of it is null, as where the service was cut off. */
+  ssh_sessions: {
+    /** Of the entry of its end in the audit trail. */
+    seq: number;
+    id: string;
+    cluster_id: string;
+    organization_id: string | null;
+    user_id: string;
+    username: string;
+    key_id: string;
+    fingerprint: string;
+    remote_address: string;
+    login_node: string;
+    /** The job that the session ran in, and its node. */
+    job: string | null;
+    job_node: string | null;
+    opened_at: string;
+    closed_at: string;
+    end_reason: string;
+    bytes_up: number | null;
+    bytes_down: number | null;
+    shells: number | null;
+    file_transfers: number | null;
+    command_count: number | null;
+    /** The first of them, as JSON. */
+    commands: string;
+    forward_count: number | null;
+    /** JSON; "host:port", each once. */
+    forwards: string;
+  };
+  /** A revoked key that a cluster has or had: the list version without it, and when the cluster first said that it has that. */
+  key_drops: {
+    cluster_id: string;
+    key_id: string;
+    user_id: string;
+    version: number;
+    dropped_at: string | null;
+  };
+}
