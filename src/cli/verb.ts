@@ -20,7 +20,6 @@ interface Described {
   isUsual?: true;
 }
 
-/** A command, ready for commander. */
 export interface Verb extends Described {
   /** What the arguments are, where the help says so. */
   args?: Argument[];

@@ -188,6 +188,40 @@ test('denial and expiry are plain sentences, and nothing is stored', async (t) =
   await assert.rejects(stat(join(directory, 'default.json')));
 });
 
+test('a second sign-in revokes the refresh token that it replaces, unless both are of one session at the issuer', async (t) => {
+  const { run, readProfile } = await createMachine(t);
+  const { url, state } = await startEnvironment(t);
+  const login = async () => {
+    assert.equal((await run(['auth', 'login', '--url', url])).status, 0);
+    return `refresh_token ${(await readProfile()).sessions[url]?.refreshToken}`;
+  };
+  const first = await login();
+  assert.equal(state.revoked.length, 0);
+  await login();
+  assert.deepEqual(state.revoked, [first]);
+  // As at Keycloak, where the second is a token of the same session of the browser.
+  state.sid = 'one';
+  const third = await login();
+  const fourth = await login();
+  state.sid = 'two';
+  await login();
+  assert.equal(state.revoked.includes(third), false);
+  assert.equal(state.revoked.at(-1), fourth);
+  state.revocation = 'fails';
+  assert.equal((await run(['auth', 'login', '--url', url])).stderr, '');
+});
+
+test('clocks that are a minute apart sign people in', async (t) => {
+  const { run } = await createMachine(t);
+  const { url, state } = await startEnvironment(t);
+  // Its ID tokens are good for 30 s.
+  for (const skew of [58, -85]) {
+    state.skew = skew;
+    const { status, stderr } = await run(['auth', 'login', '--url', url]);
+    assert.deepEqual([status, stderr], [0, ''], `${skew} s`);
+  }
+});
+
 test('Ctrl-C during the wait ends the sign-in with status 130', async (t) => {
   const { start } = await createMachine(t);
   const { url } = await startEnvironment(t, { polls: ['authorization_pending'], interval: 60 });

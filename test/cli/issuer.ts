@@ -29,6 +29,12 @@ export interface EnvironmentState {
   /** The resources that tokens may be asked for; undefined: it ignores the parameter (RFC 8707); `refused`: no request may have it. */
   resources: string[] | 'refused' | undefined;
   me: { status: number; body: unknown };
+  /** Access tokens that the APIs refuse. */
+  refused: Set<string>;
+  /** `sid` of the access tokens that it issues, which are JWTs then. */
+  sid: string | undefined;
+  /** How far its clock is ahead, in seconds. */
+  skew: number;
   /** What the device authorization endpoint says on top. */
   device: Record<string, unknown>;
 }
@@ -54,6 +60,9 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
     metadata: {},
     resources: undefined,
     me: { status: 200, body: { user: { display_name: 'Ada', primary_email: 'ada@physics.example' } } },
+    refused: new Set(),
+    sid: undefined,
+    skew: 0,
     device: {},
     ...changes,
   };
@@ -109,6 +118,8 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
         state.revoked.push(`${form.get('token_type_hint')} ${form.get('token')}`);
         return json(response, 200, {});
       case 'GET /me':
+        if (state.refused.has(seen.headers.authorization ?? ''))
+          return json(response, 401, { code: 'unauthorized', message: 'Not valid.', retryable: false });
         return json(response, state.me.status, state.me.body);
       default:
         return json(response, 404, { code: 'not_found', message: 'not found', retryable: false });
@@ -141,16 +152,19 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
   async function issue(response: ServerResponse): Promise<void> {
     const refreshToken = `secret-refresh-${randomUUID()}`;
     state.refreshTokens.add(refreshToken);
-    const idToken = await new SignJWT({})
-      .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
-      .setIssuer(url)
-      .setAudience('andromeda-cli')
-      .setSubject('ada')
-      .setIssuedAt()
-      .setExpirationTime('5m')
-      .sign(privateKey);
+    const at = Math.floor(Date.now() / 1000) + state.skew;
+    const sign = (claims: object) =>
+      new SignJWT({ ...claims, nbf: at })
+        .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
+        .setIssuer(url)
+        .setAudience('andromeda-cli')
+        .setSubject('ada')
+        .setIssuedAt(at)
+        .setExpirationTime(at + 30)
+        .sign(privateKey);
+    const idToken = await sign({});
     json(response, 200, {
-      access_token: `secret-access-${randomUUID()}`,
+      access_token: state.sid ? await sign({ sid: state.sid }) : `secret-access-${randomUUID()}`,
       refresh_token: refreshToken,
       id_token: idToken,
       token_type: 'Bearer',

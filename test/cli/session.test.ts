@@ -38,6 +38,30 @@ test('an expired session is refreshed once, also by several commands at once', a
   assert.equal((await stat(join(directory, 'default.json'))).mode & 0o777, 0o600);
 });
 
+test('a token that is refused is refreshed once, by `call` and by commands', async (t) => {
+  const { run, writeProfile } = await createMachine(t);
+  const refreshTokens = new Set(['secret-refresh']);
+  const { url, state, requests } = await startEnvironment(t, { refreshTokens });
+  state.refused.add('Bearer secret-access');
+  for (const args of [me, ['members', 'list']]) {
+    refreshTokens.add('secret-refresh');
+    await writeProfile([sessionAt(url)]);
+    requests.length = 0;
+    const { stderr } = await run(args);
+    assert.doesNotMatch(stderr, /Not valid/, args.join(' '));
+    const asked = requests.filter((one) => one.url === '/me');
+    assert.equal(asked.length, 2);
+    assert.notEqual(asked[1]?.headers.authorization, asked[0]?.headers.authorization);
+  }
+  assert.equal(state.refreshes, 2);
+
+  // Where no other token helps, the refusal is what is said.
+  await writeProfile([sessionAt(url)]);
+  const { status, stderr } = await run(me);
+  assert.deepEqual([status, state.refreshes], [1, 2]);
+  assert.match(stderr, /401 .*Not valid/);
+});
+
 test('a token with less than 30 seconds left is refreshed, one with more is not', async (t) => {
   const { run, writeProfile } = await createMachine(t);
   const { url, state } = await startEnvironment(t, { refreshTokens: new Set(['secret-refresh']) });

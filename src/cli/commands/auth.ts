@@ -10,7 +10,7 @@ import { type EnvironmentOptions, type Selection, selectEnvironment } from '../e
 import { failure, usage } from '../exit.ts';
 import { differenceNotice, discover, offeredVersion } from '../net/discovery.ts';
 import type { DeviceCode } from '../net/issuer.ts';
-import { getJson, isObject, urlAt } from '../net/request.ts';
+import { getJson, isObject, parseJson, urlAt } from '../net/request.ts';
 import { print, printAnswer, printMessage } from '../output.ts';
 import { interruptible, withProgress } from '../progress.ts';
 import {
@@ -97,7 +97,11 @@ async function finish(
     await revoke(session).catch(() => {});
     throw failure(`The issuer signed you in, but ${businessUrl} refused you: ${reason}`);
   }
-  await store(state, selection, { ...session, ...(user && { user }) });
+  const replaced = await store(state, selection, { ...session, ...(user && { user }) });
+  // Where both are of one session at the issuer, as at Keycloak for one browser, revoking one would end the other.
+  const sid = sessionIdOf(session);
+  if (replaced?.refreshToken !== undefined && (sid === undefined || sid !== sessionIdOf(replaced)))
+    await revoke(replaced).catch(() => {});
   print(user ? `Signed in as ${nameOf(user)}` : `Signed in to ${platformUrl}`);
   const notice = user
     ? differenceNotice(platformUrl, await offeredVersion(platformUrl, 2_000))
@@ -123,13 +127,25 @@ async function readMe(
   }
 }
 
-/** `--url` binds the profile to this environment; an address from another source only when the profile has none yet. */
-async function store(state: LocalState, { profile, explicit }: Selection, session: Session): Promise<void> {
-  await state.exclusively(profile, async () => {
+/** `--url` binds the profile to this environment; an address from another source only when the profile has none yet. Returns what it replaces. */
+async function store(
+  state: LocalState,
+  { profile, explicit }: Selection,
+  session: Session,
+): Promise<Session | undefined> {
+  const { platformUrl } = session;
+  return state.exclusively(profile, async () => {
+    const replaced = await state.get({ profile, platformUrl }).catch(() => undefined);
     await state.put(profile, session);
-    if (explicit || (await state.boundTo(profile)) === undefined)
-      await state.bind(profile, session.platformUrl);
+    if (explicit || (await state.boundTo(profile)) === undefined) await state.bind(profile, platformUrl);
+    return replaced;
   });
+}
+
+/** `sid` of an access token that is a JWT (OpenID Connect Front-Channel Logout 1.0, 3). */
+function sessionIdOf({ accessToken }: Session): unknown {
+  const claims = parseJson(Buffer.from(accessToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
+  return isObject(claims) ? claims.sid : undefined;
 }
 
 export async function status({

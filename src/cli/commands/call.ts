@@ -5,9 +5,9 @@ import { pipeline } from 'node:stream/promises';
 import { commandIo } from '../../lib/command-io.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { failure, usage } from '../exit.ts';
-import { describeTransport, readText, send, urlAt } from '../net/request.ts';
+import { describeTransport, readText, urlAt } from '../net/request.ts';
 import { isClosedPipe } from '../output.ts';
-import { authorization, freshSession, openLocalState, type Session } from '../session/local-state.ts';
+import { openLocalState, type Session, sendSigned } from '../session/local-state.ts';
 
 interface CallArguments {
   api: 'business' | 'platform';
@@ -75,11 +75,10 @@ export async function call(args: readonly string[], options: CallOptions): Promi
   const request = parseCall(args, options.header ?? []);
   const selection = selectEnvironment(options);
   const body = options.data === undefined ? undefined : await readData(options.data);
-  const session = await freshSession(openLocalState(), selection);
-
-  const url = addressOf(session, request);
-  const headers = [...request.headers, ...contentType(request, body), authorization(session, url)];
-  const response = await send({ method: request.method, url, headers, body });
+  const { method } = request;
+  const headers = [...request.headers, ...contentType(request, body)];
+  const requestOf = (session: Session) => ({ method, url: addressOf(session, request), headers, body });
+  const { response, url } = await sendSigned(openLocalState(), selection, requestOf);
   const status = response.statusCode ?? 0;
   if (status < 200 || status >= 300)
     throw failure(`${request.api}: ${status} ${await readText(response, failureLimit).catch(() => '')}`);

@@ -16,7 +16,6 @@ export interface Cluster {
   business?: Business['Cluster'];
 }
 
-/** Both APIs, to read. */
 export interface Apis {
   api: Reader;
   platform: PlatformReader;

@@ -7,8 +7,8 @@ import type { OperationType, ReplyOf } from '../../domain/operation.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
-import { authorization, freshSession, openLocalState } from '../session/local-state.ts';
-import { codeOf, describeTransport, isObject, parseJson, readText, send, urlAt } from './request.ts';
+import { openLocalState, type Session, sendSigned } from '../session/local-state.ts';
+import { codeOf, describeTransport, isObject, parseJson, readText, urlAt } from './request.ts';
 
 /** An API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
 interface ReaderOf<A extends ApiName> {
@@ -59,13 +59,13 @@ export function createClient(
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
   const once = async (of: ApiName, method: Method, path: string, given: AnyGiven, own: Header[]) => {
-    const session = await freshSession(state, selection);
-    const url = urlAt(of === 'Business' ? session.businessUrl : session.platformUrl, path);
-    const headers: Header[] = [...own, ['Accept', 'application/json'], authorization(session, url)];
-    const { body, about } = given;
-    if (body !== undefined) headers.push(['Content-Type', 'application/json']);
-    const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
-    const response = await send({ method: method.toUpperCase(), url, headers, body: sent });
+    const headers: Header[] = [...own, ['Accept', 'application/json']];
+    const { body: json, about } = given;
+    if (json !== undefined) headers.push(['Content-Type', 'application/json']);
+    const body = json === undefined ? undefined : Buffer.from(JSON.stringify(json));
+    const urlOf = (one: Session) => urlAt(of === 'Business' ? one.businessUrl : one.platformUrl, path);
+    const requestOf = (one: Session) => ({ method: method.toUpperCase(), url: urlOf(one), headers, body });
+    const { response, url } = await sendSigned(state, selection, requestOf);
     const text = await readText(response, bodyLimit).catch((error: unknown) => {
       throw describeTransport(error, url.origin);
     });
@@ -94,7 +94,6 @@ export function createClient(
   return { api: apiOf('Business'), platform: apiOf('Platform') };
 }
 
-/** Tries again when the connection fails. */
 async function untilConnected<T>(attempt: () => Promise<T>): Promise<T> {
   for (const pause of pausesMs) {
     try {

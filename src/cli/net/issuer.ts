@@ -122,6 +122,8 @@ export interface Tokens {
  * issuer's metadata, the token) must have failed by then.
  */
 const timeoutSeconds = 10;
+/** The clocks of the issuer and of this machine may differ by this much. */
+const clockToleranceSeconds = 60;
 /**
  * A refresh whose answer was lost with its server has used the token up, and issuers take it again for a moment at most. So it is
  * sent again at once, after these pauses, unless it took longer than this until here.
@@ -141,7 +143,8 @@ async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Prom
     return fetch(url, { ...options, headers, body: options.body ?? null, signal: AbortSignal.any(signals) });
   };
   try {
-    return await client.discovery(new URL(issuer), clientId, undefined, client.None(), {
+    const tolerance = { [client.clockTolerance]: clockToleranceSeconds };
+    return await client.discovery(new URL(issuer), clientId, tolerance, client.None(), {
       [client.customFetch]: guarded,
       timeout: timeoutSeconds,
       execute: issuer.startsWith('http:') ? [client.allowInsecureRequests] : [],

@@ -5,6 +5,7 @@
  * themselves, and which of them lie in the credential store instead. Tokens are never printed.
  */
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { userInfo } from 'node:os';
 import { dirname, isAbsolute, join, posix, win32 } from 'node:path';
 import { visibleName } from '../../domain/text.ts';
@@ -14,7 +15,7 @@ import { isSafeUrl } from '../../lib/source-address.ts';
 import type { Selection } from '../environment.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
-import { isObject, parseJson } from '../net/request.ts';
+import { type HttpRequest, isObject, parseJson, send } from '../net/request.ts';
 import { printMessage } from '../output.ts';
 import { exclusively } from './lock.ts';
 
@@ -150,7 +151,6 @@ export async function findKey(
   return platformUrl === undefined ? undefined : { profile, platformUrl };
 }
 
-/** The stored session, as it is. Throws where there is none. */
 export async function storedSession(state: LocalState, selection: Selection): Promise<Session> {
   const key = await findKey(state, selection);
   const session = key && (await state.get(key));
@@ -163,13 +163,39 @@ export async function storedSession(state: LocalState, selection: Selection): Pr
  * storage"). Issuers take a refresh token once: a second process waits for the lock and then finds the
  * session that the first has stored.
  */
-export async function freshSession(state: LocalState, selection: Selection): Promise<Session> {
+export async function freshSession(
+  state: LocalState,
+  selection: Selection,
+  refused?: Session,
+): Promise<Session> {
+  const isUsedUp = (one: Session) => needsRefresh(one) || one.accessToken === refused?.accessToken;
   const session = await storedSession(state, selection);
-  if (!needsRefresh(session)) return session;
+  if (!isUsedUp(session)) return session;
   return state.exclusively(selection.profile, async () => {
     const latest = await storedSession(state, selection);
-    return needsRefresh(latest) ? refresh(state, selection, latest) : latest;
+    return isUsedUp(latest) ? refresh(state, selection, latest) : latest;
   });
+}
+
+/** Sends what `requestOf` makes of the session; once more with a new token where the first is refused, as when its key was rotated. */
+export async function sendSigned(
+  state: LocalState,
+  selection: Selection,
+  requestOf: (session: Session) => HttpRequest,
+): Promise<{ response: IncomingMessage; url: URL }> {
+  const sendAs = async (session: Session) => {
+    const request = requestOf(session);
+    const headers = [...(request.headers ?? []), authorization(session, request.url)];
+    return { response: await send({ ...request, headers }), url: request.url };
+  };
+  const session = await freshSession(state, selection);
+  const answer = await sendAs(session);
+  if (answer.response.statusCode !== 401 || session.refreshToken === undefined) return answer;
+  // Where the issuer gives none either, the refusal says more.
+  const renewed = await freshSession(state, selection, session).catch(() => undefined);
+  if (!renewed) return answer;
+  answer.response.destroy();
+  return sendAs(renewed);
 }
 
 async function refresh(state: LocalState, selection: Selection, session: Session): Promise<Session> {
