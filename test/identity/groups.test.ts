@@ -301,3 +301,28 @@ test('a token that says nothing new writes nothing', async () => {
   assert.deepEqual(await service.app.store.read.selectFrom('person_groups').selectAll().execute(), seen);
   assert.equal((await trail(service)).length, 1);
 });
+
+test('a claim inside of others is named by its path, and one whose name has dots by itself', async () => {
+  for (const [claim, claims] of [
+    ['realm_access.roles', { realm_access: { roles: ['physics-gpu'] } }],
+    ['https://physics.example/roles', { 'https://physics.example/roles': ['physics-gpu'] }],
+    ['https://physics.example/lab.roles', { 'https://physics.example/lab': { roles: ['physics-gpu'] } }],
+  ] as const) {
+    await using service = await startTestApp({ lab, identity: { groups: { claim, rules } } });
+    service.issuer.userinfo = {};
+    const { id } = await signer(service)('zoe', claims);
+    assert.deepEqual((await heldBy(service, id))?.permissions, ['clusters.read', 'clusters.ssh'], claim);
+    assert.deepEqual(await problemsOf(service), []);
+  }
+});
+
+test('a claim that no token had yet is a problem once people have signed in', async () => {
+  await using service = await start();
+  const [problem] = await problemsOf(service);
+  assert.equal(
+    problem?.message,
+    'No access token, and no answer of userinfo, has had the claim groups (identity.groups.claim) yet.',
+  );
+  await signer(service)('zoe', { groups: [] });
+  assert.deepEqual(await problemsOf(service), []);
+});

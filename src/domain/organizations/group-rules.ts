@@ -134,6 +134,8 @@ export function reasonOfGroups(groups: readonly string[]): string {
 export function problemsOfGroups(
   faults: { people: number; since: string; fault: string; email: string } | undefined,
   keptOwners: readonly { slug: string; email: string; groups: readonly string[]; since: string }[],
+  /** The claim that no token had, although people have signed in. */
+  unseen: string | undefined,
 ): Problem[] {
   const ofOwners = keptOwners.map(({ slug, email, groups, since }): Problem => {
     return {
@@ -145,14 +147,21 @@ export function problemsOfGroups(
       action: 'Make someone else an owner, by hand or by a rule; it then ends at their next sign-in.',
     };
   });
+  const about = { area: 'identity', about: 'groups at the issuer' } as const;
+  if (!faults && unseen !== undefined)
+    ofOwners.push({
+      ...about,
+      urgency: 'soon',
+      message: `No access token, and no answer of userinfo, has had the claim ${unseen} (identity.groups.claim) yet.`,
+      action: 'Compare its name with what the issuer sends (docs/identity-provider.md).',
+    });
   if (!faults) return ofOwners;
   const { people, since, fault, email } = faults;
   const whose = people === 1 ? `of ${email}` : `of ${people} people, ${email} among them,`;
   return [
     ...ofOwners,
     {
-      area: 'identity',
-      about: 'groups at the issuer',
+      ...about,
       urgency: 'now',
       since,
       message: `What the issuer says of the groups ${whose} is not taken over, and what they have stays. ${fault}`,
@@ -178,8 +187,8 @@ const mostGroups = 10_000;
 export const longestGroup = 256;
 
 /**
- * The groups that an issuer says a person is in: a claim of access tokens, or of userinfo, that is a list of names. Anything else in
- * its place says nothing of groups, so that nothing is given or taken for it.
+ * The groups that an issuer says a person is in: a claim of access tokens, or of userinfo, that is a list of names, or a path to one
+ * (`realm_access.roles`). Anything else in its place says nothing of groups, so that nothing is given or taken for it.
  */
 export function readGroups(claims: Readonly<Record<string, unknown>>, claim: string): SaidGroups {
   if (hasOverage(claims, claim)) {
@@ -187,7 +196,7 @@ export function readGroups(claims: Readonly<Record<string, unknown>>, claim: str
       `The issuer sends a link in the place of the claim ${claim}, as there are too many groups for a token (overage). Have it send only groups that are assigned to the application.`,
     );
   }
-  const value = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
+  const value = valueAt(claims, claim);
   if (value === undefined) return { kind: 'absent' };
   if (!Array.isArray(value)) return fault(`The claim ${claim} is not a list.`);
   if (value.length > mostGroups) return fault(`The claim ${claim} has more than ${mostGroups} groups.`);
@@ -195,6 +204,16 @@ export function readGroups(claims: Readonly<Record<string, unknown>>, claim: str
     return fault(`The claim ${claim} is not a list of texts of 1 to ${longestGroup} characters.`);
   }
   return { kind: 'groups', groups: [...new Set(value)].sort() };
+}
+
+/** The claim of that name, which may have dots as URNs and URLs do, or else what is at that path. */
+function valueAt(claims: object, claim: string): unknown {
+  const found = Object.entries(claims).find(([name]) => claim === name || claim.startsWith(`${name}.`));
+  if (!found || found[0] === claim) return found?.[1];
+  const [name, inner] = found;
+  return typeof inner === 'object' && inner !== null
+    ? valueAt(inner, claim.slice(name.length + 1))
+    : undefined;
 }
 
 function isGroupName(value: unknown): value is string {
@@ -210,7 +229,7 @@ function isGroupName(value: unknown): value is string {
 function hasOverage(claims: Readonly<Record<string, unknown>>, claim: string): boolean {
   const { _claim_names: names, hasgroups } = claims;
   const isLinked = typeof names === 'object' && names !== null && Object.hasOwn(names, claim);
-  const isAbsent = !Object.hasOwn(claims, claim);
+  const isAbsent = valueAt(claims, claim) === undefined;
   return isLinked || (isAbsent && (hasgroups === true || hasgroups === 'true'));
 }
 

@@ -72,6 +72,13 @@ export async function hasSentGroups(
   return (await findRow(db, 'group_clients', { issuer, claim, client })) !== undefined;
 }
 
+/** Whether people have signed in at the issuer, and no token had the claim. */
+export async function isGroupClaimUnseen(db: Reader, { issuer, claim }: GroupClaim): Promise<boolean> {
+  const identities = db.selectFrom('identities').select('user_id').where('issuer', '=', issuer).limit(1);
+  const known = await identities.executeTakeFirst();
+  return known !== undefined && !(await findRow(db, 'group_clients', { issuer, claim }));
+}
+
 /** Notes that they had it. */
 export async function noteGroupClient(tx: Tx, claim: GroupClaim, client: string): Promise<void> {
   await insertRow(tx.db, 'group_clients', { ...claim, client });

@@ -17,7 +17,7 @@ import { findObservation, listSideStates } from '../../../store/clusters/observa
 import type { Reader } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
 import { listKeptOwners } from '../../../store/organizations/rule-memberships.ts';
-import { findGroupFaults } from '../../../store/people/groups.ts';
+import { findGroupFaults, isGroupClaimUnseen } from '../../../store/people/groups.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import type { InstallationView } from '../operation.ts';
 import { staffReads } from './about.ts';
@@ -30,7 +30,9 @@ export const operatorListProblems = staffReads<'operatorListProblems'>(
     );
     const ofServers = problemsOfServers(await listServers(store));
     const faults = groups && (await findGroupFaults(store.read, groups.source));
-    const ofGroups = problemsOfGroups(faults, await listKeptOwners(store.read));
+    const isUnseen = groups && (await isGroupClaimUnseen(store.read, groups.source));
+    const unseen = isUnseen ? groups.source.claim : undefined;
+    const ofGroups = problemsOfGroups(faults, await listKeptOwners(store.read), unseen);
     const problems = inOrderOfUrgency([
       ...installation.problems(),
       ...ofServers,
