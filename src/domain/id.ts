@@ -26,7 +26,6 @@ export function newId(prefix: IdPrefix, now: number): string {
   return `${prefix}_${ulid(now)}`;
 }
 
-/** Whether `value` is the prefix and a ULID. */
 export function isId(prefix: IdPrefix, value: string): boolean {
   return (
     value.startsWith(`${prefix}_`) && /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(value.slice(prefix.length + 1))

@@ -9,7 +9,6 @@ import { pino } from 'pino';
 import { escapeControls } from '../domain/text.ts';
 import { createStderrWriter } from './log-writer.ts';
 
-/** What is thrown, as it was caught. */
 type Thrown = unknown;
 
 /** A login: what is known of it, in the order in which it becomes known. */

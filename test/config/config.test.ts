@@ -7,6 +7,7 @@ import { permissionCatalog } from '../../src/domain/access/permission.ts';
 import { readClusters } from '../../src/service/config/clusters.ts';
 import { demoConfig, listConfigFiles, readConfig } from '../../src/service/config/index.ts';
 import { readLab } from '../../src/service/config/lab-file.ts';
+import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 const directory = temporaryDirectory();
@@ -89,6 +90,8 @@ test('settings that are all left out have every default: everything on loopback,
     },
     identity: {
       issuer: undefined,
+      ca: undefined,
+      resourceParameter: 'auto',
       trustEmail: [],
       audiences: ['andromeda'],
       cliClientId: 'andromeda-cli',
@@ -369,6 +372,11 @@ const refused: [string, string, string][] = [
   ],
   ['a level that is none', 'log: { level: loud }', 'log.level must be one of debug, info, warn, error.'],
   [
+    'an authority that is none',
+    'identity: { ca: cert.pem }',
+    'identity.ca: cert.pem holds no certificate in PEM.',
+  ],
+  [
     'an issuer that is no URL',
     'identity: { issuer: login.example }',
     'identity.issuer is "login.example", which is not of the right form.',
@@ -616,12 +624,11 @@ for (const [what, text, sentence, line = 1] of labs) {
 }
 
 test('every file that a setting names belongs to the configuration, the authority of an issuer too', () => {
-  const kubernetes = '{ clientId: k, issuerCertificateAuthority: cert.pem }';
-  const config = read(
-    `identity: { kubernetes: ${kubernetes} }\nplatform: { tls: { cert: cert.pem, key: key.pem } }`,
-  );
-  assert.equal(config.identity.kubernetes?.issuerAuthority, 'certificate');
-  const named = [file, join(directory.path, 'cert.pem'), join(directory.path, 'key.pem')];
+  const { ca } = createAuthority();
+  writeFileSync(join(directory.path, 'ca.pem'), ca);
+  const config = read('identity: { ca: ca.pem }\nplatform: { tls: { cert: cert.pem, key: key.pem } }');
+  assert.equal(config.identity.ca, ca);
+  const named = [file, ...['ca.pem', 'cert.pem', 'key.pem'].map((name) => join(directory.path, name))];
   assert.deepEqual(new Set(config.files), new Set(named));
   assert.deepEqual(listConfigFiles(file), config.files);
 });

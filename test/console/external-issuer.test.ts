@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { createCookieBrowser } from './harness.ts';
 
-async function start(config: object = {}) {
+async function start(config: object = {}, ofIssuer: object = {}, ofConsole: object = {}) {
   const stack = new AsyncDisposableStack();
   const issuer = stack.use(await startCodeIssuer());
   const directory = stack.use(temporaryDirectory());
@@ -19,7 +19,11 @@ async function start(config: object = {}) {
   const url = `http://127.0.0.1:${port}`;
   const app = stack.use(
     await startTestApp({
-      identity: { issuer: issuer.url, console: { clientId: issuer.client.id, clientSecretFile } },
+      identity: {
+        issuer: issuer.url,
+        console: { clientId: issuer.client.id, clientSecretFile, ...ofConsole },
+        ...ofIssuer,
+      },
       config: { console: { listen: `127.0.0.1:${port}` }, ...config },
     }),
   );
@@ -58,10 +62,10 @@ test('people sign in at another issuer, go on when a token ends, and are signed 
   assert.equal(await me(browser), 401);
 });
 
-test('clocks that differ by less than a minute sign people in; the issuer says no more, and the session ends', async () => {
+test('clocks that differ by a minute sign people in; the issuer says no more, and the session ends', async () => {
   await using lab = await start();
   const { issuer, url, signIn, me } = lab;
-  for (const skew of [50, -50]) {
+  for (const skew of [60, -59]) {
     issuer.skew = skew;
     const { browser, at } = await signIn();
     assert.equal(at, `${url}/keys`, `${skew} s`);
@@ -80,6 +84,60 @@ test('clocks that differ by less than a minute sign people in; the issuer says n
   issuer.forget();
   lab.app.jump(9 * 60_000 + 45_000);
   assert.equal(await me(browser), 401);
+});
+
+test('tokens are asked for the platform and without offline access; where `resource` is refused, without it', async () => {
+  await using lab = await start();
+  const { issuer, url, app, signIn, me } = lab;
+  const { browser, at } = await signIn();
+  assert.equal(at, `${url}/keys`);
+  assert.equal(
+    issuer.asked[0]?.get('scope'),
+    'openid profile email urn:zitadel:iam:org:project:id:andromeda:aud',
+  );
+  issuer.refusesResource = true;
+  const other = await signIn();
+  assert.equal(other.at, `${url}/keys`);
+  app.jump(9 * 60_000 + 45_000);
+  issuer.skew = 9 * 60 + 45;
+  for (const one of [browser, other.browser]) assert.equal(await me(one), 'bob@physics.example');
+  assert.deepEqual(
+    issuer.asked.map((one) => one.get('grant_type') ?? 'browser').join(),
+    'browser,authorization_code,browser,browser,authorization_code,refresh_token,refresh_token',
+  );
+  const { platformUrl } = app;
+  assert.deepEqual(
+    issuer.asked.map((one) => one.get('resource')),
+    [platformUrl, platformUrl, platformUrl, null, null, platformUrl, null],
+  );
+});
+
+test('an issuer that shows its refusal of `resource` itself is never sent it, and the console has scopes of its own', async () => {
+  const scopes = ['openid', 'email', 'offline_access'];
+  await using lab = await start({}, { resourceParameter: 'never' }, { scopes });
+  const { issuer, url, signIn } = lab;
+  assert.equal((await signIn()).at, `${url}/keys`);
+  assert.deepEqual(
+    issuer.asked.map((one) => one.get('resource')),
+    [null, null],
+  );
+  assert.equal(issuer.asked[0]?.get('scope'), 'openid email offline_access');
+});
+
+test('the console shows its secret as the issuer takes it, and in a form where Basic encodes it', async () => {
+  for (const [methods, way] of [
+    [undefined, 'Basic'],
+    [['client_secret_basic'], 'Basic'],
+    [['client_secret_post'], 'form'],
+    // The ID has a -, which Basic sends as %2D.
+    [['client_secret_basic', 'client_secret_post'], 'form'],
+  ] as const) {
+    await using lab = await start();
+    const { issuer, url, signIn } = lab;
+    issuer.metadata = methods ? { token_endpoint_auth_methods_supported: methods } : {};
+    assert.equal((await signIn()).at, `${url}/keys`);
+    assert.equal(issuer.asked.at(-1)?.has('client_secret'), way === 'form', String(methods));
+  }
 });
 
 test('a refused sign-in says why: the address, the audience, the clock, another person, too long ago', async () => {

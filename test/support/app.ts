@@ -11,6 +11,7 @@ import { type App, startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../src/store/engine/index.ts';
+import type { TestAuthority } from './certificate.ts';
 import { type Discovery, startTestIssuer, type TestIssuer } from './issuer.ts';
 import { watchApis } from './judge.ts';
 import { limit } from './limit.ts';
@@ -111,6 +112,8 @@ export async function startTestApp(
     identity?: object;
     /** Where the issuer has what; at the usual paths when left out. */
     discovery?: Discovery;
+    /** Signs the certificate of the issuer, which has TLS then; it is `ca.pem` next to the settings. */
+    issuerAuthority?: TestAuthority;
     sync?: object;
     gateway?: object;
     gatewayLimits?: object;
@@ -122,7 +125,9 @@ export async function startTestApp(
   let offset = 0;
   const now = () => Date.now() + passed + offset;
   const uptime = () => performance.now() + passed;
-  const issuer = await startTestIssuer(now, options.discovery);
+  const { issuerAuthority } = options;
+  const issuer = await startTestIssuer(now, options.discovery, issuerAuthority?.issue('server'));
+  if (issuerAuthority) writeFileSync(join(dataDir, 'ca.pem'), issuerAuthority.ca);
   const [platformPort = 0, businessPort = 0, gatewayPort = 0] = await freePorts(3);
   const file = join(dataDir, 'andromeda.yaml');
   const database = await createTestDatabase();

@@ -15,6 +15,12 @@ export interface CodeIssuer extends AsyncDisposable {
   claims: { access?: object; id?: object };
   /** How long its access tokens are good, in seconds. */
   lifetime: number;
+  /** What its metadata say besides, or otherwise. */
+  metadata: object;
+  /** Whether it refuses the parameter `resource`, as Microsoft Entra ID does (AADSTS901002). */
+  refusesResource: boolean;
+  /** The queries that browsers came with, and the form of each request for tokens. */
+  asked: URLSearchParams[];
   /** Whether it answers 503 to everything. */
   isDown: boolean;
   /** Grants that it gave tokens for, in order. */
@@ -46,6 +52,9 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     person: 'bob',
     skew: 0,
     claims: {},
+    metadata: {},
+    refusesResource: false,
+    asked: [],
     lifetime: 600,
     isDown: false,
     grants: [],
@@ -110,12 +119,19 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     const answer = (status: number, body: object) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     if (issuer.isDown) return void answer(503, {});
-    if (at.pathname === '/.well-known/openid-configuration') return void answer(200, metadataOf(url));
+    if (at.pathname === '/.well-known/openid-configuration')
+      return void answer(200, { ...metadataOf(url), ...issuer.metadata });
     if (at.pathname === '/jwks') return void answer(200, { keys: [jwk] });
     if (at.pathname === '/authorize') {
       const asked = at.searchParams;
+      issuer.asked.push(asked);
       const code = randomBytes(16).toString('base64url');
       const redirect = asked.get('redirect_uri') ?? '';
+      const state = asked.get('state') ?? '';
+      if (issuer.refusesResource && asked.has('resource')) {
+        const refusal = new URLSearchParams({ error: 'invalid_request', state, iss: url });
+        return void response.writeHead(303, { location: `${redirect}?${refusal}` }).end();
+      }
       const challenge = asked.get('code_challenge_method') === 'S256' ? asked.get('code_challenge') : null;
       codes.set(code, {
         person: issuer.person,
@@ -124,7 +140,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
         redirect,
       });
       const back = new URL(redirect);
-      back.search = `${new URLSearchParams({ code, state: asked.get('state') ?? '', iss: url })}`;
+      back.search = `${new URLSearchParams({ code, state, iss: url })}`;
       return void response.writeHead(303, { location: back.href }).end();
     }
     if (at.pathname === '/end') {
@@ -134,7 +150,10 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     }
     const form = new URLSearchParams(await textOf(request));
     const { id, secret } = issuer.client;
-    if (credentialsOf(request) !== `${id}:${secret}`) return void answer(401, { error: 'invalid_client' });
+    if (at.pathname === '/token') issuer.asked.push(form);
+    const isPost = form.get('client_id') === id && form.get('client_secret') === secret;
+    if (!isPost && credentialsOf(request) !== `${id}:${secret}`)
+      return void answer(401, { error: 'invalid_client' });
     if (at.pathname === '/revoke') {
       refreshTokens.delete(form.get('token') ?? '');
       return void answer(200, {});

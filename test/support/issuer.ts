@@ -1,7 +1,9 @@
 /** An OpenID issuer for tests: real keys, real HTTP, tokens as a test wants them. */
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import type { TestCertificate } from './certificate.ts';
 
 export interface TestIssuer extends AsyncDisposable {
   url: string;
@@ -24,11 +26,15 @@ export interface Discovery extends Record<string, string> {
 
 const plain: Discovery = { issuer: '', jwks_uri: '/jwks', userinfo_endpoint: '/userinfo' };
 
-export async function startTestIssuer(now: () => number, discovery = plain): Promise<TestIssuer> {
+export async function startTestIssuer(
+  now: () => number,
+  discovery = plain,
+  tls?: TestCertificate,
+): Promise<TestIssuer> {
   const keys: { kid: string; key: CryptoKey; jwk: object }[] = [];
   let made = 0;
   const requests = new Map<string, number>();
-  const server = createServer((request, response) => {
+  const answer: RequestListener = (request, response) => {
     const path = request.url ?? '';
     requests.set(path, (requests.get(path) ?? 0) + 1);
     const bodies: Record<string, unknown> = {
@@ -42,9 +48,10 @@ export async function startTestIssuer(now: () => number, discovery = plain): Pro
     response.statusCode = typeof body === 'number' ? body : body === undefined ? 500 : 200;
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(typeof body === 'object' ? body : {}));
-  });
+  };
+  const server = tls ? createTlsServer(tls, answer) : createServer(answer);
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const url = `${origin}${discovery.issuer}`;
   const issuer: TestIssuer = {
     url,

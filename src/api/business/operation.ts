@@ -11,7 +11,6 @@ import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';
 
-/** What operators see of the SSH gateway. */
 interface GatewayView {
   hostname: string;
   port: number;

@@ -1,7 +1,9 @@
 /** An external issuer (`identity.issuer`): its keys and its userinfo endpoint (OpenID Connect Discovery 1.0). */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose';
 import { DomainError, unauthorized } from '../../domain/error.ts';
+import { cutText } from '../../domain/text.ts';
 import { isSafeUrl } from '../../lib/source-address.ts';
 
 interface Metadata {
@@ -13,9 +15,20 @@ interface Metadata {
 export interface RemoteIssuer {
   keys: JWTVerifyGetKey;
   userinfo(token: string): Promise<Record<string, unknown>>;
+  /** Asks what the issuer is, so that the log has at the start what no sign-in could mend. */
+  warm(): Promise<void>;
 }
 
 const timeoutMs = 5_000;
+
+let usualAuthorities: string[] | undefined;
+
+/** Has this process trust the issuer's certificate authority (PEM) too, in the place of the one before; as NODE_EXTRA_CA_CERTS does. */
+export function trustAuthority(ca: string | undefined): void {
+  if (ca === undefined && usualAuthorities === undefined) return;
+  usualAuthorities ??= getCACertificates('default');
+  setDefaultCACertificates(ca === undefined ? usualAuthorities : [...usualAuthorities, ca]);
+}
 
 /**
  * The issuer at `url`. Nothing is fetched until something is needed; the keys are cached for ten minutes, and fetched
@@ -52,6 +65,7 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
         return (await keySet.next())(header, token);
       }
     },
+    warm: async () => void (await discover()),
     async userinfo(token) {
       const { userinfo_endpoint } = await discover();
       if (userinfo_endpoint === undefined) return {};
@@ -95,7 +109,11 @@ function createSharedFetch<T>(fetchOnce: () => Promise<T>): SharedFetch<T> {
 async function fetchMetadata(url: string): Promise<Metadata> {
   const body = await fetchJson(`${url.replace(/\/$/, '')}/.well-known/openid-configuration`, {});
   if (body['issuer'] !== url || typeof body['jwks_uri'] !== 'string') {
-    throw new DomainError('integration_unavailable', `The issuer ${url} describes itself as another one.`);
+    const found = cutText(String(body['issuer']), 200);
+    throw new DomainError(
+      'integration_unavailable',
+      `The issuer at ${url} says that it is ${found}. identity.issuer has to be the same, to the letter.`,
+    );
   }
   return body as unknown as Metadata;
 }

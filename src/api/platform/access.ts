@@ -126,7 +126,9 @@ export interface PlatformDeps {
     scopes?: readonly string[] | undefined;
   };
   /** How people sign in to the clusters' Kubernetes APIs; undefined where that is not offered. */
-  kubernetesLogin: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
+  kubernetesLogin:
+    | { clientId: string; usernameClaim: string; issuerAuthority?: string | undefined }
+    | undefined;
 }
 
 /** One operation, by its name in the document: what it is given and answers follows from that. */

@@ -82,7 +82,6 @@ export function bodyOf<T>({ data, error, response }: Answer<T>): T {
   );
 }
 
-/** The headers of a write, for openapi-fetch. */
 export interface WriteHeaders {
   'Idempotency-Key': string;
   'Audit-Reason': string;

@@ -121,7 +121,6 @@ export const readSshAccess = ({ cluster_id: clusterId, organization_id: organiza
     },
   );
 
-/** Only where kubectl is ready. */
 export const readKubeconfig = ({ cluster_id: clusterId, organization_id: organizationId }: ClusterUse) =>
   read(['kubeconfig', clusterId], ['me', `cluster/${clusterId}`], async () => {
     const params = { path: { clusterId }, query: { organizationId } };

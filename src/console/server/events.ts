@@ -307,9 +307,7 @@ interface Changed {
   organizations: ReadonlySet<string>;
   /** Those of which something was decided or reported. */
   clusters: ReadonlySet<string>;
-  /** Those of which something was decided. */
   decided: ReadonlySet<string>;
-  /** The organizations that the people belong to. */
   organizationsOfPeople: ReadonlySet<string>;
 }
 

@@ -1,5 +1,5 @@
 /** The issuer as the console's client sees it (openid-client): sign-in, refresh, sign-out. Loaded by the first sign-in. */
-import type { TokenEndpointResponse } from 'openid-client';
+import type { ClientAuth, TokenEndpointResponse } from 'openid-client';
 import { DomainError } from '../../domain/error.ts';
 
 export interface IssuerClientOptions {
@@ -7,12 +7,16 @@ export interface IssuerClientOptions {
   clientId: string;
   clientSecret: string;
   scopes: readonly string[];
+  target?: Target;
   /** How the issuer's endpoints are called: over HTTP or, where it is a part of this process, without. */
   fetch: typeof fetch;
   redirectUri: string;
   signedOutUri: string;
   now(): number;
 }
+
+/** What tokens are asked for, as parameters of a request (RFC 8707). */
+type Target = { resource?: string };
 
 export interface Tokens {
   accessToken: string;
@@ -21,6 +25,7 @@ export interface Tokens {
   expiresIn: number | undefined;
   /** When the person authenticated: `auth_time` of the ID token (OpenID Connect Core 1.0, 2), in ms since 1970. */
   signedInAt: number | undefined;
+  target?: Target | undefined;
 }
 
 /** What a browser must bring back with its code. */
@@ -30,15 +35,16 @@ export interface Pending {
   verifier: string;
   /** How long ago the person may have proved who they are, in ms; left out: as the issuer likes. */
   maxAgeMs?: number | undefined;
+  target?: Target | undefined;
 }
 
 export interface IssuerClient {
   /** Where a browser is sent, and what to keep until it is back. The person signs in anew where the last time is longer ago. */
-  begin(maxAgeMs: number | undefined): Promise<{ url: string; pending: Pending }>;
+  begin(maxAgeMs: number | undefined, target?: Target): Promise<{ url: string; pending: Pending }>;
   /** The tokens for the address that a browser came back to. Throws `unauthorized` where it brings no good code. */
   finish(callback: URL, pending: Pending): Promise<Tokens>;
   /** New tokens. Throws `unauthorized` where the issuer gives none any more. */
-  refresh(refreshToken: string): Promise<Tokens>;
+  refresh(refreshToken: string, target: Target | undefined): Promise<Tokens>;
   /** Where the issuer's own session is ended; undefined where it has no such page. The refresh token is revoked. */
   end(tokens: Tokens): Promise<string | undefined>;
 }
@@ -60,28 +66,15 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
   }
 
   return {
-    async begin(maxAgeMs) {
-      return authorize(await open(), options, maxAgeMs);
-    },
-    async finish(callback, { state, nonce, verifier, maxAgeMs }) {
+    begin: async (maxAgeMs, target = options.target) =>
+      authorize(await open(), options, { maxAgeMs, target }),
+    finish: async (callback, pending) => exchange(await open(), callback, pending, options.now()),
+    async refresh(refreshToken, target) {
       const { client, config } = await open();
-      const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
-      const asked = client.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true });
-      const answer = await asked.catch((error: unknown) => refuse(client, error));
-      const tokens = tokensOf(answer);
-      const { subject_types_supported: subjects = [] } = config.serverMetadata();
-      // Where a person has another `sub` for each client, the two may differ.
-      if (!subjects.includes('pairwise') && subjectOf(tokens.accessToken) !== answer.claims()?.sub)
-        throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
-      requireRecent(tokens, maxAgeMs, options.now());
-      return tokens;
-    },
-    async refresh(refreshToken) {
-      const { client, config } = await open();
-      const answer = client.refreshTokenGrant(config, refreshToken);
+      const answer = client.refreshTokenGrant(config, refreshToken, target);
       const tokens = tokensOf(await answer.catch((error: unknown) => refuse(client, error)));
       // It may keep the one that it gave before (RFC 6749, 6).
-      return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+      return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken, target };
     },
     async end({ refreshToken, idToken }) {
       const { client, config } = await open();
@@ -106,7 +99,7 @@ async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientO
     clientId,
     // The clocks of the issuer and of this server may differ by a minute.
     { [client.clockTolerance]: toleranceMs / 1000 },
-    client.ClientSecretBasic(clientSecret),
+    authentication(client, clientId, clientSecret),
     {
       timeout: timeoutSeconds,
       [client.customFetch]: fetch as never,
@@ -117,10 +110,28 @@ async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientO
   return { client, config };
 }
 
+/** HTTP Basic, or a form where the issuer takes no other, or may not decode what Basic encodes (RFC 6749, 2.3.1). */
+function authentication(
+  client: typeof import('openid-client'),
+  clientId: string,
+  clientSecret: string,
+): ClientAuth {
+  const isPlain = /^[A-Za-z0-9]*$/.test(clientId + clientSecret);
+  return (server, ...rest) => {
+    const { token_endpoint_auth_methods_supported: methods = [] } = server;
+    const isForm =
+      methods.includes('client_secret_post') && !(isPlain && methods.includes('client_secret_basic'));
+    const authenticate = isForm ? client.ClientSecretPost : client.ClientSecretBasic;
+    authenticate(clientSecret)(server, ...rest);
+  };
+}
+
+type Opened = Awaited<ReturnType<typeof discover>>;
+
 async function authorize(
-  { client, config }: Awaited<ReturnType<typeof discover>>,
+  { client, config }: Opened,
   { scopes, redirectUri }: IssuerClientOptions,
-  maxAgeMs: number | undefined,
+  { maxAgeMs, target }: Pick<Pending, 'maxAgeMs' | 'target'>,
 ): Promise<{ url: string; pending: Pending }> {
   const [state, nonce, verifier] = [
     client.randomState(),
@@ -135,8 +146,27 @@ async function authorize(
     code_challenge: await client.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
     ...(maxAgeMs !== undefined && { max_age: String(Math.floor(maxAgeMs / 1000)) }),
+    ...target,
   });
-  return { url: url.href, pending: { state, nonce, verifier, maxAgeMs } };
+  return { url: url.href, pending: { state, nonce, verifier, maxAgeMs, target } };
+}
+
+async function exchange(
+  { client, config }: Opened,
+  callback: URL,
+  { state, nonce, verifier, maxAgeMs, target }: Pending,
+  now: number,
+): Promise<Tokens> {
+  const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
+  const asked = client.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true }, target);
+  const answer = await asked.catch((error: unknown) => refuse(client, error));
+  const tokens = { ...tokensOf(answer), target };
+  const { subject_types_supported: subjects = [] } = config.serverMetadata();
+  // Where a person has another `sub` for each client, the two may differ.
+  if (!subjects.includes('pairwise') && subjectOf(tokens.accessToken) !== answer.claims()?.sub)
+    throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
+  requireRecent(tokens, maxAgeMs, now);
+  return tokens;
 }
 
 /** OpenID Connect Core 1.0, 3.1.3.7. Of an issuer that does not say when, no time counts as a sign-in (`signedInAt`). */

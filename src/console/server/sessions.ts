@@ -231,7 +231,7 @@ async function renewWith(options: SessionsOptions, held: Held, refreshToken: str
   const { store, issuer, now } = options;
   const { session, secret, kept } = held;
   try {
-    const tokens = await issuer.refresh(refreshToken);
+    const tokens = await issuer.refresh(refreshToken, kept.target);
     const renewed = keptOf({ ...tokens, idToken: tokens.idToken ?? kept.idToken }, now());
     const sealed = seal(renewed, secret, session.id);
     if (!(await store.write((tx) => resealConsoleSession(tx, session.id, sealed)))) throw signedOut();

@@ -44,12 +44,12 @@ export function createSignInRoutes(options: SignInOptions) {
   return {
     /** Sends the browser to the issuer; one that is signed in, to where it wants to go unless it signs in anew. */
     async begin(request: IncomingMessage, response: ServerResponse, asked: URL, address: string) {
-      const { to, anew } = wantedAt(asked);
+      const { to, anew, target } = wantedAt(asked);
       if (isTooSoon(response, address)) return fail(response, 'busy', to);
       try {
         // Another tab was faster.
         if (!anew && (await isAuthorized(sessions.of(request)))) return redirect(response, to);
-        const { url, pending } = await issuer.begin(await maxAgeMs());
+        const { url, pending } = await issuer.begin(await maxAgeMs(), target);
         redirect(response, url, travels.begin(request, { ...pending, to, anew }));
       } catch (error) {
         log.warn('console.sign_in.failed', { address, error });
@@ -66,6 +66,7 @@ export function createSignInRoutes(options: SignInOptions) {
         const isOpen = !found?.away.anew && (await isAuthorized(sessions.of(request)));
         if (isOpen) return redirect(response, to, found?.removal);
         if (!found) throw new DomainError('unauthorized', 'This browser did not start a sign-in here.');
+        if (isTargetRefused(url, found.away)) return redirect(response, plainAt(found.away), found.removal);
         const tokens = await issuer.finish(new URL(`/sign-in/callback${url.search}`, own), found.away);
         const from = { address, program: (request.headers['user-agent'] ?? '').slice(0, 200) };
         const { userId, cookie: session } = await sessions.create(tokens, from);
@@ -87,9 +88,20 @@ export function createSignInRoutes(options: SignInOptions) {
 }
 
 /** At `/in` are those whose access has lapsed without a sign-in. */
-function wantedAt({ pathname, searchParams }: URL): { to: string; anew: boolean } {
-  if (pathname === '/in') return { to: '/signed-in', anew: true };
-  return { to: pathOfOurs(searchParams.get('to')), anew: false };
+function wantedAt({ pathname, searchParams }: URL): Pick<Away, 'to' | 'anew' | 'target'> {
+  const target = searchParams.has('plain') ? {} : undefined;
+  if (pathname === '/in') return { to: '/signed-in', anew: true, target };
+  return { to: pathOfOurs(searchParams.get('to')), anew: false, target };
+}
+
+/** As Microsoft Entra ID does. One that knows resources, and not this one, says `invalid_target`. */
+function isTargetRefused({ searchParams }: URL, { target }: Away): boolean {
+  return target?.resource !== undefined && searchParams.get('error') === 'invalid_request';
+}
+
+/** Where the same sign-in begins without saying what its tokens are for. */
+function plainAt({ to, anew }: Away): string {
+  return `${anew ? '/in' : '/sign-in'}?${new URLSearchParams({ to, plain: '' })}`;
 }
 
 /** A browser that navigates is shown a page, which says why. */

@@ -30,7 +30,6 @@ export interface SessionUses {
   files: number;
 }
 
-/** A session that is over, as it is kept. */
 export interface PastSession
   extends Pick<
     SshSession,

@@ -242,7 +242,6 @@ export interface AuditKey {
    * entry stays when its texts are replaced later.
    */
   signRedaction(previous: string, entry: ChainedEntry, at: string, accepted?: true): Redaction;
-  /** Vouches for the manifest of a backup. */
   signBackup(manifest: string): Signature;
 }
 

@@ -49,7 +49,6 @@ function canRead(account: Account, way: Way): boolean {
 const nothing = Array<'ignore'>(5).fill('ignore');
 const executable = ({ execDir }: Way) => join(execDir, basename(process.execPath));
 
-/** The command of a gateway process. */
 export function gatewayCommand(build: string, way: Way): string[] {
   return [executable(way), ...gatewayArguments(way.codeDir), build];
 }

@@ -11,7 +11,6 @@ export const launcher: string | undefined = process.env['ANDROMEDA_GATEWAY_LAUNC
 
 export interface Started {
   pid: number;
-  /** What it writes on stderr. */
   stderr: Socket;
 }
 
@@ -46,7 +45,6 @@ export function startByLauncher(path: string, build: string, limitMs: number): P
   });
 }
 
-/** Ends one of those processes. */
 export function endByLauncher(path: string, pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   const socket = connect(path, () => socket.end(`${signal.slice(3)} ${pid}\n`)).unref();
   // Then it ends with the run directory.

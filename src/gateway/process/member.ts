@@ -32,7 +32,6 @@ export class Member {
   draining = false;
   /** Its questions that are being answered. */
   questions = 0;
-  /** The last record that came. */
   lastRecord = 0;
   /** Records that came and are not written yet, by number. */
   readonly writing = new Set<number>();
@@ -47,7 +46,6 @@ export class Member {
   /** Questions for a sign of life, in a row, after which none came. */
   #unanswered = 0;
   #signAt = 0;
-  /** Its last words on stderr. */
   lastWords = '';
   /** Logins that were allowed, and until when each may be on its way to a session that `sessions` does not have. */
   readonly #allowed = new Map<string, { login: Filtered; until: number }>();

@@ -54,7 +54,6 @@ export class Records {
     this.#sendAll();
   }
 
-  /** Those that are waiting. */
   waiting(): Iterable<GatewayEvent> {
     return this.#waiting.values();
   }

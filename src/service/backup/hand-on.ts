@@ -49,7 +49,6 @@ export async function handOn(options: HandOnOptions): Promise<BackupFailure | un
   }
 }
 
-/** Notes one more failure. */
 export function noteFailure(
   dataDir: string,
   failure: Pick<BackupFailure, 'message' | 'file'>,

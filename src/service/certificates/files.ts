@@ -13,7 +13,6 @@ export interface KeptCertificate {
 
 /** What is known of attempts; it outlives the process, so that one that crashes and starts again does not ask each time. */
 export interface AcmeState {
-  /** What the certificate was obtained for. */
   obtainedFor?: string;
   /** What the attempts below were for; others start from nothing. */
   attemptedFor?: string;

@@ -122,6 +122,7 @@ function createPlatformApi(
   authenticate: Authenticate,
 ): RequestListener {
   const { config, store, issuer, keys, gateway, downloads } = parts;
+  const { kubernetes, ca: issuerAuthority } = config.identity;
   return createApi({
     ...common,
     name: 'platform',
@@ -149,7 +150,7 @@ function createPlatformApi(
         cliClientId: config.identity.cliClientId,
         scopes: issuer.scopes,
       },
-      kubernetesLogin: config.identity.kubernetes,
+      kubernetesLogin: kubernetes && { ...kubernetes, issuerAuthority },
     },
     authenticate: (authorization) => authenticate(authorization, 'forbidden'),
   });

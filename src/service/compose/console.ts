@@ -7,7 +7,7 @@ import { consoleFiles } from '../../lib/packaging.ts';
 import { findLeastSignInHours } from '../../store/people/people.ts';
 import type { Config } from '../config/index.ts';
 import type { Apis } from './apis.ts';
-import type { Parts, TokenIssuer } from './parts.ts';
+import type { Parts } from './parts.ts';
 
 type ConsoleParts = { apis: Apis } & Pick<
   Parts,
@@ -16,6 +16,7 @@ type ConsoleParts = { apis: Apis } & Pick<
 
 export function startConsole(parts: ConsoleParts): Console {
   const { config, store, peers, apis, issuer, proxies, downloads, log, now, uptime } = parts;
+  const { identity } = config;
   if (!config.console || !issuer.console) throw new Error('the console has no client at the issuer');
   let files: ReturnType<typeof consoleFiles> | undefined;
   return createConsole({
@@ -26,7 +27,10 @@ export function startConsole(parts: ConsoleParts): Console {
       issuer: issuer.url,
       clientId: issuer.console.clientId,
       clientSecret: issuer.console.secret,
-      scopes: scopesOf(config, issuer),
+      scopes: scopesOf(config),
+      // Of the embedded one, whatever it gives is for the platform.
+      target:
+        issuer.handle || identity.resourceParameter === 'never' ? {} : { resource: config.platform.url },
       // The embedded issuer's address may be one that only people can reach.
       fetch: issuer.handle ? fetchWithin(issuer.handle) : fetch,
     },
@@ -51,8 +55,12 @@ export function startConsole(parts: ConsoleParts): Console {
   });
 }
 
-/** As any client asks for (contract, "Authentication" 4), and to stay signed in. */
-function scopesOf({ identity }: Config, { scopes }: TokenIssuer): readonly string[] {
+/**
+ * As any client asks for (contract, "Authentication" 4), but no offline access: its sessions are shorter than the issuer's, and an
+ * offline token would outlive them.
+ */
+function scopesOf({ identity }: Config): readonly string[] {
   const audiences = identity.audiences.map((one) => `urn:zitadel:iam:org:project:id:${one}:aud`);
-  return scopes ?? ['openid', 'profile', 'email', 'offline_access', ...audiences];
+  const asked = identity.scopes ?? ['openid', 'profile', 'email', ...audiences];
+  return identity.console?.scopes ?? asked.filter((one) => one !== 'offline_access');
 }

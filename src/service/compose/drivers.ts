@@ -66,7 +66,6 @@ export async function createKubernetesSide(
   });
 }
 
-/** The driver of a cluster's Slurm side. */
 export async function createSlurmSide(
   cluster: Cluster,
   lease: Lease,
@@ -111,7 +110,6 @@ function isKnown(text: string, alias: string): boolean {
   return text.split('\n').some((line) => line.startsWith(`${alias} `));
 }
 
-/** Where a simulated cluster's settings and state are. */
 function simulatedOptions(cluster: Cluster, config: Config, store: Store) {
   return {
     async settings() {

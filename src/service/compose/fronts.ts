@@ -14,7 +14,6 @@ import type { TrustedProxies } from '../../lib/source-address.ts';
 import type { Acme } from '../certificates/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
 
-/** Where something is served over HTTP. */
 type Served = Pick<HttpConfig, 'listen'> & Partial<HttpConfig>;
 
 /**

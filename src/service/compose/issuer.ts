@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { createLocalJWKSet } from 'jose';
 import { issuerKeysOf, publicKeys } from '../../api/identity/issuer/keys.ts';
 import { hashNewPassword } from '../../api/identity/password.ts';
-import { createRemoteIssuer } from '../../api/identity/remote-issuer.ts';
+import { createRemoteIssuer, trustAuthority } from '../../api/identity/remote-issuer.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findPassword, setPassword } from '../../store/people/identities.ts';
@@ -36,6 +36,7 @@ type IssuerDeps = Pick<Parts, 'keys' | 'store' | 'proxies' | 'log'> & {
 export async function startIssuer(config: Config, deps: IssuerDeps): Promise<TokenIssuer> {
   const { issuer, scopes, cliClientId, console } = config.identity;
   if (issuer === undefined) return startEmbedded(config, deps);
+  trustAuthority(config.identity.ca);
   return {
     url: issuer,
     scopes,
@@ -45,7 +46,6 @@ export async function startIssuer(config: Config, deps: IssuerDeps): Promise<Tok
     isSignInOver: undefined,
     passwordLink: undefined,
     tokenType: undefined,
-    warm: async () => {},
     stop: async () => {},
     ...createRemoteIssuer(issuer),
   };

@@ -26,13 +26,11 @@ import { listSecrets, missingSecretsKey, openSecrets, type Secrets } from '../..
 import type { Config } from '../config/index.ts';
 import { type KeyStore, keysInFiles, sharedKeys } from './key-stores.ts';
 
-/** What a key is of each kind. */
 interface KeyTypes {
   /** What the gateway shows to people. */
   host: SshKeyFile;
   /** What it shows to login nodes. */
   client: SshKeyFile;
-  /** Of the embedded issuer. */
   issuer: IssuerKeys;
   audit: AuditKey;
 }
@@ -74,7 +72,6 @@ export async function makeKey(
   return generateSshKey().privateKey;
 }
 
-/** What a key is known by. */
 export function describeKey(key: KeyTypes[KeyKind]): ServiceKey {
   if ('signing' in key) return { id: key.signing[0]?.kid ?? '' };
   return 'fingerprint' in key ? { id: key.fingerprint, line: key.publicKey } : { id: key.publicKey };

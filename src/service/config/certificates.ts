@@ -7,7 +7,6 @@ import { acmeCertificateFile } from './acme.ts';
 import type { Config } from './index.ts';
 import { type HttpConfig, listHttpListeners } from './listeners.ts';
 
-/** The certificate of one listener. */
 export interface ListenerCertificate {
   /** The setting that names it, such as `platform.tls`. */
   setting: string;

@@ -1,11 +1,11 @@
 /** The web console in the configuration: where it is, and its client at an external issuer. */
 import { invalid, type NamedFiles } from './named-files.ts';
-import { file, section, text, type Value } from './schema.ts';
+import { file, list, section, text, type Value } from './schema.ts';
 
-export const consoleClientSchema = section({ clientId: text, clientSecretFile: file }, [
-  'clientId',
-  'clientSecretFile',
-]);
+export const consoleClientSchema = section(
+  { clientId: text, clientSecretFile: file, scopes: list(text, { minItems: 1 }) },
+  ['clientId', 'clientSecretFile'],
+);
 
 export type ConsoleClient = ReturnType<typeof readConsoleClient>;
 
@@ -15,7 +15,7 @@ export function readConsoleClient(given: Value<typeof consoleClientSchema>, file
   const name = 'identity.console.clientSecretFile';
   const clientSecret = files.readSecretText(name, clientSecretFile);
   if (clientSecret === '') throw invalid(`${name}: ${clientSecretFile} is empty.`);
-  return { clientId: given.clientId, clientSecretFile, clientSecret };
+  return { clientId: given.clientId, clientSecretFile, clientSecret, scopes: given.scopes };
 }
 
 /** Throws `invalid_request` where the address of the console will not do, or its client is missing. */

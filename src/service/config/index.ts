@@ -1,4 +1,5 @@
 /** The configuration: one YAML file and a few flags become one frozen, typed value. Every default, and its reason. */
+import { X509Certificate } from 'node:crypto';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import type { AccessPolicy } from '../../domain/access/lapse.ts';
@@ -71,14 +72,17 @@ export interface Config {
   identity: {
     /** An external issuer; undefined: the embedded one. */
     issuer: string | undefined;
+    /** The issuer's certificate authority in PEM, where not everyone trusts it. */
+    ca: string | undefined;
     audiences: readonly string[];
     cliClientId: string;
     /** Scopes that clients request by way of discovery, where the issuer does not know the usual ones. */
     scopes: readonly string[] | undefined;
+    /** Whether the console says what its tokens are for (RFC 8707); `auto`: until the issuer refuses that. */
+    resourceParameter: 'auto' | 'never';
     /** Claims that hold an address, or domains of the claim `email`, that count without `email_verified`. */
     trustEmail: readonly string[];
-    /** `issuerAuthority`: the issuer's certificate authority in PEM, where not everyone trusts it. */
-    kubernetes: { clientId: string; usernameClaim: string; issuerAuthority?: string } | undefined;
+    kubernetes: { clientId: string; usernameClaim: string } | undefined;
     serviceAccountClaim: { name: string; value: unknown } | undefined;
     /** Groups at the issuer; undefined: what it says of them is of no interest. */
     groups: GroupSettings | undefined;
@@ -140,11 +144,10 @@ const gatewaySchema = section({
   securityKeys: flag,
   requireSecurityKeys: oneOf('none', 'staff'),
 });
-const kubernetesSchema = section({ clientId: text, usernameClaim: text, issuerCertificateAuthority: file }, [
-  'clientId',
-]);
+const kubernetesSchema = section({ clientId: text, usernameClaim: text }, ['clientId']);
 const identitySchema = section({
   issuer: urlSchema,
+  ca: file,
   audiences: list(text, { minItems: 1 }),
   cliClientId: text,
   scopes: list(text, { minItems: 1 }),
@@ -155,6 +158,7 @@ const identitySchema = section({
   embedded: httpSchema,
   secondFactor: oneOf('none', 'staff', 'all'),
   trustEmail: list(text, { minItems: 1 }),
+  resourceParameter: oneOf('auto', 'never'),
 });
 const schema = section({
   dataDir: text,
@@ -267,6 +271,14 @@ function readListeners(raw: RawConfig, files: NamedFiles, dataDir: string) {
   };
 }
 
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).subject !== '';
+  } catch {
+    return false;
+  }
+}
+
 function readGateway(given: Value<typeof gatewaySchema>): Config['gateway'] {
   const { hostname, port = 22, processes = 1, limits, account, proxyProtocol } = given;
   const { securityKeys = false } = given;
@@ -299,20 +311,21 @@ function readIdentity(
   // OpenID Connect Discovery 1.0, 3. Keys in the clear make anyone on the way an operator.
   if (issuer !== undefined && !isSafeUrl(new URL(issuer)))
     throw invalid(`identity.issuer is ${issuer}, which is plain http. Give its https address.`);
-  const authority = 'identity.kubernetes.issuerCertificateAuthority';
+  const ca = files.read('identity.ca', given.ca)?.toString('utf8');
+  if (ca !== undefined && !isCertificate(ca))
+    throw invalid(`identity.ca: ${given.ca} holds no certificate in PEM.`);
   return {
     issuer,
+    ca,
     audiences,
     cliClientId,
     scopes,
     kubernetes: kubernetes && {
       clientId: kubernetes.clientId,
       usernameClaim: kubernetes.usernameClaim ?? 'email',
-      ...(kubernetes.issuerCertificateAuthority !== undefined && {
-        issuerAuthority: files.read(authority, kubernetes.issuerCertificateAuthority).toString('utf8'),
-      }),
     },
     trustEmail: given.trustEmail ?? [],
+    resourceParameter: given.resourceParameter ?? 'auto',
     serviceAccountClaim: given.serviceAccountClaim,
     groups: given.groups && readGroupSettings(given.groups, issuer),
     console: given.console && readConsoleClient(given.console, files),

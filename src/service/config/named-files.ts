@@ -3,7 +3,6 @@ import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 
-/** The files of one configuration. */
 export class NamedFiles {
   /** The configuration's own, to which paths are relative. */
   readonly file: string;

@@ -7,7 +7,6 @@ import { clientAddress, sourceNetwork, type TrustedProxies } from '../../lib/sou
 export interface TransferLimits {
   /** Downloads of one address (IPv6: of 56 bits); an eighth of it while more than half of all are under way. */
   perSource: number;
-  /** Downloads in all. */
   inAll: number;
   /** How long a reader may take nothing of what is sent. */
   stallMs: number;

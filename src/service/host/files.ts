@@ -137,7 +137,6 @@ export function* checkAuditPaths({ audit, retention }: Config): Generator<Findin
     yield wrong(about, `retention.exportTo: ${exportTo} cannot be written: ${whyNot(exportTo, stats)}.`);
 }
 
-/** A file that a cluster names. */
 export function checkNamedFile(what: string, path: string): Finding {
   const about = 'cluster file';
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -167,7 +166,6 @@ function isReadOnly(path: string): boolean {
   }
 }
 
-/** Why it may not. */
 export function whyNot(path: string, { mode, uid }: Stats): string {
   if (isReadOnly(path)) return 'its file system is read-only';
   return `it belongs to ${accountName(uid)}, with mode ${modeText(mode)}`;

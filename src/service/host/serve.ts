@@ -24,7 +24,6 @@ const stopLimitMs = 1_600;
 /** At a reload, added to that time as well: what a part still holds could not be taken up again. */
 const leaveLimitMs = 30_000;
 
-/** What serves, and where its messages go. */
 interface Served {
   app: App;
   config: Config;

@@ -8,7 +8,6 @@ export interface Signals {
   next(): Promise<NodeJS.Signals>;
   /** Asks for a reload, as SIGHUP does. */
   reload(): void;
-  /** The signal that asked it to stop. */
   readonly stop: NodeJS.Signals | undefined;
   /** Resolves when it is asked to stop. */
   readonly stopping: Promise<void>;

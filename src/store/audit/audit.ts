@@ -60,7 +60,6 @@ export interface AuditPosition {
   head: number;
 }
 
-/** The position of a file; the beginning for one that is new. */
 export async function findPosition(db: Reader, file: string): Promise<AuditPosition> {
   const row = await findRow(db, 'audit_copies', { file });
   return { entry: row?.entry_seq ?? 0, head: row?.head_seq ?? 0 };
@@ -138,7 +137,6 @@ export interface AuditFilter {
 /** An entry as it is shown: with the email of who did it. */
 export type AuditListing = ChainedEntry & { redaction: Redaction | null; actor_email: string };
 
-/** A row, its redaction read. */
 export function withRedaction<Row extends Pick<Selectable<Schema['audit_entries']>, 'redaction'>>(row: Row) {
   const { redaction } = row;
   return { ...row, redaction: redaction === null ? null : (JSON.parse(redaction) as Redaction) };

@@ -27,7 +27,6 @@ interface Attempt {
   now: number;
 }
 
-/** The entry of an attempt. */
 function entryOf({ operation, reason, caller, about, now }: Attempt, result: string): AuditEntry {
   return {
     ...about,
@@ -203,7 +202,6 @@ async function run<T, Found>(
   });
 }
 
-/** A replacement as it was asked for. */
 interface ReplacementRequest {
   operation: string;
   caller: Caller;

@@ -35,13 +35,11 @@ export async function requestClosing(tx: Tx, { id, text }: Closing): Promise<voi
   tx.changed({ kind: 'closing', sessionId: id });
 }
 
-/** The sessions of a server that are to be closed. */
 export async function listClosings(db: Reader, serverId: string): Promise<Closing[]> {
   const rows = await listRows(db, 'open_sessions', { server_id: serverId });
   return rows.flatMap(({ id, closing }) => (closing === null ? [] : [{ id, text: closing }]));
 }
 
-/** The servers that have sessions in the record. */
 export async function listServersWithSessions(db: Reader): Promise<string[]> {
   const rows = await listRows(db, 'open_sessions', { presumed_seq: null });
   return [...new Set(rows.map(({ server_id: id }) => id))];
@@ -211,7 +209,6 @@ export async function listSessionEntryKeys(store: Store, most: number): Promise<
   return new Set(last.map(sessionEntryKey));
 }
 
-/** Identifies an entry about a session. */
 export function sessionEntryKey({
   operation,
   target,

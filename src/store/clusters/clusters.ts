@@ -31,7 +31,6 @@ export async function listAllClusters(db: Reader): Promise<Cluster[]> {
   return (await listRows(db, 'clusters', {}, 'created_at', 'id')).map(clusterOf);
 }
 
-/** An organization's clusters in order of creation. */
 export async function listOrganizationClusters(db: Reader, organizationId: string): Promise<Cluster[]> {
   const rows = await listRows(db, 'clusters', { organization_id: organizationId }, 'created_at', 'id');
   return rows.map(clusterOf);

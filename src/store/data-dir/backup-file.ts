@@ -108,7 +108,6 @@ export interface BackupInfo {
   version: string;
 }
 
-/** A backup that was checked. */
 export interface CheckedBackup extends BackupInfo {
   seal: Seal;
 }
@@ -212,7 +211,6 @@ function faultOf(database: DatabaseFile): CheckedBackup | string {
   }
 }
 
-/** Whether a database is a backup. */
 export function isBackup(database: DatabaseFile): boolean {
   return database.kind() === backupKind;
 }

@@ -105,7 +105,6 @@ export interface ClusterSideState {
 }
 
 export interface AuditFindings {
-  /** The first entry that is there. */
   first: number;
   /** The last one. */
   entries: number;

@@ -56,7 +56,6 @@ export const hears = {
   caches: ['everything'],
 } as const satisfies Record<string, readonly Kind[]>;
 
-/** The changes that a listener hears. */
 export type Heard<Listener extends keyof typeof hears> = Extract<
   Change,
   { kind: (typeof hears)[Listener][number] }

@@ -74,7 +74,6 @@ export interface Others {
   }): void;
 }
 
-/** What there is in a schema, by name. */
 export interface SchemaObjects {
   /** With their columns. */
   tables: ReadonlyMap<string, readonly string[]>;

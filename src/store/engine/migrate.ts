@@ -6,7 +6,6 @@ import type { Schema } from '../generated/schema.ts';
 import { firstMigration, migrations, oldestServed } from '../migrations/index.ts';
 import { faultMessage } from './engine.ts';
 
-/** The schema that a program knows. */
 export interface KnownSchema {
   migrations: Readonly<Record<string, Migration>>;
   /** The last migration of the oldest program that works with the schema behind all of them. */

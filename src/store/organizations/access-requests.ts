@@ -50,7 +50,6 @@ export async function createAccessRequest(tx: Tx, asked: Asked): Promise<string>
   return id;
 }
 
-/** Decides a request, or takes it back. */
 export async function updateAccessRequest(
   tx: Tx,
   request: AccessRequest,

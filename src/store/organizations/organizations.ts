@@ -16,7 +16,6 @@ export async function findOrganization(
   return row && inCamelCase(row);
 }
 
-/** The organization with this slug. */
 export async function findOrganizationBySlug(db: Reader, slug: string): Promise<Organization | undefined> {
   const row = await findRow(db, 'organizations', { slug });
   return row && inCamelCase(row);

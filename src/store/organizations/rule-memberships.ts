@@ -17,7 +17,6 @@ import {
 } from './membership-changes.ts';
 import { findMembership } from './memberships.ts';
 
-/** A membership that rules have a part in. */
 export interface RuleMembership {
   byRules: Gift;
   /** Undefined: people gave nothing. */

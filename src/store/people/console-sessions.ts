@@ -60,7 +60,6 @@ const sessionsOf = prepared((db, userId: string) =>
     .orderBy('id'),
 );
 
-/** Notes that the person uses it. */
 export async function touchConsoleSession(tx: Tx, id: string): Promise<void> {
   await updateRows(tx.db, 'console_sessions', { id }, { seen_at: toTime(tx.now) });
 }

@@ -144,7 +144,6 @@ export interface PasswordAccount {
   passwordGeneration: number;
 }
 
-/** Sets or replaces a person's password hash. */
 export async function setPassword(tx: Tx, password: { userId: string; hash: string }): Promise<void> {
   const row = { hash: password.hash, updated_at: toTime(tx.now) };
   await tx.db

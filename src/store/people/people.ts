@@ -240,7 +240,6 @@ async function hasOperator(tx: Tx): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Sets the name that is shown. */
 export async function updateDisplayName(
   tx: Tx,
   person: { userId: string; displayName: string },

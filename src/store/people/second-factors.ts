@@ -72,7 +72,6 @@ export async function createPasswordLink(
   await saveIssuerRecord(tx, links, token, { accountId: userId, grantId }, expiresAt);
 }
 
-/** Has the link of a person be good no more. */
 export async function deletePasswordLinks(tx: Tx, userId: string): Promise<void> {
   await deleteIssuerRecordsOfGrant(tx, links, grantOf(userId));
 }

@@ -205,7 +205,6 @@ export async function updateKeyLabel(
   return keyOf({ ...row, label });
 }
 
-/** Notes logins with keys, by the ID of the key. */
 export async function noteKeyUses(
   { db }: Pick<Tx, 'db'>,
   uses: ReadonlyMap<string, { at: string; from: string }>,

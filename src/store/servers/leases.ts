@@ -12,7 +12,6 @@ import { findRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { holdGone, isSeen, renewServer } from './servers.ts';
 
-/** A lease that this server has. */
 export interface Lease {
   readonly name: string;
   /** Higher than all earlier ones of this lease. Undefined where there can be no other server. */

@@ -103,7 +103,6 @@ export function missingSecretsKey(all: readonly Pick<SecretSummary, 'keyId'>[]):
   );
 }
 
-/** The names of those that were there once. */
 export async function listGoneSecrets(db: Reader): Promise<string[]> {
   const counters = await db
     .selectFrom('counters')
@@ -115,7 +114,6 @@ export async function listGoneSecrets(db: Reader): Promise<string[]> {
   return counters.filter(({ name }) => !there.has(name)).map(({ name }) => name.slice(counterOf('').length));
 }
 
-/** What there is, by name. */
 export async function listSecrets(db: Reader): Promise<SecretSummary[]> {
   const rows = await listRows(db, 'secrets', {}, 'name');
   return rows.map(({ ciphertext: _, ...row }) => inCamelCase(row));

@@ -163,7 +163,6 @@ export async function findServer(db: Reader, id: string): Promise<string | undef
   return (await findRow(db, 'servers', { id }))?.name;
 }
 
-/** The names of the other servers that are there. */
 export async function listOthers({ db, server }: Pick<Tx, 'db' | 'server'>): Promise<string[]> {
   const servers = await listServers({ read: db, server });
   const others = servers.filter(({ id, isLive }) => isLive && id !== server.id);

@@ -49,7 +49,6 @@ export function isReady({ loginState }: ManifestAccount): boolean {
   return loginState === 'ready';
 }
 
-/** Those who can log in there. */
 export function readLogins(dataDir: string): Account[] {
   const rows = read<[string, number, string][]>(dataDir, loginsFile) ?? [];
   return rows.map(([username, uid, shell]) => ({ username, uid, gid: uid, shell }));

@@ -234,7 +234,6 @@ export class SlurmCluster {
     await Promise.allSettled(this.#running.values());
   }
 
-  /** Forgets hosts other than these. */
   keepOnly(addresses: ReadonlySet<string>): void {
     for (const known of [this.results, this.problems, this.confirmed, this.#changes])
       for (const address of known.keys()) if (!addresses.has(address)) known.delete(address);

@@ -186,7 +186,6 @@ export function stepRows(settings: SlurmSettings, wanted: readonly Step[], node 
   return wanted.map((role) => ['step', role, node, base64(of[role])]);
 }
 
-/** Those of a host's Slurm nodes. */
 export function nodeStepRows(settings: SlurmSettings, { nodes }: Host): Row[] {
   return nodes.flatMap((node) => stepRows(settings, ['compute', 'slurmd'], node));
 }

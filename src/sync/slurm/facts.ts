@@ -135,7 +135,6 @@ interface Conflict {
 export interface Facts {
   /** In force and confirmed by the restarts that it asked for; undefined where nothing of ours ever was. */
   settled: Version | undefined;
-  /** Who has a login account there. */
   logins: readonly string[];
   /** Digests of the fields of the configuration in force. */
   fields: Readonly<Record<string, string>>;

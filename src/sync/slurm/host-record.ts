@@ -20,7 +20,6 @@ export interface HostRecord {
   /** Records that something of ours is there, or is being put there. */
   add(host: Host, username?: string): void;
   remove(address: string): void;
-  /** Those that are none of `present`. */
   left(present: readonly Host[]): LeftHost[];
 }
 

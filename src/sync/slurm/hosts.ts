@@ -9,7 +9,6 @@ export interface Host {
   /** Left out: this machine. */
   reach?: { host: string; port: number; hostKey?: string | undefined };
   roles: ReadonlySet<Role>;
-  /** The Slurm nodes that it is. */
   nodes: readonly string[];
 }
 

@@ -106,7 +106,6 @@ function remoteCommand(
   return ['ssh', '-F', 'none', '-a', '-x', '-T', ...flags, '-p', `${port}`, '-l', user, '--', name, remote];
 }
 
-/** A path as ssh reads one in its settings. */
 function quoted(path: string): string {
   return `"${path.replaceAll('%', '%%')}"`;
 }

@@ -24,7 +24,6 @@ export interface IssuerClient {
   id: string;
   name: string;
   meaning: string;
-  /** Gets access tokens for both APIs. */
   callsApis: boolean;
   /** Stays signed in (refresh tokens) until it is signed out. */
   stays: boolean;

@@ -160,7 +160,6 @@ export function NoClusters() {
   );
 }
 
-/** The sign of the product. */
 export function Mark() {
   return (
     <svg className="mark" viewBox="0 0 32 32" aria-hidden="true">

@@ -12,7 +12,6 @@ import { Transport } from '../transport/transport.ts';
 import { ChannelStream } from './channel-stream.ts';
 import { enterJobInput, enterJobLine } from './enter-script.ts';
 
-/** A job that was entered. */
 export interface EnteredJob {
   /** As `squeue` prints it. */
   id: string;

@@ -36,7 +36,6 @@ export interface UserAuthOptions {
   stopping(): Refusal | undefined;
   /** How long the answer to a failure is delayed. The proof of a right key never waits. */
   failureMs(): number;
-  /** A login was refused. */
   onRefused(attempt: Partial<Attempt>, refused: Refused): void;
   /** The connection must end with this text. */
   onFault(reason: number, text: string): void;

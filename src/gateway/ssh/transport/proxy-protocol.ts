@@ -25,7 +25,6 @@ export type ProxyHeader =
   | 'none'
   | 'malformed';
 
-/** Reads the header at the start of `bytes`. */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
   const known = Math.min(bytes.length, SIGNATURE.length);
   if (!bytes.subarray(0, known).equals(SIGNATURE.subarray(0, known))) return 'none';

@@ -19,7 +19,6 @@ export interface Reads {
 /** Reads are synchronous, one at a time: one buffer is enough for all sockets that have none of their own. */
 const common = Buffer.allocUnsafeSlow(PIECE);
 
-/** The reads of one socket. */
 export function createReads(): Reads {
   let own: Buffer | undefined;
   const reads: Reads = {

@@ -2,7 +2,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { EventName, LogEvents } from '../../../lib/log.ts';
 
-/** What each event counts as. */
 export type Counts = { [Name in EventName]?: (fields: LogEvents[Name]) => void };
 
 const help = {

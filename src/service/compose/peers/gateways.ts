@@ -14,7 +14,6 @@ import type { Peers } from './peers.ts';
 import { watchSessionsOfServers } from './sessions.ts';
 
 export type AllGateways = Pick<Gateways, 'recheck' | 'sessions'> & {
-  /** Closes sessions on every server. */
   close(filter: SessionFilter, reason: string, text: string): void;
 };
 

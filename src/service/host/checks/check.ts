@@ -25,6 +25,7 @@ import { checkBackupSettings } from './backup-findings.ts';
 import { type Finding, ok, orWrong, warn } from './findings.ts';
 import { type InspectOptions, inspect } from './inspect.ts';
 import { checkSharedSettings, sharedConfig } from './shared-findings.ts';
+import { checkIssuer } from './surroundings.ts';
 
 /** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
 export function check(options: InspectOptions): Promise<number> {
@@ -56,6 +57,7 @@ async function* findingsOf(file: string, config: Config, ports: readonly Finding
     yield* checkMissingKeys(config.dataDir, { ...config, unchanged: true });
   }
   yield* checkCertificates(config);
+  if (config.identity.issuer !== undefined) yield* checkIssuer(config, warn);
   yield* ports;
   yield* checkAuditPaths(config);
   yield* checkBackupSettings(config);

@@ -47,7 +47,7 @@ async function* findings(file: string, config: Config, ports: readonly Finding[]
   yield await checkService(config);
   const isRunning = isHeld(dataDir);
   yield* judgePorts(ports, isRunning);
-  yield* checkIssuer(config);
+  yield* checkIssuer(config, wrong);
   yield* checkKeys(dataDir, config);
   yield* checkCertificates(config);
   yield* checkSpace(dataDir);

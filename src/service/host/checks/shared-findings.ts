@@ -16,7 +16,6 @@ import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 
 type SharedConfig = Pick<Config, 'dataDir' | 'secrets' | 'identity'> & { database: string };
 
-/** The configuration, where servers share a database. */
 export function sharedConfig(config: Config): SharedConfig | undefined {
   const { database } = config;
   return database === undefined ? undefined : { ...config, database };

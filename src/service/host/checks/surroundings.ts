@@ -1,5 +1,6 @@
 /** What `doctor` says of what an installation depends on: its addresses, its issuer, its clusters, and what people are offered. */
 import manifest from '../../../../package.json' with { type: 'json' };
+import { trustAuthority } from '../../../api/identity/remote-issuer.ts';
 import { DomainError } from '../../../domain/error.ts';
 import { messageOf } from '../../../lib/error-message.ts';
 import type { ClusterSideState } from '../../../store/data-dir/inspect.ts';
@@ -28,9 +29,13 @@ export function* judgePorts(found: readonly Finding[], isRunning: boolean): Gene
   }
 }
 
-/** Whether an external issuer answers as the service needs it, with a clock that agrees with ours. */
-export async function* checkIssuer({ identity }: Config): AsyncGenerator<Finding> {
+/**
+ * Whether an external issuer answers as the service needs it, with a clock that agrees with ours. `away`: what it is that it does not
+ * answer at all.
+ */
+export async function* checkIssuer({ identity }: Config, away: typeof wrong): AsyncGenerator<Finding> {
   const about = 'issuer';
+  trustAuthority(identity.ca);
   const { issuer } = identity;
   if (issuer === undefined) return yield ok(about, 'The built-in one, which is a part of the service.');
   const url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
@@ -55,7 +60,7 @@ export async function* checkIssuer({ identity }: Config): AsyncGenerator<Finding
       );
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    yield wrong(about, `${url} cannot be read: ${messageOf(cause)}. Nobody can sign in.`);
+    yield away(about, `${url} cannot be read: ${messageOf(cause)}. Nobody can sign in.`);
   }
 }
 

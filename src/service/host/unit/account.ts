@@ -13,7 +13,6 @@ export function becomeOwnerOf(dataDir: string): void {
   process.setuid?.(owner.uid);
 }
 
-/** The name of an account of this host, or its number. */
 export function accountName(uid: number): string {
   return nameOf(uid) ?? `user ${uid}`;
 }

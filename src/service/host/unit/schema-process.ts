@@ -21,7 +21,6 @@ import { findSupport, listMigrations } from '../../../store/engine/migrate.ts';
 import { type Config, readConfig } from '../../config/index.ts';
 import { becomeOwnerOf } from './account.ts';
 
-/** The schema of the database. */
 export interface SchemaState {
   /** Its last migration; undefined: there is no database yet. */
   schema?: string | undefined;

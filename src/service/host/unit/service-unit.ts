@@ -5,7 +5,6 @@ import { gatewaySocket, gatewaySocketText, gatewayUnitText, launcherSocket } fro
 export interface UnitOptions {
   /** The program, as a path that the service can reach. */
   program: string;
-  /** The configuration file. */
   config: string;
   /** The account it runs as. */
   user: string;
@@ -94,7 +93,6 @@ export function unitFiles(options: UnitOptions): [name: string, text: string][] 
   ];
 }
 
-/** The service's unit. */
 export function unitText({ program, config, user, writable, drainMs }: UnitOptions): string {
   return `# Made by \`andromeda service install\`. Yours to change by a drop-in: systemctl edit andromeda
 [Unit]

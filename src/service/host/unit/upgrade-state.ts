@@ -31,7 +31,6 @@ export interface UpgradeState {
   lost?: WrittenSince | undefined;
 }
 
-/** Where the program before is kept. */
 export function programBefore(program: string): string {
   return `${program}.before`;
 }

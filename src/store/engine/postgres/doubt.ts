@@ -4,7 +4,6 @@ import type { Session, Warning } from './connect.ts';
 import { PostgresError } from './fault.ts';
 import type { Primary } from './primary.ts';
 
-/** A transaction that was to be committed. */
 export interface Committing {
   /** Its number, by which it can be asked afterwards what became of it. */
   readonly xid: string;

@@ -115,7 +115,6 @@ export class Listening {
     return JSON.stringify({ s: this.#options.serverId, t: topic, b: body });
   }
 
-  /** Notes that a version was committed. */
   committed(version: number): void {
     this.#committed = Math.max(this.#committed, version);
   }

@@ -15,7 +15,6 @@ export interface Timeline {
   number: number;
 }
 
-/** Where the newest timeline is noted, and how. */
 export interface TimelineNote {
   file: string;
   noted: Timeline | undefined;

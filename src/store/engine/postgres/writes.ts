@@ -25,7 +25,6 @@ const otherLocksMs = 1_000;
 /** So many statements may be under way that nothing waits for. */
 const mostSent = 100;
 
-/** The one connection that writes. */
 interface Writing {
   readonly session: Session;
   readonly incarnation: string;
@@ -147,7 +146,6 @@ export class Writes {
 /** What the transactions under way announce. */
 const changesOf = new WeakMap<Kysely<Schema>, Change[]>();
 
-/** One transaction. */
 class Write implements Committing {
   readonly writing: Writing;
   readonly flush: boolean;

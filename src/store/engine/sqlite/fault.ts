@@ -3,7 +3,6 @@ import Database from 'better-sqlite3';
 import { DomainError } from '../../../domain/error.ts';
 import type { DatabaseFault } from '../dialect.ts';
 
-/** Whether an error is SQLite's own. */
 export function isDatabaseError(error: unknown): boolean {
   return error instanceof Database.SqliteError;
 }

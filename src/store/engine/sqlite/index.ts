@@ -45,14 +45,12 @@ export interface SqliteConnections extends Connections {
   flushBeside(onFailure: (error: Error) => void): void;
 }
 
-/** What runs on other threads. */
 interface OtherThreads {
   log: Log;
   checkpoints: Checkpoints;
   requireUnmoved(): void;
 }
 
-/** Opens the file, creating it if it is missing. */
 export function openSqlite(file: string): SqliteConnections {
   const database = openForWriting(file);
   const reading = sharedMoments(openForReading(file));

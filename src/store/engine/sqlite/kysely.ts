@@ -35,7 +35,6 @@ export interface StatementOptions {
   isForWriting?: boolean;
 }
 
-/** The statements of a connection. */
 export function statementCache(
   database: Database.Database,
   { begin = 'begin', isForWriting = false }: StatementOptions = {},

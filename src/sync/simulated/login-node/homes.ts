@@ -20,7 +20,6 @@ import { writeSlurmPrograms } from './slurm-programs.ts';
 
 const homesAtOnce = 50;
 
-/** Where a login node's homes are. */
 export function homesBelow(dataDir: string): string {
   return join(dataDir, 'home');
 }

@@ -10,12 +10,10 @@ import { sttyArguments } from './terminal-modes.ts';
 /** The kernel's limit for one argument, with its NUL. */
 const longestCommand = 131_072;
 
-/** Serves a channel that was just opened. */
 export class Session {
   readonly #channel: Channel;
   /** The account as it is now, with the shell of now. Throws when there must be no session. */
   readonly #context: () => SessionContext;
-  /** A session could not be started. */
   readonly #onFailed: (error: unknown) => void;
   #terminal: { term: string; stty: string[] } | undefined;
   #size = { columns: 80, rows: 24 };

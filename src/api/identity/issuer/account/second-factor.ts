@@ -28,7 +28,6 @@ export interface SecondFactorOptions {
   store: Store;
   policy: FactorPolicy;
   party: RelyingParty | undefined;
-  /** What secrets are encrypted with. */
   secret: Buffer;
   limits: Limits;
   now(): number;
@@ -180,7 +179,6 @@ export function ownEntry(userId: string, sourceAddress: string) {
   return { ...about, reason: 'On the sign-in page', result: 'done' as const };
 }
 
-/** A new secret for an app, in base32 (RFC 4648). */
 export function newAppSecret(): string {
   return new Secret({ size: 20 }).base32;
 }
