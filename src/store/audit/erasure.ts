@@ -17,11 +17,9 @@ import { type AnyRow, deleteRows, insertRow, listRows, tablesOf, updateRows } fr
 import { toTime } from '../engine/time.ts';
 import { addErasedIdentities, listIdentities, listUnboundIdentities } from '../people/identities.ts';
 import { findPerson } from '../people/people.ts';
-import { concerns, findLastSeq } from './audit.ts';
+import { findLastSeq } from './audit.ts';
 
 const partSize = 50;
-/** Operations whose details are `OLD → NEW` addresses. */
-const emailOperations = ['operatorSetPersonEmail', 'followEmail'];
 
 /**
  * Replaces what names a deactivated person, but for the audit trail. `mark`: what is kept of their identities, so that none of them
@@ -69,6 +67,7 @@ export async function erasePerson(
     .where('user_id', '=', userId)
     .execute();
   await eraseUnusedNames(tx, userId);
+  await deleteRows(tx.db, 'former_names', { user_id: userId });
   tx.changed({ kind: 'person', userId });
 }
 
@@ -114,20 +113,18 @@ async function namesOf(db: Reader, userId: string): Promise<PersonNames> {
   const person = await findPerson(db, userId);
   const identities = await listIdentities(db, userId);
   const usernames = await listRows(db, 'organization_usernames', { user_id: userId });
-  const changes = await db
-    .selectFrom('audit_entries')
-    .select('details')
-    .where('subject_user_id', '=', userId)
-    .where(concerns(userId))
-    .where('operation', 'in', emailOperations)
-    .execute();
-  const emails = changes.flatMap(({ details }) => details.split(' → ')).filter((text) => text.includes('@'));
+  const former = (await listRows(db, 'former_names', { user_id: userId })).map(({ name }) => name);
+  // An address that is another account's now is erased in what is about this person only.
+  const passed = await db.selectFrom('users').select('primary_email').where('primary_email', 'in', former);
+  const theirs = (former.length === 0 ? [] : await passed.execute()).map((row) => row.primary_email);
+  const isAddress = (name: string) => name.includes('@') && !theirs.includes(name);
   return personNames(userId, {
-    unique: [person?.email ?? '', ...emails, ...identities.map(({ subject }) => subject)],
+    unique: [person?.email ?? '', ...former.filter(isAddress), ...identities.map(({ subject }) => subject)],
     shown: [
       person?.displayName ?? null,
       person?.preferredUsername ?? null,
       ...usernames.map(({ username }) => username),
+      ...former.filter((name) => !isAddress(name)),
     ],
   });
 }

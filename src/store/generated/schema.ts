@@ -22,6 +22,11 @@ export interface Schema {
     /** When what names the person was replaced. */
     erased_at: string | null;
   };
+  /** What a person, or an account of theirs, was called before, whatever changed it, until they are erased. */
+  former_names: {
+    user_id: string;
+    name: string;
+  };
   /** Which token (issuer and subject) is which person; bound at the first call. */
   identities: {
     issuer: string;

@@ -25,6 +25,19 @@ insert into users (id, kind, primary_email, display_name, login_shell, lifecycle
   values ('user_00000000000000000000000000', 'system', 'installation@andromeda.invalid', 'The installation itself',
     '/usr/sbin/nologin', 'active', '1970-01-01T00:00:00.000Z', '1970-01-01T00:00:00.000Z');
 
+-- What a person, or an account of theirs, was called before, whatever changed it, until they are erased.
+create table former_names (
+  user_id text not null,
+  name text not null,
+  primary key (user_id, name)
+);
+create trigger users_keep_former_names after update on users
+  when old.primary_email is not new.primary_email or old.display_name is not new.display_name
+    or old.preferred_username is not new.preferred_username
+  begin insert into former_names (user_id, name)
+    values (old.id, old.primary_email), (old.id, old.display_name), (old.id, coalesce(old.preferred_username, ''))
+    on conflict do nothing; end;
+
 -- Which token (issuer and subject) is which person; bound at the first call.
 create table identities (
   issuer text not null,
@@ -34,6 +47,7 @@ create table identities (
   primary key (issuer, subject)
 );
 create index identities_by_user on identities (user_id);
+${keepFormer('subject', 'identities', 'delete')}
 
 create table staff_permissions (
   user_id text not null references users (id),
@@ -99,6 +113,8 @@ create table organization_usernames (
   unique (org_id, user_id),
   unique (org_id, username)
 );
+${keepFormer('username', 'organization_usernames', 'update')}
+${keepFormer('username', 'organization_usernames', 'delete')}
 create index organization_usernames_without_uid on organization_usernames (org_id, user_id)
   where uid is null;
 
@@ -201,6 +217,11 @@ create table ssh_key_sets (
 `;
 
 /** Every change of an organization's members raises its version: code that forgot to would leave stale lists on show. */
+function keepFormer(column: string, table: string, event: string): string {
+  return `create trigger ${table}_keep_former_names_on_${event} after ${event} on ${table}
+  begin insert into former_names (user_id, name) values (old.user_id, old.${column}) on conflict do nothing; end;`;
+}
+
 function raise(table: string): string {
   const on = (event: string, row: string) =>
     `create trigger ${table}_raise_member_versions_on_${event} after ${event} on ${table}

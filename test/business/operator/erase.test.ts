@@ -4,13 +4,23 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
+import { auditOperations } from '../../../src/domain/audit/sentence.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { startErasures } from '../../../src/service/audit/erasure.ts';
 import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
 import { erasePerson, findErasure } from '../../../src/store/audit/erasure.ts';
 import { writeBackup } from '../../../src/store/data-dir/backup.ts';
 import { inspectDatabase } from '../../../src/store/data-dir/inspect.ts';
-import { updateLifecycle } from '../../../src/store/people/people.ts';
+import { removeMembership, updateUsername } from '../../../src/store/organizations/membership-changes.ts';
+import { findOrganizationBySlug } from '../../../src/store/organizations/organizations.ts';
+import { createIdentity, unbindIdentity, updateIdentityAt } from '../../../src/store/people/identities.ts';
+import {
+  createPerson,
+  systemUserId,
+  updateDisplayName,
+  updateEmail,
+  updateLifecycle,
+} from '../../../src/store/people/people.ts';
 import { createMachine, sessionAt } from '../../cli/harness.ts';
 import { alpha, eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
 import { auditKeys } from '../../support/service-keys.ts';
@@ -171,6 +181,12 @@ testOnFile(
       .execute();
     const kept = names.find((row) => row.user_id === id);
     assert.match(kept?.username ?? '', /^(bob|erased-[0-9a-z]{16})$/);
+
+    // Nor does the file itself, in space that is free.
+    await service.app[Symbol.asyncDispose]();
+    const file = readFileSync(join(service.dataDir, 'data/andromeda.db'), 'latin1').toLowerCase();
+    for (const text of ['robert@', 'subject-bob', 'the laptop of bob', 'laptop-of-robert'])
+      assert.equal(file.includes(text), false, `${text} is in the file`);
   },
 );
 
@@ -283,6 +299,69 @@ test('an identity that was unbound opens the account no more, and rebinding give
   const changed = await admin('email', bob, 'robert@physics.example');
   assert.equal(changed.status, 0, changed.stderr);
   assert.match(changed.stdout, /robert@physics\.example/);
+});
+
+test('of what a person was called before, no operation leaves anything, whichever renamed them', async () => {
+  const clock = { now: Date.now() };
+  await using opened = await openTestStore(physics, () => clock.now);
+  const { store, dataDir } = opened;
+  const id = await userId(store, bob);
+  const organizationId = (await findOrganizationBySlug(store.read, 'physics'))?.id ?? '';
+  const issuer = 'https://login.physics.example';
+  const former = [bob, 'roberto roe', 'bertie', 'subject-of-bob', 'another-of-bob'];
+  await store.write(async (tx) => {
+    await createIdentity(tx, { issuer, subject: 'subject-of-bob', userId: id });
+    await unbindIdentity(tx, { issuer, subject: 'subject-of-bob', userId: id });
+    await createIdentity(tx, { issuer, subject: 'another-of-bob', userId: id });
+    await updateIdentityAt(tx, { issuer, subject: undefined, userId: id });
+    await updateDisplayName(tx, { userId: id, displayName: 'Roberto Roe' });
+    await updateDisplayName(tx, { userId: id, displayName: 'Bob Other' });
+    await updateEmail(tx, { userId: id, email: 'second@physics.example' });
+    await updateEmail(tx, { userId: id, email: 'third@physics.example' });
+    for (const username of ['bertie', 'albert'])
+      await updateUsername(tx, { organizationId, userId: id, username });
+    await removeMembership(tx, { organizationId, userId: id });
+    // An address passes to somebody else: what is about them keeps it.
+    const other = await createPerson(tx, { email: 'second@physics.example', displayName: 'Other' });
+    const entry = { actorUserId: systemUserId, reason: '', result: 'done' } as const;
+    for (const operation of auditOperations())
+      await appendAuditEntry(tx, {
+        ...entry,
+        operation,
+        target: former.join(),
+        subjectUserId: id,
+        details: `${bob} → second@physics.example, Roberto Roe, bertie, albert, subject-of-bob of ${issuer}, another-of-bob`,
+      });
+    await appendAuditEntry(tx, {
+      ...entry,
+      operation: 'followEmail',
+      target: other,
+      subjectUserId: other,
+      details: 'x → second@physics.example',
+    });
+    await updateLifecycle(tx, { userId: id, state: 'deactivated' });
+    await erasePerson(tx, id, () => 'mark');
+  });
+  const keys = auditKeys(dataDir);
+  const deps = { store, key: () => keys().used, log: createLogger('silent'), now: Date.now };
+  const erasures = startErasures(deps);
+  await eventually(
+    () => findErasure(store.read),
+    (left) => left === undefined,
+  );
+  await erasures.stop();
+  const rows = await store.read
+    .selectFrom('audit_entries')
+    .select(['operation', 'target', 'details', 'subject_user_id'])
+    .execute();
+  const theirs = rows.filter((row) => row.subject_user_id === id);
+  assert.ok(theirs.length >= auditOperations().length);
+  for (const name of [...former, 'second@physics.example', 'third@', 'albert']) {
+    const left = theirs.filter((row) => JSON.stringify(row).toLowerCase().includes(name));
+    assert.deepEqual(left, [], name);
+  }
+  assert.equal(rows.filter(({ details }) => details === 'x → second@physics.example').length, 1);
+  assert.deepEqual(await store.read.selectFrom('former_names').selectAll().execute(), []);
 });
 
 test('what a stop leaves of an erasure, the next start does', async () => {

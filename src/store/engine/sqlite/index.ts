@@ -131,6 +131,8 @@ function openForWriting(file: string): Database.Database {
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
+  // What a person is erased from leaves no trace in free space.
+  database.pragma('secure_delete = ON');
   database.pragma('busy_timeout = 5000');
   return database;
 }
