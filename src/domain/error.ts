@@ -15,6 +15,7 @@ export type ErrorCode =
   | 'invalid_state'
   | 'idempotency_mismatch'
   | 'precondition_failed'
+  | 'too_many_requests'
   | 'service_unavailable'
   | 'integration_unavailable'
   | 'customer_kubernetes_login_not_configured';
@@ -38,6 +39,16 @@ export const unauthorized = refusalOf('unauthorized');
 
 function refusalOf(code: ErrorCode): (message: string) => DomainError {
   return (message) => new DomainError(code, message);
+}
+
+/** More than a person may at once, or a day; it is possible again in so long. */
+export class TooManyRequests extends DomainError {
+  readonly waitMs: number;
+
+  constructor(message: string, waitMs: number) {
+    super('too_many_requests', message);
+    this.waitMs = waitMs;
+  }
 }
 
 /** What was asked to stop while it waited to begin: nothing has failed. */

@@ -318,8 +318,12 @@ test('a plan says what a change of members would do, changes nothing, and is ref
   await t.test('who plans too often waits', async () => {
     const change = { change: 'add', email: 'x@physics.example' };
     const replies = await Promise.all(Array.from({ length: 60 }, () => plan('amy', change)));
-    const late = replies.filter(({ status }) => status === 503);
-    assert.ok(late.length > 0 && late.every(({ body }) => body.retryable), `${late.length}`);
+    const late = replies.filter(({ status }) => status === 429);
+    assert.ok(
+      late.length > 0 &&
+        late.every(({ body, headers }) => body.retryable && headers.get('retry-after') === '1'),
+      `${late.length}`,
+    );
     assert.equal((await plan('ada', change)).status, 200);
   });
 });

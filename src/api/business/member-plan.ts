@@ -2,7 +2,7 @@
 import type { AccessListUser, RunningJob } from '../../domain/access/manifest.ts';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { type Cluster, isInService, sidesOf } from '../../domain/clusters/cluster.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, TooManyRequests } from '../../domain/error.ts';
 import { memberRole } from '../../domain/kubernetes/bindings.ts';
 import { foldEmail } from '../../domain/people/person.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
@@ -65,10 +65,10 @@ export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store,
   });
 };
 
-/** Throws `service_unavailable` for a person who asks for too many plans. */
+/** Throws `too_many_requests` for a person who asks for too many plans. */
 export function takePlan(userId: string): void {
-  if (plans.take(userId) === 0) return;
-  throw new DomainError('service_unavailable', 'Too many plans at once. Try again in a second.');
+  const waitMs = plans.take(userId);
+  if (waitMs > 0) throw new TooManyRequests('Too many plans at once. Try again in a second.', waitMs);
 }
 
 export async function effectsIn(

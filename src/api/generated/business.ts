@@ -338,7 +338,7 @@ export interface paths {
          *     cannot be done is said of the change itself, and the others are planned without it.
          *     Whether a person who is not a member has an account, or one that is deactivated, only `addMember` itself says, which is
          *     recorded. Nor does it say whether they have an SSH key: what is planned is what happens once they have one, which can be
-         *     at once. Who asks too often gets a retryable 503.
+         *     at once. Who asks too often gets 429.
          */
         post: operations["planMemberChanges"];
         delete?: never;

@@ -1,5 +1,5 @@
 /** Errors on the HTTP wire (contract, "Errors"). */
-import { DomainError, type ErrorCode, notFound } from '../../domain/error.ts';
+import { DomainError, type ErrorCode, notFound, TooManyRequests } from '../../domain/error.ts';
 
 const statuses: Record<ErrorCode, number> = {
   invalid_request: 400,
@@ -14,12 +14,17 @@ const statuses: Record<ErrorCode, number> = {
   invalid_state: 409,
   idempotency_mismatch: 409,
   precondition_failed: 412,
+  too_many_requests: 429,
   service_unavailable: 503,
   integration_unavailable: 503,
   customer_kubernetes_login_not_configured: 503,
 };
 
-const retryable: ReadonlySet<ErrorCode> = new Set(['service_unavailable', 'integration_unavailable']);
+const retryable: ReadonlySet<ErrorCode> = new Set([
+  'too_many_requests',
+  'service_unavailable',
+  'integration_unavailable',
+]);
 
 export interface ErrorReply {
   status: number;
@@ -66,6 +71,7 @@ function domainReply(error: DomainError): ErrorReply {
     ...(error.code === 'unauthorized' && { 'WWW-Authenticate': 'Bearer' }),
     // What is out of reach, the database for example, is asked again by itself this often.
     ...(error.code === 'service_unavailable' && { 'Retry-After': '1' }),
+    ...(error instanceof TooManyRequests && { 'Retry-After': String(Math.ceil(error.waitMs / 1000)) }),
   };
   const status = statuses[error.code];
   return { ...reply(status, body, status === 503 && error.cause !== undefined), headers };

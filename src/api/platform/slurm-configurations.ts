@@ -1,7 +1,7 @@
 /** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
 import { type AccessList, isRecent } from '../../domain/access/manifest.ts';
 import { type Cluster, isInService, type Observation } from '../../domain/clusters/cluster.ts';
-import { DomainError, notFound } from '../../domain/error.ts';
+import { DomainError, notFound, TooManyRequests } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';
 import {
   checkSlurmConfiguration,
@@ -146,9 +146,8 @@ export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration
   { store },
   request,
 ) => {
-  if (checks.take(request.caller.userId) > 0) {
-    throw new DomainError('service_unavailable', 'Too many checks at once. Try again in a second.');
-  }
+  const waitMs = checks.take(request.caller.userId);
+  if (waitMs > 0) throw new TooManyRequests('Too many checks at once. Try again in a second.', waitMs);
   const cluster = await configurable(store, request);
   requireInService(cluster);
   const after = withoutEmptyFields(request.body);
