@@ -18,12 +18,10 @@ export interface KeySet<Key> {
   next?: { key: Key; from: string; until: string };
 }
 
-/** The keys that hold at a time. */
 export interface HeldKeys<Key> {
   used: Key;
   /** Its turn is to come, `from` then on. */
   next?: Key;
-  /** It was used before. */
   former?: Key;
   from?: string;
   /** When the former, or the one that is used, holds no more. */
@@ -67,7 +65,6 @@ export function mapHeld<From, To>({ used, next, former, ...times }: HeldKeys<Fro
   return held;
 }
 
-/** A set as one text, for where it is kept so. */
 export function keySetText(set: KeySet<string>): string {
   return JSON.stringify(set);
 }

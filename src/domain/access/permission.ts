@@ -88,7 +88,6 @@ export function seesClusters(held: ReadonlySet<string>): boolean {
 /** What is said in place of a fault to those who do not see the cluster, and can do nothing about it. */
 export const hiddenFault = 'Your administrator has been told.';
 
-/** The same without what a fault says. */
 export function withoutFaultDetails<T extends { message?: string }>(state: T): T {
   return state.message === undefined ? state : { ...state, message: hiddenFault };
 }
@@ -264,7 +263,6 @@ export function isSameSet(one: readonly GrantedPermission[], other: readonly Gra
   return ends.size === one.length && one.every(({ key, expiresAt }) => ends.get(key) === expiresAt);
 }
 
-/** Keys without an end, each once. */
 export function forGood(keys: readonly string[]): GrantedPermission[] {
   return [...new Set(keys)].sort().map((key) => ({ key, expiresAt: null }));
 }

@@ -31,7 +31,6 @@ export function requestsLapseBefore(now: number): number {
   return now - lapseMs;
 }
 
-/** When an open request lapses, in ms since 1970. */
 export function requestLapsesAt({ createdAt }: Pick<AccessRequest, 'createdAt'>): number {
   return Date.parse(createdAt) + lapseMs;
 }

@@ -199,7 +199,6 @@ export function isSignedHead(head: SignedHead): boolean {
   return isSigned(headText(head), head);
 }
 
-/** The same for a checkpoint. */
 export function isSignedCheckpoint(checkpoint: AuditCheckpoint): boolean {
   return isSigned(checkpointText(checkpoint), checkpoint);
 }

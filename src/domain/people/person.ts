@@ -92,7 +92,6 @@ export function parseLoginShell(shell: string): string {
   return shell;
 }
 
-/** Every staff key, with the keys it includes. */
 const staffCatalog = [
   { key: 'staff.read', description: 'See everything in the installation', implies: [] },
   { key: 'staff.audit', description: 'Read and verify the audit trail', implies: [] },

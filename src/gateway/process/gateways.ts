@@ -40,14 +40,12 @@ export interface Gateways {
   readonly fault: string | undefined;
   /** Processes that stand still or have not done what a `recheck` asked of them: who was revoked may still have sessions there. */
   readonly unreached: readonly Unreached[];
-  /** Uses these keys for connections from now on. */
   useKeys(keys: GatewayKeys): void;
   /** Asks `authorize` again for the sessions that match, and closes those it no longer allows; at most a second passes. */
   recheck(filter?: SessionFilter): Promise<void>;
   /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number;
   sessions(): Promise<readonly SshSession[]>;
-  /** How many sessions are open. */
   count(): number;
   /** As `Gateway.stop`; no process is left. */
   stop(): Promise<void>;

@@ -15,7 +15,6 @@ const reconnectMs = 100;
 const slowBytes = 1024 * 1024;
 
 export interface LinkOptions {
-  /** The service's socket. */
   path: string;
   hello(): Hello;
   onWelcome(settings: Settings): void;
@@ -45,7 +44,6 @@ export class Link {
     return this.#up;
   }
 
-  /** Whether the service reads what it is sent. */
   get isSlow(): boolean {
     return (this.#lines?.unsent() ?? 0) > slowBytes;
   }

@@ -30,7 +30,6 @@ export class Member {
   hello: Hello | undefined;
   port: number | undefined;
   draining = false;
-  /** Its questions that are being answered. */
   questions = 0;
   lastRecord = 0;
   /** Records that came and are not written yet, by number. */
@@ -74,17 +73,14 @@ export class Member {
     return this.hello !== undefined && this.hello.protocol !== protocolVersion;
   }
 
-  /** Whether it takes new connections. */
   get isServing(): boolean {
     return this.port !== undefined && !this.draining && this.isConnected && !this.isSilent;
   }
 
-  /** Whether it stands still. */
   get isSilent(): boolean {
     return this.#unanswered >= mostUnanswered;
   }
 
-  /** Any message of it is a sign of life. */
   gaveSign(): void {
     this.#signAt = performance.now();
     this.#unanswered = 0;
@@ -115,7 +111,6 @@ export class Member {
     return this.#lines?.send(message) ?? false;
   }
 
-  /** How many of its sessions match. */
   count(filter: SessionFilter): number {
     return [...this.sessions.values()].filter((one) => matches(one, filter)).length;
   }

@@ -37,7 +37,6 @@ export interface Settings extends GatewayKeys {
   proxyProtocol: NonNullable<GatewayOptions['proxyProtocol']>;
   /** Whether there may be other servers, at which one can log in while this service is away. */
   hasOthers?: boolean;
-  /** Whether debug lines of the log are wanted. */
   debug: boolean;
 }
 
@@ -45,7 +44,6 @@ export interface Settings extends GatewayKeys {
 export interface Hello {
   type: 'hello';
   protocol: number;
-  /** Which build of the program it runs. */
   build: string;
   pid: number;
   /** "host:port" as configured, once it listens. */

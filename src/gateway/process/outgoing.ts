@@ -35,7 +35,6 @@ export class Records {
     if (isNext) this.#send(this.#last, event);
   }
 
-  /** The service has written this one down. */
   recorded(seq: number): void {
     this.#waiting.delete(seq);
     this.#unconfirmed.delete(seq);

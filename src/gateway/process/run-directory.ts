@@ -19,7 +19,6 @@ export interface Living {
 }
 
 export interface RunDirectory {
-  /** Where the service listens. */
   socket: string;
   /** The directory, for processes to inherit: it leads to the socket whatever lies above. */
   descriptor: number;

@@ -83,12 +83,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return gateway;
 }
 
-/** The gateway of this process. */
 export class Gateway {
   #options: GatewayOptions;
   #limits: GatewayLimits;
   readonly #admission: Admission;
-  /** Of connections, and of logins on them. */
   readonly #refusals: RefusalTally;
   readonly #refusedLogins: RefusalTally;
   #context: SessionContext;

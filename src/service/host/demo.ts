@@ -121,7 +121,6 @@ function clusterLines(clusters: Awaited<ReturnType<typeof listOrganizationCluste
     .map(({ name, id, scheduler }) => `${name.padEnd(6)} ${id}  ${kinds[scheduler ?? 'kubernetes']}`);
 }
 
-/** What `npm start` shows once everything serves. */
 export async function demoPage(
   app: App,
   config: Config,

@@ -14,7 +14,6 @@ import { checkKeys, examine } from './checks/doctor.ts';
 import { type Finding, ok, orWrong, printFindings, warn } from './checks/findings.ts';
 
 export interface DrillOptions {
-  /** Finds the backup that is tried. */
   find(): Promise<string>;
   dataDir: string;
   settings: BackupSettings | undefined;

@@ -7,13 +7,10 @@ import type { Logger } from '../../lib/log.ts';
 
 export interface Messages {
   stopping(signal: string): void;
-  /** Some parts did not stop in time. */
   leaving(): void;
   stopped(message?: string): void;
   reloading(): void;
-  /** It goes on as it is. */
   notReloaded(why: string): void;
-  /** It could not start. */
   failed(error: DomainError, status: number): void;
 }
 

@@ -31,9 +31,7 @@ interface Served {
   messages: Messages;
 }
 
-/** What lives as long as the process. */
 interface Host {
-  /** The configuration. */
   file: string;
   signals: Signals;
   listeners: Listeners;

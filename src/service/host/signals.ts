@@ -6,10 +6,8 @@
 export interface Signals {
   /** Resolves as soon as it is asked to stop or to reload, to the name of the signal. */
   next(): Promise<NodeJS.Signals>;
-  /** Asks for a reload, as SIGHUP does. */
   reload(): void;
   readonly stop: NodeJS.Signals | undefined;
-  /** Resolves when it is asked to stop. */
   readonly stopping: Promise<void>;
 }
 

@@ -20,7 +20,6 @@ import { prepared } from '../engine/queries.ts';
 export interface PersonOnCluster {
   organizationId: string;
   facts: AccessFacts;
-  /** The shell that the person asked for. */
   shell: string;
   loginMode: LoginMode;
   /** The newest access list and the one that Platform accepted; 0 where there is none. */

@@ -199,7 +199,6 @@ interface Entry {
   wanted: AccessListUser | undefined;
 }
 
-/** People by ID. */
 async function listEntries(
   db: Reader,
   organizationId: string,

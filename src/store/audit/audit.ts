@@ -30,7 +30,6 @@ export async function findCheckpoint(db: Reader): Promise<AuditCheckpoint | unde
   return db.selectFrom('audit_checkpoints').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst();
 }
 
-/** Heads behind an entry, oldest first. */
 export async function listHeads(db: Reader, page: { after: number; limit: number }): Promise<SignedHead[]> {
   const heads = db.selectFrom('audit_heads').selectAll().where('seq', '>', page.after);
   return heads.orderBy('seq').limit(page.limit).execute();
@@ -130,7 +129,6 @@ export interface AuditFilter {
   /** RFC 3339 in UTC; `from` included, `to` not. */
   from?: string | undefined;
   to?: string | undefined;
-  /** Only what was done, or only what was refused. */
   result?: 'done' | 'refused' | undefined;
 }
 

@@ -5,8 +5,10 @@
  * audited alike.
  */
 import { createHash } from 'node:crypto';
+import { dayMs } from '../../domain/access/lapse.ts';
+import { endText } from '../../domain/access/permission.ts';
 import type { AuditEntry } from '../../domain/audit/audit.ts';
-import { DomainError, type ErrorCode } from '../../domain/error.ts';
+import { DomainError, type ErrorCode, TooManyRequests } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import type { Caller, CommandReply, Request, WriteHeaders } from '../../domain/operation.ts';
 import { cutText } from '../../domain/text.ts';
@@ -187,6 +189,7 @@ async function run<T, Found>(
       }
       return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
     }
+    if (ownWrites.includes(operation)) await requireShare(tx, caller.userId);
     const { result, about } = await apply(tx, commandId, found as Found);
     await insertRow(tx.db, 'commands', {
       id: commandId,
@@ -200,6 +203,38 @@ async function run<T, Found>(
     await appendAuditEntry(tx, { ...entryOf(attempt, 'done'), ...about, commandId });
     return { commandId, replayed: false, result };
   });
+}
+
+/** What any member may write, and is kept for good. What takes access away is never among it. */
+export const ownWrites: readonly string[] = [
+  'registerSshKey',
+  'renameSshKey',
+  'setLoginPreferences',
+  'requestAccess',
+];
+const mostOwnWrites = 1_000;
+
+/** Throws `too_many_requests` for a person who has made all the writes of their own that they may make within a day. */
+async function requireShare({ db, now }: Tx, userId: string): Promise<void> {
+  const own = db.selectFrom('audit_entries').where('actor_user_id', '=', userId);
+  // Their entries are found from the newest on, and only those of the day are looked at.
+  const before = own
+    .select('seq')
+    .where('at', '<=', toTime(now - dayMs))
+    .orderBy('seq', 'desc')
+    .limit(1);
+  const { count, first } = await own
+    .select((eb) => [eb.fn.countAll().as('count'), eb.fn.min('at').as('first')])
+    .where('seq', '>', (eb) => eb.fn.coalesce(before, eb.val(0)))
+    .where('operation', 'in', ownWrites)
+    .where('result', '=', 'done')
+    .executeTakeFirstOrThrow();
+  if (Number(count) < mostOwnWrites) return;
+  const again = Date.parse(first) + dayMs;
+  throw new TooManyRequests(
+    `You have changed your keys, your shell and your requests ${mostOwnWrites} times within a day. It is possible again at ${endText(toTime(again))}; revoking and withdrawing always are.`,
+    again - now,
+  );
 }
 
 interface ReplacementRequest {

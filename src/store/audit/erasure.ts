@@ -151,7 +151,6 @@ export async function setErasurePosition(store: Store, userId: string, nextSeq: 
   });
 }
 
-/** Forgets the names: nothing has them any more. */
 export async function endErasure(store: Store, userId: string): Promise<void> {
   await store.write(({ db }) => deleteRows(db, 'erasures', { user_id: userId }));
 }

@@ -95,7 +95,6 @@ export async function reopenSessions(store: Store, open: ReadonlySet<string>): P
   });
 }
 
-/** Forgets what was presumed long ago. */
 export async function forgetPresumed(store: Store, now: number): Promise<void> {
   const old = toTime(now - presumedMs);
   const found = await store.read

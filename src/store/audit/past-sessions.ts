@@ -44,7 +44,6 @@ export async function addPastSession(
   });
 }
 
-/** Takes back that a session was over. */
 export async function deletePastSession({ db }: Tx, seq: number): Promise<void> {
   await deleteRows(db, 'ssh_sessions', { seq });
 }

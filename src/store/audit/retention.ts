@@ -106,7 +106,6 @@ export async function findLastTimeBefore(db: Reader, time: number): Promise<numb
   return row && fromTime(row.at);
 }
 
-/** The texts of an entry, which may be replaced. */
 export type EntryTexts = Pick<AuditListing, 'target' | 'reason' | 'source_address' | 'details'>;
 
 export interface RedactionOptions {
@@ -161,7 +160,6 @@ function isSame(entry: AuditListing, texts: EntryTexts): boolean {
   return auditHash('', { ...entry, ...texts }) === auditHash('', entry);
 }
 
-/** The entry of this number. */
 async function entryAt(db: Reader, seq: number): Promise<AuditListing | undefined> {
   const [entry] = await listAuditEntries(db, {}, { after: seq - 1, limit: 1 });
   return entry?.seq === seq ? entry : undefined;

@@ -99,7 +99,6 @@ export async function abandonRelease(tx: Tx, cluster: Cluster): Promise<void> {
   await completeRelease(tx, cluster.id, cleanup);
 }
 
-/** Whether nothing of ours is left on a side. */
 export async function isCleanedUp(db: Reader, clusterId: string, side: Side): Promise<boolean> {
   const row = await sideRow(db, clusterId, side);
   return row?.cleanup === 'done';

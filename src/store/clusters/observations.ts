@@ -93,7 +93,6 @@ export async function findClusterReport(
   return mergeSides(await listSideStates(db, cluster), now);
 }
 
-/** The sides of a cluster as they are on record. */
 export async function listSideStates(
   db: Reader,
   cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,

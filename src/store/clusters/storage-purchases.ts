@@ -38,7 +38,6 @@ export async function findStorageTarget(db: Reader, { id, state }: Cluster): Pro
   return { state, activeBytes: ceph + nfs, types };
 }
 
-/** A new quote for one cluster. */
 export async function createQuote(
   tx: Tx,
   offer: StorageOffer & { currentBytes: number },

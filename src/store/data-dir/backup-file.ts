@@ -30,7 +30,6 @@ interface BackupRow {
   signature: string | null;
 }
 
-/** What a backup was compared with. */
 export interface Seal {
   parts: number;
   /** That signed the manifest; undefined: none, as the installation had no key yet. */

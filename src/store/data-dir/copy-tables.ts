@@ -76,7 +76,6 @@ export async function findWrittenTable(
 
 export interface CopyProgress {
   table: string;
-  /** Rows so far, of all tables together. */
   rows: number;
   ofRows: number;
 }

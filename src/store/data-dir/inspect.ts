@@ -33,7 +33,6 @@ interface SharedInspection {
   state: 'new' | 'older' | 'newer' | 'known';
   /** Missing parts of the schema, as `table users`, `column users.name` … */
   missing: string[];
-  /** Tables that are not ours. */
   foreign: string[];
   /** `andromeda migrate` has copied the installation out of it. */
   isMovedAway: boolean;
@@ -84,7 +83,6 @@ async function expectedObjects(): Promise<SchemaObjects> {
   }
 }
 
-/** A database that is looked through. */
 export interface Inspection extends Disposable {
   /** Why this version cannot look through it, as a sentence; undefined where it can. */
   versionFault(): string | undefined;
@@ -106,15 +104,12 @@ export interface ClusterSideState {
 
 export interface AuditFindings {
   first: number;
-  /** The last one. */
   entries: number;
   /** When the last entry was written, RFC 3339. */
   lastAt: string | undefined;
   /** The last entry that a signed head covers; 0: none. */
   signed: number;
-  /** How many breaks of the chain were accepted. */
   accepted: number;
-  /** The keys that have signed heads. */
   keys: string[];
   /** What does not fit, as a sentence. */
   fault: string | undefined;

@@ -19,7 +19,6 @@ export interface KeptBackup extends LastBackup {
   awaits: boolean;
 }
 
-/** Attempts that failed since all went well. */
 export interface BackupFailure {
   /** Of the last attempt. RFC 3339. */
   at: string;
@@ -29,7 +28,6 @@ export interface BackupFailure {
   file?: string;
 }
 
-/** A rehearsal of a restore. */
 export interface Drill {
   /** RFC 3339. */
   at: string;

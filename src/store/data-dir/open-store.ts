@@ -31,7 +31,6 @@ interface DatabaseOptions {
   database?: string | undefined;
   /** Of a server: where that database is away, it waits, and says so here. Left out: that is refused. */
   log?: Logger | undefined;
-  /** Resolves when it is to wait no longer. */
   stopping?: Promise<unknown> | undefined;
   /** The one of another version, in the place of this one's; for tests of upgrades. */
   schema?: KnownSchema | undefined;

@@ -29,7 +29,6 @@ type Fact =
 
 type Kind = Change['kind'];
 
-/** Which listeners hear which kinds. */
 export const hears = {
   /** Tokens that the APIs have verified. */
   tokens: ['person', 'everything'],

@@ -19,11 +19,9 @@ export type DatabaseFault =
   | 'damaged'
   | 'denied';
 
-/** What a write waits for. */
 export interface Obstacle {
   /** As a clause behind "The database cannot be written", which any reader may see. */
   reason: string;
-  /** Who that is, for operators. */
   detail?: string | undefined;
 }
 

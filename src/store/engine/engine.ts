@@ -51,7 +51,6 @@ export async function viewPostgres(url: string, timeline?: TimelineNote): Promis
   return view(url, timeline);
 }
 
-/** Whether an error is an engine's own. */
 export function isDatabaseError(error: unknown): boolean {
   return isSqliteError(error) || isPostgresError(error);
 }

@@ -77,7 +77,6 @@ export interface CreateStoreOptions {
   access: AccessPolicy;
   log: Logger | undefined;
   server: Store['server'];
-  /** Called when its connections are closed. */
   onClosed?: (() => void) | undefined;
 }
 

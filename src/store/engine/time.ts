@@ -11,7 +11,6 @@ export function fromTime(time: string): number {
   return Date.parse(time);
 }
 
-/** What says when a person's sign-in lapses. */
 interface SignInFacts {
   /** When they last signed in, or the account was made. */
   signedInAt: string;

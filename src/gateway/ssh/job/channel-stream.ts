@@ -21,7 +21,6 @@ export interface ChannelOptions {
   barrier: Barrier;
   /** Run by the account's shell. */
   command: string;
-  /** Gets the standard error as it comes. */
   onError(text: string): void;
 }
 

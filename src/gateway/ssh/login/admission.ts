@@ -21,7 +21,6 @@ export interface Refusal {
   detail?: string;
 }
 
-/** A connection that wants to log in. */
 export interface Connection {
   /** Its login may begin. `leave` is to be called when it is over, or in place of it; safe to call again. */
   start(leave: () => void): void;
@@ -36,7 +35,6 @@ export const tooMany: Refusal = {
   text: 'Too many logins at once. Please try again in a minute.',
 };
 
-/** No handshake waits longer. */
 export const maxHandshakeWaitMs = 10_000;
 
 /** A source is known for so long after a login, at least. */
@@ -96,7 +94,6 @@ export class Admission {
     this.#slots.enter(claim);
   }
 
-  /** Everything that waits gives way. */
   refuseWaiting(): void {
     this.#slots.clear();
   }

@@ -10,7 +10,6 @@ export interface LoginTimeOptions {
   admission: Admission;
   /** Gives back the slot for logins in progress; safe to call again. */
   leave(): void;
-  /** The login has taken too long. */
   onLate(): void;
 }
 
@@ -38,7 +37,6 @@ export class LoginTime {
     return undefined;
   }
 
-  /** It does not wait any more. */
   endWait(): void {
     if (this.#userId !== undefined) this.#options.admission.endWait(this.#userId);
     this.#userId = undefined;

@@ -26,18 +26,15 @@ export interface UserAuthOptions {
   remoteAddress: string;
   limits: GatewayLimits;
   authorize: Authorize;
-  /** The connection has ended. */
   gone: AbortSignal;
   /** A login that proved its key waits for the person's sign-in from now on, unless that is refused. */
   onWait(userId: string): Refusal | undefined;
   /** The client has proved the key of an allowed attempt. The success message is still to be sent. */
   onProven(attempt: Attempt, route: Route): void;
-  /** Why all logins are refused now. */
   stopping(): Refusal | undefined;
   /** How long the answer to a failure is delayed. The proof of a right key never waits. */
   failureMs(): number;
   onRefused(attempt: Partial<Attempt>, refused: Refused): void;
-  /** The connection must end with this text. */
   onFault(reason: number, text: string): void;
 }
 

@@ -6,7 +6,6 @@ export interface UnitOptions {
   /** The program, as a path that the service can reach. */
   program: string;
   config: string;
-  /** The account it runs as. */
   user: string;
   /** What it writes to besides what systemd makes for it. */
   writable: readonly string[];

@@ -16,9 +16,7 @@ export interface ServiceOptions {
   user: string;
   /** Install into this directory in place of `/`, for an image. */
   root: string;
-  /** Only print what would be done. */
   dryRun: boolean;
-  /** Have it start with the machine. */
   enable: boolean;
 }
 
@@ -31,7 +29,6 @@ const usualProgram = '/usr/local/bin/andromeda';
 /** What the unit's ProtectHome and PrivateTmp hide. */
 const hidden = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
 
-/** Prints the units. Resolves to the exit status. */
 export async function printUnit(options: ServiceOptions): Promise<number> {
   return runCommand(() => planned(options).units);
 }
@@ -164,7 +161,6 @@ Next:
 `;
 }
 
-/** Whether systemd runs this machine. */
 function isRunning(root: string): boolean {
   return root === '/' && existsSync('/run/systemd/system');
 }

@@ -74,7 +74,6 @@ async function queryDatabase(store: Store | undefined): Promise<void> {
   await store.write(async ({ db }) => void (await query(db)), { flush: false });
 }
 
-/** Sends lines to systemd in their order. */
 function createNotifier(env: NodeJS.ProcessEnv, log: Logger) {
   let shell: ChildProcess | undefined;
   let hasFailed = false;
@@ -100,7 +99,6 @@ function createNotifier(env: NodeJS.ProcessEnv, log: Logger) {
       shell ??= start();
       shell.stdin?.write(`${line}\n`);
     },
-    /** Ends it when all is sent. */
     end() {
       const ending = shell;
       shell = undefined;

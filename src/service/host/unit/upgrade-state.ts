@@ -23,7 +23,6 @@ export interface UpgradeState {
   version: string;
   /** The last step of the database's schema then; undefined: there was none. */
   schema?: string | undefined;
-  /** Whether the service is to run at the end. */
   wasStarted: boolean;
   /** Whether an upgrade, or a way back, has begun and not ended. */
   isUnderWay: boolean;

@@ -32,7 +32,6 @@ export interface HostState {
   timeline: string | null;
 }
 
-/** What a connection is for. */
 export type Use = keyof typeof settings;
 
 /** A host that answers takes milliseconds; those behind it are to be asked soon. */
@@ -101,7 +100,6 @@ export class Session extends EventEmitter<{ notification: [string]; warning: [Wa
   readonly #client: pg.Client;
   #isOpen = true;
 
-  /** Takes over a client that is connected. */
   constructor(client: pg.Client) {
     super();
     this.#client = client;

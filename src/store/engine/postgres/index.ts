@@ -25,7 +25,6 @@ const sizes = {
 };
 
 export interface PostgresOptions extends StartOptions {
-  /** By which the others know this server. */
   serverId: string;
   timeline?: TimelineNote | undefined;
 }

@@ -99,7 +99,6 @@ export class Primary {
     );
   }
 
-  /** Asks them until it is closed. */
   async watch(): Promise<void> {
     const { signal } = this.#closing;
     const pause = () => wait(watchMs, true, { signal, ref: false }).catch(() => false);

@@ -194,7 +194,6 @@ function isC({ provider, collation, locale }: State): boolean {
   return collation === 'C' || collation === 'POSIX';
 }
 
-/** The refusal of a database, as a sentence. */
 export function unusable(
   target: PostgresTarget,
   reason: string,

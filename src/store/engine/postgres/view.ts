@@ -91,7 +91,6 @@ function describe(pid: number, about: Activity | undefined): string {
 }
 
 export interface ServerView {
-  /** Where it is, for messages. */
   name: string;
   reader: Kysely<Schema>;
   /** None where the schema that the URL names is not there yet. */

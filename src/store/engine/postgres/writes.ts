@@ -42,7 +42,6 @@ export class Writes {
     this.#listening = listening;
   }
 
-  /** As `Connections.transact` says. */
   async transact<T>(body: (db: Transaction<Schema>) => Promise<T>, flush: boolean): Promise<T> {
     for (let isFirst = true; ; isFirst = false) {
       const write = new Write(await this.#connect(), flush);

@@ -14,7 +14,6 @@ import type { StatementCache } from './kysely.ts';
 export interface Checkpoints {
   /** Begins one when the log is long; the connection must not be in a transaction. */
   begin(connection: StatementCache): void;
-  /** Resolves when none is under way. */
   done(): Promise<void> | undefined;
   close(): Promise<void>;
 }
@@ -89,7 +88,6 @@ function logPages(connection: StatementCache): number {
 export interface Log {
   /** Resolves when all that was committed before is on disk. Where the disk fails, it never does. */
   flush(): Promise<void>;
-  /** Resolves when nothing is being flushed. */
   close(): Promise<void>;
 }
 

@@ -30,7 +30,6 @@ export interface StatementCache {
 }
 
 export interface StatementOptions {
-  /** How a transaction begins. */
   begin?: string;
   isForWriting?: boolean;
 }
