@@ -156,7 +156,7 @@ export async function findLastSeq(db: Reader): Promise<number> {
  * Whether an entry is of what the person did, or of what another did to them. SQLite uses an index of some rows only where the
  * query repeats which.
  */
-export const concerns = (userId: string) =>
+const concerns = (userId: string) =>
   sql<boolean>`(actor_user_id = ${userId} or (subject_user_id = ${userId} and subject_user_id <> actor_user_id))`;
 
 /** A page of the trail, beginning behind `after` in its order; 0: at its begin. Left out, the oldest come first. */
