@@ -50,7 +50,7 @@ function driver({ settings, clusterId, namespace }: LoadOrder) {
       }));
       const signal = AbortSignal.timeout(120_000);
       const applied = await kubernetes.apply({ members: [], grants }, signal);
-      const failure = applied.failure ?? (await kubernetes.observe(signal)).failure;
+      const failure = applied?.failure ?? (await kubernetes.observe(signal)).failure;
       if (failure !== null) throw new Error(failure);
     },
     close: () => kubernetes.close(),

@@ -29,7 +29,6 @@ interface SideDriver<Desired, Report, Outcome> {
 /** What keeps a manifest from being applied is in the next report. */
 export type SlurmDriver = SideDriver<Manifest, SlurmReport, void>;
 
-/** The result of applying people's permissions. */
 export interface KubernetesOutcome {
   /** A message that names what keeps them from being as they should be; null when nothing does. */
   failure: string | null;
@@ -39,5 +38,9 @@ export interface KubernetesOutcome {
   bound: readonly string[] | undefined;
 }
 
-/** It is handed what people hold at this moment. */
-export type KubernetesDriver = SideDriver<KubernetesAccess, KubernetesSideReport, KubernetesOutcome>;
+/** It is handed what people hold at this moment. Its outcome is undefined where `superseded` was aborted before there was one. */
+export type KubernetesDriver = SideDriver<
+  KubernetesAccess,
+  KubernetesSideReport,
+  KubernetesOutcome | undefined
+>;

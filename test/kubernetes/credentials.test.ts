@@ -1,12 +1,13 @@
 /** How we are let in at an API server, and what is refused before anything is sent. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { stringify } from 'yaml';
 import { checkLab } from '../../src/domain/clusters/lab.ts';
 import type { KubernetesSettings } from '../../src/domain/kubernetes/settings.ts';
-import { openClient } from '../../src/sync/kubernetes/client.ts';
+import { KubernetesClient } from '../../src/sync/kubernetes/client.ts';
+import { CommandCredentials } from '../../src/sync/kubernetes/credentials.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { type FakeApi, startFakeApi } from './fake-api.ts';
 
@@ -44,8 +45,10 @@ function kubeconfig(cluster: object, user: object, rest: object = {}): object {
 }
 
 async function whoIsAsked(settings: KubernetesSettings): Promise<string | undefined> {
-  const client = await openClient(settings);
+  const client = new KubernetesClient(settings);
   try {
+    // The first one loads the library.
+    await client.open(AbortSignal.timeout(60_000));
     api.asked = [];
     await client.request({ path: '/api/v1/nodes' }, AbortSignal.timeout(10_000));
     return api.asked[0]?.user;
@@ -121,7 +124,7 @@ test('what cannot be used is refused in words that hold no secret', async () => 
     [{ server: api.url, tokenFile: join(directory.path, 'none') }, /Cannot read .*none/],
   ];
   for (const [settings, words] of refused) {
-    await assert.rejects(openClient(settings), (error: Error) => {
+    await assert.rejects(new KubernetesClient(settings).open(AbortSignal.timeout(10_000)), (error: Error) => {
       assert.match(error.message, words);
       assert.doesNotMatch(error.message, new RegExp(secret));
       return true;
@@ -153,6 +156,102 @@ test("a kubeconfig's command that fails is named, and what it says is not", asyn
     assert.doesNotMatch(error.message, /TOPSECRET/);
     return true;
   });
+});
+
+/** A kubeconfig whose command counts its runs in a file, and says what stands in another. */
+function commanded(name: string, more = '') {
+  const runs = file(`${name}.runs`, '');
+  const said = file(`${name}.said`, '');
+  const exec = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: './sh',
+    args: ['-c', `echo "$KUBERNETES_EXEC_INFO $STAGE" >>${runs}; ${more} cat ${said}`],
+    env: [{ name: 'STAGE', value: 'test' }],
+    provideClusterInfo: true,
+  };
+  if (!existsSync(join(directory.path, 'sh'))) symlinkSync('/bin/sh', join(directory.path, 'sh'));
+  const cluster = { 'certificate-authority-data': base64(api.authority.ca) };
+  const kubeconfigFile = file(name, kubeconfig(cluster, { exec }));
+  return {
+    settings: { kubeconfig: kubeconfigFile },
+    runs: () => readFileSync(runs, 'utf8').split('\n').slice(0, -1),
+    say: (status: object) =>
+      file(`${name}.said`, JSON.stringify({ apiVersion: exec.apiVersion, kind: 'ExecCredential', status })),
+  };
+}
+
+const nodes = { path: '/api/v1/nodes' };
+const soon = () => AbortSignal.timeout(20_000);
+
+test("a kubeconfig's command runs once for many requests, is handed what kubectl hands it, and runs again when that expires", async () => {
+  const command = commanded('exec1');
+  command.say({ token: 'andromeda', expirationTimestamp: new Date(Date.now() + 3_600_000).toISOString() });
+  const client = new KubernetesClient(command.settings);
+  await Promise.all([client.open(soon()), client.open(soon())]);
+  await Promise.all([client.request(nodes, soon()), client.request(nodes, soon())]);
+  await client.open(soon());
+  const [info, ...others] = command.runs();
+  assert.deepEqual(others, []);
+  const [, json = '', stage] = /^(.*) (\w+)$/.exec(info ?? '') ?? [];
+  const { spec, kind } = JSON.parse(json);
+  assert.deepEqual(
+    [kind, spec.interactive, spec.cluster.server, stage],
+    ['ExecCredential', false, api.url, 'test'],
+  );
+  await client.close();
+  const past = new KubernetesClient(command.settings);
+  command.say({ token: 'andromeda', expirationTimestamp: '2020-01-01T00:00:00Z' });
+  await past.open(soon());
+  await past.open(soon());
+  assert.equal(command.runs().length, 3);
+  await past.close();
+});
+
+test("a kubeconfig's command that hangs ends at a deadline, is named, and is tried again", async () => {
+  const command = commanded('exec2', 'test -e go || sleep 600;'.replace('go', join(directory.path, 'go')));
+  command.say({ token: 'andromeda' });
+  const client = new KubernetesClient(command.settings, undefined, new CommandCredentials(300));
+  await assert.rejects(client.open(soon()), {
+    message: './sh, which the kubeconfig names, gave no credentials in 0.3 s',
+  });
+  file('go', '');
+  await client.request(nodes, soon());
+  await client.close();
+});
+
+test('credentials that the server does not accept any more are read and made again', async () => {
+  const command = commanded('exec3');
+  const byFile = {
+    server: api.url,
+    tokenFile: file('token3', ''),
+    certificateAuthority: file('ca.pem', api.authority.ca),
+  };
+  for (const settings of [command.settings, byFile]) {
+    command.say({ token: 'old' });
+    file('token3', 'old');
+    const client = new KubernetesClient(settings);
+    await assert.rejects(client.request(nodes, soon()), /401/);
+    command.say({ token: 'andromeda' });
+    file('token3', 'andromeda');
+    await Promise.all([client.request(nodes, soon()), client.request(nodes, soon())]);
+    await client.close();
+  }
+});
+
+test('what kubectl reads of a kubeconfig is read: tokenFile before token, and the server under its name in TLS', async () => {
+  file('t', 'andromeda\n');
+  const cluster = { 'certificate-authority-data': base64(api.authority.ca), 'tls-server-name': 'localhost' };
+  const content = kubeconfig(cluster, { tokenFile: 't', token: 'other' });
+  assert.equal(await whoIsAsked({ kubeconfig: file('kc8', content) }), ours);
+  const misnamed = kubeconfig({ ...cluster, 'tls-server-name': 'elsewhere.example' }, { token: 'andromeda' });
+  await assert.rejects(whoIsAsked({ kubeconfig: file('kc9', misnamed) }), /elsewhere\.example/);
+  for (const user of [{ 'auth-provider': { name: 'oidc' } }, { 'as-groups': ['x'] }, { username: 'x' }]) {
+    const [name] = Object.keys(user);
+    const refused = file('kc10', kubeconfig({ ...cluster }, { token: 'andromeda', ...user }));
+    await assert.rejects(whoIsAsked({ kubeconfig: refused }), {
+      message: `${refused}: ${name} is not supported.`,
+    });
+  }
 });
 
 const sections: [KubernetesSettings, RegExp][] = [

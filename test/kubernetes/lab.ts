@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubernetesSideReport } from '../../src/domain/access/manifest.ts';
+import { sentencesOf } from '../../src/domain/clusters/cluster.ts';
 import type { KubernetesAccess } from '../../src/domain/kubernetes/bindings.ts';
 import type { KubernetesSettings } from '../../src/domain/kubernetes/settings.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -125,12 +126,9 @@ export async function passOf(
   access: KubernetesAccess,
   signal: AbortSignal,
 ): Promise<KubernetesSideReport> {
-  const { failure } = await driver
-    .apply(access, signal)
-    .catch((error: Error) => ({ failure: `People's permissions could not be changed: ${error.message}` }));
+  const outcome = await driver.apply(access, signal).catch((error: Error) => ({ failure: error.message }));
   const report = await driver.observe(signal);
-  const words = new Set([report.failure, failure].filter((text) => text !== null));
-  return { ...report, failure: [...words].join(' ') || null };
+  return { ...report, failure: sentencesOf([report.failure, outcome?.failure]).join(' ') || null };
 }
 
 function describe({ metadata, roleRef, subjects = [] }: BindingObject): string {

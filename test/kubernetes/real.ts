@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { ownLabels } from '../../src/domain/kubernetes/bindings.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { checkKubernetes } from '../../src/sync/kubernetes/check.ts';
-import { type KubernetesClient, openClient } from '../../src/sync/kubernetes/client.ts';
+import { KubernetesClient } from '../../src/sync/kubernetes/client.ts';
 import { createKubernetesDriver } from '../../src/sync/kubernetes/index.ts';
 import { grant, passOf } from './lab.ts';
 
@@ -32,7 +32,7 @@ interface Found {
 async function tryReal(t: TestContext, file: string): Promise<void> {
   const clusterId = randomUUID();
   const signal = AbortSignal.timeout(300_000);
-  const client: KubernetesClient = await openClient({ kubeconfig: file });
+  const client = new KubernetesClient({ kubeconfig: file });
   const access = { members: [], grants: [] as ReturnType<typeof grant>[] };
   const driver = createKubernetesDriver({
     clusterId,

@@ -93,7 +93,9 @@ function kubernetesSide() {
   const state = {
     applied: [] as { at: number; access: KubernetesAccess }[],
     observeFault: '',
+    observing: Promise.resolve(),
     failure: null as string | null,
+    applyFault: '',
     retry: false,
     /** It binds no grant. */
     refuses: false,
@@ -106,6 +108,7 @@ function kubernetesSide() {
     followsSettings: false,
     gatherMs: 0,
     async observe(): Promise<KubernetesSideReport> {
+      await state.observing;
       if (state.observeFault) throw new Error(state.observeFault);
       return {
         controlPlaneReady: true,
@@ -118,6 +121,7 @@ function kubernetesSide() {
     },
     async apply(access) {
       state.applied.push({ at: Date.now(), access });
+      if (state.applyFault) throw new Error(state.applyFault);
       const ids = permissionIds(access).filter((one) => !state.refuses || !one.startsWith('grant_'));
       return { failure: state.failure, retry: state.retry, bound: ids };
     },
@@ -170,6 +174,7 @@ async function start({
   return {
     ...sides,
     store,
+    passes: () => loop.passesOf(id, 'kubernetes'),
     cluster,
     report: async () => findClusterReport(store.read, await cluster(), Date.now()),
     options: async () => clusterOptions(await optionFacts(store.read, await cluster(), Date.now())),
@@ -359,6 +364,54 @@ test('a permission that could not be changed for the moment is tried again soon,
     () => house.report(),
     (report) => report.failure === null,
   );
+});
+
+test('a change waits for no observation that takes long', async () => {
+  await using house = await start();
+  await settled(house);
+  const { promise: observing, resolve } = Promise.withResolvers<void>();
+  house.kubernetes.observing = observing;
+  house.kubernetes.wake();
+  const before = house.kubernetes.applied.length;
+  await becomes(() => house.kubernetes.applied.length, before + 1);
+  for (const count of [1, 2]) {
+    await house.grant();
+    await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, count);
+  }
+  resolve();
+});
+
+test('a change waits for no back-off of what could not be changed for the moment', async () => {
+  await using house = await start({
+    prepare: ({ kubernetes }) => {
+      kubernetes.failure = 'The API server is in trouble (500): webhook.';
+      kubernetes.retry = true;
+    },
+  });
+  const { nextAt = 0 } = await eventually(
+    async () => ({ ...house.passes() }),
+    ({ failures = 0, nextAt }) => failures >= 4 && nextAt !== undefined,
+  );
+  await house.grant();
+  await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
+  assert.ok((house.kubernetes.applied.at(-1)?.at ?? nextAt) < nextAt);
+});
+
+test('permissions are changed on an API server that cannot be observed, and each fault is named', async () => {
+  await using house = await start({
+    prepare: ({ kubernetes }) => {
+      kubernetes.observeFault = 'The API server of gamma cannot be reached: it does not answer in time';
+      kubernetes.failure = 'The cluster refuses RoleBinding x: policy.';
+    },
+  });
+  await house.grant();
+  await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
+  const both = `${house.kubernetes.observeFault} ${house.kubernetes.failure}`;
+  await becomes(async () => (await house.report()).failure, both);
+  house.kubernetes.applyFault = house.kubernetes.observeFault;
+  house.kubernetes.wake();
+  // What both say is said once.
+  await becomes(async () => (await house.report()).failure, house.kubernetes.observeFault);
 });
 
 test('a side that fails is passed at once when the cluster itself shows signs of life', async () => {

@@ -225,8 +225,12 @@ function troublesOf(state: SideState): string[] {
 }
 
 function faultsOf({ observation, observeFailure, applyFailure }: SideState): string[] {
-  const faults = observeFailure ? [observeFailure.message] : [observation?.report.failure, applyFailure];
-  return faults.filter((fault) => typeof fault === 'string');
+  return sentencesOf([observeFailure?.message ?? observation?.report.failure, applyFailure]);
+}
+
+/** What several parts of a side say, with what they say alike once. */
+export function sentencesOf(texts: readonly (string | null | undefined)[]): string[] {
+  return [...new Set(texts.flatMap((text) => text?.split(/(?<=\.) (?=\p{Lu})/u) ?? []))];
 }
 
 /**

@@ -87,7 +87,6 @@ export const relationRoles = {
 /** The ClusterRoles that are bound where no grant has a `role_id`; each includes those before it. */
 export const boundRoles = ['view', 'edit', 'admin', 'cluster-admin'] as const;
 
-/** The claims that we know of a person. */
 export const knownClaims: readonly string[] = ['email', 'sub', 'preferred_username'];
 
 /** The bindings that should exist. A person without a name at the API server yet, as before a first sign-in, has none. */
@@ -162,8 +161,8 @@ export interface BindingPlan {
   /** There, as it should be. */
   kept: Binding[];
   remove: FoundBinding[];
-  /** A roleRef cannot change: the old one goes, then the new one comes. */
-  replace: { found: FoundBinding; binding: Binding }[];
+  /** Some go because of another role, and are wanted with theirs. */
+  replaces: boolean;
   repair: { found: FoundBinding; binding: Binding }[];
   create: Binding[];
   /** Gives way to one that gives the same person as much or more, once that is there. */
@@ -181,7 +180,7 @@ export function planBindings(
   const plan: BindingPlan = {
     kept: [],
     remove: [],
-    replace: [],
+    replaces: false,
     repair: [],
     create: [],
     handOver: [],
@@ -200,8 +199,10 @@ export function planBindings(
       if (others) others.push(binding);
       else plan.waiting.set(binding.namespace, [binding]);
       if (one) plan.remove.push(one);
-    } else if (one) plan.replace.push({ found: one, binding });
-    else plan.create.push(binding);
+    } else if (one) {
+      plan.remove.push(one);
+      plan.replaces = true;
+    } else plan.create.push(binding);
   }
   const created = Map.groupBy(plan.create, ({ labels }) => labels['andromeda/user']);
   for (const found of there.values()) {
@@ -227,7 +228,7 @@ function isSuccessor(binding: Binding, found: FoundBinding): boolean {
 }
 
 /** Whether one of the roles that everyone knows includes another; what is not known includes nothing. */
-export function isAtLeast(role: string, other: string): boolean {
+function isAtLeast(role: string, other: string): boolean {
   const ranks: readonly string[] = boundRoles;
   return ranks.includes(other) && ranks.indexOf(role) >= ranks.indexOf(other);
 }

@@ -117,7 +117,7 @@ export function oldestKubelet(nodes: readonly Node[]): string | undefined {
   return versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0];
 }
 
-interface RookObject {
+export interface RookObject {
   metadata: { name: string; namespace?: string };
   spec?: { quota?: unknown };
   status?: {
@@ -128,7 +128,7 @@ interface RookObject {
 }
 
 /** What was found of storage; undefined: it could not be asked for. Rook that is not there is no objects. */
-export interface StorageFacts {
+interface StorageFacts {
   cephClusters: readonly RookObject[] | undefined;
   cephFilesystems: readonly RookObject[] | undefined;
   subVolumeGroups: readonly RookObject[] | undefined;

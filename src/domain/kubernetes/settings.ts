@@ -23,7 +23,6 @@ export interface KubernetesSettings {
   subVolumeGroup?: string;
 }
 
-/** The settings that are names of files. */
 export const kubernetesFiles = [
   'kubeconfig',
   'certificateAuthority',

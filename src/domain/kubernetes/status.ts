@@ -23,13 +23,11 @@ interface Refusal {
   body: StatusBody | string;
 }
 
-/** A right that RBAC gives, as a rule names it. */
 export interface Right {
   verb: string;
   /** Empty: the core group. */
   group: string;
   resource: string;
-  /** The only object that it is about. */
   name?: string;
 }
 
@@ -52,18 +50,14 @@ export type Refused =
   /** The credentials are not accepted, or were not sent. */
   | { kind: 'credentials' }
   | { kind: 'right'; right: Right }
-  /** The right to bind the role that was to be bound. */
   | { kind: 'bind' }
   | { kind: 'namespace'; state: 'missing' | 'terminating' }
   | { kind: 'role' }
   /** Nothing is there, or the API itself is not. */
   | { kind: 'missing' }
-  /** Something else has the name. */
   | { kind: 'exists' }
-  /** It changed since it was looked at. */
   | { kind: 'conflict' }
   | { kind: 'policy'; message: string }
-  /** May pass by itself. */
   | { kind: 'trouble'; message: string }
   | { kind: 'refused'; message: string };
 
@@ -118,7 +112,6 @@ interface Rule {
   resourceNames?: string[];
 }
 
-/** The rules, with every role that a grant names. */
 function neededRules(roleIds: readonly string[]): Rule[] {
   return [
     {
@@ -176,7 +169,6 @@ export interface KubernetesCheck {
   cluster_role: ReturnType<typeof leastPrivilege>;
 }
 
-/** As `kubectl apply` takes it. */
 export function leastPrivilege(roleIds: readonly string[]) {
   return {
     apiVersion: `${rbacGroup}/v1`,

@@ -9,23 +9,21 @@ import {
 } from '../../domain/kubernetes/bindings.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { KubernetesOutcome } from '../driver.ts';
-import { type Connection, reasonOf } from './client.ts';
-import { createFaults } from './faults.ts';
-import { settleBindings } from './permissions.ts';
+import { type KubernetesClient, reasonOf } from './client.ts';
+import { Faults } from './faults.ts';
+import { Lanes, settleBindings } from './permissions.ts';
 import { type Expected, startWatching } from './watch.ts';
 
 export interface ApplyOptions {
   clusterId: string;
   name: string;
   rule: UsernameRule;
-  connection: Connection;
+  client: KubernetesClient;
   wake(): void;
   log: Logger;
 }
 
-/** How often a pass is repeated at once when another client changed something meanwhile. */
 const rounds = 3;
-/** How often all bindings are listed, to find ours that have lost a label. */
 const thoroughMs = 300_000;
 
 /** Its state only saves requests: a new one does the same work. */
@@ -33,6 +31,7 @@ export class BindingApplier {
   readonly #options: ApplyOptions;
   readonly #claimFault: string | null;
   readonly #watching = new AbortController();
+  readonly #lanes = new Lanes();
   #isWatching = false;
   #expected: Expected = { bindings: new Map(), namespaces: new Set() };
   /** When all bindings were listed last, and not only those with our labels. */
@@ -46,54 +45,69 @@ export class BindingApplier {
       : `identity.kubernetes.usernameClaim is ${claim}, by which nobody is known here: it can be ${knownClaims.join(', ')}.`;
   }
 
-  /** Throws what the network says where the API server does not answer. */
-  async apply(access: KubernetesAccess, signal: AbortSignal): Promise<KubernetesOutcome> {
-    const { clusterId, name, rule, connection, log } = this.#options;
-    const client = await connection.open().catch((error) => ({ failure: reasonOf(error) }));
-    // No retry: whether the settings or the files have changed is checked at every interval.
-    if ('failure' in client) return { ...client, retry: false, bound: undefined };
+  /** Undefined where something newer is wanted. Throws what the network says where the API server does not answer. */
+  async apply(
+    access: KubernetesAccess,
+    signal: AbortSignal,
+    superseded: AbortSignal,
+  ): Promise<KubernetesOutcome | undefined> {
+    const { clusterId, name, rule, client, wake, log } = this.#options;
     const wanted = wantedBindings(clusterId, access, rule);
     const bindings = new Map(wanted.map((binding) => [keyOf(binding), binding]));
     const isLess = this.#expected.bindings.keys().some((key) => !bindings.has(key));
-    let isThorough = isLess || performance.now() - this.#thoroughAt > thoroughMs;
+    // Something that goes may have lost a label.
+    if (isLess) this.#thoroughAt = Number.NEGATIVE_INFINITY;
     this.#expected = { ...this.#expected, bindings };
+    try {
+      await client.open(signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      // No retry: whether the settings or the files have changed is checked at every interval.
+      return { failure: reasonOf(error), retry: false, bound: undefined };
+    }
     this.#watch();
+    const isDue = () => performance.now() - this.#thoroughAt > thoroughMs;
+    // What goes and is known by its labels does not wait for a list of everything.
+    let isThorough = isDue() && !isLess;
     for (let round = 1; ; round++) {
-      const faults = createFaults();
-      const pass = { client, clusterId, isThorough, faults, signal };
-      const { change, again, isNameTaken, waiting, bound } = await settleBindings(pass, wanted);
-      this.#expected = { bindings, namespaces: waiting };
+      const faults = new Faults();
+      const parts = { client, clusterId, lanes: this.#lanes, wake };
+      const settled = await settleBindings({ ...parts, isThorough, faults, signal, superseded }, wanted);
+      if (!settled) return undefined;
+      const { change, again, isNameTaken, bound } = settled.writes;
+      this.#expected = { bindings, namespaces: settled.namespaces };
       if (isThorough) this.#thoroughAt = performance.now();
       if (change.created + change.repaired + change.removed > 0) {
         log.info('kubernetes.permitted', { cluster: name, ...change });
       }
       // A binding that has the name may be ours without our labels.
-      const isDoubtful = isNameTaken && !isThorough;
-      isThorough ||= isNameTaken;
+      const isDoubtful = !isThorough && (isNameTaken || isDue());
+      isThorough ||= isDoubtful;
       if ((again || isDoubtful) && round < rounds) continue;
       return {
-        failure: this.#claimFault ?? faults.text() ?? null,
-        retry: faults.mayPass(),
+        failure: this.#claimFault ?? faults.text(),
+        retry: faults.mayPass,
         bound: bound.map((one) => permissionIdOf(one, clusterId)),
       };
     }
   }
 
   /** Takes away everything of ours, also what lost its labels. Throws as `apply` does. */
-  removeAll(signal: AbortSignal): Promise<KubernetesOutcome> {
+  async removeAll(signal: AbortSignal): Promise<string | null> {
     this.#thoroughAt = Number.NEGATIVE_INFINITY;
-    return this.apply({ members: [], grants: [] }, signal);
+    const outcome = await this.apply({ members: [], grants: [] }, signal, new AbortController().signal);
+    return outcome?.failure ?? null;
   }
 
   close(): void {
     this.#watching.abort();
+    this.#lanes.latest = undefined;
   }
 
   #watch(): void {
     if (this.#isWatching) return;
     this.#isWatching = true;
-    const { clusterId, connection, wake } = this.#options;
-    const connect = () => connection.open();
-    startWatching({ clusterId, connect, expected: () => this.#expected, wake }, this.#watching.signal);
+    const { clusterId, client, wake } = this.#options;
+    startWatching({ clusterId, client, expected: () => this.#expected, wake }, this.#watching.signal);
   }
 }

@@ -11,10 +11,11 @@ import {
   optionalRights,
   type Right,
 } from '../../domain/kubernetes/status.ts';
-import { forEach } from './bindings.ts';
-import { type KubernetesClient, openClient, reasonOf } from './client.ts';
+import { createQueue } from '../loop/queue.ts';
+import { KubernetesClient, reasonOf } from './client.ts';
 
 const limitMs = 20_000;
+const atOnce = 64;
 
 /** Never throws: an API server that cannot be reached is a result as well. */
 export async function checkKubernetes(
@@ -29,11 +30,10 @@ export async function checkKubernetes(
     optional: [],
     cluster_role: leastPrivilege(roleIds),
   };
-  let client: KubernetesClient | undefined;
+  const client = new KubernetesClient(settings);
   try {
     const signal = AbortSignal.timeout(limitMs);
-    client = await openClient(settings);
-    check.server = client.server;
+    check.server = (await client.open(signal)).credentials.server;
     check.user = await whoAmI(client, signal);
     check.rights = await askRights(client, neededRights(roleIds), signal);
     const more = optionalRights.map(({ use: _use, ...right }) => right);
@@ -46,7 +46,7 @@ export async function checkKubernetes(
   } catch (error) {
     check.fault = reasonOf(error);
   } finally {
-    await client?.close();
+    await client.close();
   }
   return check;
 }
@@ -75,13 +75,13 @@ async function askRights(
   signal: AbortSignal,
 ): Promise<KubernetesCheck['rights']> {
   const apiVersion = 'authorization.k8s.io/v1';
-  const answers = rights.map((right) => ({ right: describeRight(right), allowed: false, asked: right }));
-  await forEach(answers, async (answer) => {
-    const spec = { resourceAttributes: answer.asked };
+  const queue = createQueue(atOnce);
+  const ask = async (right: Right) => {
+    const spec = { resourceAttributes: right };
     const body = { apiVersion, kind: 'SelfSubjectAccessReview', spec };
     const request = { method: 'POST', path: `/apis/${apiVersion}/selfsubjectaccessreviews`, body } as const;
     const { status } = await client.request<{ status?: { allowed?: boolean } }>(request, signal);
-    answer.allowed = status?.allowed === true;
-  });
-  return answers.map(({ right, allowed }) => ({ right, allowed }));
+    return { right: describeRight(right), allowed: status?.allowed === true };
+  };
+  return Promise.all(rights.map((right) => queue(() => ask(right))));
 }

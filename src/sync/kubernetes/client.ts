@@ -1,132 +1,112 @@
-/** One API server: requests over connections that stay open, each with a deadline, repeated later where the server asks for that. */
-
-import { readFileSync } from 'node:fs';
+/** One API server: requests over connections that stay open, each with a deadline, repeated soon where the server asks for that. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip as unzip } from 'node:zlib';
-import type { KubeConfig, RequestContext } from '@kubernetes/client-node';
+import type { RequestContext } from '@kubernetes/client-node';
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
 import { KubernetesError, type StatusBody, shortened } from '../../domain/kubernetes/status.ts';
-import { certificateAuthority, loadCredentials } from './credentials.ts';
+import { present } from '../../domain/present.ts';
+import { CommandCredentials, type Credentials, readCredentials } from './credentials.ts';
 
-export class Connection {
-  readonly #settings: KubernetesSettings;
-  readonly #confirm: (() => Promise<void>) | undefined;
-  #client: Promise<KubernetesClient> | undefined;
-  /** What the kubeconfig said when it was opened. The library reads the other files again for each request. */
-  #kubeconfig: string | undefined;
-
-  constructor(settings: KubernetesSettings, confirm?: () => Promise<void>) {
-    this.#settings = settings;
-    this.#confirm = confirm;
-  }
-
-  /** Settings that cannot be used are tried again, as the files that they name may come. Throws what is wrong with them. */
-  open(): Promise<KubernetesClient> {
-    const kubeconfig = textOf(this.#settings.kubeconfig);
-    if (kubeconfig !== this.#kubeconfig) void this.close();
-    this.#kubeconfig = kubeconfig;
-    this.#client ??= openClient(this.#settings, this.#confirm).catch((error) => {
-      this.#client = undefined;
-      throw error;
-    });
-    return this.#client;
-  }
-
-  /** Closes it; the next `open` reads the files again, which may have changed. */
-  async close(): Promise<void> {
-    const before = this.#client;
-    this.#client = undefined;
-    await (await before?.catch(() => undefined))?.close();
-  }
-}
-
-function textOf(file: string | undefined): string | undefined {
-  try {
-    return file === undefined ? undefined : readFileSync(file, 'utf8');
-  } catch {
-    // Opening says what is wrong with it.
-    return undefined;
-  }
-}
-
-interface KubernetesRequest {
+export interface KubernetesRequest {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Percent-encoded. */
   path: string;
   query?: Readonly<Record<string, string>>;
   body?: object;
-  /** Left out: `application/json`. */
   type?: string;
   /** How long an answer is waited for; left out: as long as the server may take, and a little longer. */
   limitMs?: number;
+  /** The answer is text, and not an object of Kubernetes. */
+  isText?: boolean;
 }
 
 /** How long the server may take for one request; the client waits a little longer, for the server's own error. */
 const serverLimitSeconds = 10;
 const clientLimitMs = 13_000;
-/** How often a request is repeated at a busy server, which refuses at once. */
-const attempts = 6;
-const longestWaitMs = 10_000;
-/** An event, which is one object. */
+/** How often a request is repeated at a busy server, which refuses at once. One that asks for a longer wait is asked by a later pass. */
+const attempts = 4;
+const longestWaitMs = 2_000;
 const mostLineLength = 4 * 2 ** 20;
-/** A list of a hundred thousand bindings. */
 const mostBytes = 128 * 2 ** 20;
+const pageSize = 500;
 const gunzip = promisify(unzip);
 
 type Dispatcher = NonNullable<Parameters<RequestContext['setDispatcher']>[0]>;
-/** What the library makes a new connection of for every request. */
+/** What the library makes connections of, by way of proxies too. */
 interface Dispatching {
-  createDispatcher(cluster: object | null, options: object): Dispatcher;
+  createDispatcher(cluster: object, options: object): Dispatcher;
 }
 
-/**
- * Throws a sentence for a person where the settings cannot be used; connects when the first request is made. `confirm` is asked
- * right before each attempt to change something there, and throws where this server must not any more.
- */
-export async function openClient(
-  settings: KubernetesSettings,
-  confirm: () => Promise<void> = async () => {},
-): Promise<KubernetesClient> {
-  const { KubeConfig } = await import('./library.ts');
-  const config = new KubeConfig();
-  loadCredentials(config, settings);
-  return new KubernetesClient(config, confirm);
+interface Held {
+  credentials: Credentials;
+  dispatcher: Dispatcher;
 }
 
 export class KubernetesClient {
-  readonly server: string;
-  /** PEM. */
-  readonly certificateAuthority: string | undefined;
-  readonly #config: KubeConfig;
-  readonly #connections: { close(): Promise<void> };
+  readonly #settings: KubernetesSettings;
   readonly #confirm: () => Promise<void>;
+  readonly #commands: CommandCredentials;
+  #library: Dispatching | undefined;
+  #held: Held | undefined;
+  readonly #dispatchers = new Set<Dispatcher>();
 
-  constructor(config: KubeConfig, confirm: () => Promise<void>) {
-    this.#config = config;
+  /** `confirm` is asked right before each attempt to change something there, and throws where this server must not any more. */
+  constructor(
+    settings: KubernetesSettings,
+    confirm: () => Promise<void> = async () => {},
+    commands = new CommandCredentials(),
+  ) {
+    this.#settings = settings;
     this.#confirm = confirm;
-    this.server = (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '');
-    this.certificateAuthority = certificateAuthority(config);
-    this.#connections = reuseDispatcher(config as unknown as Dispatching);
-    // Throws now where it is no address.
-    new URL(this.server);
+    this.#commands = commands;
   }
 
   /**
-   * The answer of a request that succeeded: JSON, or text where it is none. Throws a `KubernetesError` for any other
-   * status, and what the network says where there is no answer.
+   * The answer of a request that succeeded. Throws a `KubernetesError` for any other status, and what the network says where
+   * there is no answer.
    */
   async request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
     for (let n = 1; ; n++) {
+      const held = this.#held ?? (await this.open(signal));
       try {
-        return await this.#attempt<T>(request, signal);
+        return await this.#attempt<T>(held, request, signal);
       } catch (error) {
         if (n < 3 && isLostConnection(error, request)) continue;
-        if (!(error instanceof KubernetesError) || error.status !== 429 || n === attempts) throw error;
-        const wait = Math.min(longestWaitMs, (error.retryAfterSeconds ?? n) * 1000);
+        if (!(error instanceof KubernetesError) || n === attempts) throw error;
+        if (error.status === 401 && n === 1) {
+          if (this.#held === held) this.#commands.forget();
+          if ((await this.open(signal)) !== held) continue;
+        }
+        const wait = (error.retryAfterSeconds ?? n / 2) * 1000;
+        if (error.status !== 429 || wait > longestWaitMs) throw error;
         await sleep(wait * (1 + Math.random() / 4), undefined, { signal });
       }
     }
+  }
+
+  async list<T>(
+    path: string,
+    signal: AbortSignal,
+    query: Readonly<Record<string, string>> = {},
+  ): Promise<T[]> {
+    const all: T[] = [];
+    for await (const page of this.pages<T>(path, signal, { limit: `${pageSize}`, ...query }))
+      all.push(...page);
+    return all;
+  }
+
+  async *pages<T>(
+    path: string,
+    signal: AbortSignal,
+    query: Readonly<Record<string, string>>,
+  ): AsyncGenerator<T[]> {
+    let more: Record<string, string> = {};
+    do {
+      const page = await this.request<Page<T>>({ path, query: { ...query, ...more } }, signal);
+      if (page.items !== null && !Array.isArray(page.items)) throw noKubernetes(path);
+      yield page.items ?? [];
+      more = page.metadata?.continue ? { continue: page.metadata.continue } : {};
+    } while (more['continue'] !== undefined);
   }
 
   /**
@@ -139,12 +119,12 @@ export class KubernetesClient {
     signal: AbortSignal,
     onLine: (line: string) => void,
   ): Promise<void> {
-    const { dispatcher, headers } = await authenticate(this.#config);
+    const { dispatcher, credentials } = await this.open(signal);
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000 + clientLimitMs)]);
     const { statusCode: status, body } = await dispatcher.request({
-      ...this.#target(path, { ...query, timeoutSeconds: String(seconds) }),
+      ...targetOf(credentials, path, { ...query, timeoutSeconds: String(seconds) }),
       method: 'GET',
-      headers: { accept: 'application/json', 'user-agent': 'andromeda', ...headers },
+      headers: { accept: 'application/json', 'user-agent': 'andromeda', ...credentials.headers },
       signal: deadline,
       headersTimeout: clientLimitMs,
       bodyTimeout: 0,
@@ -165,26 +145,58 @@ export class KubernetesClient {
     }
   }
 
-  close(): Promise<void> {
-    return this.#connections.close();
+  async close(): Promise<void> {
+    this.#commands.close();
+    await Promise.all([...this.#dispatchers].map((dispatcher) => dispatcher.destroy()));
   }
 
-  async #attempt<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
+  /**
+   * Reads the settings' files again, and connects with what they say when the next request is made. Throws a sentence for a
+   * person where they cannot be used.
+   */
+  async open(signal: AbortSignal): Promise<Held> {
+    // A command ends by a deadline of its own.
+    const read = () => readCredentials(this.#settings, this.#commands);
+    const credentials = await withDeadline(signal, undefined, read);
+    if (!this.#library) {
+      const { KubeConfig } = await import('./library.ts');
+      this.#library = new KubeConfig() as unknown as Dispatching;
+    }
+    const held = this.#held;
+    return held && isDeepStrictEqual(held.credentials, credentials)
+      ? held
+      : this.#connect(this.#library, credentials);
+  }
+
+  /** What is under way on the connections before goes on to its end there. */
+  #connect(library: Dispatching, credentials: Credentials): Held {
+    const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = credentials;
+    const { server, proxyUrl, tlsServerName: servername } = credentials;
+    const tls = present({ ca, cert, key, servername, rejectUnauthorized: true });
+    const dispatcher = library.createDispatcher({ server, proxyUrl }, tls);
+    const before = this.#held?.dispatcher;
+    this.#dispatchers.add(dispatcher);
+    this.#held = { credentials, dispatcher };
+    if (before) void before.close().finally(() => this.#dispatchers.delete(before));
+    return this.#held;
+  }
+
+  async #attempt<T>(held: Held, request: KubernetesRequest, signal: AbortSignal): Promise<T> {
     const { method = 'GET', path, query = {}, body, type = 'application/json' } = request;
-    const { limitMs = clientLimitMs } = request;
-    const { dispatcher, headers } = await authenticate(this.#config);
+    const { limitMs = clientLimitMs, isText = false } = request;
+    const { dispatcher, credentials } = held;
     if (method !== 'GET') await this.#confirm();
     // The library's fetch does the same, and leaves five times as much behind to be collected.
     const { status, retryAfter, text } = await withDeadline(signal, limitMs, async (deadline) => {
       const response = await dispatcher.request({
-        ...this.#target(path, { ...query, timeout: `${serverLimitSeconds}s` }),
+        ...targetOf(credentials, path, { ...query, timeout: `${serverLimitSeconds}s` }),
         method,
         headers: {
           accept: 'application/json',
           'accept-encoding': 'gzip',
           'user-agent': 'andromeda',
           ...(body ? { 'content-type': type } : {}),
-          ...headers,
+          ...credentials.headers,
         },
         body: body ? JSON.stringify(body) : null,
         signal: deadline,
@@ -194,63 +206,34 @@ export class KubernetesClient {
       const isPacked = received['content-encoding'] === 'gzip';
       const plain = isPacked ? await gunzip(bytes, { maxOutputLength: mostBytes }) : bytes;
       return { status: statusCode, retryAfter: received['retry-after'], text: plain.toString('utf8') };
+    }).catch((error) => {
+      // The connection may be dead without a word: others begin anew, and end nothing that is under way on this one.
+      if (isLate(error) && this.#library && this.#held === held) this.#connect(this.#library, credentials);
+      throw error;
     });
     const answer = parsed(text);
-    if (status >= 200 && status < 300) return answer as T;
-    throw new KubernetesError(
-      { status, method, path, body: answer as StatusBody | string },
-      secondsOf(retryAfter),
-    );
-  }
-
-  #target(path: string, query: Readonly<Record<string, string>>): { origin: string; path: string } {
-    const { origin, pathname } = new URL(this.server);
-    return { origin, path: `${pathname === '/' ? '' : pathname}${path}?${new URLSearchParams(query)}` };
+    if (status < 200 || status >= 300) {
+      const refusal = { status, method, path, body: answer as StatusBody | string };
+      throw new KubernetesError(refusal, secondsOf(retryAfter));
+    }
+    if (!isText && (typeof answer !== 'object' || answer === null)) throw noKubernetes(path);
+    return answer as T;
   }
 }
 
-/** What the library adds to a request: the connection, and the headers that carry the credentials. */
-async function authenticate(
-  config: KubeConfig,
-): Promise<{ dispatcher: Dispatcher; headers: Record<string, string> }> {
-  const headers: Record<string, string> = {};
-  let dispatcher: Dispatcher | undefined;
-  const context = {
-    setHeaderParam(name: string, value: string) {
-      // A token in a file ends with the line.
-      headers[name] = value.trim();
-      // Sent all the same, they would break the connection.
-      if (/[^\x20-\x7e]/.test(headers[name]))
-        throw new Error('The credentials have characters that cannot be sent.');
-    },
-    setDispatcher(one: Dispatcher) {
-      dispatcher = one;
-    },
-  };
-  await config.applySecurityAuthentication(context as unknown as RequestContext).catch((error) => {
-    const command = config.getCurrentUser()?.exec?.command;
-    // What a command prints before it fails may hold a secret.
-    throw command === undefined
-      ? error
-      : new Error(`${command}, which the kubeconfig names, gave no credentials`);
-  });
-  if (!dispatcher) throw new Error('the client library gave no connection');
-  return { dispatcher, headers };
+interface Page<T> {
+  metadata?: { continue?: string };
+  items: T[] | null;
 }
 
-/** One dispatcher for as long as the credentials are the same, and with it its connections. */
-function reuseDispatcher(config: Dispatching): { close(): Promise<void> } {
-  const create = config.createDispatcher.bind(config);
-  let made: { options: object; dispatcher: Dispatcher } | undefined;
-  config.createDispatcher = (cluster, options) => {
-    if (made && isDeepStrictEqual(made.options, options)) return made.dispatcher;
-    // Requests that are under way on the old one go on to their end.
-    void made?.dispatcher.close();
-    // With an option it always makes one.
-    made = { options, dispatcher: create(cluster, { ...options, rejectUnauthorized: true }) };
-    return made.dispatcher;
-  };
-  return { close: async () => made?.dispatcher.destroy() };
+/** A proxy's page of its own, for example. */
+function noKubernetes(path: string): Error {
+  return new Error(`what answers ${path} is not a Kubernetes API server`);
+}
+
+function targetOf({ server }: Credentials, path: string, query: Readonly<Record<string, string>>) {
+  const { origin, pathname } = new URL(server);
+  return { origin, path: `${pathname === '/' ? '' : pathname}${path}?${new URLSearchParams(query)}` };
 }
 
 /**
@@ -259,7 +242,7 @@ function reuseDispatcher(config: Dispatching): { close(): Promise<void> } {
  */
 async function withDeadline<T>(
   signal: AbortSignal,
-  limitMs: number,
+  limitMs: number | undefined,
   body: (deadline: AbortSignal) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted();
@@ -272,13 +255,17 @@ async function withDeadline<T>(
   const stop = () => end(signal.reason);
   signal.addEventListener('abort', stop);
   const late = new DOMException('it does not answer in time', 'TimeoutError');
-  const timer = setTimeout(() => end(late), limitMs);
+  const timer = limitMs === undefined ? undefined : setTimeout(() => end(late), limitMs);
   try {
     return await Promise.race([body(deadline.signal), over]);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', stop);
   }
+}
+
+function isLate(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
 }
 
 /** Whether a request met a connection that was just ending, and can be made again: it was never sent, or only asked. */
@@ -304,7 +291,7 @@ function secondsOf(header: string | string[] | undefined): number | undefined {
 export function reasonOf(error: unknown): string {
   if (error instanceof KubernetesError) return shortened(error.message);
   if (!(error instanceof Error)) return shortened(String(error));
-  if (error.name === 'TimeoutError') return 'it does not answer in time';
+  if (isLate(error)) return 'it does not answer in time';
   const { cause } = error;
   return shortened(cause instanceof Error && cause.message !== '' ? cause.message : error.message);
 }

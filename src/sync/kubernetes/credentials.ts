@@ -1,63 +1,198 @@
-/** A cluster's `kubernetes` section → the library's configuration, with what is not safe refused. */
+/** A cluster's `kubernetes` section → its API server, and how we are let in there: read as kubectl reads it. */
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import type { KubeConfig } from '@kubernetes/client-node';
+import { dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { parseDocument } from 'yaml';
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
+import { present } from '../../domain/present.ts';
 
-/** Loads what the section names into `config`. Throws a message for a person where it cannot be used. */
-export function loadCredentials(config: KubeConfig, settings: KubernetesSettings): void {
-  if (settings.kubeconfig !== undefined) loadKubeconfig(config, settings.kubeconfig, settings.context);
-  else loadServer(config, settings);
-  const cluster = config.getCurrentCluster();
-  if (!cluster?.server)
-    throw new Error(`${settings.kubeconfig}: its context names no cluster with a server.`);
-  if (!config.getCurrentUser()) throw new Error(`${settings.kubeconfig}: its context names no user.`);
-  // The credentials that are sent to this server make people administrators.
-  if (cluster.skipTLSVerify) {
+export interface Credentials {
+  server: string;
+  tlsServerName?: string;
+  proxyUrl?: string;
+  /** In PEM, as are the next two; left out: everyone trusts the server's certificate. */
+  certificateAuthority?: string;
+  clientCertificate?: string;
+  clientKey?: string;
+  headers: Record<string, string>;
+}
+
+/** A cluster or a user of a kubeconfig (`k8s.io/client-go/tools/clientcmd/api/v1`). */
+type Fields = Readonly<Record<string, string | undefined>>;
+type User = Fields & { readonly exec?: ExecConfig };
+
+interface Kubeconfig {
+  'current-context'?: string;
+  clusters?: { name: string; cluster: Fields }[];
+  users?: { name: string; user: User }[];
+  contexts?: { name: string; context: Fields }[];
+}
+
+interface ExecConfig {
+  apiVersion?: string;
+  command?: string;
+  args?: string[] | null;
+  env?: { name: string; value: string }[] | null;
+  provideClusterInfo?: boolean;
+}
+
+interface ExecStatus {
+  token?: string;
+  clientCertificateData?: string;
+  clientKeyData?: string;
+  expirationTimestamp?: string;
+}
+
+/** The credentials that are sent make people administrators; the rest is of sign-ins that API servers no longer know. */
+const unsupported = [
+  'insecure-skip-tls-verify',
+  'auth-provider',
+  'username',
+  'as-uid',
+  'as-groups',
+  'as-user-extra',
+];
+
+/** Reads all that the section names anew. Throws a message for a person where it cannot be used. */
+export async function readCredentials(
+  settings: KubernetesSettings,
+  commands: CommandCredentials,
+): Promise<Credentials> {
+  const { kubeconfig: file = '' } = settings;
+  const { cluster, user } = file === '' ? named(settings) : readKubeconfig(file, settings.context);
+  const at = dirname(resolve(file));
+  const fileOf = (name: string | undefined) => (name ? read(resolve(at, name)) : undefined);
+  const pem = (fields: Fields, name: string) => {
+    const data = fields[`${name}-data`];
+    return data ? Buffer.from(data, 'base64').toString('utf8') : fileOf(fields[name]);
+  };
+  if (!cluster?.['server']) throw new Error(`${file}: its context names no cluster with a server.`);
+  if (!user) throw new Error(`${file}: its context names no user.`);
+  const refused = unsupported.find((name) => cluster[name] || user[name]);
+  if (refused) throw new Error(`${file}: ${refused} is not supported.`);
+  const server = cluster['server'].replace(/\/+$/, '');
+  if (!server.startsWith('https://') || !URL.canParse(server)) {
+    throw new Error(`The Kubernetes API server ${server} must be an https:// address.`);
+  }
+  const certificateAuthority = pem(cluster, 'certificate-authority');
+  const token = fileOf(user['tokenFile']) ?? user['token'];
+  // As kubectl does: what is there already goes before the command.
+  const made = user.exec && !token ? await commands.get(user.exec, at, { server, certificateAuthority }) : {};
+  return present({
+    server,
+    headers: headersOf(token || made.token, user['as']),
+    tlsServerName: cluster['tls-server-name'] || undefined,
+    proxyUrl: cluster['proxy-url'] || undefined,
+    certificateAuthority,
+    clientCertificate: made.clientCertificateData ?? pem(user, 'client-certificate'),
+    clientKey: made.clientKeyData ?? pem(user, 'client-key'),
+  });
+}
+
+function named({ server, certificateAuthority, ...files }: KubernetesSettings): {
+  cluster: Fields;
+  user: User;
+} {
+  const { tokenFile, clientCertificate, clientKey } = files;
+  return {
+    cluster: { server, 'certificate-authority': certificateAuthority },
+    user: { tokenFile, 'client-certificate': clientCertificate, 'client-key': clientKey } as User,
+  };
+}
+
+function readKubeconfig(file: string, asked: string | undefined) {
+  const document = parseDocument(read(file));
+  const config: Kubeconfig | null = document.errors.length === 0 ? document.toJS() : null;
+  if (config === null || typeof config !== 'object') {
+    // The parser's message holds parts of the file, and so of a secret.
+    const line = document.errors[0]?.linePos?.[0].line;
+    throw new Error(`${file}${line === undefined ? '' : `:${line}`}: it cannot be read as a kubeconfig.`);
+  }
+  const name = asked ?? config['current-context'];
+  const context = config.contexts?.find((one) => one.name === name)?.context;
+  if (asked !== undefined && !context) throw new Error(`${file}: it has no context ${asked}.`);
+  return {
+    cluster: config.clusters?.find((one) => one.name === context?.['cluster'])?.cluster,
+    user: config.users?.find((one) => one.name === context?.['user'])?.user,
+  };
+}
+
+function headersOf(token: string | undefined, as: string | undefined): Record<string, string> {
+  // A token in a file ends with the line.
+  const headers = present({ authorization: token && `Bearer ${token.trim()}`, 'impersonate-user': as });
+  // Sent all the same, they would break the connection.
+  if (/[^\x20-\x7e]/.test(Object.values(headers).join('')))
+    throw new Error('The credentials have characters that cannot be sent.');
+  return headers as Record<string, string>;
+}
+
+/** It may ask a service that is far away, and no person. */
+const commandLimitMs = 30_000;
+
+/** What a command of a kubeconfig gave, kept until it expires. */
+export class CommandCredentials {
+  readonly #limitMs: number;
+  readonly #closing = new AbortController();
+  #running: Promise<ExecStatus> | undefined;
+  #made: { by: string; status: ExecStatus; expiresAt: number } | undefined;
+
+  constructor(limitMs = commandLimitMs) {
+    this.#limitMs = limitMs;
+  }
+
+  async get(
+    exec: ExecConfig,
+    directory: string,
+    cluster: { server: string; certificateAuthority: string | undefined },
+  ): Promise<ExecStatus> {
+    const by = JSON.stringify([exec, cluster]);
+    if (this.#made?.by === by && Date.now() < this.#made.expiresAt) return this.#made.status;
+    this.#running ??= this.#run(exec, directory, cluster).finally(() => {
+      this.#running = undefined;
+    });
+    const status = await this.#running;
+    const expiresAt = Date.parse(status.expirationTimestamp ?? '') || Number.POSITIVE_INFINITY;
+    this.#made = { by, status, expiresAt };
+    return status;
+  }
+
+  /** The server did not accept it. */
+  forget(): void {
+    this.#made = undefined;
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #run(...[exec, directory, cluster]: Parameters<CommandCredentials['get']>): Promise<ExecStatus> {
+    const { apiVersion, command = '', args, env, provideClusterInfo } = exec;
+    const { server, certificateAuthority = '' } = cluster;
+    const known = {
+      server,
+      'certificate-authority-data': Buffer.from(certificateAuthority).toString('base64'),
+    };
+    const spec = { interactive: false, ...(provideClusterInfo && { cluster: known }) };
+    const info = { KUBERNETES_EXEC_INFO: JSON.stringify({ apiVersion, kind: 'ExecCredential', spec }) };
+    const own = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
+    try {
+      const file = command.includes('/') ? resolve(directory, command) : command;
+      // It ends what the command started as well.
+      const limited = ['-s', 'KILL', `${this.#limitMs / 1000}`, file, ...(args ?? [])];
+      const options = { env: { ...process.env, ...own, ...info }, signal: this.#closing.signal };
+      const { stdout } = await promisify(execFile)('timeout', limited, options);
+      const answer = JSON.parse(stdout);
+      const { token, clientCertificateData, clientKeyData } = answer.status;
+      if (answer.apiVersion === apiVersion && (token || (clientCertificateData && clientKeyData)))
+        return answer.status;
+    } catch {
+      // What a command prints before it fails may hold a secret.
+    }
     throw new Error(
-      `${settings.kubeconfig}: insecure-skip-tls-verify is not supported; give the certificate authority instead.`,
+      `${command}, which the kubeconfig names, gave no credentials in ${this.#limitMs / 1000} s`,
     );
   }
-  if (!cluster.server.startsWith('https://')) {
-    throw new Error(`The Kubernetes API server ${cluster.server} must be an https:// address.`);
-  }
-}
-
-/** The certificate authority in PEM; undefined where everyone trusts the server's certificate. */
-export function certificateAuthority(config: KubeConfig): string | undefined {
-  const { caFile, caData } = config.getCurrentCluster() ?? {};
-  if (caFile) return read(caFile);
-  return caData ? Buffer.from(caData, 'base64').toString('utf8') : undefined;
-}
-
-function loadKubeconfig(config: KubeConfig, file: string, context: string | undefined): void {
-  read(file);
-  try {
-    config.loadFromFile(file);
-  } catch (error) {
-    // The library's message may hold parts of the file, and so of a secret: they are for no log.
-    const where = (error as { mark?: { line?: number } }).mark?.line;
-    throw new Error(
-      `${file}${where === undefined ? '' : `:${where + 1}`}: it cannot be read as a kubeconfig.`,
-    );
-  }
-  if (context === undefined) return;
-  if (!config.getContextObject(context)) throw new Error(`${file}: it has no context ${context}.`);
-  config.setCurrentContext(context);
-}
-
-function loadServer(config: KubeConfig, settings: KubernetesSettings): void {
-  const { server = '', certificateAuthority: ca, tokenFile, clientCertificate, clientKey } = settings;
-  for (const file of [ca, tokenFile, clientCertificate, clientKey]) if (file !== undefined) read(file);
-  config.loadFromClusterAndUser(
-    { name: 'cluster', server, skipTLSVerify: false, ...(ca === undefined ? {} : { caFile: ca }) },
-    {
-      name: 'andromeda',
-      // Read again every minute, as Kubernetes changes the tokens that it makes.
-      ...(tokenFile === undefined ? {} : { authProvider: { name: 'tokenFile', config: { tokenFile } } }),
-      ...(clientCertificate === undefined ? {} : { certFile: clientCertificate }),
-      ...(clientKey === undefined ? {} : { keyFile: clientKey }),
-    },
-  );
 }
 
 function read(file: string): string {

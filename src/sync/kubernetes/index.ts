@@ -13,8 +13,9 @@ import { present } from '../../domain/present.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { KubernetesDriver } from '../driver.ts';
 import { BindingApplier } from './apply.ts';
-import { Connection, type KubernetesClient, reasonOf } from './client.ts';
-import { createFaults } from './faults.ts';
+import { KubernetesClient, reasonOf } from './client.ts';
+import type { Credentials } from './credentials.ts';
+import { Faults } from './faults.ts';
 import { type ClusterView, observeCluster, PodCounter } from './observe.ts';
 
 export interface KubernetesOptions {
@@ -31,61 +32,47 @@ export interface KubernetesOptions {
 
 export function createKubernetesDriver(options: KubernetesOptions): KubernetesDriver {
   const { name, settings } = options;
-  const connection = new Connection(settings, options.confirm);
+  const client = new KubernetesClient(settings, options.confirm);
   const pods = new PodCounter();
   const rule = { ...options.rule, prefix: settings.usernamePrefix };
-  const applier = new BindingApplier({ ...options, rule, connection });
-  const unreachable = (error: unknown) =>
-    new Error(`The API server of ${name} cannot be reached: ${reasonOf(error)}`);
+  const applier = new BindingApplier({ ...options, rule, client });
+  const reached = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error) => {
+      throw new Error(`The API server of ${name} cannot be reached: ${reasonOf(error)}`.replace(/\.?$/, '.'));
+    });
   return {
     followsSettings: false,
     gatherMs: 0,
-    async apply(access, signal) {
-      try {
-        return await applier.apply(access, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        await connection.close();
-        throw new Error(reasonOf(error));
-      }
-    },
+    apply: (access, signal, superseded = new AbortController().signal) =>
+      reached(applier.apply(access, signal, superseded)),
     async observe(signal) {
-      const client = await connection.open().catch((error) => {
+      const { credentials } = await client.open(signal).catch((error) => {
         throw new Error(reasonOf(error));
       });
-      const faults = createFaults();
+      const faults = new Faults();
       const { subVolumeGroup } = settings;
-      const view = await observeCluster(client, { subVolumeGroup, faults, pods }, signal).catch(
-        async (error) => {
-          await connection.close();
-          throw unreachable(error);
-        },
-      );
-      return reportOf(view, client, settings, faults.text() ?? null);
+      const view = await reached(observeCluster(client, { subVolumeGroup, faults, pods }, signal));
+      return reportOf(view, credentials, settings, faults.text());
     },
     async release(signal) {
-      const { failure } = await applier.removeAll(signal).catch(async (error) => {
-        signal.throwIfAborted();
-        await connection.close();
-        throw unreachable(error);
-      });
+      const failure = await reached(applier.removeAll(signal));
       if (failure !== null) throw new Error(failure);
     },
     async close() {
       applier.close();
-      await connection.close();
+      await client.close();
     },
   };
 }
 
 function reportOf(
   view: ClusterView,
-  client: KubernetesClient,
+  { server, certificateAuthority, tlsServerName }: Credentials,
   settings: KubernetesSettings,
   failure: string | null,
 ): KubernetesSideReport {
   const isReady = view.ready.status === 'True';
-  const { certificateAuthority } = client;
+  const { publicServer } = settings;
   return {
     controlPlaneReady: isReady,
     scheduler: {
@@ -94,11 +81,15 @@ function reportOf(
     },
     storage: view.storage,
     kubernetes: {
-      server: settings.publicServer ?? client.server,
-      ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
+      server: publicServer ?? server,
       ready: isReady,
-      ...(view.version === undefined ? {} : { version: view.version }),
-      ...(view.kubeletVersion === undefined ? {} : { kubeletVersion: view.kubeletVersion }),
+      ...present({
+        certificateAuthority,
+        // The name in the certificate, where we reach it by another.
+        tlsServerName: publicServer === undefined ? tlsServerName : undefined,
+        version: view.version,
+        kubeletVersion: view.kubeletVersion,
+      }),
     },
     failure,
     ...present({ machines: view.machines, pods: view.pods }),

@@ -1,5 +1,2 @@
-/**
- * What we use of the official client library: kubeconfigs, the ways to sign in, and its connections. Costs tens of
- * megabytes and hundreds of milliseconds to load, so only `client.ts` imports it, when a cluster has an API server.
- */
+/** What we use of the official client library: its connections. It takes tens of megabytes and hundreds of milliseconds to load. */
 export { KubeConfig } from '@kubernetes/client-node';

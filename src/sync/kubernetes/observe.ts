@@ -12,7 +12,7 @@ import {
   oldestKubelet,
   type Pod,
   type PodUse,
-  type StorageFacts,
+  type RookObject,
   storageOf,
 } from '../../domain/kubernetes/report.ts';
 import { KubernetesError, meaningOf } from '../../domain/kubernetes/status.ts';
@@ -31,16 +31,10 @@ const partOfTime = 0.05;
 const goodForMs = 300_000;
 const longestPauseMs = 240_000;
 
-interface Page {
-  metadata?: { continue?: string };
-  items: Pod[] | null;
-}
-
 export class PodCounter {
   #known: { use: PodUse; at: number } | undefined;
   #nextAt = -Infinity;
 
-  /** Undefined where it is not known. Throws when aborted. */
   async count(client: KubernetesClient, signal: AbortSignal): Promise<PodUse | undefined> {
     const started = performance.now();
     if (started >= this.#nextAt) {
@@ -59,16 +53,14 @@ export class PodCounter {
     const both = AbortSignal.any([signal, limit]);
     // Of those that have ended there can be more than of those that run.
     const query = { limit: `${pageSize}`, fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed' };
-    let after: string | undefined;
+    let pages = 0;
     try {
-      for (let pages = 0; pages < mostPages; pages += 1) {
-        const asked = { path: '/api/v1/pods', query: { ...query, ...(after && { continue: after }) } };
-        const { items, metadata } = await client.request<Page>(asked, both);
-        addPods(use, items ?? []);
-        after = metadata?.continue || undefined;
-        if (after === undefined) return use;
+      for await (const page of client.pages<Pod>('/api/v1/pods', both, query)) {
+        addPods(use, page);
+        pages += 1;
+        if (pages === mostPages) return undefined;
       }
-      return undefined;
+      return use;
     } catch {
       signal.throwIfAborted();
       // The right to list pods is optional, and other requests report whether the server answers.
@@ -78,7 +70,7 @@ export class PodCounter {
 }
 
 /** An API server that hangs is known this soon; what else is asked may take longer. */
-const readyLimitMs = 4_000;
+const readyLimitMs = 8_000;
 
 export interface ClusterView {
   ready: ConditionReport;
@@ -96,25 +88,32 @@ export async function observeCluster(
   signal: AbortSignal,
 ): Promise<ClusterView> {
   const refusals: KubernetesError[] = [];
-  async function ask<T>(path: string): Promise<T | undefined> {
+  async function ask<T>(path: string, request: () => Promise<T>, says = refusals): Promise<T | undefined> {
     try {
-      return await client.request<T>({ path }, signal);
+      return await request();
     } catch (error) {
       if (!(error instanceof KubernetesError)) throw error;
-      refusals.push(error);
       faults.refused(error, { what: path });
+      says.push(error);
       return undefined;
     }
   }
-  const list = async <T>(path: string) => {
-    const answer = await ask<{ items: T[] | null }>(path);
-    return answer && (answer.items ?? []);
-  };
-  const rook = (kind: string) => listOfRook(client, kind, faults, signal);
+  const list = <T>(path: string) => ask(path, () => client.list<T>(path, signal));
+  const rook = (kind: string) =>
+    ask(
+      kind,
+      () =>
+        client.list<RookObject>(`/apis/ceph.rook.io/v1/${kind}`, signal).catch((error) => {
+          // Without Rook the server knows no such API.
+          if (error instanceof KubernetesError && meaningOf(error).kind === 'missing') return [];
+          throw error;
+        }),
+      [],
+    );
   const [readiness, version, nodes, storageClasses, cephClusters, cephFilesystems, subVolumeGroups] =
     await Promise.all([
       askReadiness(client, signal),
-      ask<{ gitVersion?: string }>('/version'),
+      ask('/version', () => client.request<{ gitVersion?: string }>({ path: '/version' }, signal)),
       list<Node>('/api/v1/nodes'),
       list<{ provisioner: string }>('/apis/storage.k8s.io/v1/storageclasses'),
       rook('cephclusters'),
@@ -124,40 +123,22 @@ export async function observeCluster(
   // Only then is there something to count.
   const use = nodes?.some((node) => gpuOf(node)) ? await pods.count(client, signal) : undefined;
   const kubeletVersion = nodes && oldestKubelet(nodes);
-  const facts = { cephClusters, cephFilesystems, subVolumeGroups, storageClasses, subVolumeGroup };
   return {
     ready: conditionOf(readiness, refusals),
     ...(version?.gitVersion === undefined ? {} : { version: version.gitVersion }),
     ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
     ...(nodes === undefined ? {} : { machines: nodes.map((node) => machineOf(node, use)) }),
     ...(use && { pods: use.pods.toSorted((a, b) => b.gpus - a.gpus).slice(0, mostPods) }),
-    storage: storageOf(facts),
+    storage: storageOf({ cephClusters, cephFilesystems, subVolumeGroups, storageClasses, subVolumeGroup }),
   };
-}
-
-type RookObjects = StorageFacts['cephClusters'];
-
-async function listOfRook(
-  client: KubernetesClient,
-  kind: string,
-  faults: Faults,
-  signal: AbortSignal,
-): Promise<RookObjects> {
-  const path = `/apis/ceph.rook.io/v1/${kind}`;
-  try {
-    return (await client.request<{ items: NonNullable<RookObjects> }>({ path }, signal)).items;
-  } catch (error) {
-    if (!(error instanceof KubernetesError)) throw error;
-    // Without Rook the server knows no such API.
-    if (meaningOf(error).kind === 'missing') return [];
-    faults.refused(error, { what: kind });
-    return undefined;
-  }
 }
 
 async function askReadiness(client: KubernetesClient, signal: AbortSignal): Promise<ConditionReport> {
   try {
-    const text = await client.request<unknown>({ path: '/readyz', limitMs: readyLimitMs }, signal);
+    const text = await client.request<unknown>(
+      { path: '/readyz', limitMs: readyLimitMs, isText: true },
+      signal,
+    );
     return apiReadiness({ status: 200, text: String(text) });
   } catch (error) {
     if (!(error instanceof KubernetesError)) throw error;

@@ -4,49 +4,54 @@ import {
   type BindingPlan,
   boundRoles,
   type FoundBinding,
-  isAtLeast,
   keyOf,
   ownership,
   planBindings,
 } from '../../domain/kubernetes/bindings.ts';
 import { KubernetesError, meaningOf } from '../../domain/kubernetes/status.ts';
+import { aborted } from '../loop/pass.ts';
+import { createQueue } from '../loop/queue.ts';
 import {
+  type BindingItem,
   type BindingKind,
-  createBinding,
-  findClusterRole,
-  forEach,
-  listBindings,
+  creation,
+  foundOf,
+  labelSelector,
   nameOf,
-  removeBinding,
-  repairBinding,
+  pathOfKind,
+  pathOfRole,
+  removal,
+  repair,
 } from './bindings.ts';
-import type { KubernetesClient } from './client.ts';
+import { type KubernetesClient, type KubernetesRequest, reasonOf } from './client.ts';
 import type { Faults } from './faults.ts';
-
-interface PermissionChange {
-  created: number;
-  repaired: number;
-  removed: number;
-}
 
 interface Pass {
   client: KubernetesClient;
+  lanes: Lanes;
   /** List all bindings, not only those with our labels: one of ours may have lost a label. */
   isThorough: boolean;
   clusterId: string;
   faults: Faults;
   signal: AbortSignal;
+  /** Aborted when something newer is wanted: what has begun goes on by itself. */
+  superseded: AbortSignal;
+  /** Called when something that a newer pass did not see has been written. */
+  wake(): void;
 }
 
-export interface Settled {
-  change: PermissionChange;
-  again: boolean;
-  /** Something has a name that one of ours should have. */
-  isNameTaken: boolean;
-  /** Ours that are there at the end. */
-  bound: readonly Pick<Binding, 'name'>[];
-  /** The namespaces that are waited for. */
-  waiting: ReadonlySet<string>;
+/** Writes are as fast as the server's store flushes many together. It asks us to wait (429) where they are too many for it. */
+const atOnce = 64;
+
+/** What the passes of one cluster share. */
+export class Lanes {
+  /** What takes something away waits for nothing that gives something. */
+  readonly removals = createQueue(atOnce);
+  readonly others = createQueue(atOnce);
+  /** The bindings that are being written: one that hangs holds up no other, and is not written twice. */
+  readonly busy = new Set<string>();
+  /** Whose writes begin; undefined when none do any more. */
+  latest: object | undefined;
 }
 
 /** After so many failed writes, the rest waits for the next pass. */
@@ -55,41 +60,58 @@ const standing: readonly string[] = boundRoles;
 
 /**
  * Writes the difference; returns what was changed, and whether another client changed something meanwhile, which is worth
- * another round at once. Refusals go into `faults`. Throws errors of the network.
+ * another round at once, and the namespaces that are waited for. Undefined where something newer is wanted. Refusals go into `faults`. Throws errors of the network
+ * where it is not known what is there.
  */
-export async function settleBindings(pass: Pass, wanted: readonly Binding[]): Promise<Settled> {
-  const plan = await planPass(pass, wanted);
-  await dropMissingRoles(pass, plan);
+export async function settleBindings(
+  pass: Pass,
+  wanted: readonly Binding[],
+): Promise<{ writes: Writes; namespaces: ReadonlySet<string> } | undefined> {
+  const { client, faults, signal, superseded } = pass;
+  const [found, isKnown] = await findOurs(pass, wanted);
+  const writes = new Writes(pass);
+  const known = wanted.filter(isKnown);
+  // Of what must go nothing more has to be known.
+  for (const one of planBindings(known, found, undefined).remove) writes.remove(one);
+  const isAnyInNamespace = wanted.some(({ namespace }) => namespace !== null);
+  const [namespaces, missingRoles] = await Promise.all([
+    isAnyInNamespace ? allowed(pass, 'namespaces', () => listNamespaces(client, signal)) : undefined,
+    findMissingRoles(pass, wanted),
+  ]);
+  const plan = planBindings(known, found, namespaces);
   for (const [namespace, bindings] of plan.waiting) {
-    pass.faults.add(`The namespace ${namespace} does not exist, or is being deleted; ${waiting(bindings)}`);
+    faults.add(`The namespace ${namespace} does not exist, or is being deleted; ${waiting(bindings)}`);
   }
-  return { ...(await write(pass, plan)), waiting: new Set(plan.waiting.keys()) };
+  for (const role of missingRoles) {
+    faults.add(`There is no ClusterRole ${role}; ${waiting(wanted.filter((one) => one.role === role))}`);
+  }
+  writes.begin(plan, missingRoles);
+  const isOver = await Promise.race([writes.end(), aborted(superseded), aborted(signal)]);
+  signal.throwIfAborted();
+  return isOver && { writes, namespaces: new Set(plan.waiting.keys()) };
 }
 
-/** The plan, from what is there. A kind that cannot be listed is left alone, as it is not known which are ours. */
-async function planPass(pass: Pass, wanted: readonly Binding[]): Promise<BindingPlan> {
+/** Ours that are there, and of which of those that should be that is known: a kind that cannot be listed is left alone. */
+async function findOurs(
+  pass: Pass,
+  wanted: readonly Binding[],
+): Promise<[FoundBinding[], (binding: Binding) => boolean]> {
   const { client, clusterId, isThorough, faults, signal } = pass;
+  const query = isThorough ? {} : { labelSelector: labelSelector(clusterId) };
   const list = (kind: BindingKind) =>
-    allowed(pass, kind, () => listBindings(client, kind, isThorough ? undefined : clusterId, signal));
-  const isAnyInNamespace = wanted.some(({ namespace }) => namespace !== null);
-  const [clusterWide, inNamespaces, namespaces] = await Promise.all([
-    list('clusterrolebindings'),
-    list('rolebindings'),
-    isAnyInNamespace ? allowed(pass, 'namespaces', () => listNamespaces(client, signal)) : undefined,
-  ]);
-  const isKnown = ({ namespace }: Binding) => (namespace === null ? clusterWide : inNamespaces) !== undefined;
-  const all = [...(clusterWide ?? []), ...(inNamespaces ?? [])];
-  const found = all.filter((one) => ownership(one, clusterId) === 'ours');
+    allowed(pass, kind, () => client.list<BindingItem>(pathOfKind(kind), signal, query));
+  const [clusterWide, inNamespaces] = await Promise.all([list('clusterrolebindings'), list('rolebindings')]);
+  const all = [...(clusterWide ?? []), ...(inNamespaces ?? [])].map(foundOf);
   const names = new Set(wanted.map(keyOf));
   for (const one of all) {
     // Where one of ours should be, making it is refused, and that is reported.
     if (ownership(one, clusterId) !== 'suspect' || names.has(keyOf(one))) continue;
     faults.add(`${nameOf(one)} has one of our names and none of our labels: look whose it is, and remove it`);
   }
-  return planBindings(wanted.filter(isKnown), found, namespaces);
+  const isKnown = ({ namespace }: Binding) => (namespace === null ? clusterWide : inNamespaces) !== undefined;
+  return [all.filter((one) => ownership(one, clusterId) === 'ours'), isKnown];
 }
 
-/** What is asked for; undefined, and a fault, where it is refused. */
 async function allowed<T>({ faults }: Pass, what: string, ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();
@@ -101,122 +123,139 @@ async function allowed<T>({ faults }: Pass, what: string, ask: () => Promise<T>)
 }
 
 async function listNamespaces(client: KubernetesClient, signal: AbortSignal): Promise<Map<string, boolean>> {
-  const { items } = await client.request<{
-    items: { metadata: { name: string }; status?: { phase?: string } }[];
-  }>({ path: '/api/v1/namespaces' }, signal);
+  const items = await client.list<{ metadata: { name: string }; status?: { phase?: string } }>(
+    '/api/v1/namespaces',
+    signal,
+  );
   return new Map(items.map(({ metadata, status }) => [metadata.name, status?.phase !== 'Terminating']));
 }
 
-/** Roles are checked first, as the server binds also roles that do not exist, for an account that may bind everything. */
-async function dropMissingRoles(pass: Pass, plan: BindingPlan): Promise<void> {
-  const { client, faults, signal } = pass;
-  const bindings = [...plan.create, ...plan.replace.map(({ binding }) => binding)];
-  const roles = new Set(bindings.map(({ role }) => role).filter((role) => !standing.includes(role)));
-  for (const role of roles) {
-    try {
-      await findClusterRole(client, role, signal);
-    } catch (error) {
-      if (!(error instanceof KubernetesError)) throw error;
-      if (meaningOf(error).kind !== 'missing') {
-        faults.refused(error, { what: `ClusterRole ${role}` });
-        continue;
-      }
-      const concerned = bindings.filter((binding) => binding.role === role);
-      faults.add(`There is no ClusterRole ${role}; ${waiting(concerned)}`);
-      plan.remove.push(...plan.replace.filter((one) => one.binding.role === role).map(({ found }) => found));
-      plan.replace = plan.replace.filter((one) => one.binding.role !== role);
-      plan.create = plan.create.filter((one) => one.role !== role);
-    }
-  }
+/** The server binds also roles that do not exist, for an account that may bind everything, and goes on binding one that went. */
+async function findMissingRoles(pass: Pass, wanted: readonly Binding[]): Promise<ReadonlySet<string>> {
+  const { client, signal } = pass;
+  const roles = new Set(wanted.map(({ role }) => role).filter((role) => !standing.includes(role)));
+  const isThere = (role: string) =>
+    allowed(pass, `ClusterRole ${role}`, () =>
+      client.request({ path: pathOfRole(role) }, signal).catch((error) => {
+        if (!(error instanceof KubernetesError) || meaningOf(error).kind !== 'missing') throw error;
+        return false;
+      }),
+    );
+  const found = await Promise.all([...roles].map(async (role) => [role, await isThere(role)] as const));
+  return new Set(found.filter(([, isFound]) => isFound === false).map(([role]) => role));
 }
 
-/** Attempts to write, and what becomes of them. */
-class Attempts {
-  readonly #faults: Faults;
+/** The writes of a pass, and what becomes of them. */
+class Writes {
+  readonly #pass: Pass;
   /** After one refusal the same request is not repeated: an account without the right would be refused a thousand times. */
   readonly #refusals = new Map<string, KubernetesError>();
+  readonly #begun: Promise<void>[] = [];
+  readonly #leaving = new Set<FoundBinding>();
   #troubles = 0;
+  /** Ours that are there: what could not be taken away is still in force. */
+  readonly #bound = new Set<Binding | FoundBinding>();
+  readonly change = { created: 0, repaired: 0, removed: 0 };
   again = false;
+  /** Something has a name that one of ours should have. */
   isNameTaken = false;
 
-  constructor(faults: Faults) {
-    this.#faults = faults;
+  constructor(pass: Pass) {
+    this.#pass = pass;
+    pass.lanes.latest = this;
   }
 
-  /** Whether it succeeded. */
-  async make(
-    verb: 'create' | 'patch' | 'delete',
-    binding: Binding | FoundBinding,
+  get bound(): readonly Pick<Binding, 'name'>[] {
+    return [...this.#bound];
+  }
+
+  remove(found: FoundBinding): void {
+    if (this.#leaving.has(found)) return;
+    this.#leaving.add(found);
+    this.#bound.add(found);
+    this.#begin('removals', found, () => this.#remove(found));
+  }
+
+  begin(plan: BindingPlan, missingRoles: ReadonlySet<string>): void {
+    const isThere = ({ role }: Binding) => !missingRoles.has(role);
+    for (const binding of plan.kept.filter(isThere)) this.#bound.add(binding);
+    for (const found of plan.remove) this.remove(found);
+    // A roleRef cannot change: the old one goes, and another round makes the new one.
+    if (plan.replaces) this.again = true;
+    for (const { found, binding } of plan.repair) {
+      this.#begin('others', binding, async () => {
+        if (!(await this.#make(repair(found, binding), binding))) return;
+        this.#bound.add(binding);
+        this.change.repaired += 1;
+      });
+    }
+    for (const binding of plan.create.filter(isThere)) {
+      this.#begin('others', binding, async () => {
+        if (!(await this.#make(creation(binding), binding))) return;
+        this.#bound.add(binding);
+        this.change.created += 1;
+        for (const one of plan.handOver) if (one.binding === binding) await this.#remove(one.found);
+      });
+    }
+    for (const { found } of plan.handOver) this.#bound.add(found);
+  }
+
+  async end(): Promise<true> {
+    await Promise.all(this.#begun);
+    return true;
+  }
+
+  #begin(
+    lane: 'removals' | 'others',
+    about: Pick<Binding, 'namespace' | 'name'>,
     body: () => Promise<void>,
-  ): Promise<boolean> {
+  ): void {
+    const { lanes, wake } = this.#pass;
+    const key = keyOf(about);
+    if (lanes.busy.has(key)) return;
+    lanes.busy.add(key);
+    const work = async () => {
+      if (lanes.latest === this) await body();
+      lanes.busy.delete(key);
+      if (lanes.latest !== this) wake();
+    };
+    this.#begun.push(lanes[lane](work));
+  }
+
+  async #remove(found: FoundBinding): Promise<void> {
+    if (!(await this.#make(removal(found), found))) return;
+    this.#bound.delete(found);
+    this.change.removed += 1;
+  }
+
+  async #make(request: KubernetesRequest, binding: Binding | FoundBinding): Promise<boolean> {
+    const { client, faults, signal } = this.#pass;
     const role = 'role' in binding ? binding.role : undefined;
     const about = { what: nameOf(binding), ...(role === undefined ? {} : { role }) };
-    const [right, bind] = [`${verb} ${binding.namespace}`, `bind ${role}`];
+    const [right, bind] = [`${request.method} ${binding.namespace}`, `bind ${role}`];
     const known = this.#refusals.get(right) ?? (role === undefined ? undefined : this.#refusals.get(bind));
-    if (known) this.#faults.refused(known, about);
+    if (known) faults.refused(known, about);
     if (known || this.#troubles >= mostTroubles) return false;
     try {
-      await body();
+      await client.request(request, signal);
       return true;
     } catch (error) {
-      if (!(error instanceof KubernetesError)) throw error;
+      if (!(error instanceof KubernetesError)) {
+        this.#troubles += 1;
+        faults.failed(reasonOf(error));
+        return false;
+      }
       const { kind } = meaningOf(error, role);
-      if (kind === 'missing' && verb === 'delete') return true;
+      if (kind === 'missing' && request.method === 'DELETE') return true;
       if (kind === 'conflict' || kind === 'missing') this.again = true;
       if (kind === 'exists') this.isNameTaken = true;
       if (kind === 'trouble') this.#troubles += 1;
       if (kind === 'right') this.#refusals.set(right, error);
       if (kind === 'bind') this.#refusals.set(bind, error);
-      this.#faults.refused(error, about);
+      faults.refused(error, about);
       return false;
     }
   }
-}
-
-/**
- * Removals come first: if the pass is aborted half-way, no person has more rights than they should. A binding that is replaced
- * by one with the same rights or more is removed last, and stays if the new one is refused: a refusal takes no rights away.
- */
-async function write({ client, faults, signal }: Pass, plan: BindingPlan): Promise<Omit<Settled, 'waiting'>> {
-  const change: PermissionChange = { created: 0, repaired: 0, removed: 0 };
-  const attempts = new Attempts(faults);
-  const gone = new Set<FoundBinding>();
-  const remove = async (found: FoundBinding) => {
-    const isDone = await attempts.make('delete', found, () => removeBinding(client, found, signal));
-    if (isDone) {
-      gone.add(found);
-      change.removed += 1;
-    }
-    return isDone;
-  };
-  const made = new Set<Binding>(plan.kept);
-  const create = async (binding: Binding) => {
-    if (!(await attempts.make('create', binding, () => createBinding(client, binding, signal)))) return;
-    made.add(binding);
-    change.created += 1;
-  };
-  await forEach(plan.remove, async (found) => void (await remove(found)));
-  await forEach(plan.replace, async ({ found, binding }) => {
-    // The names are the same, so the old one is removed first, once the server has confirmed that it would take the new one.
-    const isLess = !isAtLeast(binding.role, found.roleRef.name ?? '');
-    const mayCome = await attempts.make('create', binding, () =>
-      createBinding(client, binding, signal, true),
-    );
-    if ((mayCome || isLess) && (await remove(found)) && mayCome) await create(binding);
-  });
-  await forEach(plan.repair, async (one) => {
-    const isDone = await attempts.make('patch', one.binding, () => repairBinding(client, one, signal));
-    if (!isDone) return;
-    made.add(one.binding);
-    change.repaired += 1;
-  });
-  await forEach(plan.create, create);
-  const over = plan.handOver.filter(({ binding }) => made.has(binding));
-  await forEach(over, async ({ found }) => void (await remove(found)));
-  // What could not be taken away is still in force.
-  const left = [...plan.remove, ...plan.handOver.map(({ found }) => found)].filter((one) => !gone.has(one));
-  const { again, isNameTaken } = attempts;
-  return { change, again, isNameTaken, bound: [...made, ...left] };
 }
 
 function waiting({ length }: readonly unknown[]): string {

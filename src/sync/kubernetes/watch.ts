@@ -11,21 +11,19 @@ import {
   keyOf,
 } from '../../domain/kubernetes/bindings.ts';
 import { KubernetesError, meaningOf } from '../../domain/kubernetes/status.ts';
-import { retryDelay } from '../../lib/limits.ts';
+import { createRateLimiter, retryDelay } from '../../lib/limits.ts';
 import { type BindingItem, foundOf, labelSelector, pathOfKind } from './bindings.ts';
 import type { KubernetesClient } from './client.ts';
 
 /** What there should be, as the last pass knew it. */
 export interface Expected {
-  /** By `keyOf`. */
   bindings: ReadonlyMap<string, Binding>;
-  /** Namespaces that are not there yet. */
   namespaces: ReadonlySet<string>;
 }
 
 export interface WatchOptions {
   clusterId: string;
-  connect(): Promise<KubernetesClient>;
+  client: KubernetesClient;
   expected(): Expected;
   wake(): void;
 }
@@ -41,12 +39,11 @@ const watchSeconds = 60;
 const longestRetryMs = 5_000;
 /** Without the right to watch there is only the interval. */
 const forbiddenRetryMs = 300_000;
-/** Rate limit of wake-ups: a burst of `size`, then one per `refillMs`. Another client may change our bindings all the time. */
-const burst = { size: 10, refillMs: 3_000 };
+/** Another client may change our bindings all the time. */
+const wakes = { burst: 10, everyMs: 3_000 };
 
-/** Watches until `signal` is aborted. Throws nothing. */
 export function startWatching(options: WatchOptions, signal: AbortSignal): void {
-  const { clusterId, expected } = options;
+  const { clusterId, client, expected } = options;
   const wake = rateLimited(options.wake);
   const selector = { labelSelector: labelSelector(clusterId) };
   const isBindingNews = ({ type, object }: WatchEvent) => isNews(type, foundOf(object), expected().bindings);
@@ -59,7 +56,7 @@ export function startWatching(options: WatchOptions, signal: AbortSignal): void 
     { path: pathOfKind('rolebindings'), query: selector, isNews: isBindingNews },
     { path: '/api/v1/namespaces', query: {}, isNews: isNamespaceNews },
   ];
-  for (const watch of watches) void follow({ ...watch, wake, connect: options.connect }, signal);
+  for (const watch of watches) void follow({ ...watch, wake, client }, signal);
 }
 
 /** An event that shows what a pass itself wrote asks for nothing. */
@@ -74,7 +71,7 @@ interface Watch {
   query: Readonly<Record<string, string>>;
   isNews(event: WatchEvent): boolean;
   wake(): void;
-  connect(): Promise<KubernetesClient>;
+  client: KubernetesClient;
 }
 
 async function follow(watch: Watch, signal: AbortSignal): Promise<void> {
@@ -82,13 +79,12 @@ async function follow(watch: Watch, signal: AbortSignal): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     try {
-      const client = await watch.connect();
       if (resourceVersion === undefined) {
-        resourceVersion = await versionNow(client, watch, signal);
+        resourceVersion = await versionNow(watch, signal);
         // A pass finds what happened before this version.
         if (failures > 0) watch.wake();
       }
-      const last = await read(client, watch, resourceVersion, signal);
+      const last = await read(watch, resourceVersion, signal);
       failures = 0;
       // Expired: a pass finds what was missed.
       if (last === undefined) watch.wake();
@@ -107,12 +103,7 @@ function waitAfter(error: unknown, failures: number): number {
   return isForbidden ? forbiddenRetryMs : retryDelay(failures, Math.random(), longestRetryMs);
 }
 
-/** The version of the list as it is now. */
-async function versionNow(
-  client: KubernetesClient,
-  { path, query }: Watch,
-  signal: AbortSignal,
-): Promise<string> {
+async function versionNow({ client, path, query }: Watch, signal: AbortSignal): Promise<string> {
   const request = { path, query: { ...query, limit: '1' } };
   const { metadata } = await client.request<{ metadata: { resourceVersion: string } }>(request, signal);
   return metadata.resourceVersion;
@@ -120,8 +111,7 @@ async function versionNow(
 
 /** Reads events until the server ends them; returns the version to go on from, undefined when it is too old. */
 async function read(
-  client: KubernetesClient,
-  { path, query, isNews, wake }: Watch,
+  { client, path, query, isNews, wake }: Watch,
   from: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -142,21 +132,16 @@ async function read(
 
 /** Calls at once while the rate limit allows it; otherwise once, as soon as it does. */
 function rateLimited(body: () => void): () => void {
-  let left = burst.size;
-  let refilledAt = performance.now();
+  const limiter = createRateLimiter(wakes);
   let timer: NodeJS.Timeout | undefined;
-  const call = () => {
-    timer = undefined;
-    const now = performance.now();
-    const more = Math.floor((now - refilledAt) / burst.refillMs);
-    left = Math.min(burst.size, left + more);
-    refilledAt += more * burst.refillMs;
-    if (left > 0) {
-      left -= 1;
-      body();
-    } else timer = setTimeout(call, burst.refillMs - (now - refilledAt)).unref();
-  };
   return () => {
-    if (!timer) call();
+    if (timer) return;
+    timer = setTimeout(
+      () => {
+        timer = undefined;
+        body();
+      },
+      limiter.take('', wakes.everyMs),
+    ).unref();
   };
 }

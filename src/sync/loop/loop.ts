@@ -6,7 +6,7 @@ import { findCluster, listConcernedClusters, listDrivenClusters } from '../../st
 import { type Heard, hears, type Store } from '../../store/engine/index.ts';
 import { allLeases, type Duty, type Lease, type Leases } from '../../store/servers/leases.ts';
 import type { KubernetesDriver, SlurmDriver } from '../driver.ts';
-import { passKubernetes } from './kubernetes-pass.ts';
+import { kubernetesPasses } from './kubernetes-pass.ts';
 import { createListKeeper, type ListKeeper, type PassDeps } from './pass.ts';
 import { createQueue } from './queue.ts';
 import { passSlurm } from './slurm-pass.ts';
@@ -44,7 +44,6 @@ export function createPassesOfOthers({ messages }: Pick<Store, 'messages'>): Pas
   };
 }
 
-/** Throws where it is none. */
 function readState(received: unknown): { key: string; state: PassState } {
   const { key, nextAt, failures, failingSince } = received as Record<keyof PassState | 'key', unknown>;
   if (typeof key !== 'string' || key.length > longestKey)
@@ -108,7 +107,6 @@ class Loop implements SyncLoop {
   readonly #lists: ListKeeper;
   readonly #deps: PassDeps;
   readonly #leases: Leases;
-  /** Of the sides that this server looks after. */
   readonly #workers = new Map<string, Worker>();
   /** How to leave a side to others, for each that this server would look after. */
   readonly #wanted = new Map<string, () => Promise<void>>();
@@ -207,7 +205,7 @@ class Loop implements SyncLoop {
     const createDriver = (cluster: Cluster) => drivers.kubernetes(cluster, wake, lease);
     // API servers cannot tell what a server that stood still wrote late; hosts of Slurm can.
     const againMs = lease.token === undefined ? undefined : (this.#options.lateWritesMs ?? lateWritesMs);
-    return startWorker({ ...about, pass: passKubernetes, createDriver, againMs });
+    return startWorker({ ...about, pass: kubernetesPasses(), createDriver, againMs });
   }
 
   /** Runs a task in parallel with the passes; `stop` waits for it. */
@@ -254,7 +252,6 @@ class Loop implements SyncLoop {
     return organizations.filter((id) => own.has(id));
   }
 
-  /** Whether this server looks after a side of the cluster. */
   #isOwn(clusterId: string): boolean {
     return allSides.some((side) => this.#workers.has(keyOf(clusterId, side)));
   }

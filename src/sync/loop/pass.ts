@@ -29,7 +29,7 @@ export interface PassDeps {
 
 /**
  * One pass: observes a side of a cluster and applies the wanted state. Throws when it cannot be reached or changed. `superseded` is
- * aborted when something changed since it began.
+ * aborted when something changed since it began; one that ends early for that is `overtaken`.
  */
 export type Pass<D> = (
   deps: PassDeps,
@@ -37,7 +37,7 @@ export type Pass<D> = (
   openDriver: (cluster: Cluster) => Promise<D>,
   signal: AbortSignal,
   superseded: AbortSignal,
-) => Promise<PassResult>;
+) => Promise<PassResult | 'overtaken'>;
 
 export interface PassResult {
   /** The manifest in force at the end, 0 where there is none. */
@@ -46,7 +46,6 @@ export interface PassResult {
   activated: boolean;
   /** Whether what the database wanted when the pass began is in force there. */
   inForce: boolean;
-  /** A message that names what a person must mend there. */
   failure: string | null;
   /** When something there ends by itself or is worth another look, in ms since 1970. */
   wakeAt?: number | undefined;
@@ -64,6 +63,13 @@ export function atMost(signal: AbortSignal, ms: number): AbortSignal {
 /** Whether something was aborted because the service stops: that is no failure to record. */
 export function isStopping(signal: AbortSignal): boolean {
   return signal.aborted && (signal.reason as Error).name === 'AbortError';
+}
+
+export function aborted(signal: AbortSignal): Promise<undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  signal.addEventListener('abort', () => resolve(undefined));
+  if (signal.aborted) resolve(undefined);
+  return promise;
 }
 
 interface Observation<R> {

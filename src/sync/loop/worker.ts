@@ -37,7 +37,6 @@ class DriverHolder<D extends SlurmDriver | KubernetesDriver> {
   }
 }
 
-/** Whether a driver is no longer the one for its cluster. */
 function isOutdated(driver: SlurmDriver | KubernetesDriver, before: Cluster, after: Cluster): boolean {
   const kinds = (cluster: Cluster) => Object.keys(cluster.driver).join();
   if (before.name !== after.name || before.scheduler !== after.scheduler) return true;
@@ -90,7 +89,6 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   onEnd(): void;
   /** How long after its start there is a pass in any case; left out: as usual. */
   againMs?: number | undefined;
-  /** Called when a pass is over and it is known when the next one is. */
   onPassed?(state: PassState): void;
 }
 
@@ -98,7 +96,6 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
 export interface PassState {
   /** When the next pass is; undefined while one is under way. */
   nextAt: number | undefined;
-  /** How many failed in a row. */
   failures: number;
   /** Since when something there needs a person, as far as this process knows; undefined where nothing does. */
   failingSince: number | undefined;
@@ -107,13 +104,12 @@ export interface PassState {
 export interface Worker {
   readonly state: PassState;
   /**
-   * Something changed, by a command where one is given: runs a pass soon. The back-off of a side that fails stays, however many
-   * changes come.
+   * Something changed, by a command where one is given: runs a pass soon. The back-off of a side that cannot be reached stays,
+   * however many changes come.
    */
   nudge(commandId?: string): void;
   /** The cluster itself reported a change, or answers again: runs a pass at once, also of a side that fails. */
   wake(): void;
-  /** Waits for a pass under way, and closes the driver. */
   stop(): Promise<void>;
 }
 
@@ -129,7 +125,6 @@ interface Waiting {
   commands: readonly string[];
 }
 
-/** More commands than a line of the log is to have. */
 const mostCommands = 16;
 
 class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
@@ -147,6 +142,8 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   #isGathering = false;
   #waiting: Waiting | undefined = { since: performance.now(), commands: [] };
   #failures = 0;
+  /** The last pass could not reach the side: no change reaches it sooner. */
+  #isDown = false;
   #failingSince: number | undefined;
   #nextAt: number | undefined;
   #lastFailure: string | null = null;
@@ -170,7 +167,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
       log.debug('sync.changed', { cluster: this.#name, side });
     }
     this.#wait({ since: performance.now(), commands: commandId === undefined ? [] : [commandId] });
-    if (this.#failures === 0) this.#gather();
+    if (!this.#isDown) this.#gather();
   }
 
   wake(): void {
@@ -219,7 +216,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
       this.#running = undefined;
       if (delayMs === undefined) return;
       // Checked only now: otherwise a change between the end of the pass and this line would wait for an interval.
-      const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && this.#failures === 0);
+      const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && !this.#isDown);
       this.schedule(isDue ? this.#gatherMs() : delayMs);
       this.#options.onPassed?.(this.state);
     });
@@ -238,8 +235,11 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
         this.#options.onEnd();
         return undefined;
       }
+      this.#isDown = false;
       // A change that is not in force yet goes on waiting.
-      if (!result.inForce) this.#wait(changed ?? { since: started, commands: [] });
+      const isOvertaken = result === 'overtaken';
+      if (isOvertaken || !result.inForce) this.#wait(changed ?? { since: started, commands: [] });
+      if (isOvertaken) return 0;
       this.#logResult(result, started, changed);
       this.#failures = result.retry ? this.#failures + 1 : 0;
       this.#noteFailing(result.failure !== null);
@@ -247,6 +247,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
       return result.retry ? Math.min(nextMs, this.#retryMs()) : nextMs;
     } catch (error) {
       this.#failures += 1;
+      this.#isDown = true;
       this.#noteFailing(true);
       if (changed) this.#wait(changed);
       const retryMs = this.#retryMs();
@@ -269,7 +270,6 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#failingSince = isFailing ? (this.#failingSince ?? this.#options.deps.now()) : undefined;
   }
 
-  /** Changes go on waiting, or begin to. */
   #wait({ since, commands }: Waiting): void {
     const waiting = this.#waiting ?? { since, commands: [] };
     this.#waiting = {
@@ -278,7 +278,6 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     };
   }
 
-  /** How long the oldest change has been waiting that is not in force. */
   #behindMs(): number {
     return this.#waiting ? Math.max(1, msSince(this.#waiting.since)) : 0;
   }
@@ -303,7 +302,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   }
 
   /** Undefined when the side is released, or is no side of the cluster any more. */
-  async #passOrRelease(): Promise<PassResult | undefined> {
+  async #passOrRelease(): Promise<PassResult | 'overtaken' | undefined> {
     const { clusterId, side, deps, pass, log } = this.#options;
     const open = (one: Cluster) => this.#holder.open(one);
     const cluster = await findCluster(deps.store.read, clusterId);

@@ -1,0 +1,146 @@
+/** What gets no answer holds up nothing else: neither a change, nor what is taken away, nor an observation. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { becomes } from '../support/app.ts';
+import type { Asked } from './fake-api.ts';
+import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+import { recorded } from './recorded.ts';
+
+/** Requests that are never answered, as long as the test runs. */
+function hang(lab: KubernetesLab, which: (asked: Asked) => boolean) {
+  const hung: string[] = [];
+  const never = Promise.withResolvers<undefined>();
+  lab.api.fault = (asked) => {
+    if (!which(asked)) return undefined;
+    hung.push(`${asked.method} ${asked.path}`);
+    return never.promise;
+  };
+  return { hung, [Symbol.dispose]: () => never.resolve(undefined) };
+}
+
+const apply = (lab: KubernetesLab, superseded?: AbortSignal) =>
+  lab.driver.apply(lab.access, AbortSignal.timeout(60_000), superseded);
+
+test('an observation that gets no answer ends no change that is under way', async () => {
+  await using lab = await startKubernetesLab();
+  const answered = Promise.withResolvers<undefined>();
+  lab.api.fault = ({ path }) =>
+    path === '/readyz' || path.endsWith('bindings') ? answered.promise : undefined;
+  lab.access.grants.push(grant('x'));
+  const applied = apply(lab);
+  await assert.rejects(lab.driver.observe(AbortSignal.timeout(300)), /it does not answer in time/);
+  answered.resolve(undefined);
+  assert.deepEqual(await applied, { failure: null, retry: false, bound: ['grant_x'] });
+});
+
+test('a change waits for no write that gets no answer, and that write is not sent twice', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  lab.access.grants.push(grant('y', { scope: 'team-b' }));
+  using waiting = hang(lab, ({ method }) => method === 'POST');
+  const superseded = new AbortController();
+  const first = apply(lab, superseded.signal);
+  await becomes(() => waiting.hung.length, 1);
+  superseded.abort();
+  assert.equal(await first, undefined);
+  lab.access.grants.shift();
+  await apply(lab);
+  assert.deepEqual(lab.bound(), []);
+  assert.equal(waiting.hung.length, 1);
+});
+
+test('what a write makes that was revoked meanwhile asks for a pass', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  const superseded = new AbortController();
+  let answer: (() => void) | undefined;
+  lab.api.fault = ({ method }) =>
+    method === 'POST'
+      ? new Promise((resolve) => {
+          answer = () => resolve(undefined);
+        })
+      : undefined;
+  const first = apply(lab, superseded.signal);
+  await becomes(() => answer !== undefined, true);
+  superseded.abort();
+  await first;
+  lab.access.grants.pop();
+  await apply(lab);
+  const { wakes } = lab;
+  answer?.();
+  await becomes(() => lab.wakes > wakes, true);
+  await apply(lab);
+  assert.deepEqual(lab.bound(), []);
+});
+
+test('a removal that gets no answer keeps no new grant unbound', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  using waiting = hang(lab, ({ method }) => method === 'DELETE');
+  lab.access.grants.splice(0, 1, grant('y'));
+  const superseded = new AbortController();
+  const applied = apply(lab, superseded.signal);
+  await becomes(() => lab.bound().length, 2);
+  assert.equal(waiting.hung.length, 1);
+  superseded.abort();
+  await applied;
+});
+
+test('what has to go goes while namespaces and roles get no answer', async () => {
+  await using lab = await startKubernetesLab({ token: 'admin' });
+  lab.access.grants.push(grant('x'), grant('y', { roleId: 'gpu-quota-reader' }));
+  await lab.pass();
+  using waiting = hang(lab, ({ path }) => path.includes('clusterroles/') || path === '/api/v1/namespaces');
+  lab.access.grants.shift();
+  const stopping = new AbortController();
+  const applied = lab.driver.apply(lab.access, stopping.signal);
+  await becomes(() => lab.bound().length, 1);
+  assert.equal(waiting.hung.length, 2);
+  stopping.abort();
+  await assert.rejects(applied);
+});
+
+test('a server that asks for a long wait is named, and asked again by a later pass', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  const busy = recorded('errors/too-many-requests-apply-429');
+  lab.api.fault = ({ method }) =>
+    method === 'POST' ? { ...busy, headers: { ...busy.headers, 'retry-after': '30' } } : undefined;
+  const outcome = await apply(lab);
+  assert.match(outcome?.failure ?? '', /^The API server is in trouble \(429\): /);
+  assert.equal(outcome?.retry, true);
+  assert.equal(lab.api.asked.filter(({ method }) => method === 'POST').length, 1);
+});
+
+test('a page of a proxy is no empty list: it is named, and nothing is written', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  lab.api.asked = [];
+  for (const body of ['<html>Sign in</html>', '{}', '{"items":"none"}']) {
+    lab.api.fault = ({ path }) => (path.startsWith('/apis') ? { status: 200, headers: {}, body } : undefined);
+    await assert.rejects(
+      apply(lab),
+      /cannot be reached: what answers .*bindings is not a Kubernetes API server/,
+    );
+    await assert.rejects(lab.driver.observe(AbortSignal.timeout(10_000)), /is not a Kubernetes API server/);
+  }
+  await turn();
+  assert.deepEqual(
+    lab.api.asked.filter(({ method }) => method !== 'GET'),
+    [],
+  );
+});
+
+test('a ClusterRole that went is named, and its grants are in force no more', async () => {
+  await using lab = await startKubernetesLab({ token: 'admin' });
+  lab.access.grants.push(grant('x', { roleId: 'gpu-quota-reader' }), grant('y'));
+  assert.deepEqual((await apply(lab))?.bound, ['grant_x', 'grant_y']);
+  lab.api.world.clusterRoles.delete('gpu-quota-reader');
+  const outcome = await apply(lab);
+  assert.equal(outcome?.failure, 'There is no ClusterRole gpu-quota-reader; 1 grant waits for it.');
+  assert.deepEqual(outcome?.bound, ['grant_y']);
+});
