@@ -5,12 +5,13 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { limit } from '../../test/support/limit.ts';
 import { freePorts } from '../../test/support/ports.ts';
 import type { Scratch } from './scratch.ts';
 
 export const root = join(import.meta.dirname, '..', '..');
 
-const patienceMs = 30_000;
+const patienceMs = limit(30_000);
 
 export interface Service {
   command: string[];

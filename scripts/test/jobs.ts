@@ -16,18 +16,13 @@ export type Costs = Record<string, { cpu: number; seconds: number }>;
 
 const costsFile = join(import.meta.dirname, 'costs.json');
 
-/**
- * Folders whose files test in the process that they are in. One after the other in one process, they take less than half: most
- * of a file's time goes into loading what all of them load.
- */
+/** Folders whose files test in the process that they are in, without the program. */
 const inProcess = [
   'app',
   'audit',
   'backup',
   'business',
   'config',
-  // Before the folder that it is in.
-  'console/people',
   'console',
   'domain',
   'http',
@@ -39,13 +34,22 @@ const inProcess = [
   'store',
 ];
 
+/**
+ * Folders whose files run one after the other in one process: most of what a short file takes goes into loading what all of them
+ * load. One in another comes before it.
+ */
+const inOne = [
+  ...['console/people', 'gateway/clients', 'gateway/process', ...inProcess],
+  ...['acme', 'cli', 'docs', 'e2e', 'gateway', 'packages', 'servers', 'sync'],
+];
+
 /** Files of those folders that would hold up the others: they wait for long, or block the process. */
 const apart = [
   'test/app/{clock,other-servers,servers}.test.ts',
   'test/console/restart.test.ts',
   'test/http/half-sent.test.ts',
   'test/kubernetes/{bad-days,service}.test.ts',
-  'test/store/{backup,campaign}.test.ts',
+  'test/store/{backup,campaign,campaign.full}.test.ts',
   'test/store/postgres/*.test.ts',
 ];
 
@@ -114,7 +118,7 @@ export function jobsOf(root: string, choice: Choice): Job[] {
 /** Files of folders that are in one process as one job, any other as its own. */
 function together(files: string[]): Job[] {
   const folderOf = (file: string) => {
-    const folder = inProcess.find((one) => file.startsWith(`test/${one}/`));
+    const folder = inOne.find((one) => file.startsWith(`test/${one}/`));
     return folder === undefined || apart.some((one) => matchesGlob(file, one)) ? file : `test/${folder}`;
   };
   return [...Map.groupBy(files, folderOf)].map(([name, own]) => ({ name, files: own }));

@@ -24,8 +24,8 @@ const { values, positionals } = parseArgs({
     quick: { type: 'boolean', default: false },
     full: { type: 'boolean', default: false },
     under: { type: 'string' },
-    // Twice as many as there are processors: half of the jobs wait for the most part.
-    jobs: { type: 'string', default: `${availableParallelism() * 2}` },
+    // Three times as many as there are processors: most of the jobs wait for the most part.
+    jobs: { type: 'string', default: `${availableParallelism() * 3}` },
     limit: { type: 'string', default: `${limit(600_000) / 1000}` },
     // Writes down what each job took, by which the next runs put them in order.
     measure: { type: 'boolean', default: false },
@@ -61,7 +61,7 @@ await Promise.all([
     isBuilt = true;
     return work(false);
   }),
-  ...Array.from({ length: Number(values.jobs) - 1 }, (_, index) => work(index % 2 === 0)),
+  ...Array.from({ length: Number(values.jobs) - 1 }, (_, index) => work(index + 1 >= availableParallelism())),
 ]);
 await (await postgres)?.[Symbol.asyncDispose]();
 await judging[Symbol.asyncDispose]();

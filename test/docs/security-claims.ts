@@ -80,7 +80,7 @@ export const claims: Record<string, Record<string, string[]>> = {
       'as another account: it holds no rights and no key where others see it, and sessions survive the service all the same',
       'nothing of the service is open in it: no database, no output, and no code of either is loaded',
     ],
-    'host/systemd': [
+    'host/systemd.full': [
       'under systemd: ready, alive, reloaded, restarted where that helps and left alone where it does not',
     ],
     'gateway/process/messages': [

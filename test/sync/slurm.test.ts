@@ -564,7 +564,7 @@ test('a controller on trial that is only slow is no fault of its configuration, 
   using directory = temporaryDirectory();
   const noise = 'error: High latency for 1000 calls to gettimeofday(): 2004 microseconds';
   const judge = (controller: string) => {
-    const command = `${prelude}${configuration}\nT=$1 etc=/etc/slurm
+    const command = `${prelude}${configuration}\nT=$1 etc=/etc/slurm; : > "$T/out"
       sh -c "exec timeout -k 1 1 sh -c '$2'" > "$T/out" 2>&1 &
       survives $! && echo good || check_error`;
     const { stdout, stderr } = spawnSync('sh', ['-c', command, 'sh', directory.path, controller], {
