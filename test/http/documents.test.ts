@@ -10,7 +10,7 @@ const schemaKeys = new Set(
   ),
 );
 const parameterKeys = new Set(
-  'name in required description schema allowEmptyValue x-missing $ref'.split(' '),
+  'name in required description schema allowEmptyValue x-missing x-checked-later $ref'.split(' '),
 );
 
 for (const api of ['business', 'platform'] as const) {

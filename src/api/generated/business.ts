@@ -2903,6 +2903,7 @@ export interface components {
         OrgID: string;
         UserID: string;
         ClusterID: string;
+        KeyID: string;
         /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
         ReviewAt: string;
         /** @description true: only members to whose access the last review gave an end that is to come, without `at`. Needs `members.manage` or `staff.read` */
@@ -2914,9 +2915,9 @@ export interface components {
         SessionsLimit: number;
         /** @description The `seq` of the last session of the page before */
         SessionsAfter: number;
-        /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
+        /** @description The same key and body again answers with the first result. */
         IdempotencyKey: string;
-        /** @description Required, 1 to 500 characters, kept with the change. */
+        /** @description Kept with the change. Beyond ASCII in UTF-8. */
         AuditReason: string;
     };
     requestBodies: {
@@ -3024,11 +3025,11 @@ export interface operations {
     registerSshKey: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path?: never;
             cookie?: never;
@@ -3043,11 +3044,11 @@ export interface operations {
     registerSshKeyForOrganization: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: string;
@@ -3064,14 +3065,14 @@ export interface operations {
     revokeSshKey: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
-                keyID: string;
+                keyID: components["parameters"]["KeyID"];
             };
             cookie?: never;
         };
@@ -3096,14 +3097,14 @@ export interface operations {
     renameSshKey: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
-                keyID: string;
+                keyID: components["parameters"]["KeyID"];
             };
             cookie?: never;
         };
@@ -3135,7 +3136,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                keyID: string;
+                keyID: components["parameters"]["KeyID"];
             };
             cookie?: never;
         };
@@ -3181,11 +3182,11 @@ export interface operations {
     closeMySession: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 sessionID: string;
@@ -3260,11 +3261,11 @@ export interface operations {
     setLoginPreferences: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path?: never;
             cookie?: never;
@@ -3441,11 +3442,11 @@ export interface operations {
     addMember: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -3647,11 +3648,11 @@ export interface operations {
     setMemberPermissions: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -3704,11 +3705,11 @@ export interface operations {
     withdrawAccessRequest: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 requestID: string;
@@ -3742,11 +3743,11 @@ export interface operations {
     requestAccess: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -3773,11 +3774,11 @@ export interface operations {
     approveAccessRequest: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -3804,11 +3805,11 @@ export interface operations {
     declineAccessRequest: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -3946,11 +3947,11 @@ export interface operations {
     setMemberRole: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -3975,11 +3976,11 @@ export interface operations {
     setMemberUsername: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -4004,11 +4005,11 @@ export interface operations {
     removeMember: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -4082,11 +4083,11 @@ export interface operations {
     operatorCreateOrganization: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path?: never;
             cookie?: never;
@@ -4127,11 +4128,11 @@ export interface operations {
     operatorUpdateOrganization: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -4193,11 +4194,11 @@ export interface operations {
     operatorCreatePerson: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path?: never;
             cookie?: never;
@@ -4236,11 +4237,11 @@ export interface operations {
     operatorSetStaffKeys: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4270,11 +4271,11 @@ export interface operations {
     operatorSetPassword: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4304,11 +4305,11 @@ export interface operations {
     operatorCreatePasswordLink: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4335,11 +4336,11 @@ export interface operations {
     operatorResetSecondFactor: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4386,11 +4387,11 @@ export interface operations {
     operatorRebindIdentity: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4423,11 +4424,11 @@ export interface operations {
     operatorUnbindIdentity: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4460,11 +4461,11 @@ export interface operations {
     operatorSetPersonEmail: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4494,11 +4495,11 @@ export interface operations {
     operatorSetSignInExemption: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4528,11 +4529,11 @@ export interface operations {
     operatorErasePerson: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4579,11 +4580,11 @@ export interface operations {
     operatorDeactivatePerson: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4607,11 +4608,11 @@ export interface operations {
     operatorReactivatePerson: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 userID: components["parameters"]["UserID"];
@@ -4658,11 +4659,11 @@ export interface operations {
     operatorCreateGrant: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path?: never;
             cookie?: never;
@@ -4707,11 +4708,11 @@ export interface operations {
     operatorRevokeGrant: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 grantID: string;
@@ -4758,11 +4759,11 @@ export interface operations {
     operatorCreateCluster: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path?: never;
             cookie?: never;
@@ -4800,11 +4801,11 @@ export interface operations {
                 /** @description Do not wait for what is left there to be taken away */
                 abandon?: boolean;
             };
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 clusterID: components["parameters"]["ClusterID"];
@@ -4876,11 +4877,11 @@ export interface operations {
     operatorAdmitMachine: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 machineID: string;
@@ -4904,11 +4905,11 @@ export interface operations {
     operatorQuarantineMachine: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 machineID: string;
@@ -4957,11 +4958,11 @@ export interface operations {
     createPurchase: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -5001,11 +5002,11 @@ export interface operations {
     quotePurchase: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];
@@ -5071,11 +5072,11 @@ export interface operations {
     operatorAcceptPurchase: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 purchaseID: string;
@@ -5099,11 +5100,11 @@ export interface operations {
     operatorDeclinePurchase: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 purchaseID: string;
@@ -5179,11 +5180,11 @@ export interface operations {
     operatorCloseSession: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 sessionID: string;
@@ -5470,11 +5471,11 @@ export interface operations {
     operatorApplyLab: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path?: never;
             cookie?: never;
@@ -5533,11 +5534,11 @@ export interface operations {
     retireOrganization: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Required, 1 to 200 characters. The same key and body again answers with the first result. */
-                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /** @description Required, 1 to 500 characters, kept with the change. */
-                "Audit-Reason"?: components["parameters"]["AuditReason"];
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
             };
             path: {
                 orgID: components["parameters"]["OrgID"];

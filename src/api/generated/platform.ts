@@ -838,6 +838,7 @@ export interface components {
         };
     };
     parameters: {
+        /** @description Anything but a UUID is 400 invalid_cluster */
         ClusterId: string;
         OrgId: string;
         /** @description Left out, it is 400 invalid_organization */
@@ -911,6 +912,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -938,6 +940,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -964,6 +967,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -992,6 +996,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1023,6 +1028,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1102,6 +1108,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1135,6 +1142,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1161,12 +1169,12 @@ export interface operations {
             };
             header?: {
                 "If-Match"?: string;
-                /** @description Up to 500 characters */
+                /** @description Beyond ASCII in UTF-8 */
                 "Audit-Reason"?: string;
-                /** @description Up to 200 characters */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1197,6 +1205,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1226,6 +1235,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1251,6 +1261,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
             };
             cookie?: never;
@@ -1278,6 +1289,7 @@ export interface operations {
             };
             header?: never;
             path: {
+                /** @description Anything but a UUID is 400 invalid_cluster */
                 clusterId: components["parameters"]["ClusterId"];
                 generation: string;
             };

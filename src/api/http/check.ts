@@ -108,14 +108,21 @@ function carriesBody({ headers, body }: Inputs): boolean {
   return Number(headers['content-length'] ?? 0) > 0;
 }
 
+function schemaOf({ schema, 'x-checked-later': isLater }: Parameter): Schema {
+  const whole = (schema ?? {}) as Schema;
+  const { pattern: _pattern, format: _format, ...rest } = whole;
+  return isLater ? rest : whole;
+}
+
+/** Headers are read where they are used (api.ts): their lengths are those of the text, which is no ASCII. */
 function parametersSchema(document: Document, operation: Operation): Schema {
   const all = parametersOf(document, operation);
-  const section = (location: string, nameOf = (name: string) => name) => {
+  const section = (location: string) => {
     const chosen = all.filter((one) => one.in === location);
     return {
       type: 'object',
-      properties: Object.fromEntries(chosen.map((one) => [nameOf(one.name), one.schema ?? true])),
-      required: chosen.filter((one) => one.required).map((one) => nameOf(one.name)),
+      properties: Object.fromEntries(chosen.map((one) => [one.name, schemaOf(one)])),
+      required: chosen.filter((one) => one.required).map((one) => one.name),
     };
   };
   return {
@@ -124,7 +131,6 @@ function parametersSchema(document: Document, operation: Operation): Schema {
       path: section('path'),
       // What is not understood is not ignored: a misspelt filter would answer with everything.
       query: { ...section('query'), additionalProperties: false },
-      headers: section('header', (name) => name.toLowerCase()),
     },
   };
 }
@@ -134,7 +140,8 @@ function parametersSchema(document: Document, operation: Operation): Schema {
  * absence goes before faults of the others ("Organizations": when it is missing).
  */
 type Missing = { 'x-missing'?: ErrorCode };
-type Parameter = OpenAPIV3_1.ParameterObject & Missing;
+/** `x-checked-later`: the operation says of another form what the contract wants. */
+type Parameter = OpenAPIV3_1.ParameterObject & Missing & { 'x-checked-later'?: true };
 type Body = OpenAPIV3_1.RequestBodyObject & Missing;
 
 function parametersOf(document: Document, operation: Operation): Parameter[] {

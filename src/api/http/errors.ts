@@ -103,16 +103,14 @@ function requestReply(error: HttpError): ErrorReply {
   if (error.status === 415) return invalid(400, 'Send the request body as application/json, in UTF-8.');
   const faults = error.errors ?? [];
   if (faults.length === 0) return invalid(400, 'The request is malformed.');
-  const isHeader = faults.some(({ path }) => path.startsWith('/headers'));
   const sentences = new Set(faults.map(({ path, message }) => `${location(path)} ${message}`));
-  return invalid(isHeader ? 400 : 422, `${[...sentences].join('; ')}.`);
+  return invalid(422, `${[...sentences].join('; ')}.`);
 }
 
 function location(path: string): string {
   const [, where, ...rest] = path.split('/');
   const name = rest.join('.');
   if (where === 'query') return `The query parameter ${name}`;
-  if (where === 'headers') return `The header ${name}`;
   return name ? `The field ${name} of the ${where}` : `The ${where}`;
 }
 
