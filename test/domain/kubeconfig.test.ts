@@ -53,6 +53,13 @@ for (const [usernameClaim, scopes] of [
   });
 }
 
+test('where the issuer offers to stay signed in, that is asked for, for every claim', () => {
+  for (const usernameClaim of ['email', 'sub', 'preferred_username']) {
+    const [user] = kubeconfig({ ...facts, usernameClaim, staysSignedIn: true }).users;
+    assert.equal(user?.user.exec.args.at(-2), '--oidc-extra-scope=offline_access');
+  }
+});
+
 test('the cluster’s own certificate authority and a grant’s namespace are in it where there are any', () => {
   const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
   const file = kubeconfig({ ...facts, certificateAuthority: pem, namespace: 'team-a' });

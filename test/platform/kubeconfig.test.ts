@@ -127,6 +127,7 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
       `--oidc-issuer-url=${service.issuer.url}`,
       '--oidc-client-id=the-clusters',
       '--oidc-extra-scope=email',
+      '--oidc-extra-scope=offline_access',
       '--grant-type=device-code',
     ]);
   });

@@ -38,9 +38,10 @@ export async function startTestIssuer(
     const path = request.url ?? '';
     requests.set(path, (requests.get(path) ?? 0) + 1);
     const bodies: Record<string, unknown> = {
-      [`${discovery.issuer}/.well-known/openid-configuration`]: Object.fromEntries(
-        Object.entries(discovery).map(([name, path]) => [name, `${origin}${path}`]),
-      ),
+      [`${discovery.issuer}/.well-known/openid-configuration`]: {
+        ...Object.fromEntries(Object.entries(discovery).map(([name, path]) => [name, `${origin}${path}`])),
+        scopes_supported: ['openid', 'email', 'offline_access'],
+      },
       [discovery.jwks_uri]: { keys: keys.map(({ jwk }) => jwk) },
       [discovery.userinfo_endpoint]: issuer.userinfo,
     };

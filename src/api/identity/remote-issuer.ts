@@ -10,11 +10,13 @@ interface Metadata {
   issuer: string;
   jwks_uri: string;
   userinfo_endpoint?: string;
+  scopes_supported?: unknown;
 }
 
 export interface RemoteIssuer {
   keys: JWTVerifyGetKey;
   userinfo(token: string): Promise<Record<string, unknown>>;
+  offersOffline(): Promise<boolean>;
   /** Asks what the issuer is, so that the log has at the start what no sign-in could mend. */
   warm(): Promise<void>;
 }
@@ -66,6 +68,7 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
       }
     },
     warm: async () => void (await discover()),
+    offersOffline: async () => [(await discover()).scopes_supported].flat().includes('offline_access'),
     async userinfo(token) {
       const { userinfo_endpoint } = await discover();
       if (userinfo_endpoint === undefined) return {};

@@ -127,7 +127,12 @@ export interface PlatformDeps {
   };
   /** How people sign in to the clusters' Kubernetes APIs; undefined where that is not offered. */
   kubernetesLogin:
-    | { clientId: string; usernameClaim: string; issuerAuthority?: string | undefined }
+    | {
+        clientId: string;
+        usernameClaim: string;
+        issuerAuthority?: string | undefined;
+        offersOffline: () => Promise<boolean>;
+      }
     | undefined;
 }
 

@@ -102,6 +102,7 @@ export const getKubeconfig: Operation<'getKubeconfig'> = async (
     namespace: admitted.scope ?? undefined,
     issuer: signIn.issuer,
     ...kubernetesLogin,
+    staysSignedIn: await kubernetesLogin.offersOffline().catch(() => false),
   });
   return {
     kubeconfig: stringify(file, forKubectl),

@@ -3,10 +3,10 @@
  * as it was written. A kubeconfig names a program that kubectl runs, so one from a server is taken only in the shape that the
  * contract gives ("GET /clusters/{clusterId}/kubeconfig") and with the arguments that signing in takes.
  */
-import { mkdir, readFile, realpath } from 'node:fs/promises';
+import { mkdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { type Document, isMap, isSeq, parse, parseDocument, stringify, type YAMLSeq } from 'yaml';
+import { isMap, isNode, isScalar, isSeq, parse, parseDocument, stringify, type YAMLMap, YAMLSeq } from 'yaml';
 import { isUuid } from '../../domain/id.ts';
 import { failure } from '../exit.ts';
 import { reasonOf, writeAtomically } from '../files.ts';
@@ -21,7 +21,6 @@ export interface Expected {
 /** kubectl reads YAML 1.1, where a namespace called `no` would be something else than text. */
 const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
 
-/** What `kubectl` runs to sign in, as it begins. */
 const signIn = ['oidc-login', 'get-token'];
 
 const flags: RegExp[] = [
@@ -33,7 +32,6 @@ const flags: RegExp[] = [
 ];
 const issuerFlag = '--oidc-issuer-url=';
 
-/** The kubeconfig as data, or what is wrong with it. */
 export function parseKubeconfig(text: unknown, expected: Expected): Record<string, unknown> | string {
   let value: unknown;
   try {
@@ -65,7 +63,6 @@ function isOurUser(user: unknown, issuer: string): boolean {
   return args !== undefined && namesIssuer(args, issuer);
 }
 
-/** What follows `kubectl oidc-login get-token`, where that is what is run. */
 function signInArguments(exec: unknown): unknown[] | undefined {
   if (!isObject(exec) || exec.command !== 'kubectl' || !Array.isArray(exec.args)) return undefined;
   const isSignIn = isDeepStrictEqual(exec.args.slice(0, signIn.length), signIn);
@@ -136,8 +133,14 @@ export async function mergeKubeconfig(
   { use, ...expected }: Expected & { use: boolean },
 ): Promise<boolean> {
   const path = resolve(file);
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const target = await realpath(path).catch(() => path);
+  // A link stays one, also where what it names is not there yet.
+  const target = await realpath(path).catch(() =>
+    readlink(path).then(
+      (to) => resolve(dirname(path), to),
+      () => path,
+    ),
+  );
+  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
   // kubectl itself takes a lock of this name before it writes.
   return exclusively(`${target}.lock`, async () => {
     const text = await readFile(target, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -151,17 +154,21 @@ export async function mergeKubeconfig(
 }
 
 /**
- * The text of `before` with the cluster, context and user of `ours`, which was checked. Throws when `before` is no
- * kubeconfig, or has something of that name that this program did not make.
+ * The text of `before` with the cluster, context and user of `ours`, which was checked; all else is as it was, to the byte. Throws
+ * when `before` is no kubeconfig, or has something of that name that this program did not make.
  */
 function mergeText(
   before: string,
   ours: Record<string, unknown>,
   { file, use, clusterId, issuer }: Expected & { file: string; use: boolean },
 ): { merged: string; isCurrent: boolean } {
-  const document = parseDocument(before.trim() === '' ? 'apiVersion: v1\nkind: Config\n' : before);
+  const text = /^\s*(\{\s*\}\s*)?$/.test(before)
+    ? 'apiVersion: v1\nkind: Config\n'
+    : before.replace(/[^\n]$/, '$&\n');
+  const document = parseDocument(text);
+  const { contents: root } = document;
   const [problem] = document.errors;
-  if (problem || !isMap(document.contents))
+  if (problem || !isMap(root))
     throw failure(`${file} is not a kubeconfig; nothing was written.${problem ? ` ${problem.code}` : ''}`);
   const there = document.toJS();
   const present = lists.flatMap((list) => itemsCalled(clusterId, there[list]));
@@ -170,36 +177,83 @@ function mergeText(
     throw failure(
       `${file} has an entry called ${clusterId} that \`andromeda kubeconfig\` did not make; rename it, or name another file.`,
     );
-  for (const list of lists) {
-    const into = listOf(document, list, file);
-    for (const item of Array.isArray(ours[list]) ? ours[list] : []) putItem(document, into, item);
-  }
+  const odd = lists.find((list) => !isSeq(root.get(list) ?? new YAMLSeq()));
+  if (odd !== undefined)
+    throw failure(`${file} is not a kubeconfig; nothing was written: its ${odd} are no list.`);
   const context = ours['current-context'];
-  const isFree = (document.get('current-context') ?? '') === '';
-  if (use || isFree) document.set('current-context', context);
-  return {
-    merged: document.toString(forKubectl),
-    isCurrent: document.get('current-context') === context,
-  };
+  const isCurrent = use || [context, '', null, undefined].includes(there['current-context']);
+  const wanted = isCurrent ? [...lists, 'current-context'] : lists;
+  const edits = wanted.flatMap((name) => editsFor({ text, root }, name, ours[name]));
+  return { merged: applied(text, edits), isCurrent };
 }
 
-function listOf(document: Document, name: string, file: string): YAMLSeq {
-  const found = document.get(name);
-  if (isSeq(found)) return found;
-  if (found !== undefined && found !== null)
-    throw failure(`${file} is not a kubeconfig; nothing was written: its ${name} are no list.`);
-  document.set(name, document.createNode([]));
-  return document.get(name) as YAMLSeq;
+interface Edit {
+  from: number;
+  to: number;
+  text: string;
+}
+
+/** From the last to the first; of two at one position, the later stands behind the earlier. */
+function applied(text: string, edits: readonly Edit[]): string {
+  const inOrder = edits.toReversed().sort((a, b) => b.from - a.from);
+  return inOrder.reduce((all, { from, to, text: put }) => all.slice(0, from) + put + all.slice(to), text);
+}
+
+interface Source {
+  text: string;
+  root: YAMLMap;
+}
+
+/** What a key of the file becomes: a list has each item of `value`, and another value is `value`. */
+function editsFor(source: Source, name: string, value: unknown): Edit[] {
+  const { text, root } = source;
+  const pair = root.items.find(({ key }) => isScalar(key) && key.value === name);
+  const margin = columnOf(text, rangeOf(root).from);
+  if (!pair) {
+    const at = root.flow ? rangeOf(root.items.at(-1)?.value ?? root).to : rangeOf(root).to;
+    if (!root.flow) return [{ from: at, to: at, text: `${margin}${block({ [name]: value }, margin)}\n` }];
+    return [{ from: at, to: at, text: `, ${JSON.stringify(name)}: ${JSON.stringify(value)}` }];
+  }
+  const list = pair.value;
+  if (isSeq(list) && list.items.length > 0 && Array.isArray(value))
+    return value.flatMap((item) => editOfItem(text, list, item));
+  const { from, to } = rangeOf(list);
+  const put =
+    Array.isArray(value) && !root.flow ? `\n${margin}${block(value, margin)}` : JSON.stringify(value);
+  // Where there was no value, a colon and a comment may touch it.
+  return [{ from, to, text: from === to ? ` ${put} ` : put }];
+}
+
+function editOfItem(text: string, list: YAMLSeq, item: { name: string }): Edit[] {
+  const old = list.items.find((one) => isMap(one) && one.get('name') === item.name);
+  if (isMap(old)) {
+    if (isDeepStrictEqual(old.toJSON(), item)) return [];
+    const { from, to } = rangeOf(old);
+    const end = text[to - 1] === '\n' ? '\n' : '';
+    const margin = ' '.repeat(columnOf(text, from).length);
+    return [{ from, to, text: list.flow ? JSON.stringify(item) : `${block(item, margin)}${end}` }];
+  }
+  const { from: start, to: end } = rangeOf(list);
+  const at = list.flow ? rangeOf(list.items.at(-1)).to : end;
+  const margin = columnOf(text, start);
+  const put = list.flow ? `, ${JSON.stringify(item)}` : `${margin}${block([item], margin)}\n`;
+  return [{ from: at, to: at, text: put }];
+}
+
+function block(value: unknown, margin: string): string {
+  return stringify(value, forKubectl).trimEnd().replaceAll('\n', `\n${margin}`);
+}
+
+/** What stands before a position in its line. */
+function columnOf(text: string, at: number): string {
+  return text.slice(text.lastIndexOf('\n', at - 1) + 1, at);
+}
+
+function rangeOf(node: unknown): { from: number; to: number } {
+  const [from, to] = (isNode(node) && node.range) || [0, 0];
+  return { from, to };
 }
 
 function itemsCalled(name: string, list: unknown): Record<string, unknown>[] {
   return Array.isArray(list) ? list.filter((item) => isObject(item) && item.name === name) : [];
-}
-
-function putItem(document: Document, list: YAMLSeq, item: unknown): void {
-  const name = isObject(item) ? item.name : undefined;
-  const index = list.items.findIndex((one) => isMap(one) && one.get('name') === name);
-  if (index < 0) list.add(document.createNode(item));
-  else list.set(index, document.createNode(item));
-  list.flow = false;
 }

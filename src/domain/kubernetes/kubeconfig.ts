@@ -14,6 +14,8 @@ export interface KubeconfigFacts {
   issuerAuthority?: string | undefined;
   /** The claim of the ID token that is the person's name at the API server. */
   usernameClaim: string;
+  /** The issuer gives refresh tokens for a scope (OpenID Connect Core 1.0, section 11). */
+  staysSignedIn?: boolean;
 }
 
 /** The file as data. Its cluster, context and user are all called by the cluster's ID, so that files merge. */
@@ -48,7 +50,7 @@ export function kubeconfig(facts: KubeconfigFacts) {
               ...(facts.issuerAuthority === undefined
                 ? []
                 : [`--certificate-authority-data=${base64(facts.issuerAuthority)}`]),
-              ...scopesFor(facts.usernameClaim).map((scope) => `--oidc-extra-scope=${scope}`),
+              ...scopesFor(facts).map((scope) => `--oidc-extra-scope=${scope}`),
               '--grant-type=device-code',
             ],
             interactiveMode: 'IfAvailable',
@@ -65,8 +67,9 @@ function base64(text: string | undefined): string | undefined {
   return text && Buffer.from(text).toString('base64');
 }
 
-/** The scopes that bring the claim (OpenID Connect Core 1.0, section 5.4); `openid` is always asked for. */
-function scopesFor(claim: string): string[] {
-  if (claim === 'sub') return [];
-  return claim === 'email' || claim === 'email_verified' ? ['email'] : ['profile'];
+/** Those that bring the claim (OpenID Connect Core 1.0, section 5.4); `openid` is always asked for. */
+function scopesFor({ usernameClaim: claim, staysSignedIn }: KubeconfigFacts): string[] {
+  const stays = staysSignedIn ? ['offline_access'] : [];
+  if (claim === 'sub') return stays;
+  return [claim === 'email' || claim === 'email_verified' ? 'email' : 'profile', ...stays];
 }

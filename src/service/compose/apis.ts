@@ -150,7 +150,7 @@ function createPlatformApi(
         cliClientId: config.identity.cliClientId,
         scopes: issuer.scopes,
       },
-      kubernetesLogin: kubernetes && { ...kubernetes, issuerAuthority },
+      kubernetesLogin: kubernetes && { ...kubernetes, issuerAuthority, offersOffline: issuer.offersOffline },
     },
     authenticate: (authorization) => authenticate(authorization, 'forbidden'),
   });

@@ -94,6 +94,7 @@ async function startEmbedded(
     isSignInOver: issuer.isSignInOver,
     passwordLink: issuer.passwordLink,
     userinfo: async () => ({}),
+    offersOffline: async () => true,
     scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
     docsClientId,
     warm: () => issuer.warm(),

@@ -43,6 +43,7 @@ export interface TokenIssuer {
   /** Has the embedded one use the keys that hold now. */
   refreshKeys?(): void;
   userinfo(token: string): Promise<Record<string, unknown>>;
+  offersOffline(): Promise<boolean>;
   /** The `typ` in the header of an access token; undefined where issuers differ. */
   tokenType: string | undefined;
   scopes: readonly string[] | undefined;

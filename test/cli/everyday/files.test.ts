@@ -115,6 +115,79 @@ test('kubeconfig --merge keeps what is there, replaces what is its own, and leav
   assert.deepEqual((await readdir(directory)).sort(), ['config', 'default.json', 'real']);
 });
 
+/** What people and tools write, each of which another writer of YAML would change. */
+const styles: Record<string, string> = {
+  'numbers, quotes, comments and lines in between': `# top
+apiVersion: v1
+clusters:   # the lot
+# prod
+- name: prod   # x
+  cluster: {server: "https://x", id: 0123,  n: 12345678901234567890}   # trailing
+# between
+
+- cluster:
+    server: >-
+      https://y
+    extensions: [ {name: 0x1F, at: 1.10, e: 1e3} ]
+    # in
+  name: !!str 7
+# after
+
+users: []
+contexts:
+    - name: 'a'
+      context: { user: ~, on: yes }
+
+# end of contexts
+kind: Config
+
+# tail
+`,
+  'no list at all, and no line end': "current-context: ''\nkind:   Config",
+  'empty lists': 'apiVersion: v1\nclusters:\nusers: null\ncontexts: # none\nkind: Config\ncurrent-context:\n',
+  JSON: '{"kind": "Config",  "users": [ ], "clusters": [ {"name": "a", "n": 1.0} ], "current-context": ""}\n',
+  'lines of Windows': 'kind: Config\r\nclusters:\r\n- name: a\r\n  n: 0123\r\nusers: []\r\n# end\r\n',
+  'an indented list with a document start and end':
+    '---\nclusters:\n  - &a\n    name: a\n  - *a\ncontexts:\n  - name: c\n    <<: {n: 1}\nusers:\n  - name: u\n...\n',
+};
+
+test('kubeconfig --merge changes no byte of what others wrote, and a link stays one', async (t) => {
+  let server = facts.server;
+  const { run, directory, url } = await signedIn(t, {
+    ...lookups,
+    [route]: gives((issuer) => config(issuer, server)),
+  });
+  const [file, link] = [join(directory, 'real'), join(directory, 'config')];
+  await symlink('real', link);
+  const merge = ['kubeconfig', 'gamma', '--merge', link];
+  // The link leads nowhere yet.
+  assert.equal((await run(merge)).status, 0);
+  assert.ok((await lstat(link)).isSymbolicLink());
+  const added = parse(await readFile(file, 'utf8'));
+  const wordsOf = (text: string) => text.split(/\s+/).filter((word) => /\w/.test(word));
+  for (const [what, text] of Object.entries(styles)) {
+    await writeFile(file, text);
+    for (const address of [facts.server, 'https://moved.example:6443']) {
+      server = address;
+      const { status, stderr } = await run([...merge, '--use']);
+      assert.deepEqual([status, what], [0, what], stderr);
+      const after = await readFile(file, 'utf8');
+      const [before, merged] = [parse(text, { merge: true }), parse(after, { merge: true })];
+      const ours = parse(config(url, server));
+      for (const list of ['clusters', 'contexts', 'users'])
+        assert.deepEqual(merged[list], [...(before[list] ?? []), ...ours[list]], what);
+      assert.equal(merged['current-context'], added['current-context'], what);
+      // What was there is there in its order, but for what had no value.
+      const left = wordsOf(after);
+      for (const word of wordsOf(text.replace(/null|''|""|\[ *\]/g, ' ')))
+        assert.ok(
+          left.splice(0, left.findIndex((one) => one.startsWith(word)) + 1).length > 0,
+          `${what}: ${word}`,
+        );
+    }
+  }
+});
+
 test('kubeconfig --merge makes the file and its directory; what is no kubeconfig is left alone', async (t) => {
   const { run, directory, url } = await signedIn(t, {
     ...lookups,
