@@ -26,7 +26,7 @@ async function person(t: TestContext, app: TestApp, platformUrl: string, name: s
     assert.equal(status, 0, `${args.join(' ')}: ${stderr}`);
     return stdout;
   };
-  return { run, ok, home };
+  return { run, ok, home, machine };
 }
 
 test('from no key to a session, and back', { skip: withoutSsh }, async (t) => {
@@ -99,6 +99,50 @@ test('from no key to a session, and back', { skip: withoutSsh }, async (t) => {
       'the API says which is right',
     );
   });
+
+  await t.test(
+    'doctor logs in with the configuration that the person has, and says what ssh says of it',
+    async () => {
+      const [bin, config] = [join(bob.home, 'bin'), join(bob.home, 'ssh_config')];
+      mkdirSync(bin);
+      // ssh reads the configuration of the account, whatever HOME is.
+      writeFileSync(join(bin, 'ssh'), `#!/bin/sh\nexec /usr/bin/ssh -F '${config}' "$@"\n`, { mode: 0o755 });
+      const said = async (settings: string) => {
+        writeFileSync(config, `Host *\n  ${settings}\n`);
+        const env = { PATH: `${bin}:${process.env.PATH}` };
+        return (await bob.machine.run(['doctor', 'alpha'], { env })).stdout;
+      };
+      const long = join(bob.home, 'x'.repeat(108 - 17 - bob.home.length - 1));
+      for (const settings of [
+        '',
+        'RemoteCommand top',
+        `ControlMaster auto\n  ControlPath ${long.slice(0, -1)}`,
+      ])
+        assert.match(await said(settings), /^ok +ssh +A login to alpha works\.\n\nNothing is wrong\.$/m);
+      const wrong: [settings: string, words: RegExp][] = [
+        ['ProxyCommand false', /A login to alpha fails: .*(closed|reset|broken)/i],
+        [
+          'HostKeyAlgorithms ecdsa-sha2-nistp256',
+          /A login to alpha fails: .*no matching host key type found/,
+        ],
+        [
+          'LogLevel QUIET\n  IdentityAgent none\n  IdentitiesOnly yes\n  PubkeyAuthentication no',
+          /fails: .*denied/,
+        ],
+        ['Foo bar', /ssh cannot use its configuration: .*ssh_config: line 2: Bad configuration option: foo/],
+        [`ControlMaster auto\n  ControlPath ${long}`, /ControlPath is \S+x, and has room for 90 bytes\./],
+      ];
+      for (const [settings, words] of wrong) {
+        const text = await said(settings);
+        assert.match(text, words);
+        assert.match(text, /\nDo this first: .*~\/\.ssh\/config/);
+      }
+      execFileSync('ssh-keygen', ['-q', '-p', '-N', 'secret words', '-f', join(bob.home, '.ssh/id_ed25519')]);
+      assert.match(await said(''), /^ok +ssh +A login to alpha was tried as far as the passphrase of /m);
+      const back = ['-q', '-p', '-P', 'secret words', '-N', '', '-f', join(bob.home, '.ssh/id_ed25519')];
+      execFileSync('ssh-keygen', back);
+    },
+  );
 
   await t.test('a login shell and a permission are in place when wait has ended', async () => {
     assert.equal(await bob.ok('shell', 'set', '/bin/sh'), 'Your login shell is /bin/sh.\n');

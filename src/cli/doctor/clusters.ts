@@ -1,39 +1,40 @@
-/** The second half of the way to a shell, for each cluster: may the person log in, and is the gateway who it should be. */
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+/** The second half of the way to a shell, for each cluster: may the person log in, and does a login work. */
 import { visibleLine } from '../../domain/text.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import { type ClusterUse, commandFor, readUses, rowsOf } from '../everyday/access.ts';
 import { type Cluster, unless } from '../everyday/caller.ts';
-import { asWord, sshDirectory } from '../everyday/keys.ts';
+import { findIdentityFile } from '../everyday/keys.ts';
 import {
-  hostAlias,
-  hostKeysOf,
   isReachable,
   readSshAccess,
   type SshAccess,
-  sshOptions,
+  type SshHost,
+  sshArguments,
 } from '../everyday/ssh-host.ts';
 import { createClient, type PlatformReader } from '../net/api.ts';
-import { stateDirectory } from '../session/local-state.ts';
 import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.ts';
+import { hasPassphrase } from './ssh-setup.ts';
 
 const onAccess = findingsAbout('access');
-const onHostKey = findingsAbout('host key');
 const onGateway = findingsAbout('gateway');
 const onSsh = findingsAbout('ssh');
-
-/** The Ed25519 host key at an address, `ssh-ed25519 AAAA…`; undefined where it could not be asked. */
-async function scanHostKey(host: string, port: number): Promise<string | undefined> {
-  const args = ['-T', '5', '-t', 'ed25519', '-p', String(port), host];
-  const { stdout } = await askProgram('ssh-keyscan', args, 15_000);
-  return /^\S+ (ssh-ed25519 [A-Za-z0-9+/=]+)\s*$/m.exec(stdout)?.[1];
-}
 
 /** They are asked one after the other; a person who has hundreds names one. */
 const mostClusters = 20;
 const bannerMs = 15_000;
+const loginMs = 60_000;
+const mostLines = 4;
+/** What ssh adds to the path while it listens, and the zero byte at the end, count. */
+const longestControlPath = (process.platform === 'linux' ? 108 : 104) - 18;
+/** Without questions and a connection that stays. */
+const quietly = [
+  'BatchMode=yes',
+  'ConnectTimeout=15',
+  'LogLevel=INFO',
+  'ControlPersist=no',
+  'RequestTTY=no',
+].flatMap((option) => ['-o', option]);
 
 /** What the person can do on clusters, `wanted`: on that one; in words, why it is not known. */
 export async function findUses(
@@ -52,7 +53,6 @@ export async function findUses(
   }
 }
 
-/** `isWanted`: it is the one that was named. */
 export async function* checkClusters(
   uses: ClusterUse[] | Finding,
   isWanted: boolean,
@@ -70,7 +70,7 @@ export async function* checkClusters(
     yield* checkUse(use, isWanted);
     const { cluster_id: id, cluster_name: name, organization_id: organizationId } = use;
     const cluster = { id, name, organization: { id: organizationId, slug: organizationId } };
-    const access = use.ssh.granted ? yield* checkLogin(platform, cluster) : undefined;
+    const access = use.ssh.granted ? yield* checkAddress(platform, cluster) : undefined;
     if (access) addresses.set(`${access.hostname} ${access.port} ${access.host_key}`, { cluster, access });
   }
   if (uses.length > mostClusters)
@@ -78,8 +78,10 @@ export async function* checkClusters(
       `${uses.length - mostClusters} more clusters; \`andromeda doctor <cluster>\` looks at one.`,
     );
   for (const { cluster, access } of addresses.values()) {
-    yield* checkGateway(access);
-    yield* checkProxy(cluster, access);
+    const login = access.ready ? await tryLogin({ cluster, access }) : undefined;
+    // What keeps every program from the gateway comes before what ssh says of it.
+    if (login?.verdict !== 'ok') yield await checkGateway(access);
+    if (login) yield login;
   }
 }
 
@@ -99,95 +101,72 @@ function* checkUse(cluster: ClusterUse, isWanted: boolean): Generator<Finding> {
   }
 }
 
-/** Whether there is an address to log in to, and the host key that was noted is still the one; returns where that is. */
-async function* checkLogin(
+async function* checkAddress(
   platform: PlatformReader,
   cluster: Cluster,
 ): AsyncGenerator<Finding, SshAccess | undefined> {
   try {
     const access = await unless(readSshAccess(platform, cluster), 'forbidden', 'notFound');
-    if (!access || !isReachable({ cluster, access })) return undefined;
-    yield await checkNoted(cluster, access);
-    return access;
+    return access && isReachable({ cluster, access }) ? access : undefined;
   } catch (error) {
     yield onAccess.wrong(sentenceOf(error), 'Tell the operator of the service.');
     return undefined;
   }
 }
 
-async function checkNoted({ id, name }: Cluster, access: SshAccess): Promise<Finding> {
-  const file = join(stateDirectory(), 'known_hosts');
-  if (
-    await stat(file).then(
-      (found) => found.isDirectory(),
-      () => false,
-    )
-  )
-    return onHostKey.wrong(
-      `${file} is a directory, so that no host key can be noted there.`,
-      `\`mv ${asWord(file)} ${asWord(`${file}.old`)}\``,
-    );
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const noted = text.split('\n').filter((line) => line.startsWith(`${id} `));
-  if (noted.includes(`${id} ${access.host_key}`)) return onHostKey.ok(`${name}: noted in ${file}.`);
-  if (noted.length === 0)
-    return onHostKey.ok(`${name}: not noted yet; \`andromeda ssh\` and \`andromeda ssh-config\` do it.`);
-  return onHostKey.warn(
-    `${name}: the gateway has another key than the one that is noted in ${file}.`,
-    `\`andromeda ssh ${name}\` or \`andromeda ssh-config --write\` notes the new one, which the service vouches for.`,
-  );
-}
-
-async function* checkGateway(access: SshAccess): AsyncGenerator<Finding> {
-  const { hostname, port } = access;
+async function checkGateway({ hostname, port }: SshAccess): Promise<Finding> {
   const at = `${hostname} port ${port}`;
   const answer = await readBanner(hostname, port, bannerMs);
   if ('fault' in answer)
-    return yield onGateway.wrong(
+    return onGateway.wrong(
       `${at}: ${answer.fault}.`,
       `Is this machine in a network that may reach ${at} (firewall, VPN)? Ask the operator of the service.`,
     );
   if (!answer.banner.startsWith('SSH-2.0-'))
-    return yield onGateway.wrong(
+    return onGateway.wrong(
       `${at} does not speak SSH: '${visibleLine(answer.banner)}'.`,
       'Something else answers at that address; ask the operator of the service.',
     );
-  const found = await scanHostKey(hostname, port);
-  if (found !== undefined && !hostKeysOf(access).includes(found))
-    return yield onGateway.wrong(
-      `${at} shows another host key than the service names: the connection is intercepted, or it is not the gateway.`,
-      'Do not log in. Tell the operator of the service.',
-    );
-  yield onGateway.ok(
-    `${at} answers${found === undefined ? '' : ', with the host key that the service names'}.`,
-  );
-  yield* checkKnownHosts(access);
+  return onGateway.ok(`${at} answers.`);
 }
 
-/** The person's own ssh_config(5), where a proxy for every host is one for the gateway too. */
-async function* checkProxy(cluster: Cluster, access: SshAccess): AsyncGenerator<Finding> {
-  const options = sshOptions({ cluster, access }, join(stateDirectory(), 'known_hosts'), undefined);
-  const flags = options.flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-  const { stdout } = await askProgram('ssh', ['-G', ...flags, hostAlias(cluster)], 10_000);
-  const [, setting, proxy] = /^(proxyjump|proxycommand) (?!none\r?$)(.+?)\r?$/m.exec(stdout) ?? [];
-  if (setting === undefined || proxy === undefined) return;
-  const name = setting === 'proxyjump' ? 'ProxyJump' : 'ProxyCommand';
-  yield onSsh.warn(
-    `Your ssh configuration has \`${name} ${visibleLine(proxy)}\` for the gateway: where that does not lead to it, no login does.`,
-    `If \`andromeda ssh\` fails, put this at the top of ~/.ssh/config: \`Host andromeda-*\`, and in the next line \`ProxyJump none\``,
-  );
+/** A login with the person's own configuration, as `andromeda ssh` makes it: what the client says of it is read out. */
+async function tryLogin(host: SshHost): Promise<Finding | undefined> {
+  const { name } = host.cluster;
+  const fix = `Your settings are in ~/.ssh/config; \`andromeda ssh ${name} -v\` shows each step.`;
+  try {
+    const args = await sshArguments(host);
+    const asked = await askProgram('ssh', ['-G', ...args], 10_000);
+    if (asked.status === undefined) return undefined;
+    if (asked.status !== 0) return onSsh.wrong(`ssh cannot use its configuration: ${saidBy(asked)}`, fix);
+    const [, path = ''] = /^controlpath (.*?)\r?$/m.exec(asked.stdout) ?? [];
+    if (!/^controlmaster false\b/m.test(asked.stdout) && Buffer.byteLength(path) > longestControlPath)
+      return onSsh.wrong(
+        `ControlPath is ${path}, and has room for ${longestControlPath} bytes.`,
+        'Make it shorter in ~/.ssh/config: `ControlPath ~/.ssh/%C`',
+      );
+    const own = /^remotecommand /m.test(asked.stdout) ? ['-o', 'RemoteCommand=none'] : [];
+    const tried = await askProgram('ssh', [...quietly, ...own, ...args, 'true'], loginMs);
+    if (tried.status === null)
+      return onSsh.wrong(`A login to ${name} takes over ${loginMs / 1_000} s. ${saidBy(tried)}`, fix);
+    // Another status is that of the shell there.
+    if (tried.status !== 255) return onSsh.ok(`A login to ${name} works.`);
+    const identity = await findIdentityFile(host.access.key_fingerprints);
+    const isLocked = identity !== undefined && (await hasPassphrase(identity));
+    if (isLocked && /Permission denied \(/.test(tried.stderr))
+      return onSsh.ok(`A login to ${name} was tried as far as the passphrase of ${identity}.`);
+    return onSsh.wrong(`A login to ${name} fails: ${saidBy(tried)}`, fix);
+  } catch (error) {
+    return onSsh.wrong(sentenceOf(error));
+  }
 }
 
-/** ~/.ssh/known_hosts, which `andromeda ssh` does not use, and a plain ssh to the gateway does. */
-async function* checkKnownHosts(access: SshAccess): AsyncGenerator<Finding> {
-  const { hostname, port } = access;
-  const name = port === 22 ? hostname : `[${hostname}]:${port}`;
-  const args = ['-F', name, '-f', join(sshDirectory(), 'known_hosts')];
-  const { stdout } = await askProgram('ssh-keygen', args, 10_000);
-  const keys = stdout.split(/\r?\n/).flatMap((line) => /^[^#\s]\S* (ssh-ed25519 \S+)/.exec(line)?.[1] ?? []);
-  if (keys.length === 0 || hostKeysOf(access).some((key) => keys.includes(key))) return;
-  yield onHostKey.warn(
-    `~/.ssh/known_hosts has another key for ${name}, so that a plain ssh refuses it.`,
-    `\`ssh-keygen -R '${name}'\``,
+function saidBy({ stderr }: { stderr: string }): string {
+  return visibleLine(
+    stderr
+      .trim()
+      .split(/[\r\n]+/)
+      .slice(-mostLines)
+      .join(' '),
   );
 }

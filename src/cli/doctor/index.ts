@@ -1,8 +1,8 @@
 /**
- * `andromeda doctor`: what is wrong between this machine and a shell. It follows the way that `andromeda ssh` takes and
- * changes nothing but a token that has to be renewed; where a step fails, those that need it are left out.
+ * `andromeda doctor`: what is wrong between this machine and a shell. It goes the way of `andromeda ssh`, changes nothing but a
+ * token that has to be renewed and the host keys that are noted, and leaves out what needs a step that failed.
  *
- *   service.ts (address, TLS, clock, sign-in) → ssh-setup.ts (ssh, keys, agent) → clusters.ts (access, host key, gateway)
+ *   service.ts (address, TLS, clock, sign-in) → ssh-setup.ts (ssh, keys, agent) → clusters.ts (access, a login, gateway)
  */
 import type { EnvironmentOptions } from '../environment.ts';
 import { exitStatus } from '../exit.ts';

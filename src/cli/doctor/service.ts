@@ -40,7 +40,6 @@ export async function* checkService(options: EnvironmentOptions): AsyncGenerator
   return yield* checkSignIn(selection, options);
 }
 
-/** The address answers as a platform does. */
 async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boolean> {
   const url = urlAt(platformUrl, metadataPath);
   const before = Date.now();

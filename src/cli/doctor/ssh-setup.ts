@@ -1,5 +1,4 @@
 /** What lies on this machine for ssh: the program, the person's keys, and the agent that holds some of them. */
-import { stat } from 'node:fs/promises';
 import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import {
@@ -22,7 +21,6 @@ const oldestSsh = 6.5;
 
 type AgentKeys = ReadonlySet<string> | undefined;
 
-/** Yields what is so. `signedIn`: how to ask for the registered keys. */
 export async function* checkSshSetup(signedIn: EnvironmentOptions | false): AsyncGenerator<Finding> {
   yield await checkSsh();
   if (signedIn === false) return;
@@ -74,7 +72,7 @@ async function checkKeys(registered: ReadonlySet<string>, known: ReadonlySet<str
   const mine = local.filter(({ fingerprint }) => registered.has(fingerprint));
   const there = await Promise.all(mine.map(hasPrivateFile));
   const key = mine.find((_, index) => there[index]);
-  if (key) return checkPrivateKey(key, agent, another);
+  if (key) return checkPrivateKey(key, agent);
   const [first] = mine;
   const agentText = agent ? 'not in the agent' : 'no agent runs';
   if (first)
@@ -86,26 +84,20 @@ async function checkKeys(registered: ReadonlySet<string>, known: ReadonlySet<str
   return onKey.wrong(`None of your ${registered.size} registered keys is ${where}.`, another);
 }
 
-async function checkPrivateKey(key: LocalKey, agent: AgentKeys, another: string): Promise<Finding> {
+async function checkPrivateKey(key: LocalKey, agent: AgentKeys): Promise<Finding> {
   const file = privateFileOf(key);
-  if (await isOpenToOthers(file))
-    return onKey.wrong(
-      `${file} can be read by others, so ssh does not use it.`,
-      `\`chmod 600 ${asWord(file)}\``,
-    );
-  // With an empty passphrase it does not prompt for one.
-  const { status, stderr } = await askProgram('ssh-keygen', ['-y', '-P', '', '-f', file], 15_000);
-  if (typeof status === 'number' && status !== 0 && !/passphrase/i.test(stderr))
-    return onKey.wrong(
-      `${file} is no private key that ssh can read.`,
-      `Bring it back from a copy, or make a new one: ${another}`,
-    );
-  if (typeof status === 'number' && status !== 0)
+  if (await hasPassphrase(file))
     return onKey.warn(
       `${file} is registered and not in the agent: ssh asks for its passphrase each time.`,
       `\`ssh-add ${asWord(file)}\`${agent ? '' : ', once an agent runs (`eval "$(ssh-agent)"`)'}`,
     );
   return onKey.ok(`${file} (${key.fingerprint}) is registered.`);
+}
+
+export async function hasPassphrase(file: string): Promise<boolean> {
+  // With an empty one it does not prompt for it.
+  const { stderr } = await askProgram('ssh-keygen', ['-y', '-P', '', '-f', file], 15_000);
+  return /passphrase/i.test(stderr);
 }
 
 async function agentKeys(): Promise<AgentKeys> {
@@ -120,10 +112,4 @@ async function agentKeys(): Promise<AgentKeys> {
     }
   });
   return new Set(keys);
-}
-
-/** As ssh judges it; Windows has access lists in place of modes. */
-async function isOpenToOthers(file: string): Promise<boolean> {
-  if (process.platform === 'win32') return false;
-  return ((await stat(file)).mode & 0o077) !== 0;
 }

@@ -8,6 +8,7 @@ import { writeAtomically } from '../files.ts';
 import type { Platform, PlatformReader } from '../net/api.ts';
 import { openLocalState, stateDirectory } from '../session/local-state.ts';
 import type { Cluster } from './caller.ts';
+import { findIdentityFile } from './keys.ts';
 
 export interface SshHost {
   cluster: Cluster;
@@ -34,6 +35,14 @@ export function sshOptions(
     ['StrictHostKeyChecking', 'yes'],
     ...(identityFile === undefined ? [] : [['IdentityFile', quoted(identityFile)] as [string, string]]),
   ];
+}
+
+/** What `andromeda ssh` calls ssh with, and `doctor` too; the host keys are noted for it. */
+export async function sshArguments(host: SshHost, suffix?: string): Promise<string[]> {
+  const knownHosts = await rememberHostKeys([host]);
+  const identityFile = await findIdentityFile(host.access.key_fingerprints);
+  const options = sshOptions(host, knownHosts, identityFile, suffix);
+  return [...options.flatMap(([name, value]) => ['-o', `${name}=${value}`]), hostAlias(host.cluster)];
 }
 
 export function hostAlias({ name, id, organization }: Cluster, all: readonly Cluster[] = []): string {
@@ -67,7 +76,7 @@ function matches(pattern: RegExp, value: unknown): boolean {
 }
 
 /** The gateway's: two while one takes the place of the other. */
-export function hostKeysOf({ host_key: one, other_host_key: other }: SshAccess): string[] {
+function hostKeysOf({ host_key: one, other_host_key: other }: SshAccess): string[] {
   return other === undefined ? [one] : [one, other];
 }
 
