@@ -11,6 +11,21 @@ const SIDE = 4;
 
 export function testCommands(count: number): void {
   withEachNode('Ansible', (at) => {
+    test('Ansible makes its directory at the `ansible_remote_tmp` of docs/ssh.md', async () => {
+      const { lab } = at;
+      const [, tmp] = /ansible_remote_tmp: (\S+)`/.exec(readFileSync('docs/ssh.md', 'utf8')) ?? [];
+      // As ansible-core 2.17 sends it (plugins/shell, mkdtemp).
+      const [dir, made] = [`\`echo ${tmp} \``, `\`echo ${tmp}/ansible-tmp-1 \``];
+      const command = `( umask 77 && mkdir -p "${dir}"&& mkdir "${made}" && echo ansible-tmp-1="${made}" ) && sleep 0`;
+      const { out } = await lab.run('ssh', [
+        ...lab.options,
+        'gateway',
+        `/bin/sh -c '${command}'; echo "$HOME"`,
+      ]);
+      const [line, home] = out.split('\n');
+      assert.equal(line, `ansible-tmp-1=${home}/.ansible/tmp/ansible-tmp-1`);
+    });
+
     test(`${count} short commands in a row, a module on standard input to each: output never lost`, async (t) => {
       const { lab } = at;
       const args = [...lab.options, ...(await startMaster(t, lab)), '-T'].join(' ');
