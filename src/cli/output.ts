@@ -39,7 +39,6 @@ export function isClosedPipe(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EPIPE';
 }
 
-/** Prints what went wrong and returns the exit status for it. */
 export function report(error: unknown): number {
   if (isClosedPipe(error)) return exitStatus.ok;
   if (error instanceof CommanderError) return reportCommander(error);
@@ -108,7 +107,6 @@ export interface Answer {
   json: unknown;
   text: string;
   message?: string;
-  /** The exit status, where it is that of another program. */
   status?: number;
 }
 

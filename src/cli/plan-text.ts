@@ -1,7 +1,8 @@
-/** What a lab file, or changes of members, would do, as text for people. */
+/** What a lab file, or changes of members and keys, would do, as text for people. */
 import { visibleLine, visibleName } from '../domain/text.ts';
+import { confirm, isAttended } from './ask.ts';
 import type { Business } from './net/api.ts';
-import { formatTable } from './output.ts';
+import { formatTable, printMessage } from './output.ts';
 
 type Plan = Business['LabPlan'];
 
@@ -13,7 +14,6 @@ export function isDestructive({ changes, restarts }: Plan): boolean {
   );
 }
 
-/** The text of a plan; `nothing` is what to say of an empty one. It is worded for before and after alike. */
 export function describePlan({ changes, restarts }: Plan, nothing: string): string {
   if (changes.length === 0 && restarts.length === 0) return nothing;
   const rows = changes.map(({ action, kind, name, details }) => [action, kind, name, details]);
@@ -41,31 +41,55 @@ export function describeMemberPlan({ changes, clusters }: MemberPlan): string {
   return [table, ...(effects.length > 0 ? effects : ['Nothing changes on the clusters.'])].join('\n\n');
 }
 
+export function printEffects({ clusters }: MemberPlan): void {
+  if (clusters.length > 0) printMessage(clusters.map(onClusterOfMembers).join('\n\n'));
+}
+
+/** Says what a change does on the clusters, and asks where that restarts or ends something and a person can answer. */
+export async function confirmPlan(plan: MemberPlan, { yes = false }: { yes?: boolean }): Promise<void> {
+  printEffects(plan);
+  const ends = plan.clusters.some(
+    ({ restarts, ended_jobs: jobs, ended_sessions: sessions, other_jobs: more = 0 }) =>
+      restarts.length + jobs.length + sessions.length + more > 0,
+  );
+  if (ends && !yes && isAttended()) await confirm('Go on?');
+}
+
 function onClusterOfMembers(effect: MemberPlan['clusters'][number]): string {
   const { waiting_for_key: waiting, ended_sessions: sessions, kubernetes } = effect;
   const isSlurm = effect.added.length + effect.removed.length > 0;
   const lines = isSlurm ? [onCluster(effect)] : [`On cluster ${visibleName(effect.cluster_name)}:`];
   if (waiting.length > 0)
     lines.push(`  Get a login account when they register a key: ${visibleLine(waiting.join(', '))}.`);
-  if (sessions.length > 0) {
+  const count = sessions.length + (effect.other_sessions ?? 0);
+  if (count > 0) {
     const names = [...new Set(sessions.map(({ username }) => username))].join(', ');
-    lines.push(`  Open SSH sessions that end: ${sessions.length} (${visibleLine(names)}).`);
+    lines.push(`  Open SSH sessions that end: ${count}${names === '' ? '' : ` (${visibleLine(names)})`}.`);
   }
   for (const { username, before, after } of kubernetes)
     lines.push(`  Kubernetes: ${visibleLine(username)} from ${before ?? 'none'} to ${after ?? 'none'}.`);
   return lines.join('\n');
 }
 
-function onCluster(restart: Business['LabRestart']): string {
-  const { added, removed, rollout, restarts, ended_jobs: jobs } = restart;
+function onCluster(restart: Business['LabRestart'] & { once_keyed?: string[] }): string {
+  const { removed, rollout, restarts, ended_jobs: jobs, other_jobs: more = 0 } = restart;
+  const { once_keyed: later = [] } = restart;
+  const added = restart.added.filter((username) => !later.includes(username));
+  const when = later.length > 0 && added.length + removed.length === 0 ? ' then' : '';
   const lines = [`On cluster ${visibleName(restart.cluster_name)}:`];
   if (added.length > 0) lines.push(`  New login accounts: ${visibleLine(added.join(', '))}.`);
+  if (later.length > 0)
+    lines.push(`  Once they have an SSH key, new login accounts: ${visibleLine(later.join(', '))}.`);
   if (removed.length > 0) lines.push(`  Login accounts that go: ${visibleLine(removed.join(', '))}.`);
   const order = restarts.map((part) => parts[part] ?? part).join(', then ');
   const none = rollout === 'live' ? '  Nothing restarts (rollout: live).' : '  Nothing restarts.';
-  lines.push(order === '' ? none : `  Restarts, in this order: ${visibleLine(order)}.`);
-  if (jobs.length === 0) lines.push('  No running job ends.');
-  else lines.push('  Running jobs that end:', ...jobTable(jobs));
+  lines.push(order === '' ? none : `  Restarts${when}, in this order: ${visibleLine(order)}.`);
+  if (jobs.length > 0) lines.push(`  Running jobs that${when} end:`, ...jobTable(jobs));
+  if (more > 0)
+    lines.push(
+      `  Running jobs that${when} end, ${jobs.length > 0 ? 'further' : 'of other people'}: ${more}.`,
+    );
+  if (jobs.length + more === 0) lines.push('  No running job ends.');
   return lines.join('\n');
 }
 

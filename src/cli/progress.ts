@@ -46,7 +46,6 @@ async function checkOrRetry<T>(check: () => Promise<Check<T>>): Promise<Check<T 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const clear = '\r\u001b[K';
 
-/** Whether stderr is a terminal that can redraw a line. */
 export function isWatched(): boolean {
   const { stderr, env } = commandIo();
   return stderr.isTTY === true && env.TERM !== 'dumb';
@@ -74,7 +73,6 @@ export function withProgress<T>(work: (show: (text: string) => void) => Promise<
   });
 }
 
-/** Runs `work` with a signal that Ctrl-C aborts. */
 export async function interruptible<T>(
   sentence: string,
   work: (signal: AbortSignal) => Promise<T>,

@@ -21,7 +21,6 @@ interface Described {
 }
 
 export interface Verb extends Described {
-  /** What the arguments are, where the help says so. */
   args?: Argument[];
   note?: string;
   /** What follows the first argument is not ours to read. */
@@ -57,7 +56,6 @@ export function reads<O = object>(verb: OverApis<Reader, PlatformReader, O>): Ve
   return overApis(verb, []);
 }
 
-/** A verb that changes something; it gets `--reason`. */
 export function writes<O = object>(verb: OverApis<Api, PlatformApi, O>): Verb {
   return overApis(verb, [optional('--reason <text>', 'why, for the audit trail (the name of the command)')]);
 }
@@ -105,7 +103,6 @@ export const environmentFlags = [
   optional('--url <platform_url>', 'environment to use in place of it (ANDROMEDA_URL)'),
 ];
 
-/** `-o`, the usual form first. */
 export function outputFlag(formats: readonly string[]): Option {
   return new Option('-o, --output <format>', 'how to print it').choices(formats).default(formats[0]);
 }
@@ -137,7 +134,6 @@ export function addAll(parent: Command, all: readonly (Noun | Verb)[], part: Par
   }
 }
 
-/** `andromeda admin person add`. */
 function nameOf(command: Command): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 }

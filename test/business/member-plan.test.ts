@@ -16,6 +16,7 @@ const lab: Lab = {
         { email: 'ada@physics.example', role: 'owner', username: 'ada' },
         { email: 'amy@physics.example', role: 'admin', username: 'amy' },
         { email: 'max@physics.example', role: 'member', username: 'max', permissions: ['members.manage'] },
+        { email: 'eve@physics.example', role: 'member', username: 'eve' },
         {
           email: 'bob@physics.example',
           role: 'member',
@@ -37,6 +38,56 @@ const lab: Lab = {
     },
   ],
 };
+
+const all = ['login', 'controller', 'accounting', 'compute'];
+const run = (id: string, user: string) => ({ id, user, name: 'train', machines: ['node-1'] });
+
+test('a plan of a key says whom it ends jobs for: the first, the last and no other one; others are counted', async () => {
+  const simulated = { ...alphaCluster.simulated, runningJobs: [run('1', 'ada'), run('2', 'bob')] };
+  await using service = await startTestApp({
+    lab: { ...lab, clusters: [{ ...alphaCluster, simulated }, betaCluster] } as Lab,
+  });
+  const { plan, ids } = await open(service);
+  const planOf = async (query = '') =>
+    (await service.business(`/me/ssh-keys/plan${query}`, { as: 'bob' })).body;
+  const register = async () => {
+    const { body } = await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
+    return body.ssh_key.id as string;
+  };
+  const email = 'bob@physics.example';
+  const first = await eventually(
+    () => planOf(),
+    ({ clusters }) => clusters[0]?.ended_jobs.length === 1,
+  );
+  assert.deepEqual(first.changes, [
+    { change: 'register_key', email, user_id: ids.get('bob'), result: 'planned' },
+  ]);
+  const [effect] = first.clusters;
+  assert.deepEqual([effect.added, effect.once_keyed, effect.restarts], [['bob'], undefined, all]);
+  assert.deepEqual([effect.ended_jobs, effect.other_jobs], [[run('2', 'bob')], 1]);
+  // An owner reads of one who has none that they get an account later, and nothing of restarts.
+  const permissions = {
+    change: 'permissions',
+    user_id: ids.get('bob'),
+    permissions: ['clusters.ssh.admin', 'clusters.kubernetes'],
+  };
+  assert.deepEqual((await plan('ada', permissions)).body.clusters, []);
+
+  const key = await register();
+  assert.deepEqual((await planOf()).clusters, [], 'a second key restarts nothing');
+  const last = await planOf(`?revoke=${key}`);
+  assert.deepEqual([last.clusters[0].removed, last.clusters[0].restarts], [['bob'], all]);
+  assert.deepEqual([last.clusters[0].ended_jobs.length, last.clusters[0].other_jobs], [1, 1]);
+  await register();
+  assert.deepEqual((await planOf(`?revoke=${key}`)).clusters, [], 'not the last one');
+  const strange = await planOf('?revoke=ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3W');
+  assert.deepEqual([strange.changes[0].result, strange.changes[0].code], ['refused', 'not_found']);
+  const { keys } = (await service.business('/me/ssh-keys', { as: 'bob' })).body;
+  assert.deepEqual(
+    keys.map((one: Reply['body']) => one.lifecycle_state),
+    ['active', 'active'],
+  );
+});
 
 interface Group {
   service: TestApp;
@@ -98,6 +149,7 @@ test('a plan says what a change of members would do, changes nothing, and is ref
         cluster_id: alpha,
         cluster_name: 'alpha',
         added: ['cy'],
+        once_keyed: ['cy'],
         restarts: ['login', 'controller', 'accounting', 'compute'],
         waiting_for_key: [],
         kubernetes: [],
@@ -313,6 +365,24 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     );
     const [past] = gone.body.people;
     assert.deepEqual([past.is_member, past.role, past.clusters[0].slurm.account], [false, undefined, 'none']);
+  });
+
+  await t.test('of a request, as approving it would, for whom may approve it', async () => {
+    const request = { permissions: ['clusters.ssh'], hours: 48 };
+    const { body: asked } = await service.write(`/organizations/${org}/access-requests`, {
+      as: 'eve',
+      body: request,
+    });
+    const eve: string = asked.id;
+    const { body } = await plan('ada', { change: 'approve', request_id: eve });
+    assert.equal(body.changes[0].result, 'planned', JSON.stringify(body));
+    assert.deepEqual(body.clusters[0].waiting_for_key, ['eve']);
+    assert.deepEqual([body.clusters[0].added, body.clusters[0].restarts], [[], []]);
+    const passed = { change: 'approve', request_id: eve, expires_at: '2001-01-01T00:00:00Z' };
+    assert.equal((await plan('ada', passed)).body.changes[0].code, 'invalid_request');
+    assert.equal((await plan('eve', { change: 'approve', request_id: eve })).status, 403);
+    const [still] = (await service.business('/me/access-requests', { as: 'eve' })).body.requests;
+    assert.equal(still.state, 'open');
   });
 
   await t.test('who plans too often waits', async () => {

@@ -149,12 +149,19 @@ test('keys are listed, added, named and revoked by fingerprint, label or ID', as
     'FINGERPRINT  STATE  CREATED  REVOKED  ID  ADDED_FROM  USED  USED_FROM  LABEL',
     `${fingerprint}  ${state}  TIME  ${revoked}  ID  127.0.0.1  never  -  ${label}`,
   ];
-  const says = 'The clusters get the change now; `andromeda wait key` ends when they have it.';
+  const then = 'The clusters get the change now; `andromeda wait key` ends when they have it.';
+  const plan = (accounts: string) => `On cluster alpha:
+  ${accounts}: bob.
+  Restarts, in this order: login nodes, then Slurm controller, then accounting service, then compute nodes one at a time.
+  No running job ends.
+${then}`;
+  const says = plan('New login accounts');
   const added = await prints('keys add -', row('active', '-'), says, `${publicKey} bob@laptop\n`);
   await prints('keys list', row('active', '-'));
   await prints(`keys rename ${fingerprint} old-laptop`, row('active', '-', 'old-laptop'));
-  await prints('keys revoke old-laptop', row('revoked', 'TIME', 'old-laptop'), says);
-  await prints(`keys revoke ${/ssh_key_\w+/.exec(added)}`, row('revoked', 'TIME', 'old-laptop'), says);
+  const gone = row('revoked', 'TIME', 'old-laptop');
+  await prints('keys revoke old-laptop', gone, plan('Login accounts that go'));
+  await prints(`keys revoke ${/ssh_key_\w+/.exec(added)}`, gone, then);
 });
 
 test('shell set says what is set, and how to see it arrive', async (t) => {

@@ -30,7 +30,7 @@ import { listGrantedPermissions } from '../../store/organizations/memberships.ts
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
 import { clusterIn } from './clusters.ts';
 import { requireHoldings, requireKey, requireOrdinaryMember } from './member-permissions.ts';
-import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
+import type { BusinessRequest, Operation } from './operation.ts';
 import { ownMembership } from './organizations.ts';
 
 export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ store }, { caller, now }) => {
@@ -110,12 +110,17 @@ export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = ({ stor
   });
 };
 
-export const approveAccessRequest: Operation<'approveAccessRequest'> = (deps, request) => {
+export const approveAccessRequest: Operation<'approveAccessRequest'> = ({ store }, request) =>
+  runCommand(store, request, approving(request, request.command.auditReason));
+
+export function approving(
+  request: Pick<BusinessRequest<'approveAccessRequest'>, 'caller' | 'path' | 'body'>,
+  reason: string,
+) {
   const { expires_at: sent } = request.body;
   const term = sent == null ? sent : toTime(fromTime(sent));
-  return decide(
-    deps,
-    request,
+  return deciding(
+    { ...request, reason },
     // As JSON, what was left out and null would be the same.
     { operation: 'approveAccessRequest', meaning: term === null ? 'for good' : term },
     async (tx, asked, held) => {
@@ -135,13 +140,18 @@ export const approveAccessRequest: Operation<'approveAccessRequest'> = (deps, re
       };
     },
   );
-};
+}
 
-export const declineAccessRequest: Operation<'declineAccessRequest'> = (deps, request) =>
-  decide(deps, request, { operation: 'declineAccessRequest' }, async (_tx, asked) => ({
-    decision: { state: 'declined' },
-    details: requestText(asked),
-  }));
+export const declineAccessRequest: Operation<'declineAccessRequest'> = ({ store }, request) =>
+  runCommand(
+    store,
+    request,
+    deciding(
+      { ...request, reason: request.command.auditReason },
+      { operation: 'declineAccessRequest' },
+      async (_tx, asked) => ({ decision: { state: 'declined' }, details: requestText(asked) }),
+    ),
+  );
 
 interface Outcome {
   decision: { state: 'approved' | 'declined'; expiresAt?: string | null };
@@ -149,22 +159,21 @@ interface Outcome {
 }
 
 /** One decision on an open request by someone who may set permissions, and who did not ask for them. */
-function decide(
-  { store }: BusinessDeps,
-  request: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path' | 'command' | 'now'>,
+function deciding(
+  request: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path'> & { reason: string },
   what: { operation: string; meaning?: unknown },
   outcomeOf: (tx: Tx, asked: AccessRequest, held: Holdings) => Promise<Outcome>,
 ) {
-  const { caller, command } = request;
+  const { caller, reason } = request;
   const { orgID: organizationId, requestID: id } = request.path;
-  return runCommand(store, request, {
+  return {
     operation: what.operation,
     meaning: [organizationId, id, what.meaning],
     about: { target: id, organizationId },
-    async authorize(tx) {
+    async authorize(tx: Tx) {
       await requireHoldings(tx, organizationId, caller.userId);
     },
-    async apply(tx) {
+    async apply(tx: Tx) {
       const held = await requireHoldings(tx, organizationId, caller.userId);
       await requireActiveOrganization(tx.db, organizationId);
       const asked = await requireRequest(tx, id);
@@ -174,11 +183,10 @@ function decide(
       }
       requireOpenRequest(asked, tx.now);
       const { decision, details } = await outcomeOf(tx, asked, held);
-      const by = { by: caller.userId, reason: command.auditReason };
-      await updateAccessRequest(tx, asked, { ...decision, ...by });
+      await updateAccessRequest(tx, asked, { ...decision, by: caller.userId, reason });
       return { result: await requestReply(tx, id), about: { ...aboutRequest(asked), details } };
     },
-  });
+  };
 }
 
 function aboutRequest({ organizationId, userId, clusterId }: AccessRequest) {

@@ -97,7 +97,6 @@ async function readableCluster(
   return clusterIn(db, orgID, clusterID.toLowerCase());
 }
 
-/** A cluster of the organization. Throws `not_found`. */
 export async function clusterIn(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
   if (cluster?.organizationId === organizationId) return cluster;

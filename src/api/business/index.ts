@@ -5,7 +5,14 @@
  *
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */
-export * from './access-requests.ts';
+export {
+  approveAccessRequest,
+  declineAccessRequest,
+  listAccessRequests,
+  listMyAccessRequests,
+  requestAccess,
+  withdrawAccessRequest,
+} from './access-requests.ts';
 export * from './access-review.ts';
 export { getCluster, getClusterAccess, listClusters, listReservations } from './clusters.ts';
 export { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
@@ -18,7 +25,7 @@ export {
   listPermissionProfiles,
   setMemberPermissions,
 } from './member-permissions.ts';
-export { planMemberChanges } from './member-plan.ts';
+export { planMemberChanges, planSshKeyChange } from './member-plan.ts';
 export {
   addMember,
   listMembers,

@@ -195,7 +195,6 @@ function grantedBody(granted: readonly GrantedPermission[]) {
   return { permissions: granted.map(({ key }) => key), ...(ends && { expires_at: ends }) };
 }
 
-/** A key that can be granted. Throws `invalid_request`. */
 export function requireKey(key: string): PermissionKey {
   if (isPermissionKey(key)) return key;
   const reason = Object.values<string>(roleKeys).includes(key)
@@ -244,7 +243,6 @@ async function requireReader(
   return own;
 }
 
-/** Throws `forbidden` without `members.manage`. */
 export function requireManager(held: ReadonlySet<string>): void {
   if (!held.has('members.manage')) {
     throw forbidden('This needs the permission members.manage in the organization.');

@@ -1,10 +1,12 @@
-/** What changes of an organization's members would do to its clusters, their jobs and their sessions: tried out, and taken back. */
-import type { AccessListUser, RunningJob } from '../../domain/access/manifest.ts';
+/** What changes of members and of keys would do to clusters, their jobs and their sessions: tried out, and taken back. */
+import type { AccessListUser } from '../../domain/access/manifest.ts';
+import { plainKeyType } from '../../domain/access/ssh-key.ts';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { type Cluster, isInService, sidesOf } from '../../domain/clusters/cluster.ts';
 import { DomainError, TooManyRequests } from '../../domain/error.ts';
 import { memberRole } from '../../domain/kubernetes/bindings.ts';
 import { foldEmail } from '../../domain/people/person.ts';
+import { present } from '../../domain/present.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import type { SlurmRollout } from '../../domain/slurm/settings.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
@@ -13,8 +15,11 @@ import type { Command } from '../../store/audit/commands.ts';
 import { listAllClusters, listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import { inPart, type Reader, type Tx, tryOut } from '../../store/engine/index.ts';
-import { findMember, findMembership } from '../../store/organizations/memberships.ts';
-import { findPersonByEmail, updateLifecycle } from '../../store/people/people.ts';
+import { findAccessRequest } from '../../store/organizations/access-requests.ts';
+import { findMember, findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
+import { findPerson, findPersonByEmail, updateLifecycle } from '../../store/people/people.ts';
+import { createSshKey, revokeSshKey } from '../../store/people/ssh-keys.ts';
+import { approving } from './access-requests.ts';
 import { settingPermissions } from './member-permissions.ts';
 import { adding, removing, settingRole } from './memberships.ts';
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
@@ -49,7 +54,7 @@ export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store,
     const people = new Map<string, Person>();
     const changes: Planned[] = [];
     for (const change of request.body.changes) {
-      const known = await targetOf(tx.db, change);
+      const known = await targetOf(tx.db, organizationId, change);
       // A person without an account had no access before.
       const before = known === undefined ? undefined : await reachOf(tx, organizationId, known);
       const earlier = known === undefined ? undefined : people.get(known);
@@ -65,13 +70,79 @@ export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store,
   });
 };
 
+/** Of another person than the caller, jobs and sessions are counted: who else has some there is not for everyone. */
+export const planSshKeyChange: Operation<'planSshKeyChange'> = async ({ store, gateway }, request) => {
+  const { userId } = request.caller;
+  const { revoke: keyId } = request.query;
+  takePlan(userId);
+  const sessions = await gateway.sessions();
+  const key = { type: plainKeyType, material: '', fingerprint: '' } as const;
+  return tryOut(store, async (opened) => {
+    const tx = { ...opened, now: request.now };
+    const { email = '' } = (await findPerson(tx.db, userId)) ?? {};
+    const { outcome, clusters } = await planOfPerson(tx, { userId, sessions }, () =>
+      keyId === undefined
+        ? createSshKey(tx, { userId, key, commandId: '' })
+        : revokeSshKey(tx, { userId, keyId }),
+    );
+    const change = keyId === undefined ? 'register_key' : 'revoke_key';
+    return {
+      changes: [{ change, email, user_id: userId, ...outcome }],
+      clusters: clusters.map((one) => ownOf(one, userId)),
+    };
+  });
+};
+
+function ownOf(effect: OnCluster, userId: string): OnCluster {
+  const { added, removed, ended_jobs: jobs, ended_sessions: sessions, other_jobs: more = 0 } = effect;
+  const ownJobs = jobs.filter(({ user }) => [...added, ...removed].includes(user));
+  const ownSessions = sessions.filter(({ user_id: theirs }) => theirs === userId);
+  return {
+    ...effect,
+    ended_jobs: ownJobs,
+    ended_sessions: ownSessions,
+    ...present({
+      other_jobs: more + jobs.length - ownJobs.length || undefined,
+      other_sessions: sessions.length - ownSessions.length || undefined,
+    }),
+  };
+}
+
+/** What a change of one person does in all of their organizations, and whether it can be made. */
+export async function planOfPerson(
+  tx: Tx,
+  { userId, sessions }: { userId: string; sessions: readonly SshSession[] },
+  change: () => Promise<unknown>,
+): Promise<{ outcome: Pick<Planned, 'result' | 'code' | 'message'>; clusters: OnCluster[] }> {
+  const reaches = new Map<string, Reach | undefined>();
+  for (const { organizationId } of await listMembershipsOf(tx.db, userId))
+    reaches.set(organizationId, await reachOf(tx, organizationId, userId));
+  try {
+    await inPart(tx, change);
+  } catch (error) {
+    return { outcome: refusalOf(error), clusters: [] };
+  }
+  const clusters: OnCluster[] = [];
+  for (const [organizationId, before] of reaches) {
+    const person = { userId, before, after: await reachOf(tx, organizationId, userId) };
+    clusters.push(...(await effectsIn(tx.db, organizationId, [person], sessions)));
+  }
+  return { outcome: { result: 'planned' }, clusters };
+}
+
+function refusalOf(error: unknown) {
+  if (!(error instanceof DomainError)) throw error;
+  const { code, message } = error;
+  return { result: 'refused', code, message } as const;
+}
+
 /** Throws `too_many_requests` for a person who asks for too many plans. */
 export function takePlan(userId: string): void {
   const waitMs = plans.take(userId);
   if (waitMs > 0) throw new TooManyRequests('Too many plans at once. Try again in a second.', waitMs);
 }
 
-export async function effectsIn(
+async function effectsIn(
   db: Reader,
   organizationId: string,
   people: readonly Person[],
@@ -83,12 +154,15 @@ export async function effectsIn(
   return effects.filter(isSomething);
 }
 
-async function targetOf(db: Reader, change: Change): Promise<string | undefined> {
-  if (change.change !== 'add') {
+async function targetOf(db: Reader, organizationId: string, change: Change): Promise<string | undefined> {
+  if (change.change === 'add') return (await findPersonByEmail(db, change.email))?.id;
+  if (change.change !== 'approve') {
     const { user_id: userId } = change;
     return userId;
   }
-  return (await findPersonByEmail(db, change.email))?.id;
+  const { request_id: requestId } = change;
+  const asked = await findAccessRequest(db, requestId);
+  return asked?.organizationId === organizationId ? asked.userId : undefined;
 }
 
 /**
@@ -123,9 +197,7 @@ async function planOne(
     const username = (await memberOf(userId))?.username.username;
     return { planned: { ...about, ...(username !== undefined && { username }), result: 'planned' }, userId };
   } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    const { code, message } = error;
-    return { planned: { ...about, result: 'refused', code, message }, userId: undefined };
+    return { planned: { ...about, ...refusalOf(error) }, userId: undefined };
   }
 }
 
@@ -133,6 +205,10 @@ function commandOf({ caller, path: { orgID } }: Request, change: Change): Comman
   if (change.change === 'add') {
     const { change: _, ...body } = change;
     return adding({ caller, path: { orgID }, body });
+  }
+  if (change.change === 'approve') {
+    const { change: _, request_id: requestID, ...body } = change;
+    return approving({ caller, path: { orgID, requestID }, body }, '');
   }
   const { user_id: userID } = change;
   const path = { orgID, userID };
@@ -144,7 +220,7 @@ function commandOf({ caller, path: { orgID } }: Request, change: Change): Comman
   return removing({ caller, path, body: undefined });
 }
 
-export async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<Reach | undefined> {
+async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<Reach | undefined> {
   const { db, now } = tx;
   const [member, held] = [
     await findMember(db, organizationId, userId),
@@ -190,13 +266,16 @@ async function effectOnSlurm(
   const [had, has] = [accounts(people, 'before'), accounts(people, 'after')];
   const cluster: SlurmCluster = { id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts: has };
   const restart = await restartOf(db, cluster, had, cluster);
+  const isAdded = (username: string) => restart.added.includes(username);
+  const onceKeyed = people.flatMap(({ before, after }) => (before || !after ? [] : after.username));
   const waited = new Set(had.map(({ username }) => username));
-  const gone = new Set(people.flatMap((one) => (one.before?.listed && !one.after?.listed ? one.userId : [])));
   const ended = sessions.filter(
-    ({ clusterId, userId }) => clusterId === id && (gone.has(userId) || restart.restarts.includes('login')),
+    ({ clusterId, username }) =>
+      clusterId === id && (restart.removed.includes(username) || restart.restarts.includes('login')),
   );
   return {
     ...restart,
+    ...(onceKeyed.some(isAdded) && { once_keyed: onceKeyed.filter(isAdded) }),
     waiting_for_key: has
       .filter(({ username, loginState }) => loginState === 'waiting_for_key' && !waited.has(username))
       .map(({ username }) => username),
@@ -208,7 +287,7 @@ async function effectOnSlurm(
   };
 }
 
-/** A new member counts as having a key: whether they do is learned only by adding them, which is audited. */
+/** A new member counts as having a key (`once_keyed`): whether they do is learned only by adding them, which is audited. */
 function accounts(people: readonly Person[], when: 'before' | 'after'): LoginAccount[] {
   return people.flatMap((person) => {
     const listed = person[when]?.listed;
@@ -230,7 +309,6 @@ function isSomething(effect: OnCluster): boolean {
   );
 }
 
-/** A person who has an account on a cluster, with or without a key yet. */
 interface LoginAccount {
   username: string;
   loginState: 'ready' | 'waiting_for_key';
@@ -257,8 +335,10 @@ async function restartOf(
   const plan = restartPlan(had, stays?.accounts ?? []);
   const isLive = (stays?.rollout ?? rollout) === 'live';
   const ends = !stays || plan.restarts.includes('compute');
-  const running = ends ? await listRunningJobs(db, id) : [];
-  const jobs = stays && isLive ? running.filter(({ user }) => plan.removed.includes(user)) : running;
+  const report = ends ? (await findObservation(db, id, 'slurm'))?.report : undefined;
+  const running = report?.runningJobs ?? [];
+  const isAll = !stays || !isLive;
+  const jobs = isAll ? running : running.filter(({ user }) => plan.removed.includes(user));
   return {
     cluster_id: id,
     cluster_name: name,
@@ -267,12 +347,8 @@ async function restartOf(
     ...(isLive ? { rollout: 'live' as const } : {}),
     restarts: stays && !isLive ? [...plan.restarts] : [],
     ended_jobs: jobs.map(({ id, user, name, machines }) => ({ id, user, name, machines: [...machines] })),
+    ...present({ other_jobs: (isAll && report?.moreJobs?.running) || undefined }),
   };
-}
-
-async function listRunningJobs(db: Reader, clusterId: string): Promise<readonly RunningJob[]> {
-  const observation = await findObservation(db, clusterId, 'slurm');
-  return observation?.report.runningJobs ?? [];
 }
 
 type Restart = Awaited<ReturnType<typeof restartOf>>;

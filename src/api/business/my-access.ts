@@ -36,7 +36,6 @@ import type { BusinessDeps, BusinessReply, Operation } from './operation.ts';
 type ClusterUse = BusinessReply<'getMyAccess'>['clusters'][number];
 type Held = NonNullable<Awaited<ReturnType<typeof findMembership>>>;
 
-/** The caller, as far as it is the same on every cluster. */
 interface Own {
   userId: string;
   held: ReadonlyMap<string, Held>;
@@ -114,7 +113,6 @@ function seesAll({ held }: Own, { organizationId }: Cluster): boolean {
   return own !== undefined && seesClusters(own.permissions);
 }
 
-/** Whether a permission or a grant opens a side of the cluster. */
 function mayUse(own: Own, cluster: Cluster): boolean {
   const held = own.held.get(cluster.organizationId)?.permissions;
   if (grantsOn(own, cluster).length > 0) return true;

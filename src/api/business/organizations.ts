@@ -18,7 +18,6 @@ export const getOrganization: Operation<'getOrganization'> = async ({ store }, {
   return organizationBody(await requireOrganization(store.read, path.orgID));
 };
 
-/** Ends an organization; only an owner or an operator may. */
 export const retireOrganization: Operation<'retireOrganization'> = ({ store }, request) => {
   const organizationId = request.path.orgID;
   const about = { target: organizationId, organizationId };
@@ -74,7 +73,6 @@ export async function ownMembership(db: Reader, organizationId: string, userId: 
   throw notFound('There is no such organization, or you are not a member of it.');
 }
 
-/** The organization with this ID. Throws `not_found`. */
 export async function requireOrganization(db: Reader, organizationId: string): Promise<Organization> {
   const organization = await findOrganization(db, organizationId);
   if (!organization) throw notFound('There is no such organization.');

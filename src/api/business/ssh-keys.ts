@@ -10,7 +10,6 @@ import { toTime } from '../../store/engine/time.ts';
 import * as keys from '../../store/people/ssh-keys.ts';
 import type { Operation } from './operation.ts';
 
-/** The caller's keys, revoked ones included, and the generation of the set. */
 export const listSshKeys: Operation<'listSshKeys'> = async ({ store }, { caller }) => {
   const [list, set] = await Promise.all([
     keys.listSshKeys(store.read, caller.userId),
@@ -48,7 +47,6 @@ export const registerSshKey: Operation<'registerSshKey'> = async ({ store }, req
   });
 };
 
-/** Sets what one of the caller's keys is called; an empty label takes the name away. */
 export const renameSshKey: Operation<'renameSshKey'> = async ({ store }, request) => {
   const keyId = keyIdOf(request.path);
   const { userId } = request.caller;

@@ -84,7 +84,6 @@ export const operatorListPurchases = staffReads<'operatorListPurchases'>(async (
 
 /** Makes a requested purchase count; one that counts already stays as it is. `invalid_state` for a declined one. */
 export const operatorAcceptPurchase = deciding('operatorAcceptPurchase', 'active');
-/** Turns a requested purchase down. `invalid_state` for one that is decided. */
 export const operatorDeclinePurchase = deciding('operatorDeclinePurchase', 'declined');
 
 function deciding(

@@ -65,6 +65,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/ssh-keys/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What registering another SSH key, or revoking one of yours, would do on the clusters
+         * @description Nothing is changed. Jobs and sessions of other people are counted. Who asks too often gets 429.
+         */
+        get: operations["planSshKeyChange"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/ssh-keys/{keyID}/revoke": {
         parameters: {
             query?: never;
@@ -333,12 +353,11 @@ export interface paths {
         put?: never;
         /**
          * What changes of members would do
-         * @description Tries the changes out, one after the other by the rules of `addMember`, `setMemberRole`, `setMemberPermissions` and
-         *     `removeMember`, and takes them back. What the caller may not do refuses the whole plan, as it would the write; what
+         * @description Tries the changes out, one after the other by the rules of `addMember`, `setMemberRole`, `setMemberPermissions`,
+         *     `approveAccessRequest` and `removeMember`, and takes them back. What the caller may not do refuses the whole plan, as it would the write; what
          *     cannot be done is said of the change itself, and the others are planned without it.
          *     Whether a person who is not a member has an account, or one that is deactivated, only `addMember` itself says, which is
-         *     recorded. Nor does it say whether they have an SSH key: what is planned is what happens once they have one, which can be
-         *     at once. Who asks too often gets 429.
+         *     recorded. Nor does it say whether they have an SSH key (`once_keyed`). Who asks too often gets 429.
          */
         post: operations["planMemberChanges"];
         delete?: never;
@@ -1911,6 +1930,15 @@ export interface components {
             /** @enum {string} */
             change: "remove";
             user_id: string;
+        } | {
+            /** @enum {string} */
+            change: "approve";
+            request_id: string;
+            /**
+             * Format: date-time
+             * @description As in `approveAccessRequest`
+             */
+            expires_at?: string | null;
         };
         MemberPlan: {
             changes: components["schemas"]["PlannedMemberChange"][];
@@ -1919,7 +1947,7 @@ export interface components {
         };
         PlannedMemberChange: {
             /** @enum {string} */
-            change: "add" | "role" | "permissions" | "remove";
+            change: "add" | "role" | "permissions" | "remove" | "approve" | "register_key" | "revoke_key";
             /** @description Empty for an ID that is no member's */
             email: string;
             /** @description Absent for a person who is not a member, whether or not they have an account */
@@ -1938,6 +1966,8 @@ export interface components {
             cluster_name: string;
             /** @description Login accounts that appear */
             added: string[];
+            /** @description Those of `added` who are new members: they appear, and what is planned with them happens, once they have an SSH key, which can be at once */
+            once_keyed?: string[];
             /** @description Login accounts that go; their homes stay */
             removed: string[];
             /** @description Which members get a login account when they register a key */
@@ -1950,7 +1980,11 @@ export interface components {
             /** @description In this order */
             restarts: ("login" | "controller" | "accounting" | "compute")[];
             ended_jobs: components["schemas"]["RunningJob"][];
+            /** @description How many more end */
+            other_jobs?: number;
             ended_sessions: components["schemas"]["EndedSession"][];
+            /** @description How many more end */
+            other_sessions?: number;
             kubernetes: components["schemas"]["KubernetesRoleChange"][];
         };
         EndedSession: {
@@ -2822,6 +2856,8 @@ export interface components {
             /** @description In this order */
             restarts: ("login" | "controller" | "accounting" | "compute")[];
             ended_jobs: components["schemas"]["RunningJob"][];
+            /** @description How many more end */
+            other_jobs?: number;
         };
         /** Format: date-time */
         Time: string;
@@ -3060,6 +3096,30 @@ export interface operations {
             200: components["responses"]["RegisteredSshKey"];
             201: components["responses"]["RegisteredSshKey"];
             default: components["responses"]["KeyError"];
+        };
+    };
+    planSshKeyChange: {
+        parameters: {
+            query?: {
+                /** @description The ID of the key; left out: another one is registered */
+                revoke?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberPlan"];
+                };
+            };
+            default: components["responses"]["Error"];
         };
     };
     revokeSshKey: {

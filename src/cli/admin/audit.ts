@@ -35,7 +35,6 @@ interface Head {
   hash: string;
 }
 
-/** What must still be in the trail as it was. */
 type Expected = Head & { because: 'noted earlier' | 'signed' };
 
 function entries(api: Reader, filter: Record<string, string | undefined>, start = 0) {

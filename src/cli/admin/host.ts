@@ -108,5 +108,4 @@ const secrets = (server: ServerCommands): Noun => ({
   ],
 });
 
-/** The service's own keys, and the secrets in a shared database. */
 export const hostNouns = (server: ServerCommands): Noun[] => [keys(server), secrets(server)];

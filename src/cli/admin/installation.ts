@@ -35,7 +35,6 @@ const keyFile = '/etc/ssh/andromeda_gateway.pub';
 interface SshdNeeds {
   /** The gateway's, a line each: several while one takes the place of another. */
   publicKeys: readonly string[];
-  /** The addresses that it connects from, as sshd's Match takes them. */
   from: string;
   manage?: string;
 }

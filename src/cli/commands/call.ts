@@ -33,7 +33,6 @@ const reserved = [
   'upgrade',
 ];
 
-/** Checks the arguments after the flags, and the headers. */
 export function parseCall(args: readonly string[], headerLines: readonly string[]): CallArguments {
   const [api = '', method = '', path = ''] = args;
   const late = args.find((argument, index) => index > 0 && /^-./.test(argument));

@@ -33,7 +33,6 @@ export function completion(shell: string, program: Command): number {
   return exitStatus.ok;
 }
 
-/** Every position, the outer ones first. */
 function treeOf(program: Command, path = ''): Position[] {
   const commands = program.commands.map((one) => ({ name: one.name(), summary: one.description() }));
   const below = program.commands.flatMap((one) => treeOf(one, `${path}/${one.name()}`));
@@ -73,7 +72,6 @@ ${bourneCases(positions, {
   typed: 'COMP_WORDS',
   range: 'i = 1; i < COMP_CWORD',
   current: '$current',
-  // Free text is not completed.
   offer: (values) => (values === undefined ? '' : `COMPREPLY=($(compgen -W "${values}" -- "$current")); `),
   find: (entries) => `words='${entries.map(({ name }) => name).join(' ')}'`,
 })}
@@ -111,7 +109,6 @@ interface Bourne {
   range: string;
   current: string;
   offer(values: string | undefined): string;
-  /** Notes what can be typed. */
   find(entries: readonly Entry[]): string;
 }
 

@@ -45,7 +45,6 @@ const pastTable = printer<Reviewed>(
   'No one had access.',
 );
 
-/** The organization's people as they were at a time (RFC 3339); as CSV where that is asked for. */
 export async function accessAt(
   api: Reader,
   orgID: string,

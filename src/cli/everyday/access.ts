@@ -5,6 +5,7 @@ import { parseSpan, pick } from '../arguments.ts';
 import { usage } from '../exit.ts';
 import type { Business, Reader } from '../net/api.ts';
 import { listed, printer } from '../output.ts';
+import { confirmPlan } from '../plan-text.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 import { findCluster, findMe, type OrgOptions, orgFlag, orgPath } from './caller.ts';
 import { endOf, expand, expiresFlag } from './members.ts';
@@ -158,15 +159,20 @@ export const access: Noun = {
         return asked.many(json, json.requests);
       },
     }),
-    writes<OrgOptions & { expires?: string }>({
+    writes<OrgOptions & { expires?: string; yes?: true }>({
       usage: 'approve <id>',
       summary: 'grant what a member asks for, for as long as they ask or until --expires',
       example: 'access approve access_request_01J8Z3XK5T7Q2M4N6P8R0S1V3W --expires 30d',
-      flags: [orgFlag, expiresFlag],
+      flags: [orgFlag, expiresFlag, optional('--yes', 'without asking')],
       async run({ api, options }, id = '') {
         const path = { ...(await orgPath(api, options)), requestID: id };
         const end = endOf(options.expires);
         const body = end === undefined ? {} : { expires_at: end };
+        const changes = [{ change: 'approve' as const, request_id: id, ...body }];
+        await confirmPlan(
+          await api.ask('/organizations/{orgID}/members/plan', { path, body: { changes } }),
+          options,
+        );
         const json = await api.post('/organizations/{orgID}/access-requests/{requestID}/approve', {
           path,
           body,

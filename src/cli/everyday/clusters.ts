@@ -99,7 +99,6 @@ export const machines = reads<OrgOptions>({
   },
 });
 
-/** A report that is too old does not show how a machine is now. */
 function row({ hardware, observed, ...machine }: Platform['Machine']): MachineRow {
   if (!observed) return { ...machine, ...hardware };
   const { ready, phase, freshness } = observed;

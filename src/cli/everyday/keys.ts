@@ -7,10 +7,10 @@ import { parseSshPublicKey, plainKeyType, type SshPublicKey } from '../../domain
 import type { ReplyOf } from '../../domain/operation.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { pick } from '../arguments.ts';
-import { confirm, isAttended } from '../ask.ts';
 import { readInput } from '../files.ts';
 import type { Api, Business, Reader } from '../net/api.ts';
-import { type Answer, printer, printMessage } from '../output.ts';
+import { type Answer, printer } from '../output.ts';
+import { confirmPlan } from '../plan-text.ts';
 import { homeDirectory } from '../session/local-state.ts';
 import { type Noun, optional, reads, writes } from '../verb.ts';
 
@@ -87,11 +87,8 @@ export function listKeys(api: Reader): Promise<ReplyOf<operations['listSshKeys']
   return api.get('/me/ssh-keys');
 }
 
-/** Registers a public key; `about` is where it comes from. Throws a sentence for what is no Ed25519 key. */
-export function registerKey(api: Api, text: string, about: string): Promise<ChangedKey> {
-  // Whether it takes security keys, the service says.
-  const { material, comment } = parseSshPublicKey(text, { securityKeys: true });
-  return api.post('/me/ssh-keys', { body: { public_key: `${material} ${comment}`.trim() }, about });
+export function registerKey(api: Api, publicKey: string, about: string): Promise<ChangedKey> {
+  return api.post('/me/ssh-keys', { body: { public_key: publicKey }, about });
 }
 
 function pickKey(all: readonly SshKey[], wanted: string): SshKey {
@@ -106,14 +103,11 @@ function changed(json: ChangedKey): Answer {
   return { json, text: table.one(json.ssh_key).text, message: waiting };
 }
 
-/** Without its last key a person has no account on the clusters, and taking that away restarts them. */
-async function confirmRevocation(key: SshKey, keys: readonly SshKey[]): Promise<void> {
-  const others = keys.filter(({ id, lifecycle_state: state }) => id !== key.id && state === 'active');
-  if (key.lifecycle_state !== 'active' || others.length > 0 || !isAttended()) return;
-  printMessage(`${key.fingerprint} is your last key. Without one you cannot log in, and your account leaves the
-clusters: their nodes restart, and jobs that run on them end, those of other people too.`);
-  await confirm('Revoke it?');
+export function readKeyPlan(api: Reader, revoke?: string): Promise<Business['MemberPlan']> {
+  return api.get('/me/ssh-keys/plan', { query: revoke === undefined ? {} : { revoke } });
 }
+
+const yesFlag = optional('--yes', 'without asking');
 
 export const keys: Noun = {
   name: 'keys',
@@ -138,12 +132,16 @@ export const keys: Noun = {
         return dropped.many(json, json.clusters);
       },
     }),
-    writes({
+    writes<{ yes?: true }>({
       usage: 'add [file]',
       summary: 'register an Ed25519 public key: a file, - for standard input (~/.ssh/id_ed25519.pub)',
       example: 'keys add ~/.ssh/id_ed25519.pub',
-      async run({ api }, file = join(sshDirectory(), 'id_ed25519.pub')) {
-        return changed(await registerKey(api, await readInput(file), file));
+      flags: [yesFlag],
+      async run({ api, options }, file = join(sshDirectory(), 'id_ed25519.pub')) {
+        // Whether it takes security keys, the service says.
+        const { material, comment } = parseSshPublicKey(await readInput(file), { securityKeys: true });
+        await confirmPlan(await readKeyPlan(api), options);
+        return changed(await registerKey(api, `${material} ${comment}`.trim(), file));
       },
     }),
     writes({
@@ -160,12 +158,11 @@ export const keys: Noun = {
       usage: 'revoke <key>',
       summary: 'revoke a key, by fingerprint, ID or label, for good; sessions that use it are closed',
       example: "keys revoke SHA256:uNiVztksCsDhcc0u9e8BrrQXVUpKZIDTMczCvj3tD2s --reason 'lost laptop'",
-      flags: [optional('--yes', 'without asking')],
+      flags: [yesFlag],
       async run({ api, options }, wanted = '') {
-        const all = (await listKeys(api)).keys;
-        const key = pickKey(all, wanted);
-        if (!options.yes) await confirmRevocation(key, all);
-        return changed(await api.post('/me/ssh-keys/{keyID}/revoke', { path: { keyID: key.id } }));
+        const { id: keyID } = pickKey((await listKeys(api)).keys, wanted);
+        await confirmPlan(await readKeyPlan(api, keyID), options);
+        return changed(await api.post('/me/ssh-keys/{keyID}/revoke', { path: { keyID } }));
       },
     }),
   ],
@@ -200,7 +197,6 @@ export async function findIdentityFile(fingerprints: readonly string[]): Promise
   return undefined;
 }
 
-/** Whether every installation takes keys of its type. */
 export function isPlain({ type }: LocalKey): boolean {
   return type === plainKeyType;
 }
@@ -233,7 +229,6 @@ export function hasPrivateFile(key: LocalKey): Promise<boolean> {
   );
 }
 
-/** The first name for a key that nothing in ~/.ssh has. */
 async function freeName(): Promise<string> {
   const taken = await readdir(sshDirectory()).catch((): string[] => []);
   for (let number = 1; ; number++) {
@@ -242,7 +237,6 @@ async function freeName(): Promise<string> {
   }
 }
 
-/** A file as one word of a command. */
 export function asWord(file: string): string {
   if (process.platform === 'win32') return file.includes(' ') ? `"${file}"` : file;
   return /^[\w@%+=:,./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;

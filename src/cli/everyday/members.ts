@@ -134,7 +134,6 @@ const grants = reads<OrgOptions>({
 
 type Granted = Pick<Business['MemberPermissions'], 'permissions' | 'expires_at'>;
 
-/** Keys, and until when those are held that have an end. */
 function grantedOf({ permissions, expires_at: ends = {} }: Granted): string {
   return listed(permissions.map((key) => (ends[key] === undefined ? key : `${key} until ${ends[key]}`)));
 }

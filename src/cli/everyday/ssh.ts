@@ -11,6 +11,7 @@ import { failure, usage } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
 import type { Api, PlatformReader } from '../net/api.ts';
 import { type Answer, printMessage } from '../output.ts';
+import { printEffects } from '../plan-text.ts';
 import { isWatched, waitFor } from '../progress.ts';
 import { optional, reads, writes } from '../verb.ts';
 import {
@@ -28,6 +29,7 @@ import {
   isPlain,
   listKeys,
   listLocalKeys,
+  readKeyPlan,
   registerKey,
   sshDirectory,
 } from './keys.ts';
@@ -41,6 +43,7 @@ import {
   rememberHostKeys,
   type SshAccess,
   type SshHost,
+  sshArguments,
   sshOptions,
 } from './ssh-host.ts';
 
@@ -60,13 +63,7 @@ export const ssh = writes<OrgOptions>({
     const access = await waitUntilReady(api, platform, cluster);
     const host = { cluster, access };
     if (!isReachable(host)) throw failure(`${cluster.name} has no address to log in to.`);
-    const knownHosts = await rememberHostKeys([host]);
-    const identityFile = await findIdentityFile(access.key_fingerprints);
-    const flags = sshOptions(host, knownHosts, identityFile, suffix).flatMap(([name, value]) => [
-      '-o',
-      `${name}=${value}`,
-    ]);
-    const args = [...flags, hostAlias(cluster), ...rest];
+    const args = [...(await sshArguments(host, suffix)), ...rest];
     const status = await runAtTerminal('ssh', args).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT')
         throw failure('There is no ssh on this machine; install the OpenSSH client.', error);
@@ -129,9 +126,7 @@ async function offerKey(api: Api): Promise<void> {
     );
   printMessage('You have no SSH key registered. This one is here:');
   printMessage(`  ${key.file}  ${key.fingerprint}`);
-  printMessage(
-    'Your first key makes your account on the clusters: their nodes restart, and jobs that run on them end.',
-  );
+  printEffects(await readKeyPlan(api));
   await confirm('Register it?');
   await registerKey(api, key.material, key.file);
 }
@@ -176,7 +171,6 @@ function openAddress(url: string): void {
 }
 
 interface NamedHost extends SshHost {
-  /** What ssh is to call it. */
   host: string;
 }
 
@@ -192,7 +186,6 @@ async function findHosts(platform: PlatformReader, clusters: readonly Cluster[])
   return hosts.map((one) => ({ ...one, host: hostAlias(one.cluster, all) }));
 }
 
-/** The names of the blocks, and what each adds to the login name. */
 function blockNames({ host }: NamedHost, all: readonly NamedHost[]): [string, string][] {
   const ofJob = `${host}-job`;
   const isTaken = all.some((other) => other.host === ofJob);

@@ -199,7 +199,6 @@ export function lackOfKeys(access: Platform['SshAccess'], { generation, shell }:
   return access.shell === shell ? undefined : 'it has not set your login shell';
 }
 
-/** The part of an access list that shows whether it was applied. */
 export interface Applied extends Pick<Business['AccessList'], 'state' | 'waiting_hosts'> {
   users: readonly Pick<Business['AccessListUser'], 'user_id' | 'access_mode'>[];
 }

@@ -11,7 +11,6 @@ import { isWatched } from '../progress.ts';
 type Native = typeof import('@napi-rs/keyring');
 type Entry = InstanceType<Native['AsyncEntry']>;
 
-/** What all secrets of this program have in common. */
 const service = 'andromeda';
 const limitMs = 4_000;
 /** Time for a person to type a password. Shorter than other commands respect a lock for (lock.ts). */
@@ -20,17 +19,14 @@ const noticeAfterMs = 1_500;
 /** Not the kernel's keyring, where nothing outlives the login. */
 const options = { linux: { store: 'secret-service' } } as const;
 
-/** The secret of an account; undefined where there is none. Throws a sentence when the store cannot be asked. */
 export function findSecret(account: string): Promise<string | undefined> {
   return asked((native) => find(native, account));
 }
 
-/** Stores a secret and replaces the account's last one. Throws a sentence when the store does not take it. */
 export function putSecret(account: string, secret: string): Promise<void> {
   return change(account, (entry) => entry.setPassword(secret));
 }
 
-/** Deletes the account's secret, if there is one. Throws a sentence when the store cannot be asked. */
 export function deleteSecret(account: string): Promise<void> {
   return change(account, (entry) => entry.deletePassword());
 }

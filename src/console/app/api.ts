@@ -29,7 +29,6 @@ export class ApiError extends Error {
   }
 }
 
-/** Nothing came back: whether it was done is not known. */
 export class NoAnswer extends Error {}
 
 const unreachable = 'The console cannot be reached.';
@@ -92,7 +91,6 @@ export function bodyOrNull<T>(answer: Answer<T>, ...statuses: number[]): T | nul
   return statuses.includes(answer.response.status) ? null : bodyOf(answer);
 }
 
-/** A write, as a form sends it. */
 export interface Operation<Body, Answer = unknown> {
   name: string;
   send(body: Body, header: WriteHeaders): Promise<Answer>;
@@ -108,7 +106,6 @@ type AnswerOf<Call> = Call extends { responses: { 200: { content: { 'application
   ? Answer
   : unknown;
 
-/** A write of the Business API, about the things with these IDs. */
 export function operation<M extends Method, Path extends Writes<M>>(
   method: M,
   path: Path,
@@ -122,7 +119,6 @@ export function operation<M extends Method, Path extends Writes<M>>(
   };
 }
 
-/** A read or a write of the console's own server. */
 export async function own<T>(method: 'GET' | 'POST', path: string): Promise<T> {
   const response = await send(new Request(path, { method }));
   const body = await response.json().catch(() => undefined);

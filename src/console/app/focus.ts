@@ -4,7 +4,6 @@
  */
 import type { AnyRouter } from '@tanstack/react-router';
 
-/** What takes the focus in the place of something in it that is gone. */
 const containers = 'dialog, .panel, .request, .step, .page, main';
 
 /** What had the focus last and what was around it, the innermost first. */

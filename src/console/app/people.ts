@@ -40,6 +40,14 @@ export const readPlan = (orgID: string, changes: MemberChange[]) => ({
   gcTime: 0,
 });
 
+export const readKeyPlan = (revoke?: string) => ({
+  ...read(['key-plan', revoke], ['me'], () => {
+    const params = { query: revoke === undefined ? {} : { revoke } };
+    return business.GET('/me/ssh-keys/plan', { params }).then(bodyOf);
+  }),
+  gcTime: 0,
+});
+
 export const readDeactivation = (userID: string) => ({
   ...read(['deactivation', userID], installationTopics, () =>
     business.GET('/operator/people/{userID}/deactivation', of({ userID })).then(bodyOf),

@@ -417,6 +417,7 @@ const restart = {
   waiting_for_key: ['cy'],
   restarts: ['login', 'compute'],
   ended_jobs: [{ id: '42', user: 'eve', name: 'train', machines: ['n1', 'n2'] }],
+  other_jobs: 2,
   ended_sessions: [{ user_id: 'user_bob', username: 'bob', opened_at: '2026-01-02T03:04:05.000Z' }],
   kubernetes: [{ username: 'bob', before: 'edit', after: null }],
 };
@@ -431,6 +432,7 @@ const planText = [
   '  Running jobs that end:',
   '    JOB  USER  NAME   MACHINES',
   '    42   eve   train  n1,n2',
+  '  Running jobs that end, further: 2.',
   '  Get a login account when they register a key: cy.',
   '  Open SSH sessions that end: 1 (bob).',
   '  Kubernetes: bob from edit to none.',

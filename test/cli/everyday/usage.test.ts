@@ -221,6 +221,7 @@ test('who belongs to none names the one that shares a cluster with them', async 
 test('whether a key in a security key is taken, the service says', async (t) => {
   const sentence = 'Only Ed25519 keys are accepted, not sk-ssh-ed25519@openssh.com.';
   const { run, requests, directory } = await signedIn(t, {
+    'GET /me/ssh-keys/plan': { changes: [], clusters: [] },
     'POST /me/ssh-keys': (_: Seen, response: ServerResponse) =>
       json(response, 400, { code: 'invalid_request', error: sentence }),
   });
@@ -229,7 +230,7 @@ test('whether a key in a security key is taken, the service says', async (t) => 
   await writeFile(file, `${publicKey} ada's key\n`);
   const { status, stderr } = await run(['keys', 'add', file]);
   assert.deepEqual([status, stderr], [1, `${file}: ${sentence}\n`]);
-  assert.deepEqual(JSON.parse(`${requests[0]?.body}`), { public_key: `${publicKey} ada's key` });
+  assert.deepEqual(JSON.parse(`${requests[1]?.body}`), { public_key: `${publicKey} ada's key` });
 });
 
 test('what is no Ed25519 public key is refused before anything is sent', async (t) => {

@@ -85,7 +85,9 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     await press('Space');
     await page.getByText('bob@physics.example is a member already.').waitFor();
     await page.getByText('A new member: cy@physics.example (cy).').waitFor();
-    await page.getByText('Login accounts added once an SSH key is registered: cy.').waitFor();
+    await page
+      .getByText('Login accounts added once they have an SSH key, at once if they have one: cy.')
+      .waitFor();
     await page.getByRole('button', { name: 'Add', exact: true }).and(page.locator(ready)).waitFor();
     await tabTo(page, page.getByRole('button', { name: 'Add', exact: true }));
     await press('Enter');

@@ -4,10 +4,13 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { updateMemberPermissions } from '../../../src/store/organizations/membership-changes.ts';
 import { findPersonByEmail } from '../../../src/store/people/people.ts';
+import { setSimulated } from '../../platform/support.ts';
+import { alpha } from '../../support/app.ts';
 import { noBrowser } from '../../support/browser.ts';
+import { newPublicKey } from '../../support/ssh-keys.ts';
 import { type ConsoleApp, password } from '../harness.ts';
 import { tabTo } from '../keyboard.ts';
-import { checkPage, useConsole } from '../page.ts';
+import { checkPage, show, useConsole } from '../page.ts';
 
 const evil = 'runs for the paper <img src=x onerror="window.hit=1">';
 
@@ -125,10 +128,12 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await ada.getByRole('link', { name: 'Requests 1 pending' }).waitFor();
       await ada.getByText(evil).waitFor();
       assert.equal(await ada.evaluate('window.hit'), undefined);
-      await press(ada, 'Preview changes');
-      await ada.getByText('Kubernetes: eve from nothing to edit.').waitFor();
       await checkPage(ada, '/requests');
-      await press(ada, 'Approve for 7 days');
+      await press(ada, 'Approve…');
+      await ada.getByText('Kubernetes: eve from nothing to edit.').waitFor();
+      await ada.getByText('eve gets a login account after registering an SSH key.').waitFor();
+      await checkPage(ada, 'approving');
+      await press(ada, /^Approve$/);
       await ada.getByText('No pending requests.').waitFor();
       await ada.getByText('Last approved: eve@physics.example').waitFor();
       await eve.getByText('Approved', { exact: true }).first().waitFor();
@@ -139,7 +144,7 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await press(eve, 'Request more time…');
       await fillReason(eve, 'the runs take longer');
       await ada.getByText('the runs take longer').first().waitFor();
-      await press(ada, 'Other duration…');
+      await press(ada, 'Approve…');
       await tabTo(ada, ada.getByLabel('Duration', { exact: true }));
       await ada.keyboard.press('ArrowDown');
       await ada.getByText('Ends on').waitFor();
@@ -171,5 +176,34 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await endSoon(site.app);
       await eve.getByText('You have no permissions in this organization.').waitFor();
     });
+  });
+});
+
+test('a first key and the end of the last one say what they end, and are sent once that is confirmed', {
+  skip: noBrowser,
+}, async () => {
+  const jobs = ['41', '42'].map((id) => ({ id, user: 'ada', name: 'train', machines: ['alpha-1'] }));
+  await setSimulated(site.app.test, alpha, { runningJobs: jobs });
+  await site.as('bob', async (page) => {
+    await show(page, '/keys');
+    await page.getByRole('button', { name: 'Register a key' }).first().click();
+    const dialog = page.getByRole('dialog');
+    const plan = dialog.getByRole('region', { name: 'What will change' });
+    await plan.getByText('Login accounts added: bob.').waitFor();
+    await plan.getByText('Ends 2 running jobs.').waitFor();
+    await checkPage(page, 'registering a key that ends jobs');
+    await dialog.getByLabel('Public key', { exact: true }).fill(newPublicKey());
+    const register = dialog.getByRole('button', { name: 'Register the key' });
+    assert.equal(await register.getAttribute('aria-disabled'), 'true');
+    await dialog.getByRole('checkbox', { name: 'End 2 running jobs' }).check();
+    await register.click();
+    await dialog.waitFor({ state: 'detached' });
+
+    // They ended as the compute nodes restarted; now there is nothing to confirm.
+    await page.getByRole('button', { name: 'Revoke…' }).click();
+    await plan.getByText('Login accounts removed: bob.').waitFor();
+    await plan.getByText('No running job ends.').waitFor();
+    await dialog.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await page.getByText('You have no active keys').waitFor();
   });
 });

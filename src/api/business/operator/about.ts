@@ -38,21 +38,18 @@ async function clusterIdOf(db: Reader, name: string | undefined): Promise<string
   return found.id;
 }
 
-/** The cluster with this ID. Throws `not_found`. */
 export async function requireCluster(db: Reader, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
   if (!cluster) throw notFound('There is no such cluster.');
   return cluster;
 }
 
-/** The person with this ID. Throws `not_found`. */
 export async function requirePerson(db: Reader, userId: string): Promise<Person> {
   const user = await findPerson(db, userId);
   if (user?.kind !== 'person') throw notFound('There is no such person.');
   return user;
 }
 
-/** Throws `invalid_state` for a person who was erased. */
 export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
   const { erasedAt } = await requirePerson(tx.db, userId);
   if (erasedAt !== null) throw invalidState('This person was erased, for good.');
@@ -102,7 +99,6 @@ export function changePerson(
   });
 }
 
-/** Throws `invalid_state` for an account that is deactivated. */
 export async function requireActive(tx: Tx, userId: string): Promise<Person> {
   const person = await requirePerson(tx.db, userId);
   if (person.lifecycleState !== 'active') throw invalidState('This account is deactivated.');

@@ -65,7 +65,6 @@ export const operatorCreateCluster: Operation<'operatorCreateCluster'> = (deps, 
   });
 };
 
-/** Takes a cluster out of service; one that is out already stays so. */
 export const operatorReleaseCluster: Operation<'operatorReleaseCluster'> = (deps, request) => {
   const clusterId = request.path.clusterID.toLowerCase();
   const { abandon = false } = request.query;
@@ -152,9 +151,7 @@ export const operatorListMachines = staffReads<'operatorListMachines'>(async ({ 
   return { machines: machines.map((machine) => machineBody(machine, now)) };
 });
 
-/** Lets a machine work; one that may already stays as it is. */
 export const operatorAdmitMachine = settingState('operatorAdmitMachine', 'admitted');
-/** Keeps a machine from work; one that is kept from it already stays as it is. */
 export const operatorQuarantineMachine = settingState('operatorQuarantineMachine', 'quarantined');
 
 function settingState(

@@ -68,7 +68,6 @@ function requireGroups({ groups }: BusinessDeps) {
   );
 }
 
-/** The groups of one person. Throws `not_found`. */
 async function groupsOf(db: Reader, source: GroupClaim, email: string): Promise<Set<string>> {
   const person = await findPersonByEmail(db, email);
   if (!person) throw notFound('There is no such person.');

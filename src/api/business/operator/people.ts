@@ -7,7 +7,7 @@ import { isId } from '../../../domain/id.ts';
 import { foldEmail, holdsStaffKey } from '../../../domain/people/person.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { erasePerson } from '../../../store/audit/erasure.ts';
-import { inPart, type Tx, tryOut } from '../../../store/engine/index.ts';
+import { type Tx, tryOut } from '../../../store/engine/index.ts';
 import { fromTime, toTime } from '../../../store/engine/time.ts';
 import { listLiveGrants, revokeGrant } from '../../../store/organizations/grants.ts';
 import { removeMembership } from '../../../store/organizations/membership-changes.ts';
@@ -24,7 +24,7 @@ import {
   updateStaffKeys,
 } from '../../../store/people/people.ts';
 import { listSshKeys, revokeSshKey } from '../../../store/people/ssh-keys.ts';
-import { effectsIn, reachOf, takePlan } from '../member-plan.ts';
+import { planOfPerson, takePlan } from '../member-plan.ts';
 import type { Operation } from '../operation.ts';
 import {
   changePerson,
@@ -109,7 +109,6 @@ export const operatorDeactivatePerson: Operation<'operatorDeactivatePerson'> = (
   });
 };
 
-/** Gives a person another address, which invitations, lab files and the next sign-in know them by. */
 export const operatorSetPersonEmail: Operation<'operatorSetPersonEmail'> = (deps, request) => {
   const email = foldEmail(request.body.email);
   const what = { operation: 'operatorSetPersonEmail', meaning: [email], details: `→ ${email}` };
@@ -152,7 +151,6 @@ export const operatorErasePerson: Operation<'operatorErasePerson'> = async (deps
   return reply;
 };
 
-/** Lets a person sign in again; what was taken from them stays taken. */
 export const operatorReactivatePerson: Operation<'operatorReactivatePerson'> = (deps, request) => {
   const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
   return changePerson(deps, request, what, async (tx, userId) => {
@@ -188,23 +186,8 @@ export const operatorPlanDeactivation: Operation<'operatorPlanDeactivation'> = a
     await requireOperator(tx, request.caller);
     const { email, lifecycleState } = await requirePerson(tx.db, userId);
     if (lifecycleState !== 'active') throw invalidState('This account is deactivated.');
-    const memberships = await listMembershipsOf(tx.db, userId);
-    const before = new Map<string, Awaited<ReturnType<typeof reachOf>>>();
-    for (const { organizationId } of memberships)
-      before.set(organizationId, await reachOf(tx, organizationId, userId));
     const change = { change: 'remove', email, user_id: userId } as const;
-    try {
-      await inPart(tx, () => deactivate(tx, userId));
-    } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      const { code, message } = error;
-      return { changes: [{ ...change, result: 'refused', code, message }], clusters: [] };
-    }
-    const effects = [];
-    for (const [organizationId, reach] of before) {
-      const person = { userId, before: reach, after: undefined };
-      effects.push(...(await effectsIn(tx.db, organizationId, [person], sessions)));
-    }
-    return { changes: [{ ...change, result: 'planned' }], clusters: effects };
+    const planned = await planOfPerson(tx, { userId, sessions }, () => deactivate(tx, userId));
+    return { changes: [{ ...change, ...planned.outcome }], clusters: planned.clusters };
   });
 };

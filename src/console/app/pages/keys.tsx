@@ -5,11 +5,13 @@ import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
 import { hasPrivateKey } from '../../../domain/text.ts';
 import { operation } from '../api.ts';
+import { Consequences, endedBy, useReadPlan } from '../parts/consequences.tsx';
 import { Button, CopyLine, Dialog, Empty, Field, Loaded, Page, Panel, quoted, said } from '../parts/page.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age, count, Moment, State, useNow } from '../parts/values.tsx';
 import { useDraft, WriteDialog, WriteForm } from '../parts/write.tsx';
+import { readKeyPlan } from '../people.ts';
 import { readKeyClusters, readKeys } from '../reads.ts';
 
 type Key = components['schemas']['SshKey'];
@@ -170,6 +172,7 @@ function Rename({ sshKey, close }: { sshKey: Key; close: () => void }) {
 }
 
 function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close: () => void }) {
+  const consequences = useReadPlan(readKeyPlan(sshKey.id));
   return (
     <WriteDialog
       title="Revoke this key?"
@@ -179,6 +182,8 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
       label="Revoke"
       usualReason="The key is lost"
       danger
+      isWaiting={consequences.isWaiting}
+      ends={endedBy(consequences.plan)}
       cli={`andromeda keys revoke ${sshKey.fingerprint}`}
       close={close}
     >
@@ -190,6 +195,7 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
         It stops working at once, its sessions end, and it can never be registered again.
         {isLast && ' This is your last key: you cannot log in until you register another one.'}
       </p>
+      <Consequences of={consequences} />
     </WriteDialog>
   );
 }
@@ -255,6 +261,7 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
   const registering = operation('post', '/me/ssh-keys', {});
   const [text, setText] = useDraft<string>(registering.name, 'key', '', isNoPublicKey);
   const isPrivate = hasPrivateKey(text);
+  const consequences = useReadPlan(readKeyPlan());
   const done = () => {
     setText('');
     onDone?.();
@@ -268,6 +275,8 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
         body={isPrivate || text.trim() === '' ? undefined : { public_key: text.trim() }}
         label="Register the key"
         usualReason="My SSH key"
+        isWaiting={consequences.isWaiting}
+        ends={endedBy(consequences.plan)}
       >
         <label htmlFor="public-key">Public key</label>
         <textarea
@@ -287,6 +296,7 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
             'This is a private key, which must never leave your machine. Use the file that ends in .pub.'}
         </p>
         <KeyFile onRead={setText} />
+        <Consequences of={consequences} />
       </WriteForm>
       <MakeKey />
     </>
@@ -312,27 +322,16 @@ function KeyFile({ onRead }: { onRead: (text: string) => void }) {
   );
 }
 
-const systems = [
-  { name: 'Linux, macOS', make: 'ssh-keygen -t ed25519', show: 'cat ~/.ssh/id_ed25519.pub' },
-  {
-    name: 'Windows (PowerShell)',
-    make: 'ssh-keygen -t ed25519',
-    show: 'type $env:USERPROFILE\\.ssh\\id_ed25519.pub',
-  },
-] as const;
-
 function MakeKey() {
   return (
     <details>
       <summary>No key yet? Create one</summary>
-      {systems.map(({ name, make, show }) => (
-        <div key={name}>
-          <h3>{name}</h3>
-          <CopyLine text={make} label={`create a key on ${name}`} />
-          <CopyLine text={show} label={`show the public key on ${name}`} />
-        </div>
-      ))}
-      <p className="soft">Give it a passphrase. The file without .pub never leaves your machine.</p>
+      <CopyLine text="ssh-keygen -t ed25519" label="create a key" />
+      <CopyLine text="cat ~/.ssh/id_ed25519.pub" label="show the public key" />
+      <p className="soft">
+        In a terminal, or PowerShell on Windows. Give it a passphrase. The file without .pub never leaves your
+        machine.
+      </p>
     </details>
   );
 }

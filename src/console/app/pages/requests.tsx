@@ -1,21 +1,20 @@
-/** What members ask for: approve with one click or for another term, or decline with a reason. */
+/** What members ask for: approve as asked or for another term, seeing what that does, or decline with a reason. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { approvedEnd, termText, withApproved } from '../../../domain/access/request.ts';
+import { termText } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
-import { Consequences, usePlan } from '../parts/consequences.tsx';
-import { Button, Empty, Field, Loaded, Page, Panel, Problem, said } from '../parts/page.tsx';
+import { Consequences, endedBy, usePlan } from '../parts/consequences.tsx';
+import { Button, Empty, Field, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, Text } from '../parts/values.tsx';
-import { useDraft, useWrite, WriteDialog } from '../parts/write.tsx';
-import type { MemberChange } from '../people.ts';
-import { readMemberPermissions, readRequests, useClusterNames, useWho } from '../reads.ts';
+import { useDraft, WriteDialog } from '../parts/write.tsx';
+import { readRequests, useClusterNames, useWho } from '../reads.ts';
 
 export default function RequestsPage() {
   const { orgID } = useWho();
   const open = useQuery(readRequests(orgID, 'open'));
-  const [doing, setDoing] = useState<{ kind: 'term' | 'decline'; request: AccessRequest } | undefined>();
+  const [doing, setDoing] = useState<{ kind: 'approve' | 'decline'; request: AccessRequest } | undefined>();
   const close = () => setDoing(undefined);
   return (
     <Page
@@ -42,7 +41,7 @@ export default function RequestsPage() {
         </Loaded>
       </Panel>
       <Decided />
-      {doing?.kind === 'term' && <OtherTerm request={doing.request} close={close} />}
+      {doing?.kind === 'approve' && <Approve request={doing.request} close={close} />}
       {doing?.kind === 'decline' && <Decline request={doing.request} close={close} />}
     </Page>
   );
@@ -86,12 +85,10 @@ function Decided() {
   );
 }
 
-function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'term' | 'decline') => void }) {
+function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'approve' | 'decline') => void }) {
   const { email, permissions, hours, reason, created_at: since } = request;
-  const approval = useWrite(approving(request));
   const cluster = useClusterNames().get(request.cluster_id ?? '') ?? request.cluster_id;
   const isOwn = request.user_id === useWho().me.user.id;
-  const [shownAt, setShownAt] = useState<number>();
   return (
     <section className="request" aria-label={`Request of ${email}`}>
       <p>
@@ -101,91 +98,76 @@ function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'term' 
       <p>
         “<Text of={reason} />”
       </p>
-      {approval.error && <Problem error={approval.error} />}
       {isOwn ? (
         <p className="soft">You cannot decide on your own request.</p>
       ) : (
         <p className="buttons">
-          <Button
-            aria-disabled={approval.isPending}
-            onClick={() => {
-              if (!approval.isPending) approval.mutate({ body: {}, reason: 'Approved as asked' });
-            }}
-          >
-            Approve {termText(hours)}
-          </Button>
-          <Button className="second" onClick={() => act('term')}>
-            Other duration…
-          </Button>
+          <Button onClick={() => act('approve')}>Approve…</Button>
           <Button className="second" onClick={() => act('decline')}>
             Decline…
           </Button>
-          <Button
-            className="link small"
-            aria-expanded={shownAt !== undefined}
-            onClick={() => setShownAt(shownAt === undefined ? Date.now() : undefined)}
-          >
-            Preview changes
-          </Button>
         </p>
       )}
-      {shownAt !== undefined && <ApprovalPlan request={request} now={shownAt} />}
     </section>
   );
 }
 
-function approving({ id, organization_id: orgID }: AccessRequest) {
-  const path = '/organizations/{orgID}/access-requests/{requestID}/approve';
-  return {
-    operation: operation('post', path, { orgID, requestID: id }),
-    topics: [`requests/${orgID}`, `members/${orgID}`],
-    doneText: 'Approved.',
-  };
-}
-
-function OtherTerm({ request, close }: { request: AccessRequest; close: () => void }) {
-  const approval = approving(request);
-  const form = approval.operation.name;
-  const [hours, setHours] = useDraft(form, 'hours', 7 * 24);
+/** Until when what is approved holds: as long as was asked for, or as chosen. */
+function useTerm(form: string, asked: number) {
+  const [hours, setHours] = useDraft(form, 'hours', asked);
   const [until, setUntil] = useDraft(form, 'until', '');
   // The moment is fixed when the term is chosen: the same form is the same change.
   const [opened] = useState(Date.now);
   const [from, setFrom] = useDraft(form, 'from', opened);
   const end = until !== '' ? new Date(until) : hours > 0 ? new Date(from + hours * 3_600_000) : undefined;
   const isAhead = end === undefined || end.getTime() > Date.now();
-  const term = isAhead ? (end?.toISOString() ?? null) : undefined;
+  const asAsked: { expires_at?: string | null } = {};
+  const other = isAhead ? { expires_at: end?.toISOString() ?? null } : undefined;
   const choose = (chosen: number) => {
     setHours(chosen);
     setUntil('');
     setFrom(Date.now());
   };
+  return { hours, choose, until, setUntil, end, body: hours === asked && until === '' ? asAsked : other };
+}
+
+function Approve({ request, close }: { request: AccessRequest; close: () => void }) {
+  const { id, email, organization_id: orgID, hours: asked = 0 } = request;
+  const path = '/organizations/{orgID}/access-requests/{requestID}/approve';
+  const approving = operation('post', path, { orgID, requestID: id });
+  const { body, end, ...term } = useTerm(approving.name, asked);
+  const consequences = usePlan(body ? [{ change: 'approve', request_id: id, ...body }] : []);
+  const expires = body?.expires_at === undefined ? '' : ` --expires ${body.expires_at ?? 'never'}`;
   return (
     <WriteDialog
-      {...approval}
-      title={`Approve ${request.email} for another duration`}
-      body={term === undefined ? undefined : { expires_at: term }}
+      title={`Approve the request of ${email}?`}
+      operation={approving}
+      topics={[`requests/${orgID}`, `members/${orgID}`]}
+      body={body}
       label="Approve"
-      usualReason="Approved for another duration"
-      cli={`andromeda access approve ${request.id} --expires ${term ?? 'never'}`}
+      usualReason={expires === '' ? 'Approved as asked' : 'Approved for another duration'}
+      isWaiting={consequences.isWaiting}
+      ends={endedBy(consequences.plan)}
+      cli={`andromeda access approve ${id}${expires}`}
       close={close}
     >
-      <TermSelect id="other-term" label="Duration" value={hours} onChange={choose} />
+      <TermSelect id="term" label="Duration" asked={asked} value={term.hours} onChange={term.choose} />
       <Field
         id="until"
         label="Or until"
         hint="your local time"
         type="datetime-local"
-        value={until}
-        onChange={setUntil}
+        value={term.until}
+        onChange={term.setUntil}
       />
       <p role="status" className="soft small">
-        {!isAhead
+        {!body
           ? 'That time has passed.'
           : end === undefined
             ? 'No end date.'
             : `Ends on ${end.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })}.`}
       </p>
-      {term !== undefined && <ApprovalPlan request={request} term={term} now={from} />}
+      <Consequences of={consequences} />
     </WriteDialog>
   );
 }
@@ -206,29 +188,4 @@ function Decline({ request, close }: { request: AccessRequest; close: () => void
       close={close}
     />
   );
-}
-
-interface PlanOptions {
-  request: AccessRequest;
-  term?: string | null;
-  now: number;
-}
-
-/** What approving it would do on the clusters. `term`: another end than was asked for; `now`: settled when it is opened, so that one plan is asked for once. */
-function ApprovalPlan({ request: { user_id: userId, permissions, hours }, term, now }: PlanOptions) {
-  const members = useQuery(readMemberPermissions(useWho()));
-  const held = members.data?.members.find(({ user_id: id }) => id === userId);
-  const changes: MemberChange[] = [];
-  if (held) {
-    const before = held.permissions.map((key) => ({ key, expiresAt: held.expires_at?.[key] ?? null }));
-    const after = withApproved(before, permissions, approvedEnd({ hours: hours ?? null }, term, now));
-    changes.push({
-      change: 'permissions',
-      user_id: userId,
-      permissions: after.map(({ key }) => key),
-      expires_at: Object.fromEntries(after.map(({ key, expiresAt }) => [key, expiresAt])),
-    });
-  }
-  const plan = usePlan(changes);
-  return <Loaded of={members}>{() => <Consequences of={plan} />}</Loaded>;
 }

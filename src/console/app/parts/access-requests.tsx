@@ -25,8 +25,9 @@ const terms = [4, 24, 7 * 24, 30 * 24, 90 * 24, 365 * 24, 0] as const;
 const usualTerm = 7 * 24;
 const firstKeys = ['clusters.read', 'clusters.ssh'];
 
-export function TermSelect(field: Labelled<number>) {
-  return <Select {...field} options={terms.map((one) => [one, termText(one || undefined)] as const)} />;
+export function TermSelect({ asked = usualTerm, ...field }: Labelled<number> & { asked?: number }) {
+  const offered = [...new Set([...terms.slice(0, -1), asked, 0])];
+  return <Select {...field} options={offered.map((one) => [one, termText(one || undefined)] as const)} />;
 }
 
 export interface Wish {

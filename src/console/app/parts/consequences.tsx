@@ -1,5 +1,5 @@
-/** What a change of members would do on the clusters, shown before it is saved. */
-import { useIsMutating, useQuery } from '@tanstack/react-query';
+/** What a change of members or keys would do on the clusters, shown before it is saved. */
+import { type UseQueryOptions, useIsMutating, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { type MemberChange, type MemberPlan, readPlan, useSettled } from '../people.ts';
 import { useWho } from '../reads.ts';
@@ -25,6 +25,19 @@ export function usePlan(changes: MemberChange[]) {
     error: isCurrent ? plan.error : null,
     isWaiting: changes.length > 0 && (!isCurrent || plan.isPending),
   };
+}
+
+/** A plan that is read when a form opens, not while the form is sent: it would be of a change that is made already. */
+export function useReadPlan(reading: UseQueryOptions<MemberPlan>) {
+  const isSending = useIsMutating() > 0;
+  const { data: plan, error, isPending } = useQuery({ ...reading, enabled: !isSending });
+  return { plan, error, isWaiting: isPending && error === null };
+}
+
+/** What takes a confirmation of its own: `3 running jobs`. */
+export function endedBy(plan: MemberPlan | undefined): string | undefined {
+  const sum = plan?.clusters.reduce((all, one) => all + jobsOf(one), 0) ?? 0;
+  return sum === 0 ? undefined : count(sum, 'running job');
 }
 
 interface ConsequencesOptions {
@@ -89,17 +102,50 @@ const parts = {
   compute: 'compute nodes one at a time',
 } as const;
 
-function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
-  const { added, removed, waiting_for_key: waiting, restarts, rollout, kubernetes } = effect;
-  const { ended_jobs: jobs, ended_sessions: sessions } = effect;
-  const isSlurm = added.length + removed.length > 0;
-  const jobNames = jobs.map(({ id, user, name }) => `${id} ${name} (${user})`);
+type Effect = MemberPlan['clusters'][number];
+
+function jobsOf({ ended_jobs: jobs, other_jobs: more = 0 }: Effect): number {
+  return jobs.length + more;
+}
+
+function Ended({ of: effect, word }: { of: Effect; word: string }) {
+  const { ended_jobs: jobs, ended_sessions: sessions, other_sessions: more = 0 } = effect;
+  const names = jobs.map(({ id, user, name }) => `${id} ${name} (${user})`);
   const users = [...new Set(sessions.map(({ username }) => username))];
+  return (
+    <>
+      {sessions.length + more > 0 && (
+        <li>
+          <State kind="warn">{word}</State> {count(sessions.length + more, 'open SSH session')}
+          {users.length > 0 && `, of ${firstOf(users, mostNames)}`}.
+        </li>
+      )}
+      {jobsOf(effect) > 0 && (
+        <li>
+          <State kind="warn">{word}</State> {count(jobsOf(effect), 'running job')}
+          {names.length > 0 && `: ${firstOf(names, mostNames, jobsOf(effect))}`}.
+        </li>
+      )}
+    </>
+  );
+}
+
+function OnCluster({ effect }: { effect: Effect }) {
+  const { added, once_keyed: later = [], removed, waiting_for_key: waiting } = effect;
+  const { restarts, rollout, kubernetes } = effect;
+  const isSlurm = added.length + removed.length > 0;
+  const atOnce = added.filter((username) => !later.includes(username));
+  const isLater = later.length > 0 && atOnce.length + removed.length === 0;
   return (
     <div className="effect">
       <h4>{effect.cluster_name}</h4>
       <ul>
-        {added.length > 0 && <li>Login accounts added once an SSH key is registered: {added.join(', ')}.</li>}
+        {atOnce.length > 0 && <li>Login accounts added: {atOnce.join(', ')}.</li>}
+        {later.length > 0 && (
+          <li>
+            Login accounts added once they have an SSH key, at once if they have one: {later.join(', ')}.
+          </li>
+        )}
         {removed.length > 0 && <li>Login accounts removed: {removed.join(', ')}. Home directories stay.</li>}
         {waiting.length > 0 && (
           <li>
@@ -107,23 +153,16 @@ function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
             SSH key.
           </li>
         )}
-        {restarts.length > 0 && <li>Restarts: {restarts.map((part) => parts[part]).join(', then ')}.</li>}
+        {restarts.length > 0 && (
+          <li>
+            {isLater ? 'Then restarts' : 'Restarts'}: {restarts.map((part) => parts[part]).join(', then ')}.
+          </li>
+        )}
         {isSlurm && restarts.length === 0 && (
           <li>Nothing restarts{rollout === 'live' && ' (rollout: live)'}.</li>
         )}
-        {sessions.length > 0 && (
-          <li>
-            <State kind="warn">Ends</State> {count(sessions.length, 'open SSH session')}, of{' '}
-            {users.join(', ')}.
-          </li>
-        )}
-        {jobs.length > 0 && (
-          <li>
-            <State kind="warn">Ends</State> {count(jobs.length, 'running job')}: {firstOf(jobNames, mostJobs)}
-            .
-          </li>
-        )}
-        {isSlurm && jobs.length === 0 && <li>No running job ends.</li>}
+        <Ended of={effect} word={isLater ? 'Then ends' : 'Ends'} />
+        {isSlurm && jobsOf(effect) === 0 && <li>No running job ends.</li>}
         {kubernetes.map(({ username, before, after }) => (
           <li key={username}>
             Kubernetes: {username} from {before ?? 'nothing'} to {after ?? 'nothing'}.
@@ -134,4 +173,4 @@ function OnCluster({ effect }: { effect: MemberPlan['clusters'][number] }) {
   );
 }
 
-const mostJobs = 10;
+const mostNames = 10;

@@ -7,7 +7,7 @@ import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 import { ApiError, NoAnswer, type Operation, personOfPage, queryClient } from '../api.ts';
 import { announce, createSource, isAbout, notice } from '../live.ts';
-import { AsCommand, Button, Dialog, focusFirstField, Problem } from './page.tsx';
+import { AsCommand, Button, Check, Dialog, focusFirstField, Problem } from './page.tsx';
 
 interface Sent {
   key: string;
@@ -119,14 +119,17 @@ export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'do
   danger?: boolean;
   /** Something must be shown before it can be sent. */
   isWaiting?: boolean;
+  /** What it ends, which is confirmed apart. */
+  ends?: string | undefined;
   children?: ReactNode;
   cancel?: () => void;
 }
 
 export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
-  const { operation, body, label, usualReason = '', note, danger, isWaiting = false } = options;
-  const { name } = operation;
-  const [reason, setReason] = useDraft(name, 'reason', usualReason);
+  const { operation, body, label, usualReason = '', note, danger } = options;
+  const confirmation = useConfirmation(options.ends);
+  const isWaiting = options.isWaiting || !confirmation.isGiven;
+  const [reason, setReason] = useDraft(operation.name, 'reason', usualReason);
   const { mutate, isPending, error } = useWrite({ doneText: `${label}: done.`, ...options });
   const form = useRef<HTMLFormElement>(null);
   useLayoutEffect(() => focusFirstField(form.current), []);
@@ -143,8 +146,9 @@ export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
   };
   return (
     <form className="write" onSubmit={submit} ref={form}>
-      <Restored form={name} />
+      <Restored form={operation.name} />
       {options.children}
+      {confirmation.box}
       <Reason note={note} reason={reason} onChange={setReason} />
       <Failure error={error} label={label} />
       <div className="buttons">
@@ -160,7 +164,7 @@ export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
           <Button
             className="second"
             onClick={() => {
-              forgetDraft(name);
+              forgetDraft(operation.name);
               options.cancel?.();
             }}
           >
@@ -170,6 +174,17 @@ export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
       </div>
     </form>
   );
+}
+
+function useConfirmation(ends: string | undefined) {
+  const [confirmed, setConfirmed] = useState<string>();
+  const isGiven = ends === confirmed;
+  const box = ends && (
+    <Check isOn={isGiven} onChange={(isOn) => setConfirmed(isOn ? ends : undefined)} hint="">
+      End {ends}
+    </Check>
+  );
+  return { isGiven: ends === undefined || isGiven, box };
 }
 
 function Failure({ error, label }: { error: Error | null; label: string }) {

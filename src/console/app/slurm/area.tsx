@@ -2,13 +2,10 @@
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 
 interface AreaOptions {
-  /** What it is, for screen readers. */
   label: string;
   text: string;
-  /** Shown while it is empty. */
   hint: string;
   isInvalid: boolean;
-  /** ID of the element that says what is wrong. */
   describedBy: string;
   /** Left out: it can be read only. */
   onChange: ((text: string) => void) | undefined;
@@ -47,7 +44,6 @@ export function TextArea({ label, text, hint, isInvalid, describedBy, onChange, 
   );
 }
 
-/** Selects a line, in sight. */
 export function goToLine(area: HTMLTextAreaElement, line: number): void {
   const lines = area.value.split('\n');
   const start = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);

@@ -9,7 +9,6 @@ const names = {
 } as const;
 
 const mostShown = 12;
-/** Without a comma before the last. */
 const list = new Intl.ListFormat('en-GB');
 
 export function Consequences({ check, hasFaults }: { check: Check | undefined; hasFaults: boolean }) {

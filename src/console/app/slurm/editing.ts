@@ -4,9 +4,7 @@ import { isKept, useDraft } from '../parts/write.tsx';
 import type { Stored } from './reads.ts';
 import { formatConfiguration } from './text.ts';
 
-/** Text that was typed and not saved. */
 export interface Draft {
-  /** The number of the configuration that it began from. */
   base: number;
   text: string;
 }
@@ -36,7 +34,6 @@ export function useEditing(clusterId: string, stored: Stored) {
       setReplaced(by === text ? undefined : text);
       keep(by, base);
     },
-    /** The text stays, as a change of another number. */
     rebase: (base: number) => keep(text, base),
     /** What was sent is what stands now; what was typed meanwhile is a change of it. */
     saved(sent: string, base: number) {

@@ -13,7 +13,6 @@ import { type Draft, type Editing, useEditing } from './editing.ts';
 import { generationOf, readCheck, readStored, type Stored, type Version } from './reads.ts';
 import { type Configuration, formatConfiguration, parseConfiguration } from './text.ts';
 
-/** A configuration of the history that is put into the editor. */
 export interface Restored {
   text: string;
   generation: number;
@@ -32,7 +31,6 @@ interface EditorOptions {
   stored: Stored;
   versions: readonly Version[];
   isInService: boolean;
-  /** Until it is saved. */
   restored: Restored | undefined;
   onSaved: () => void;
 }
@@ -87,7 +85,6 @@ export function Editor({ cluster, stored, versions, isInService, restored, onSav
   );
 }
 
-/** A long text takes its time to be read. */
 const typingMs = 400;
 
 interface Fault {
@@ -95,7 +92,6 @@ interface Fault {
   message: string;
 }
 
-/** What is wrong with the draft, and whether another version was saved since it was begun. */
 function useJudgement(clusterId: string, stored: Stored, isInService: boolean, editing: Editing) {
   const { orgID } = useWho();
   const { text, storedText, draft, saved } = editing;

@@ -9,7 +9,6 @@ export type Check = components['schemas']['SlurmConfigurationCheck'];
 export type Status = components['schemas']['SlurmConfigurationStatus'];
 export type Version = components['schemas']['SlurmConfigurationVersion'];
 
-/** The configuration that stands, with its number. */
 export interface Stored {
   generation: number;
   configuration: Configuration;
@@ -33,7 +32,6 @@ export const readStored = (clusterId: string, orgID: string) =>
     return { configuration: bodyOf(answer), generation: generationOf(answer.response) };
   });
 
-/** From the entity tag. */
 export function generationOf(response: Response): number {
   return Number(/^"(\d+)"$/.exec(response.headers.get('etag') ?? '')?.[1] ?? 0);
 }

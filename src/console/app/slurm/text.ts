@@ -5,7 +5,6 @@ import { escapeControls } from '../../../domain/text.ts';
 
 export type Configuration = components['schemas']['SlurmConfiguration'];
 
-/** The text of a configuration; empty for one in which nothing is set. */
 export function formatConfiguration(configuration: Configuration): string {
   if (Object.keys(configuration).length === 0) return '';
   const document = new Document(configuration, { aliasDuplicateObjects: false });

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { type Address, longestText, readAddresses } from '../../addresses.ts';
 import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
 import { useWho } from '../../reads.ts';
-import { Consequences, usePlan } from '../consequences.tsx';
+import { Consequences, endedBy, usePlan } from '../consequences.tsx';
 import type { Edited } from '../page.tsx';
 import { count } from '../values.tsx';
 import { isRefusal, useDraft, WriteDialog } from '../write.tsx';
@@ -63,6 +63,7 @@ export function AddMembers({ close }: { close: () => void }) {
       label={addresses.length > 1 ? `Add ${addresses.length} people` : 'Add'}
       usualReason="Joins the organization"
       isWaiting={addresses.length === 0}
+      ends={endedBy(consequences.plan)}
       cli={`andromeda members add ${found[0]?.email ?? 'cy@physics.example'}`}
       close={close}
     >

@@ -4,7 +4,7 @@ import { type ReactNode, useRef, useState } from 'react';
 import { type Operation, operation } from '../../api.ts';
 import type { MemberChange } from '../../people.ts';
 import { useWho } from '../../reads.ts';
-import { Consequences, usePlan } from '../consequences.tsx';
+import { Consequences, endedBy, usePlan } from '../consequences.tsx';
 import { Button, type Labelled, Select } from '../page.tsx';
 import { useNow } from '../values.tsx';
 import { useDraft, WriteDialog } from '../write.tsx';
@@ -124,6 +124,7 @@ function Change<Body>(options: ChangeOptions<Body>) {
       body={change && body}
       label={label}
       isWaiting={!isPossible}
+      ends={endedBy(consequences.plan)}
       onDone={onDone}
       close={close}
     >

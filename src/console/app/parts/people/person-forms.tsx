@@ -1,9 +1,8 @@
 /** Making an account, staff keys, and ending and restoring an account. */
-import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { operation } from '../../api.ts';
 import { readDeactivation } from '../../people.ts';
 import { installationTopics, type Person } from '../../reads.ts';
-import { Consequences } from '../consequences.tsx';
+import { Consequences, endedBy, useReadPlan } from '../consequences.tsx';
 import { CheckList, Field } from '../page.tsx';
 import { useDraft, WriteDialog } from '../write.tsx';
 
@@ -93,10 +92,8 @@ export function Lifecycle(options: PersonOptions) {
 }
 
 function Deactivate({ person: { id, primary_email: email }, close }: PersonOptions) {
-  // No plan is read while the account is deactivated: it would be of one that is deactivated already.
-  const isSending = useIsMutating() > 0;
-  const { data, error, isPending } = useQuery({ ...readDeactivation(id), enabled: !isSending });
-  const isRefused = data?.changes.some(({ result }) => result === 'refused') ?? false;
+  const consequences = useReadPlan(readDeactivation(id));
+  const isRefused = consequences.plan?.changes.some(({ result }) => result === 'refused') ?? false;
   return (
     <WriteDialog
       title={`Deactivate ${email}?`}
@@ -105,7 +102,8 @@ function Deactivate({ person: { id, primary_email: email }, close }: PersonOptio
       body={{}}
       label="Deactivate"
       danger
-      isWaiting={isRefused || (isPending && error === null)}
+      isWaiting={isRefused || consequences.isWaiting}
+      ends={endedBy(consequences.plan)}
       cli={`andromeda admin person deactivate ${email} --reason '…'`}
       close={close}
     >
@@ -113,7 +111,7 @@ function Deactivate({ person: { id, primary_email: email }, close }: PersonOptio
         They can no longer sign in. Memberships, grants, staff keys and SSH keys are removed, active sessions
         end, and their jobs on clusters may be cancelled. Homes and files are kept.
       </p>
-      <Consequences of={{ plan: data, error, isWaiting: isPending }} />
+      <Consequences of={consequences} />
     </WriteDialog>
   );
 }
