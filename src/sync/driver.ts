@@ -18,7 +18,6 @@ interface SideDriver<Desired, Report, Outcome> {
    * left. Throws a message for a person when something is left that must go.
    */
   release(signal: AbortSignal): Promise<void>;
-  /** Closes the connections to the cluster; changes nothing there. */
   close(): Promise<void>;
   /** Whether it takes up changed settings by itself; another is made anew when its settings change. */
   readonly followsSettings: boolean;

@@ -82,6 +82,21 @@ test('GET /me', async (t) => {
     },
   );
 
+  await t.test(
+    'an account that was there before has the name of the first sign-in that says one, to the letter',
+    async () => {
+      const name = 'DOMAIN\\bob '.padEnd(120, 'x');
+      const signIn = async (more: object) => {
+        const token = await service.issuer.token('bob', { email: 'bob@physics.example', ...more });
+        return (await service.business('/me', { token })).body.user.preferred_username;
+      };
+      assert.equal(await signIn({}), undefined);
+      assert.equal(await signIn({ preferred_username: 'two\nlines' }), undefined);
+      assert.equal(await signIn({ preferred_username: name }), name);
+      assert.equal(await signIn({ preferred_username: 'other' }), name);
+    },
+  );
+
   await t.test('someone who was removed does not join again by signing in', async () => {
     const claims = { email: 'yan@biology.example', sub: 'yan' };
     const first = await service.business('/me', { token: await service.issuer.token('yan', claims) });

@@ -257,6 +257,7 @@ test('what kubectl reads of a kubeconfig is read: tokenFile before token, and th
 const sections: [KubernetesSettings, RegExp][] = [
   [{}, /needs a kubeconfig or a server/],
   [{ kubeconfig: 'k', server: 'https://x' }, /has a kubeconfig, which goes without server/],
+  [{ kubeconfig: 'k', usernamePrefix: 'system:x:' }, /has a usernamePrefix under system:/],
   [{ server: 'https://x' }, /needs either a tokenFile or a clientCertificate/],
   [{ server: 'https://x', tokenFile: 't', clientKey: 'k' }, /needs both a clientCertificate and a clientKey/],
   [{ server: 'https://x', tokenFile: 't', context: 'c' }, /has a context, which goes with a kubeconfig only/],

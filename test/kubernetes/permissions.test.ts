@@ -100,11 +100,14 @@ for (const { claim, prefix, name } of names) {
   });
 }
 
-test("no one is bound under a name of Kubernetes' own, nor before they have one", async () => {
+test("no one is bound under a name of Kubernetes' own, which is named, nor before they have one", async () => {
   await using lab = await startKubernetesLab({ claim: 'sub', settings: { usernamePrefix: '-' } });
   const subjects = ['system:kube-controller-manager'];
   lab.access.grants.push(grant('x', { subjects }), grant('y', { subjects: [] }));
-  await lab.pass();
+  assert.equal(
+    (await lab.pass()).failure,
+    'The name of x@physics.example begins with system:, which Kubernetes keeps for itself.',
+  );
   assert.deepEqual(lab.bound(), []);
 });
 

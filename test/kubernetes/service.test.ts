@@ -36,6 +36,7 @@ async function startInstallation(
         cluster: {
           server: api.url,
           'certificate-authority-data': Buffer.from(api.authority.ca).toString('base64'),
+          'tls-server-name': 'localhost',
         },
       },
     ],
@@ -176,7 +177,7 @@ test('the cluster is active, reports its versions, machines and storage, and giv
   });
   const { kubeconfig } = await get('/kubeconfig', 'organizationId');
   const { cluster } = parse(kubeconfig).clusters[0];
-  assert.equal(cluster.server, api.url);
+  assert.deepEqual([cluster.server, cluster['tls-server-name']], [api.url, 'localhost']);
   assert.equal(Buffer.from(cluster['certificate-authority-data'], 'base64').toString(), api.authority.ca);
   assert.doesNotMatch(kubeconfig, /token: /);
 });

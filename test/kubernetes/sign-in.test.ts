@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { kubeconfig } from '../../src/domain/kubernetes/kubeconfig.ts';
 import { ada, type Harness, kubernetes, signIn, startHarness } from '../identity/issuer/harness.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -63,6 +63,19 @@ async function runPlugin(args: readonly string[]): Promise<string> {
   const tokens = await signIn(all('oidc-issuer-url')[0] ?? '', all('oidc-client-id')[0], scope);
   return String(tokens['id_token']);
 }
+
+test('the AuthenticationConfiguration of the documentation is one that API servers take', () => {
+  const text = readFileSync(new URL('../../docs/clusters.md', import.meta.url), 'utf8');
+  const [example = ''] = /^ {6}apiVersion: apiserver.config.k8s.io\/(?:.*\n {6})*.*\n/m.exec(text) ?? [];
+  const { apiVersion, kind, jwt } = parse(example);
+  assert.deepEqual([apiVersion, kind], ['apiserver.config.k8s.io/v1beta1', 'AuthenticationConfiguration']);
+  const [{ issuer, claimValidationRules, claimMappings }] = jwt;
+  const flag = (name: string) => new RegExp(`--oidc-${name}=(\\S+)`).exec(text)?.[1];
+  assert.deepEqual(issuer, { url: flag('issuer-url'), audiences: [flag('client-id')] });
+  // Validation of the API server: who maps `claims.email` by an expression has to use `claims.email_verified`.
+  assert.equal(claimMappings.username.expression, 'claims.email.lowerAscii()');
+  assert.deepEqual(claimValidationRules, [{ expression: 'claims.email_verified == true' }]);
+});
 
 const rules: { claim: string; prefix?: string }[] = [
   { claim: 'email' },

@@ -30,6 +30,7 @@ import {
   recordSignIn,
   systemUserId,
   updateEmail,
+  updatePreferredUsername,
 } from '../../store/people/people.ts';
 import type { TakeGroups } from './groups.ts';
 import {
@@ -192,8 +193,10 @@ async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw:
   const { store } = deps;
   const bound = await findIdentity(store.read, token.issuer, token.subject);
   const { trustEmail } = deps.rules;
-  if (bound !== undefined)
-    return followEmail(store, profileOf(token.claims, trustEmail), token, requireActive(bound));
+  if (bound !== undefined) {
+    await followName(store, token.claims, requireActive(bound));
+    return followEmail(store, profileOf(token.claims, trustEmail), token, bound.userId);
+  }
   const claims =
     profileOf(token.claims, trustEmail) ?? profileOf(await userinfoOf(deps, token, raw), trustEmail);
   if (claims === undefined) {
@@ -201,7 +204,7 @@ async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw:
       'The issuer gives no verified email address for this sign-in. Ask your operator: it verifies yours, or `identity.trustEmail` says what is trusted.',
     );
   }
-  return store.write(async (tx) => {
+  const userId = await store.write(async (tx) => {
     const earlier = await findIdentity(tx.db, token.issuer, token.subject);
     if (earlier !== undefined) return requireActive(earlier);
     if (await isUnbound(tx.db, token.issuer, token.subject)) {
@@ -210,19 +213,30 @@ async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw:
       );
     }
     const wasErased = await isErasedIdentity(tx.db, deps.markIdentity(token.issuer, token.subject));
-    const userId = await accountFor(tx, token.issuer, claims, wasErased);
-    await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId });
+    const account = await accountFor(tx, token.issuer, claims, wasErased);
+    await createIdentity(tx, { issuer: token.issuer, subject: token.subject, userId: account });
     await appendAuditEntry(tx, {
-      actorUserId: userId,
+      actorUserId: account,
       operation: 'bindIdentity',
-      target: userId,
-      subjectUserId: userId,
+      target: account,
+      subjectUserId: account,
       reason: 'First sign-in with this identity',
       result: 'done',
       details: `${token.subject} of ${token.issuer}`,
     });
-    return userId;
+    return account;
   });
+  await followName(store, claims, userId);
+  return userId;
+}
+
+/** Who has no name of the issuer's yet gets it, also where the account was there before: API servers may know them by it. */
+async function followName(store: Store, claims: Record<string, unknown>, userId: string): Promise<void> {
+  const name = claims['preferred_username'];
+  // They compare it to the letter.
+  if (typeof name !== 'string' || !/^\P{C}{1,1000}$/u.test(name)) return;
+  if ((await findPersonById(store.read, userId))?.preferredUsername !== null) return;
+  await store.write((tx) => updatePreferredUsername(tx, userId, name));
 }
 
 /**
@@ -302,7 +316,7 @@ function shownText(claim: unknown): string | undefined {
 }
 
 async function accountFor(tx: Tx, issuer: string, profile: Profile, wasErased: boolean): Promise<string> {
-  const { email, name, preferred_username } = profile;
+  const { email, name } = profile;
   const domain = email.slice(email.lastIndexOf('@') + 1);
   const organizationId = await findAutoJoinOrganization(tx.db, domain);
   const existing = await findPersonByEmail(tx.db, email);
@@ -323,7 +337,6 @@ async function accountFor(tx: Tx, issuer: string, profile: Profile, wasErased: b
     (await createPerson(tx, {
       email,
       displayName: shownText(name) ?? email,
-      preferredUsername: shownText(preferred_username),
     }));
   if (organizationId !== undefined && !(await wasEverMember(tx.db, organizationId, userId))) {
     await createMembership(tx, { organizationId, userId, email, role: 'member' });

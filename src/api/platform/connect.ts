@@ -94,11 +94,12 @@ export const getKubeconfig: Operation<'getKubeconfig'> = async (
       'This installation does not offer sign-in to Kubernetes. Its operator has to configure identity.kubernetes.',
     );
   }
-  const { server, certificateAuthority } = await readyApi(store.read, cluster, request.now);
+  const { server, certificateAuthority, tlsServerName } = await readyApi(store.read, cluster, request.now);
   const file = kubeconfig({
     clusterId,
     server,
     certificateAuthority,
+    tlsServerName,
     namespace: admitted.scope ?? undefined,
     issuer: signIn.issuer,
     ...kubernetesLogin,

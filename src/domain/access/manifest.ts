@@ -162,6 +162,8 @@ export interface KubernetesReport {
   server: string;
   /** PEM; left out when the server's certificate is one that everyone trusts. */
   certificateAuthority?: string;
+  /** What its certificate names, where that is not in `server`. */
+  tlsServerName?: string;
   ready: boolean;
   /** The version that the control plane runs, and so the one that its nodes are to run. */
   version?: string;

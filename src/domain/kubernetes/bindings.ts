@@ -4,7 +4,6 @@
  */
 import { effectivePermissions, type Role } from '../access/permission.ts';
 
-/** A person, and the names by which an issuer's tokens may call them. */
 interface KubernetesPerson {
   userId: string;
   email: string;
@@ -23,7 +22,6 @@ export interface KubernetesAccess {
   })[];
 }
 
-/** How the API server makes a person's name of a token. */
 export interface UsernameRule {
   claim: string;
   /** As the API server's `--oidc-username-prefix`; undefined: its default. */
@@ -33,7 +31,6 @@ export interface UsernameRule {
 
 export interface Binding {
   name: string;
-  /** Null: a ClusterRoleBinding. */
   namespace: string | null;
   role: string;
   subjects: readonly string[];
@@ -87,7 +84,7 @@ export const relationRoles = {
 /** The ClusterRoles that are bound where no grant has a `role_id`; each includes those before it. */
 export const boundRoles = ['view', 'edit', 'admin', 'cluster-admin'] as const;
 
-export const knownClaims: readonly string[] = ['email', 'sub', 'preferred_username'];
+const knownClaims: readonly string[] = ['email', 'sub', 'preferred_username'];
 
 /** The bindings that should exist. A person without a name at the API server yet, as before a first sign-in, has none. */
 export function wantedBindings(clusterId: string, access: KubernetesAccess, rule: UsernameRule): Binding[] {
@@ -141,14 +138,37 @@ export function permissionIdOf({ name }: Pick<Binding, 'name'>, clusterId: strin
   return name.slice(ownPrefix(clusterId).length);
 }
 
-/** A person's names at the API server. Names under `system:` are reserved by Kubernetes: no person gets one. */
-function usernames(person: KubernetesPerson, { claim, prefix, issuer }: UsernameRule): string[] {
+/** Why people are not bound by the names that the API server would have for them. */
+export function nameFaults({ members, grants }: KubernetesAccess, rule: UsernameRule): string[] {
+  const { claim } = rule;
+  if (!knownClaims.includes(claim)) {
+    const known = knownClaims.join(', ');
+    return [
+      `identity.kubernetes.usernameClaim is ${claim}, by which nobody is known here: it can be ${known}`,
+    ];
+  }
+  const reserved = [...members, ...grants].filter((person) => namesOf(person, rule).some(isReserved));
+  const emails = new Set(reserved.map(({ email }) => email));
+  return [...emails].map(
+    (email) => `The name of ${email} begins with system:, which Kubernetes keeps for itself`,
+  );
+}
+
+function usernames(person: KubernetesPerson, rule: UsernameRule): string[] {
+  return namesOf(person, rule)
+    .filter((name) => !isReserved(name))
+    .sort();
+}
+
+function isReserved(name: string): boolean {
+  return name.startsWith('system:');
+}
+
+function namesOf(person: KubernetesPerson, { claim, prefix, issuer }: UsernameRule): string[] {
   const before = prefix === '-' ? '' : (prefix ?? (claim === 'email' ? '' : `${issuer}#`));
   return valuesOf(person, claim)
     .filter((value) => value !== '')
-    .map((value) => before + value)
-    .filter((name) => !name.startsWith('system:'))
-    .sort();
+    .map((value) => before + value);
 }
 
 function valuesOf(person: KubernetesPerson, claim: string): readonly string[] {
@@ -158,7 +178,6 @@ function valuesOf(person: KubernetesPerson, claim: string): readonly string[] {
 }
 
 export interface BindingPlan {
-  /** There, as it should be. */
   kept: Binding[];
   remove: FoundBinding[];
   /** Some go because of another role, and are wanted with theirs. */

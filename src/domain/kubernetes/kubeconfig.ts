@@ -4,15 +4,14 @@ import { present } from '../present.ts';
 export interface KubeconfigFacts {
   clusterId: string;
   server: string;
-  /** PEM. */
   certificateAuthority?: string | undefined;
+  tlsServerName?: string | undefined;
   /** The namespace that kubectl begins in; left out: the cluster's default. */
   namespace?: string | undefined;
   issuer: string;
   clientId: string;
   /** PEM, of the issuer; left out: its certificate is one that everyone trusts. */
   issuerAuthority?: string | undefined;
-  /** The claim of the ID token that is the person's name at the API server. */
   usernameClaim: string;
   /** The issuer gives refresh tokens for a scope (OpenID Connect Core 1.0, section 11). */
   staysSignedIn?: boolean;
@@ -29,7 +28,10 @@ export function kubeconfig(facts: KubeconfigFacts) {
         name,
         cluster: {
           server,
-          ...present({ 'certificate-authority-data': base64(certificateAuthority) }),
+          ...present({
+            'certificate-authority-data': base64(certificateAuthority),
+            'tls-server-name': facts.tlsServerName,
+          }),
         },
       },
     ],

@@ -133,7 +133,6 @@ interface StorageFacts {
   cephFilesystems: readonly RookObject[] | undefined;
   subVolumeGroups: readonly RookObject[] | undefined;
   storageClasses: readonly { provisioner: string }[] | undefined;
-  /** The sub-volume group that is the cluster's own. */
   subVolumeGroup: string | undefined;
 }
 

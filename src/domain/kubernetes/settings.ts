@@ -10,9 +10,7 @@ export interface KubernetesSettings {
   server?: string;
   /** A file in PEM; left out: the server's certificate is one that everyone trusts. */
   certificateAuthority?: string;
-  /** A file, read again from time to time, so that a token may change. */
   tokenFile?: string;
-  /** Files in PEM. */
   clientCertificate?: string;
   clientKey?: string;
   /** `https://…` as people reach the API server; left out: as we do. */
@@ -39,6 +37,8 @@ export function checkKubernetesSettings(cluster: string, settings: KubernetesSet
 
 function faultOf(settings: KubernetesSettings): string | undefined {
   const { kubeconfig, context, server, tokenFile, clientCertificate, clientKey } = settings;
+  if (settings.usernamePrefix?.startsWith('system:'))
+    return 'has a usernamePrefix under system:, which Kubernetes keeps for itself';
   if (kubeconfig === undefined && server === undefined) return 'needs a kubeconfig or a server';
   if (kubeconfig !== undefined) {
     const other = ['server', 'certificateAuthority', 'tokenFile', 'clientCertificate', 'clientKey'] as const;

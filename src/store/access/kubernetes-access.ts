@@ -32,7 +32,6 @@ interface Asked {
   at: string;
 }
 
-/** `db` is a moment. */
 async function accessIn(
   db: Reader,
   lapses: Store['lapses'],
@@ -63,7 +62,6 @@ async function accessIn(
 
 /** What is known of one cluster at one moment, for as many people as are asked about. */
 export interface KubernetesLookup {
-  /** What one of them should have there, and what is known to be in force. */
   of(userId: string): Promise<KubernetesAccessFacts>;
 }
 
@@ -86,7 +84,6 @@ export async function findKubernetesLookup(
   };
 }
 
-/** The same for one person. */
 export async function findKubernetesAccessOf(
   source: Source,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
@@ -128,7 +125,6 @@ function grantsOn(db: Reader, clusterId: string, at: string) {
   return liveGrants(db, at).where('g.resource_id', '=', clusterId);
 }
 
-/** The members who may use Kubernetes by role or by key. */
 async function listMembers(db: Reader, organizationId: string, signedInAfter: string, at: string) {
   const members = await membersOf(db, organizationId, signedInAfter, at);
   const granted = await permissionsIn(db, organizationId, at);

@@ -9,7 +9,6 @@ import { completeRelease } from './clusters.ts';
 
 type ClusterSide = Selectable<Schema['cluster_sides']>;
 
-/** Of the sides of a cluster, those on which something went wrong once. */
 export function listSideRows(db: Reader, clusterId: string): Promise<ClusterSide[]> {
   return listRows(db, 'cluster_sides', { cluster_id: clusterId });
 }
@@ -24,7 +23,6 @@ export async function findSideFailures(
   return { observe: row?.look_failure ?? undefined, apply: row?.apply_failure ?? undefined };
 }
 
-/** Records why a side could not be observed; the last report stays as it was. */
 export async function recordObserveFailure(
   store: Store,
   clusterId: string,
@@ -40,7 +38,6 @@ export async function recordObserveFailure(
   });
 }
 
-/** Clears what `recordObserveFailure` recorded, where it did. */
 export async function clearObserveFailure(tx: Tx, clusterId: string, side: Side): Promise<void> {
   const row = await sideRow(tx.db, clusterId, side);
   if (row?.look_failure == null) return;

@@ -20,13 +20,11 @@ export async function findCluster(db: Reader, clusterId: string): Promise<Cluste
   return row && clusterOf(row);
 }
 
-/** The cluster of this name that is, or was last, in service. */
 export async function findClusterByName(db: Reader, name: string): Promise<Cluster | undefined> {
   const row = await findRow(db, 'clusters', { name });
   return row && clusterOf(row);
 }
 
-/** Every cluster there ever was, in order of creation. */
 export async function listAllClusters(db: Reader): Promise<Cluster[]> {
   return (await listRows(db, 'clusters', {}, 'created_at', 'id')).map(clusterOf);
 }
@@ -90,7 +88,6 @@ function pageBehind(db: Reader, organizationId: string, after: string) {
     .orderBy('id');
 }
 
-/** Every cluster that the sync loop has something to do with. */
 export async function listDrivenClusters(db: Reader): Promise<Cluster[]> {
   return (await listRows(db, 'clusters', {}, 'id'))
     .filter(({ state }) => state !== 'released')
@@ -255,7 +252,6 @@ export async function recordCleanupFailure(tx: Tx, clusterId: string, failure: s
   await updateCluster(tx, clusterId, { cleanup_state: failure }, { from: ['releasing'] });
 }
 
-/** Marks a cluster released, once, when what we put there is gone. */
 export async function completeRelease(tx: Tx, clusterId: string, cleanup = 'done'): Promise<void> {
   const change = {
     state: 'released',

@@ -25,7 +25,6 @@ export async function listMachines(
   return (await query.orderBy('id').execute()).map(machineOf);
 }
 
-/** A machine that is not retired. */
 export async function findMachine(db: Reader, machineId: string): Promise<Machine | undefined> {
   const row = await findRow(db, 'machines', { id: machineId, retired_at: null });
   return row && machineOf(row);
@@ -99,7 +98,6 @@ function seen(db: Reader, clusterId: string, at: string) {
 
 const updateSeen = prepared(seen);
 
-/** Says how many machines a cluster has, where that is news. */
 async function updateNodeCount(tx: Tx, clusterId: string, nodes: number): Promise<void> {
   const cluster = await findRow(tx.db, 'clusters', { id: clusterId });
   if (!cluster || cluster.state === 'released' || cluster.assigned_node_count === nodes) return;

@@ -59,7 +59,6 @@ async function updateKubernetesVersions(
 
 type ObservationRow = Selectable<Schema['observations']>;
 
-/** The latest report of a side; undefined before the first. */
 export async function findObservation<S extends Side>(
   db: Reader,
   clusterId: string,
@@ -223,7 +222,6 @@ async function recordSideMachines(
   );
 }
 
-/** Forgets what a cluster confirmed: its accounts are gone. */
 export async function deleteObservedAccounts(store: Store, clusterId: string): Promise<void> {
   await store.write(async (tx) => {
     await noteAllDropped(tx, clusterId);

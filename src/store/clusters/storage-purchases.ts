@@ -50,7 +50,6 @@ export async function createQuote(
   return quoteOf(row);
 }
 
-/** A quote, and whether a purchase came from it. */
 export async function findQuote(
   db: Reader,
   id: string,
@@ -78,7 +77,6 @@ export async function listPurchases(
   return (await all.where((is) => is.and(where)).execute()).map(purchaseOf);
 }
 
-/** Decides a requested purchase, which is then returned. */
 export async function decidePurchase(
   tx: Tx,
   purchase: StoragePurchase,

@@ -183,10 +183,7 @@ export async function findOrCreatePerson(
 }
 
 /** A new account; returns its ID. Emails are kept in lower case. */
-export async function createPerson(
-  tx: Tx,
-  person: { email: string; displayName: string; preferredUsername?: string | undefined },
-): Promise<string> {
+export async function createPerson(tx: Tx, person: { email: string; displayName: string }): Promise<string> {
   const id = newId('user', tx.now);
   const at = toTime(tx.now);
   await insertRow(tx.db, 'users', {
@@ -194,7 +191,7 @@ export async function createPerson(
     kind: 'person',
     primary_email: foldEmail(person.email),
     display_name: person.displayName,
-    preferred_username: person.preferredUsername ?? null,
+    preferred_username: null,
     login_shell: '/bin/bash',
     lifecycle_state: 'active',
     created_at: at,
@@ -260,6 +257,10 @@ export async function updateEmail(tx: Tx, person: { userId: string; email: strin
   await touch(tx, person.userId, { primary_email: email });
 }
 
+export async function updatePreferredUsername(tx: Tx, userId: string, name: string): Promise<void> {
+  await touch(tx, userId, { preferred_username: name });
+}
+
 /** Lets a person sign in, or no more, which ends all that they signed in to for good. Throws `invalid_state` as `updateStaffKeys` does. */
 export async function updateLifecycle(
   tx: Tx,
@@ -299,7 +300,9 @@ export async function listDeactivatedEmails(db: Reader): Promise<Set<string>> {
 async function touch(
   tx: Tx,
   userId: string,
-  values: Partial<Pick<Schema['users'], 'display_name' | 'lifecycle_state' | 'primary_email'>>,
+  values: Partial<
+    Pick<Schema['users'], 'display_name' | 'lifecycle_state' | 'preferred_username' | 'primary_email'>
+  >,
 ): Promise<void> {
   await updateRows(tx.db, 'users', { id: userId }, { ...values, updated_at: toTime(tx.now) });
   tx.changed({ kind: 'person', userId });

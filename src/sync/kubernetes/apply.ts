@@ -2,7 +2,7 @@
 import {
   type KubernetesAccess,
   keyOf,
-  knownClaims,
+  nameFaults,
   permissionIdOf,
   type UsernameRule,
   wantedBindings,
@@ -29,7 +29,6 @@ const thoroughMs = 300_000;
 /** Its state only saves requests: a new one does the same work. */
 export class BindingApplier {
   readonly #options: ApplyOptions;
-  readonly #claimFault: string | null;
   readonly #watching = new AbortController();
   readonly #lanes = new Lanes();
   #isWatching = false;
@@ -39,10 +38,6 @@ export class BindingApplier {
 
   constructor(options: ApplyOptions) {
     this.#options = options;
-    const { claim } = options.rule;
-    this.#claimFault = knownClaims.includes(claim)
-      ? null
-      : `identity.kubernetes.usernameClaim is ${claim}, by which nobody is known here: it can be ${knownClaims.join(', ')}.`;
   }
 
   /** Undefined where something newer is wanted. Throws what the network says where the API server does not answer. */
@@ -71,6 +66,7 @@ export class BindingApplier {
     let isThorough = isDue() && !isLess;
     for (let round = 1; ; round++) {
       const faults = new Faults();
+      for (const fault of nameFaults(access, rule)) faults.add(fault);
       const parts = { client, clusterId, lanes: this.#lanes, wake };
       const settled = await settleBindings({ ...parts, isThorough, faults, signal, superseded }, wanted);
       if (!settled) return undefined;
@@ -85,7 +81,7 @@ export class BindingApplier {
       isThorough ||= isDoubtful;
       if ((again || isDoubtful) && round < rounds) continue;
       return {
-        failure: this.#claimFault ?? faults.text(),
+        failure: faults.text(),
         retry: faults.mayPass,
         bound: bound.map((one) => permissionIdOf(one, clusterId)),
       };

@@ -32,7 +32,6 @@ const pageSize = 500;
 const gunzip = promisify(unzip);
 
 type Dispatcher = NonNullable<Parameters<RequestContext['setDispatcher']>[0]>;
-/** What the library makes connections of, by way of proxies too. */
 interface Dispatching {
   createDispatcher(cluster: object, options: object): Dispatcher;
 }
@@ -226,7 +225,6 @@ interface Page<T> {
   items: T[] | null;
 }
 
-/** A proxy's page of its own, for example. */
 function noKubernetes(path: string): Error {
   return new Error(`what answers ${path} is not a Kubernetes API server`);
 }

@@ -157,7 +157,6 @@ export class CommandCredentials {
     return status;
   }
 
-  /** The server did not accept it. */
   forget(): void {
     this.#made = undefined;
   }

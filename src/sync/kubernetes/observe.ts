@@ -120,7 +120,6 @@ export async function observeCluster(
       rook('cephfilesystems'),
       rook('cephfilesystemsubvolumegroups'),
     ]);
-  // Only then is there something to count.
   const use = nodes?.some((node) => gpuOf(node)) ? await pods.count(client, signal) : undefined;
   const kubeletVersion = nodes && oldestKubelet(nodes);
   return {

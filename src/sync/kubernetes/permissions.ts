@@ -43,14 +43,12 @@ interface Pass {
 /** Writes are as fast as the server's store flushes many together. It asks us to wait (429) where they are too many for it. */
 const atOnce = 64;
 
-/** What the passes of one cluster share. */
 export class Lanes {
   /** What takes something away waits for nothing that gives something. */
   readonly removals = createQueue(atOnce);
   readonly others = createQueue(atOnce);
   /** The bindings that are being written: one that hangs holds up no other, and is not written twice. */
   readonly busy = new Set<string>();
-  /** Whose writes begin; undefined when none do any more. */
   latest: object | undefined;
 }
 

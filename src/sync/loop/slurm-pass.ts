@@ -102,7 +102,6 @@ async function acceptedList({ store, lists }: PassDeps, cluster: Cluster): Promi
   return list && isAccepted(list) ? list : undefined;
 }
 
-/** Whether a cluster has anything other than the accepted list in force. */
 function isApplyNeeded(
   wanted: Pick<AccessList, 'generation' | 'desiredGeneration'>,
   report: Pick<SlurmReport, 'manifestGeneration' | 'desiredGeneration'>,

@@ -85,7 +85,6 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   /** Called when a driver is first needed, and again when its settings have changed. */
   createDriver(cluster: Cluster): Promise<D>;
   log: Logger;
-  /** Called once when the side is released, or is no side of the cluster any more. */
   onEnd(): void;
   /** How long after its start there is a pass in any case; left out: as usual. */
   againMs?: number | undefined;
@@ -119,7 +118,6 @@ export function startWorker<D extends SlurmDriver | KubernetesDriver>(options: W
   return worker;
 }
 
-/** Changes that are not in force yet: when the first one came, and the commands that made them. */
 interface Waiting {
   since: number;
   commands: readonly string[];

@@ -11,7 +11,6 @@ import { defaultSharedVolumeBytes, type Fault, type SimulatedSettings } from '..
 
 type Scheduler = 'sunk' | 'kubernetes' | null;
 
-/** What a driver of a simulated cluster is made of. */
 export interface SimulatedOptions {
   name: string;
   /** The section of the lab file as it stands now; read each time, so that faults can come and go. */
@@ -22,14 +21,12 @@ export interface SimulatedOptions {
 
 const defaultVersion = 'v1.34.2';
 
-/** The settings of a cluster that answers; one that does not throws. */
 export async function reach({ name, settings }: SimulatedOptions): Promise<SimulatedSettings> {
   const found = await settings();
   if (found.silent) throw new Error(`the simulated cluster ${name} does not answer`);
   return found;
 }
 
-/** Whether enough time has passed since its first start. */
 export function isProvisioned(settings: SimulatedSettings, startedAt: number, now: number): boolean {
   return now - startedAt >= (settings.provisionMs ?? 0);
 }

@@ -57,7 +57,6 @@ export async function applyManifest(
   progress.applied(manifest.generation);
 }
 
-/** Whether nothing is left to do there. */
 function hasAll(pass: Pass, facts: Facts): boolean {
   const { settled, drift, owed } = facts;
   const { generation, desiredGeneration } = pass.manifest;

@@ -18,7 +18,6 @@ import { createShell, HostError, type SharedKnownHosts, type Shell } from './she
 
 export interface SlurmOptions extends ScriptScope {
   name: string;
-  /** Where this cluster's files are kept here. */
   dataDir: string;
   /** Where it is kept which hosts have something of ours; in a file there, when left out. */
   record?: HostRecord | undefined;
@@ -43,7 +42,6 @@ export interface Waiting {
   ms: number;
 }
 
-/** What a host reported, or why it did not. */
 export type HostResult = Facts | HostError;
 
 /** Of those that people meet first, and of compute nodes: neither waits for the other. */
@@ -125,7 +123,6 @@ export class SlurmCluster {
     this.wantedGeneration = generation;
   }
 
-  /** Every host, the controller first. */
   hosts(): Host[] {
     return hostsOf(this.settings, this);
   }
@@ -140,7 +137,6 @@ export class SlurmCluster {
     return isKnown ? this.record.left(this.hosts()) : [];
   }
 
-  /** undefined where the host did not answer. */
   factsOf({ address }: Host): Facts | undefined {
     const result = this.results.get(address);
     return result instanceof HostError ? undefined : result;

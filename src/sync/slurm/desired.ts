@@ -16,7 +16,6 @@ import { base64, type Row } from './script.ts';
 /** What every script of a cluster is about. */
 export interface ScriptScope {
   clusterId: string;
-  /** The Slurm account that people's associations are in. */
   organization: string;
   settings: SlurmSettings;
   /**

@@ -119,7 +119,6 @@ function expandPart(part: string): string[] {
   );
 }
 
-/** What is in force on a host. */
 export interface Version {
   generation: number;
   listVersion: number;
@@ -169,9 +168,7 @@ export interface Facts {
 
 interface ControllerFacts {
   up: boolean;
-  /** Why it is not. */
   message: string;
-  /** undefined: there is none. */
   accounting:
     | { up: boolean; message: string; gpuDays?: readonly GpuDay[]; limits?: readonly SlurmLimit[] }
     | undefined;

@@ -26,7 +26,6 @@ export class GpuDays {
     return [['gpu-day', due, from / 1_000, Math.floor(Math.min(to, now) / 1_000)]];
   }
 
-  /** Keeps what was answered. */
   read({ controller }: Facts, now: number): void {
     for (const day of controller?.accounting?.gpuDays ?? []) {
       this.#found.push(day);

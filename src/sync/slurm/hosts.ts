@@ -6,7 +6,6 @@ export type Role = 'login' | 'controller' | 'accounting' | 'compute';
 export interface Host {
   /** `host:port`, or `local`: identifies the host, also in messages. */
   address: string;
-  /** Left out: this machine. */
   reach?: { host: string; port: number; hostKey?: string | undefined };
   roles: ReadonlySet<Role>;
   nodes: readonly string[];
@@ -34,7 +33,6 @@ export interface LoginNode {
 
 export const sshPort = 22;
 
-/** Login nodes: those of the settings, or each person's own. */
 export function loginNodesOf(settings: SlurmSettings, usernames: readonly string[]): LoginNode[] {
   const { login, loginMode } = settings;
   const nodeOf = (one: SlurmSettings['login'][number], username?: string): LoginNode => {
