@@ -1,5 +1,5 @@
 /** The accounts, groups and processes of this host: no account of ours may have the numbers and names of others here. */
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -18,6 +18,21 @@ function linesOf(file: string): string[] {
     return readFileSync(file, 'utf8').split('\n');
   } catch {
     return [];
+  }
+}
+
+/** The fields of an account or a group, by name or number, as passwd(5) and group(5) have them; directories are queried too. */
+export function findHostEntry(database: 'passwd' | 'group', key: string): string[] | undefined {
+  const lines = key.startsWith('-') ? [] : entriesOf(database, key);
+  return lines.map((line) => line.split(':')).find(([name, , id]) => name === key || id === key);
+}
+
+function entriesOf(database: 'passwd' | 'group', key: string): string[] {
+  try {
+    return execFileSync('getent', [database, key], { encoding: 'utf8', timeout: 10_000 }).split('\n');
+  } catch {
+    // There is no getent, or no such entry.
+    return linesOf(`/etc/${database}`);
   }
 }
 

@@ -168,7 +168,10 @@ test('audit says which file the trail is copied to, and which group of this host
   const { audit } = read('audit: { signSeconds: 5, file: trail.jsonl, group: daemon }');
   const [, , id] = /^daemon:.*$/m.exec(readFileSync('/etc/group', 'utf8'))?.[0].split(':') ?? [];
   assert.deepEqual(audit, { signMs: 5_000, file: join(directory.path, 'trail.jsonl'), group: Number(id) });
-  assert.throws(() => read('audit: { file: x, group: no-such }'), /audit\.group: there is no group no-such/);
+  assert.throws(
+    () => read('audit: { file: x, group: no-such }'),
+    /audit\.group: this host has no group no-such/,
+  );
   assert.throws(() => read('audit: { group: daemon }'), /audit.*file/);
 });
 
@@ -434,6 +437,11 @@ const refused: [string, string, string][] = [
     'platform.listen is 0.0.0.0, which is every address of this machine. Give platform.url, the address that people call it by.',
   ],
   [
+    'every IPv4 address, written as IPv6, without a url',
+    `platform: { listen: "[::ffff:0.0.0.0]:443", ${tls} }`,
+    'platform.listen is ::ffff:0.0.0.0, which is every address of this machine. Give platform.url, the address that people call it by.',
+  ],
+  [
     'a gateway on every address without a name',
     'gateway: { listen: "0.0.0.0:22" }',
     'gateway.listen is 0.0.0.0, which is every address of this machine. Give gateway.hostname, the name that people log in to.',
@@ -622,6 +630,22 @@ for (const [what, text, sentence, line = 1] of labs) {
     assert.throws(() => readLab(lab), { code: 'invalid_request', message: `${lab}:${line}: ${sentence}` });
   });
 }
+
+test('audit.group is any group that the host knows, from a directory too', () => {
+  const getent = join(directory.path, 'getent');
+  const answer = '[ "$*" = "group auditors" ] && echo "auditors:*:4242:ada"';
+  writeFileSync(getent, `#!/bin/sh\n${answer} || exit 2\n`, { mode: 0o755 });
+  const { PATH } = process.env;
+  process.env['PATH'] = `${directory.path}:${PATH}`;
+  try {
+    assert.equal(read('audit: { file: ./audit.jsonl, group: auditors }').audit.group, 4242);
+    assert.throws(() => read('audit: { file: ./audit.jsonl, group: auditor }'), {
+      message: /audit\.group: this host has no group auditor\. groupadd --system auditor$/,
+    });
+  } finally {
+    process.env['PATH'] = PATH;
+  }
+});
 
 test('every file that a setting names belongs to the configuration, the authority of an issuer too', () => {
   const { ca } = createAuthority();

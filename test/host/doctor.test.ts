@@ -76,7 +76,7 @@ test('while the service runs all is well, and what is not is said', async (t) =>
       assert.equal(status, 1);
       assert.match(
         said,
-        /^wrong +manifest +.*\/backup was changed after it was made \(table users\); take another backup\.$/m,
+        /^wrong +manifest +.*\/backup was changed after it was made \(table former_names, table users\); take another backup\.$/m,
       );
       rmSync(join(place.path, 'backup'));
     });

@@ -4,10 +4,10 @@
  * own (`startByLauncher`); without that, the process is what the service is.
  */
 import { createHash } from 'node:crypto';
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
-import { listHostIds, listProcesses, uidsOf } from '../../lib/host-ids.ts';
+import { findHostEntry, listHostIds, listProcesses, uidsOf } from '../../lib/host-ids.ts';
 
 export interface Account {
   name: string;
@@ -51,8 +51,7 @@ export function findAccount(
 }
 
 function accountOf(name: string): Account | undefined {
-  const lines = existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8').split('\n') : [];
-  const fields = lines.map((line) => line.split(':')).find(([first]) => first === name);
+  const fields = findHostEntry('passwd', name);
   return fields && { name, uid: Number(fields[2]), gid: Number(fields[3]) };
 }
 

@@ -1,5 +1,5 @@
 /** Where a listener listens, as the configuration says it. */
-import { createTrustedProxies } from '../../lib/source-address.ts';
+import { createTrustedProxies, plainAddress } from '../../lib/source-address.ts';
 import { invalid } from './named-files.ts';
 
 export interface Address {
@@ -17,7 +17,7 @@ export function readAddress(name: string, value: string): Address {
 }
 
 export function isWildcard(host: string): boolean {
-  return host === '0.0.0.0' || /^[0:]+$/.test(host);
+  return /^[0:.]+$/.test(plainAddress(host));
 }
 
 export function hostInUrl(host: string): string {

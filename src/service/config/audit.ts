@@ -1,5 +1,6 @@
 /** The `audit` section of the configuration: how often the trail is signed, and the file that it is copied to. */
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { findHostEntry } from '../../lib/host-ids.ts';
 import { invalid, type NamedFiles } from './named-files.ts';
 import { duration, section, text, type Value } from './schema.ts';
 import { leadsInto } from './secret-files.ts';
@@ -21,10 +22,9 @@ export function readAudit(given: Value<typeof auditSchema> | undefined, files: N
 
 /** Throws `invalid_request` where this host has no such group. */
 function groupId(name: string): number {
-  const groups = readFileSync('/etc/group', 'utf8').split('\n');
-  const [, , id] = groups.map((line) => line.split(':')).find(([group]) => group === name) ?? [];
+  const [, , id] = findHostEntry('group', name) ?? [];
   if (id === undefined)
-    throw invalid(`audit.group: there is no group ${name} in /etc/group. groupadd --system ${name}`);
+    throw invalid(`audit.group: this host has no group ${name}. groupadd --system ${name}`);
   return Number(id);
 }
 
