@@ -322,6 +322,46 @@ test('a host that falls silent holds up no one for long, and is used again when 
   assert.equal(await eventually(() => counted(alone).catch(() => 0), Boolean), start + 2);
 });
 
+test('a write that waits for the lock in vain says so, and so do those behind it', { skip }, async (t) => {
+  const schema = newSchema();
+  const directory = temporaryDirectory();
+  const store = await openStore(directory.path, { database: direct(schema) });
+  t.after(async () => {
+    await store.close();
+    directory[Symbol.dispose]();
+  });
+  await store.write(count);
+  const holder = new pg.Client({ connectionString: direct(schema) });
+  await holder.connect();
+  await holder.query('begin');
+  await holder.query(`select * from ${schema}.store_version for update`);
+  const writes = [1, 2, 3].map(() => store.write(count));
+  const refused = Promise.all(
+    writes.map((write) =>
+      assert.rejects(write, ({ code, message, cause }) => {
+        assert.deepEqual(
+          [code, (cause as { sqlState: string }).sqlState],
+          ['service_unavailable', '57014'],
+          message,
+        );
+        return true;
+      }),
+    ),
+  );
+  // What PostgreSQL does itself after 15 s.
+  await eventually(
+    () =>
+      postgres.query(
+        "select pg_cancel_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'store_version'",
+      ),
+    (cancelled) => cancelled.length > 0,
+  );
+  await refused;
+  await holder.query('rollback');
+  await holder.end();
+  await store.write(count);
+});
+
 test('a server that stands still with the lock of writes loses it, and what it wrote with it', {
   skip,
 }, async (t) => {

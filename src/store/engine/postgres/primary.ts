@@ -180,11 +180,12 @@ export class Primary {
 function failureOfAll(failures: ReadonlyMap<Host, PostgresError>): PostgresError {
   const all = [...failures.values()];
   const states = new Set(all.map(({ sqlState }) => sqlState));
+  const isCrowded = states.has('53300');
   return new PostgresError(
     [...failures].map(([host, { message }]) => `${addressOf(host)}: ${message}`).join('; '),
     {
-      // What all of them say is no matter of one host.
-      sqlState: states.size === 1 ? all[0]?.sqlState : undefined,
+      // What all of them say is no matter of one host; one that takes no more connections is there.
+      sqlState: isCrowded ? '53300' : states.size === 1 ? all[0]?.sqlState : undefined,
       isLost: true,
       isOfTls: all.every(({ isOfTls }) => isOfTls),
       isFormer: all.some(({ isFormer }) => isFormer),

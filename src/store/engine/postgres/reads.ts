@@ -9,7 +9,7 @@ import type { Schema } from '../../generated/schema.ts';
 import type { Reading } from '../dialect.ts';
 import { removeQueries, setQueries } from '../queries.ts';
 import type { Result, Session, Use } from './connect.ts';
-import { postgresError, readError } from './fault.ts';
+import { PostgresError, postgresError, readError } from './fault.ts';
 import { kyselyOn, queriesOf } from './kysely.ts';
 import type { Primary } from './primary.ts';
 
@@ -23,25 +23,32 @@ type Client = pg.PoolClient & { readonly session: Session };
 export function createPool(primary: Primary, use: Use, size: number): pg.Pool {
   class PrimaryClient extends EventEmitter {
     session: Session | undefined;
+    readonly #givenUp = Promise.withResolvers<never>();
     readonly _ending = false;
     get _queryable(): boolean {
       return this.session?.isOpen ?? false;
     }
     isConnected = () => this._queryable;
     async connect(done: (error?: unknown) => void): Promise<void> {
+      const connecting = primary.connect(use);
       try {
-        this.session = await primary.connect(use);
+        this.session = await Promise.race([connecting, this.#givenUp.promise]);
         // Where it ends while it is idle, the pool drops it.
         this.session.once('end', () => this.emit('error', new Error('the connection has ended')));
         this.on('error', () => {});
       } catch (error) {
+        void connecting.then((late) => late.close()).catch(() => {});
         return done(error);
       }
       done();
     }
-    end(done: () => void): void {
+    /** The pool calls it without `done` where connecting takes too long. */
+    end(done?: () => void): void {
+      this.#givenUp.reject(
+        new PostgresError(`no host answered within ${waitMs / 1_000} s`, { isLost: true }),
+      );
       void this.session?.close();
-      done();
+      done?.();
     }
   }
   const pool = new pg.Pool({

@@ -204,12 +204,14 @@ class Write implements Committing {
     );
     if (this.#sent.push(answered) < mostSent) return;
     await Promise.all(this.#sent.splice(0));
-    if (this.failure) throw this.failure.error;
+    if (this.failure) throw await this.failureOf(this.failure.error);
   }
 
   /** What made a statement fail: that one that was sent before it did, or its own reason. */
   async failureOf(error: unknown): Promise<unknown> {
-    await Promise.all(this.#sent);
+    const [begun] = await Promise.allSettled([this.begun, ...this.#sent]);
+    // Where it did not begin, PostgreSQL says of the rest that the transaction is aborted.
+    if (begun.status === 'rejected') this.failure = { error: begun.reason };
     this.failure ??= { error };
     return this.failure.error;
   }
