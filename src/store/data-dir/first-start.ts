@@ -24,13 +24,18 @@ export async function isEmpty(db: Kysely<Schema>): Promise<boolean> {
  */
 export function refuseLost(dataDir: string, file: string): void {
   if (sizeOf(file) > 0) return;
+  if (!hasKeys(dataDir)) return;
   const keys = join(dataDir, 'keys');
-  if (!existsSync(keys) || readdirSync(keys).length === 0) return;
   const state = existsSync(file) ? 'is empty' : 'is missing';
   throw new DomainError(
     'invalid_state',
     `The database ${file} ${state}, and there are keys beside it, so there was one. Bring it back, or restore a backup (\`andromeda restore\`). To begin anew on purpose, move ${keys} away first.`,
   );
+}
+
+function hasKeys(dataDir: string): boolean {
+  const keys = join(dataDir, 'keys');
+  return existsSync(keys) && readdirSync(keys).length > 0;
 }
 
 /** Throws `invalid_state` where a PostgreSQL is not the one to serve from a data directory. `db` left out: it has no tables yet. */
@@ -68,7 +73,9 @@ async function refuseForeignFile(db: Kysely<Schema>, name: string, dataDir: stri
   const noted = readId(fileOf(dataDir));
   if (noted !== undefined && noted === (await findId(db))) return;
   const ids = idsIn(file);
-  if (ids?.length === 0 || (ids && (await isAnyIn(db, ids)))) return;
+  // A start without people made keys all the same.
+  const isUnused = ids?.length === 0 && !hasKeys(dataDir);
+  if (isUnused || (ids && (await isAnyIn(db, ids)))) return;
   throw new DomainError(
     'invalid_state',
     `The database ${name} has an installation, and ${file} has another one, with keys of its own in ${dataDir}. Is \`dataDir\` right, and \`database\`? To have this server join the others of that database, move ${dataDir} away first, and start with an empty one.`,

@@ -1,7 +1,7 @@
 /** What a server that starts waits for, and what it refuses for an operator to mend. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import Database from 'better-sqlite3';
@@ -14,7 +14,7 @@ import { openStore, type StoreOptions } from '../../../src/store/data-dir/open-s
 import { versionOf, viewPostgres } from '../../../src/store/engine/engine.ts';
 import { createAwayLog } from '../../../src/store/engine/postgres/start.ts';
 import { createReadinessCheck } from '../../../src/store/engine/readiness.ts';
-import { eventually } from '../../support/app.ts';
+import { eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 import { beginProgram } from '../../support/program.ts';
@@ -137,6 +137,26 @@ test('a data directory with SQLite’s file of another installation joins none t
   file.pragma('foreign_keys = off');
   file.prepare('update organizations set id = ?').run(ids[0]?.id);
   file.close();
+  await enter();
+});
+
+test('a data directory that was started on SQLite, without people, joins no installation with its keys', {
+  skip,
+}, async () => {
+  const url = postgres.url({ schema: 'enabled' });
+  using first = temporaryDirectory();
+  const there = await openStore(first.path, { database: url });
+  await createInstallation(there, physics, 'test');
+  await there.close();
+  using directory = temporaryDirectory();
+  await (await openStore(directory.path)).close();
+  const enter = async () => (await openStore(directory.path, { database: url })).close();
+  const keys = join(directory.path, 'keys');
+  mkdirSync(keys);
+  writeFileSync(join(keys, 'host_ed25519'), 'a key');
+  const refused = { code: 'invalid_state', message: /with keys of its own in .* move .* away first/ };
+  await assert.rejects(enter(), refused);
+  rmSync(keys, { recursive: true });
   await enter();
 });
 
