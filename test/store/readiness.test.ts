@@ -21,7 +21,7 @@ import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { PostgresError } from '../../src/store/engine/postgres/fault.ts';
 import { createReadinessCheck } from '../../src/store/engine/readiness.ts';
-import { physics } from '../support/app.ts';
+import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -65,6 +65,33 @@ test('readiness writes: a full disk is not ready and is said to be full, and rea
   });
   rmSync(filler);
   await createReadinessCheck(store)();
+  await store.close();
+});
+
+test('a write for which there was no room ends readiness at once, though one row still fits', {
+  skip: noTmpfs,
+}, async () => {
+  using disk = smallDisk();
+  const store = await openStore(join(disk.path, 'data'));
+  const check = createReadinessCheck(store);
+  await check();
+  const filler = join(disk.path, 'filler');
+  const handle = openSync(filler, 'w');
+  assert.throws(() => {
+    for (;;) writeSync(handle, Buffer.alloc(4096));
+  }, /ENOSPC/);
+  closeSync(handle);
+  truncateSync(filler, statSync(filler).size - 40_960);
+  const rows = Array.from({ length: 200 }, (_, i) => ({ name: `${i} ${'x'.repeat(1_000)}`, value: 1 }));
+  const write = () => store.write(({ db }) => db.insertInto('counters').values(rows).execute());
+  await assert.rejects(write(), { code: 'service_unavailable' });
+  for (let i = 0; i < 3; i++) await assert.rejects(check(), { message: /the disk is full\.$/ });
+  rmSync(filler);
+  await eventually(
+    () => check().then(Boolean, () => true),
+    (isFull) => !isFull,
+  );
+  await write();
   await store.close();
 });
 

@@ -24,7 +24,6 @@ export function acmeCertificateFile(dataDir: string): string {
   return join(dataDir, 'keys', 'acme_certificate.pem');
 }
 
-/** The section as `service/certificates` takes it. */
 export type AcmeConfig = ReturnType<typeof readAcme>;
 
 /** `listeners`: by their settings. Throws `invalid_request` with a sentence. */

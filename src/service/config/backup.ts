@@ -15,7 +15,6 @@ export const backupSchema = section(
   ['to'],
 );
 
-/** The section as `service/backup` takes it. */
 export type BackupSettings = ReturnType<typeof readBackup>;
 
 /** The section, which fits the schema. Throws `invalid_request`. */

@@ -47,7 +47,6 @@ export const gatewayLimitsSchema: Schema<{ [Name in keyof typeof settings]?: num
   ),
 };
 
-/** The limits that the section gives, which fits the schema. */
 export function readGatewayLimits(
   raw: { [Name in keyof typeof settings]?: number } = {},
 ): GatewayLimitsConfig {

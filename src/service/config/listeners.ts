@@ -75,7 +75,6 @@ export interface HttpListeners {
   console: HttpConfig | undefined;
 }
 
-/** The HTTP listeners that are used, by the settings that name them. */
 export function listHttpListeners(config: HttpListeners): [setting: string, HttpConfig][] {
   const { platform, business, identity, metrics, console } = config;
   const all: [string, HttpConfig | undefined][] = [

@@ -11,7 +11,6 @@ export class NamedFiles {
     this.file = resolve(file);
   }
 
-  /** Makes a path absolute. */
   at(path: string): string {
     return resolve(dirname(this.file), path);
   }

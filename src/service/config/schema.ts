@@ -41,7 +41,6 @@ type Section<P extends Properties, Required extends keyof P> = {
   [Name in Required]: Value<P[Name]>;
 } & { [Name in Exclude<keyof P, Required>]?: Value<P[Name]> };
 
-/** Settings by their names, of which all but the required ones may be left out. */
 export function section<const P extends Properties, Required extends keyof P = never>(
   properties: P,
   required: readonly Required[] = [],
@@ -69,7 +68,6 @@ export function duration(unit: Bounds['unit'], minimum: number, maximum: number)
   return { duration: { unit, minimum, maximum } };
 }
 
-/** How a fault ends, after "must be". */
 export function durationForm({ unit, minimum, maximum }: Bounds): string {
   const whole = unit === 'days' ? 'whole ' : '';
   return `${minimum} to ${maximum} ${whole}${unit}, such as 30 or 30${unit.charAt(0)}`;

@@ -38,7 +38,6 @@ export function askListener(
   });
 }
 
-/** A sentence that says why the service is not ready; undefined where it is. */
 export interface Readiness {
   obstacle: string | undefined;
 }

@@ -19,7 +19,6 @@ export interface InstallationOptions {
 }
 
 export interface RestoreOptions extends InstallationOptions {
-  /** Only try it, in a directory of its own. */
   drill?: true;
 }
 
@@ -92,7 +91,6 @@ async function keep(
     : 'backup.after has run for it.\n';
 }
 
-/** Prints what is kept where the configuration says. Resolves to the exit status. */
 export async function listKept(options: InstallationOptions): Promise<number> {
   return runCommand(async () => {
     const { to } = requireSettings(installationOf(options).settings);

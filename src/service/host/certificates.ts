@@ -7,7 +7,6 @@ import { type Finding, ok, warn, wrong } from './checks/findings.ts';
 const about = 'certificate';
 const dayMs = 86_400_000;
 
-/** One finding for each, and what went wrong last where the service obtains them. */
 export function* checkCertificates(config: Config): Generator<Finding> {
   for (const one of listCertificates(config)) yield checkCertificate(one, config, Date.now());
   const missing = missingCertificate(config);

@@ -29,7 +29,6 @@ export function* checkConfigFiles(file: string, config: Config): Generator<Findi
   }
 }
 
-/** The data directory, which is its account's alone. */
 export function* checkDataDir(dataDir: string): Generator<Finding> {
   const about = 'data';
   const stats = statSync(dataDir, { throwIfNoEntry: false });
@@ -103,7 +102,6 @@ export function* checkMissingKeys(
   }
 }
 
-/** Where copies and old entries of the audit trail are written. */
 export function* checkAuditPaths({ audit, retention }: Config): Generator<Finding> {
   const about = 'audit';
   const { file, group } = audit;

@@ -43,7 +43,6 @@ const titles: Record<KeyKind, string> = {
   audit: 'audit    what signs the audit trail',
 };
 
-/** Prints which keys there are. Resolves to the exit status. */
 export function listKeys({ config: file }: KeyOptions): Promise<number> {
   return runCommand(async () => {
     const config = ownConfig(file);

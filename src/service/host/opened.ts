@@ -27,7 +27,6 @@ export async function openBeside(
   return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 
-/** Writes to the audit trail what is done on the host. */
 export function appendHostEntry(
   tx: Tx,
   entry: { operation: string; target: string; details: string; subjectUserId?: string },

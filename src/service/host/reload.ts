@@ -21,7 +21,6 @@ import { checkPorts } from './ports.ts';
 /** A message has no more of them. */
 const mostFaults = 5;
 
-/** The service as it is. */
 export interface Present {
   config: Config;
   server: Store['server'];

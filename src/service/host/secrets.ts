@@ -55,7 +55,6 @@ function writeNewFile(file: string, text: string): void {
   }
 }
 
-/** Prints names, versions and ages. Resolves to the exit status. */
 export function printSecrets(options: SecretsOptions): Promise<number> {
   return runCommand(async () => {
     await using opened = await open(options);

@@ -35,7 +35,6 @@ export function requireFree(directory: string, bytes: number): void {
   );
 }
 
-/** Of the last upgrades. */
 const kept = 2;
 const directoryName = 'before-upgrade';
 

@@ -121,7 +121,6 @@ const uses: Record<KeyKind, string> = {
   audit: 'the audit trail would go on under a signature that is not the noted one',
 };
 
-/** As a sentence that says what to do. */
 export function missingKeyText({ kind, file }: MissingKey): string {
   return `The key ${file}, which the service used, is missing; with a new one, ${uses[kind]}. Bring the file back, or restore a backup (\`andromeda restore\`). To accept a new one: andromeda admin key new ${kind} --yes`;
 }

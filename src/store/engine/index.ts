@@ -14,7 +14,7 @@ import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Schema } from '../generated/schema.ts';
 import type { Change, ChangeListener, ChangeOrigin } from './changes.ts';
-import { type Connections, dataVersion, writeError } from './engine.ts';
+import { type Connections, databaseFault, dataVersion, writeError } from './engine.ts';
 import { createMessages, type Messages } from './messages.ts';
 import {
   createObservationAges,
@@ -59,6 +59,8 @@ export interface Store extends Pick<Connections, 'findObstacle' | 'failure' | 'f
    * wait for other writes, however long they take, and has no order among them.
    */
   writeOwn<T>(body: (db: Reader) => Promise<T>): Promise<T>;
+  /** When the disk was last too full for a write, by `performance.now()`. */
+  fullAt(): number;
   /**
    * Calls `listener` after each commit with changes of these kinds (`hears`), of this server or of another one of the same database;
    * returns how to stop listening.
@@ -90,6 +92,7 @@ export function createStore(
   const run = createWriter(connections);
   const observationAges = createObservationAges(clock, others && announced.announceObservation);
   announced.messages.on(observedTopic, (body) => observationAges.heard(readObservation(body)));
+  let fullAt = Number.NEGATIVE_INFINITY;
   const write: Store['write'] = async (body, options = { flush: true }) => {
     let changes: Change[] = [];
     const attempt = async (db: Transaction<Schema>) => {
@@ -100,6 +103,7 @@ export function createStore(
       return result;
     };
     const result = await run(attempt, options).catch((error: unknown) => {
+      if (databaseFault(error) === 'full') fullAt = performance.now();
       throw writeError(error);
     });
     if (changes.length > 0) announced.emit(changes, { from: 'here' });
@@ -117,6 +121,7 @@ export function createStore(
     formerPrimaries: connections.formerPrimaries,
     write,
     writeOwn: (body) => writeOwn(connections, write, body),
+    fullAt: () => fullAt,
     onChange: announced.onChange,
     forRequests: connections.forRequests && {
       read: connections.forRequests.reader,

@@ -10,20 +10,26 @@ const intervalMs = 10_000;
 const limitMs = 5_000;
 /** It is asked for no longer why that is. */
 const askMs = 5_000;
+/** As much as a write that people make, and more. */
+const manyRows = 200;
+const filling = 'x'.repeat(1_000);
 
 /**
  * A check that writes a row of its own and waits until it is on disk. Rejects with `service_unavailable` and what is
  * wrong; a success is good for an interval, a failure is tried again each second.
  */
 export function createReadinessCheck(store: Store): () => Promise<void> {
-  let last: { until: number; result: Promise<void> } | undefined;
+  let last: { began: number; until: number; result: Promise<void> } | undefined;
   return () => {
     // Known at once, and nothing to ask the disk for.
     const failure = store.failure();
     if (databaseFault(failure) === 'former') return Promise.reject(unready(failure));
     const now = performance.now();
-    if (last && now < last.until) return last.result;
-    const check = { until: now + limitMs + askMs, result: withinLimit(store, writeRow(store)) };
+    // A write that needed more room than this found none.
+    const isFull = store.fullAt() >= (last?.began ?? 0);
+    if (last && now < last.until && !isFull) return last.result;
+    const write = writeRows(store, isFull ? manyRows : 1);
+    const check = { began: now, until: now + limitMs + askMs, result: withinLimit(store, write) };
     last = check;
     check.result.then(
       () => {
@@ -37,17 +43,20 @@ export function createReadinessCheck(store: Store): () => Promise<void> {
   };
 }
 
-async function writeRow(store: Store): Promise<void> {
+async function writeRows(store: Store, count: number): Promise<void> {
+  const names = Array.from({ length: count }, (_, i) => `readiness${i > 0 ? ` ${i} ${filling}` : ''}`);
   try {
     await store.write(async ({ db }) => {
       await db
         .insertInto('counters')
-        .values({ name: 'readiness', value: 1 })
+        .values(names.map((name) => ({ name, value: 1 })))
         .onConflict((conflict) =>
           conflict.column('name').doUpdateSet((eb) => ({ value: eb('counters.value', '+', 1) })),
         )
         .execute();
     });
+    if (count === 1) return;
+    await store.write(({ db }) => db.deleteFrom('counters').where('name', 'in', names.slice(1)).execute());
   } catch (error) {
     throw unready(error);
   }

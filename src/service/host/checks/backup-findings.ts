@@ -13,7 +13,6 @@ import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 const dayMs = 86_400_000;
 const about = 'backup';
 
-/** For `check`: whether backups could be made by the settings. */
 export function* checkBackupSettings({ backup }: Config): Generator<Finding> {
   if (backup) yield checkDirectory(backup.to);
 }
@@ -35,7 +34,6 @@ function checkDirectory(directory: string): Finding {
   return ok(about, `To ${directory}.`);
 }
 
-/** For `doctor`: when the last one was made, and whether it is where it was put. */
 export async function* checkBackups({ backup, dataDir }: Config): AsyncGenerator<Finding> {
   const file = (backup ? readKeptBackup(dataDir) : readLastBackup(dataDir))?.file;
   if (!backup) yield checkByHand(dataDir);

@@ -93,7 +93,6 @@ function* checkGroups({ identity: { groups }, dataDir }: Config): Generator<Find
   yield ok('groups', 'Every rule for groups names an organization that is there.');
 }
 
-/** What clusters of the installation name: keys, kubeconfigs, tokens. */
 function* checkClusterFiles(dataDir: string): Generator<Finding> {
   const file = databaseOf(dataDir);
   if (file === undefined) return;
@@ -103,7 +102,6 @@ function* checkClusterFiles(dataDir: string): Generator<Finding> {
   for (const { cluster, setting, path } of named) yield checkNamedFile(`${cluster}, ${setting}`, path);
 }
 
-/** The database, where there is one that can be read. */
 function databaseOf(dataDir: string): string | undefined {
   const file = join(dataDir, 'andromeda.db');
   return isAllowed(file, constants.R_OK) && files.isDatabase(file) ? file : undefined;

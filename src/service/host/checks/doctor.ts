@@ -31,7 +31,6 @@ import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surround
 const mebibyte = 2 ** 20;
 /** Clocks of a machine are that well together, or something is wrong. */
 const clockToleranceMs = 60_000;
-/** A service that starts is waited for. */
 const startMs = 5_000;
 
 /** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
@@ -65,7 +64,6 @@ async function* findings(file: string, config: Config, ports: readonly Finding[]
   yield* checkClusters(database, isRunning);
 }
 
-/** What the clusters said last, from the database. */
 function* checkClusters(file: string, isRunning: boolean): Generator<Finding> {
   using database = inspectDatabase(file);
   try {
@@ -161,7 +159,6 @@ function* checkSynchronized(): Generator<Finding> {
   }
 }
 
-/** Looks through a database: pages, references, audit trail. */
 export async function* examine(file: string): AsyncGenerator<Finding> {
   using database = inspectDatabase(file);
   const fault = database.versionFault();

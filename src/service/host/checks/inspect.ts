@@ -7,7 +7,6 @@ import { type Finding, orWrong, printFindings } from './findings.ts';
 
 export interface InspectOptions {
   config?: string;
-  /** Only what is not well is printed. */
   quiet: boolean;
   json?: boolean;
 }

@@ -7,7 +7,6 @@ export const gatewayAccount = 'andromeda-gateway';
 /** Where its processes see the directory in which the service listens. */
 const serviceDirectory = '/run/andromeda-gateway';
 export const gatewaySocket = 'andromeda-gateway.socket';
-/** Where systemd listens. */
 export const launcherSocket = '/run/andromeda-gateway.sock';
 
 /** `user`: the account of the service. */

@@ -54,7 +54,6 @@ export function askSchema<Task extends keyof Answers>(
   return answer;
 }
 
-/** Does what it is asked, and prints the answer as JSON. */
 export async function runSchemaProcess([file = '', task, schema = '']: string[]): Promise<void> {
   try {
     const config = readConfig(file);

@@ -18,7 +18,6 @@ export const unitDirectory = '/etc/systemd/system';
 export const stateDirectory = '/var/lib/andromeda';
 export const logsDirectory = '/var/log/andromeda';
 
-/** What keeps the service from all that is not its work. */
 const sandbox = `# Ports below 1024, and no other right of root.
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
@@ -52,7 +51,6 @@ SystemCallErrorNumber=EPERM
 # Not MemoryDenyWriteExecute: JavaScript is compiled while it runs.
 `;
 
-/** How systemd watches it, and what it ends. */
 const lifecycle = `# Without a sign of life of event loop and database for so long, systemd kills and restarts it.
 WatchdogSec=90
 # The service ends its own processes when it stops. Those that hold SSH sessions outlive its crash, and a restart, of which another
@@ -62,7 +60,6 @@ RestartKillSignal=SIGUSR2
 OOMPolicy=continue
 `;
 
-/** What it may use, and what systemd makes for it. */
 const directories = `LimitNOFILE=65536
 # A core would hold keys.
 LimitCORE=0

@@ -19,7 +19,6 @@ import { flush, writeWhole } from '../../../lib/whole-file.ts';
 import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
 
 export interface UpgradeState {
-  /** Of the program before. */
   version: string;
   /** The last step of the database's schema then; undefined: there was none. */
   schema?: string | undefined;
@@ -46,7 +45,6 @@ export function writeState(program: string, state: UpgradeState): void {
   flush(dirname(program));
 }
 
-/** Keeps the program as the one before, as an upgrade begins. */
 export function keepProgram(program: string, state: UpgradeState): void {
   forgetState(program);
   // Another name for the same file, which takes no space.
@@ -72,7 +70,6 @@ export function installProgram(from: string, to: string): void {
   flush(dirname(to));
 }
 
-/** Whether two programs, which are there, are the same. */
 export function isSame(one: string, other: string): boolean {
   if (statSync(one).size !== statSync(other).size) return false;
   const [first, second] = [one, other].map((file) => hash('sha256', readFileSync(file)));
