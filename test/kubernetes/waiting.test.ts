@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { becomes } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import type { Asked } from './fake-api.ts';
 import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
 import { recorded } from './recorded.ts';
@@ -143,4 +143,64 @@ test('a ClusterRole that went is named, and its grants are in force no more', as
   const outcome = await apply(lab);
   assert.equal(outcome?.failure, 'There is no ClusterRole gpu-quota-reader; 1 grant waits for it.');
   assert.deepEqual(outcome?.bound, ['grant_y']);
+});
+
+test('who changes a binding again and again is named, and no one for changes that were wanted', async () => {
+  await using lab = await startKubernetesLab();
+  for (let n = 0; n < 6; n++) {
+    lab.access.grants.push(grant('x'));
+    await apply(lab);
+    lab.access.grants.pop();
+    assert.equal((await apply(lab))?.failure, null);
+  }
+  lab.access.grants.push(grant('x'));
+  await apply(lab);
+  const [key = ''] = lab.api.bindings.all.keys();
+  const edit = async (manager: string) => {
+    lab.api.bindings.edit(key, ({ metadata, subjects }) => {
+      const time = '2026-11-20T23:55:28Z';
+      Object.assign(metadata, { managedFields: [{ manager, time }, { manager: 'older' }] });
+      subjects?.pop();
+    });
+    let failure: string | null | undefined;
+    // What changed there is known by an event.
+    await eventually(
+      async () => {
+        failure = (await apply(lab))?.failure;
+        return lab.bound()[0];
+      },
+      (binding) => binding?.endsWith(' x@physics.example') === true,
+    );
+    return failure;
+  };
+  for (let n = 0; n < 3; n++) assert.equal(await edit('kubectl-edit'), null);
+  const said = (who: string) =>
+    `RoleBinding ${key} is changed by ${who} again and again, and put back each time.`;
+  assert.equal(await edit('kubectl-edit'), said('kubectl-edit'));
+  assert.equal(await edit('andromeda'), said("another installation with this cluster's ID"));
+});
+
+test('two installations with one cluster ID both name it', async () => {
+  await using one = await startKubernetesLab();
+  await using other = await startKubernetesLab({ api: one.api });
+  one.access.grants.push(grant('x'));
+  for (const lab of [one, other]) {
+    await eventually(
+      async () => [await apply(one), await apply(other)][lab === one ? 0 : 1]?.failure,
+      (failure) => /again and again, and put back/.test(failure ?? ''),
+    );
+  }
+});
+
+test('more permissions than a cluster can have are refused in words, and what must go goes', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await lab.pass();
+  lab.access.grants.splice(0, 1);
+  for (let n = 0; n <= 10_000; n++) lab.access.grants.push(grant(`g${n}`));
+  assert.match(
+    (await apply(lab))?.failure ?? '',
+    /^More than 10000 permissions are more than a cluster can have/,
+  );
+  assert.deepEqual(lab.bound(), []);
 });

@@ -67,6 +67,29 @@ test('a grant is bound within two seconds of its namespace', async () => {
   );
 });
 
+test('while nothing changes nothing is listed, and what changes is seen all the same', async () => {
+  await using lab = await startWatched();
+  lab.access.grants.pop();
+  const lists = () =>
+    lab.api.asked.filter(({ path, query }) => path.endsWith('bindings') && !query.has('watch')).length;
+  // The watches may just have begun.
+  await eventually(
+    async () => {
+      lab.api.asked = [];
+      await lab.pass();
+      return lists();
+    },
+    (count) => count === 0,
+  );
+  const report = await lab.driver.apply(lab.access, AbortSignal.timeout(60_000));
+  assert.deepEqual([report?.failure, report?.bound, lists()], [null, ['grant_x'], 0]);
+  lab.access.grants.push(grant('y', { scope: 'team-b' }));
+  await lab.pass();
+  assert.equal(lab.bound().length, 2);
+  lab.api.bindings.drop(keyOf(lab, 'x'));
+  await becomes(() => lab.bound().length, 2);
+});
+
 test('what a pass made itself, and what is not ours, asks for no pass', async () => {
   await using lab = await startWatched();
   const { wakes } = lab;

@@ -46,6 +46,8 @@ export interface FoundBinding {
   roleRef: { apiGroup?: string; kind?: string; name?: string };
   subjects: readonly { apiGroup?: string; kind?: string; name?: string; namespace?: string }[];
   labels: Readonly<Record<string, string>>;
+  /** The field manager that changed it last. */
+  changedBy?: string | undefined;
 }
 
 export const rbacGroup = 'rbac.authorization.k8s.io';

@@ -14,7 +14,6 @@ export interface ConnectionsOptions {
   directory: RunDirectory;
   /** The account that the processes run as, where it is not the service's. */
   account: Account | undefined;
-  /** A connection says hello within this. */
   helloMs: number;
   onHello(lines: Lines<ToProcess>, hello: Hello): Member;
   onMessage(member: Member, message: FromProcess): void;

@@ -24,7 +24,6 @@ export interface GatewaysOptions {
 /** A gateway process that stands still, or that a change has not reached yet. */
 export interface Unreached {
   pid: number;
-  /** In ms since 1970. */
   since: number;
   /** That it has, as far as is known. */
   sessions: number;

@@ -74,7 +74,6 @@ export class Link {
     });
   }
 
-  /** False while the service is away. */
   send(message: FromProcess): boolean {
     return this.#up && (this.#lines?.send(message) ?? false);
   }

@@ -74,7 +74,6 @@ export type FromProcess =
 
 export type ToProcess =
   | { type: 'welcome'; settings: Settings }
-  /** Others from now on. */
   | { type: 'configure'; settings: Settings }
   | { type: 'decision'; id: number; decision: Decision }
   /** The service could not decide, for the reason in `message`. */

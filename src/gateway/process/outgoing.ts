@@ -5,7 +5,6 @@ import type { Link } from './link.ts';
 
 /** While the service takes nothing, so many wait; the log says how many more there were. */
 const mostRecords = 10_000;
-/** So many are on their way at a time. */
 const mostUnconfirmed = 500;
 const mostLines = 1_000;
 

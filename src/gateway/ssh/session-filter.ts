@@ -14,7 +14,6 @@ export interface SessionFilter {
 /** What of a session a filter looks at. A login that is no session yet has no ID, and could get any. */
 export type Filtered = Pick<Route, 'clusterId' | 'userId' | 'keyId'> & { id?: string; loginNode: string };
 
-/** A route as a filter looks at it. */
 export function filteredOf({ clusterId, userId, keyId, loginNode }: Route): Filtered {
   return { clusterId, userId, keyId, loginNode: `${loginNode.host}:${loginNode.port}` };
 }

@@ -19,7 +19,6 @@ import { type FileOptions, openLines } from './file.ts';
 import { nextBatch } from './messages.ts';
 
 export interface AuditFault {
-  /** In ms since 1970. */
   since: number;
   message: string;
 }
@@ -27,7 +26,6 @@ export interface AuditFault {
 const everyMs = 1_000;
 const stopMs = 500;
 
-/** Copies from now on, until stopped. */
 export class Copy {
   readonly #store: Store;
   readonly #path: string;

@@ -19,7 +19,6 @@ import { toTime } from '../../store/engine/time.ts';
 
 export interface ErasureDeps {
   store: Store;
-  /** The one that signs now. */
   key(): AuditKey;
   log: Logger;
   now(): number;

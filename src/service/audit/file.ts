@@ -22,7 +22,6 @@ const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | consta
 export function openLines({ path, group }: FileOptions) {
   let handle: FileHandle | undefined;
 
-  /** The file that is at the path now. */
   async function current(): Promise<FileHandle> {
     if (handle && (await isStillThere(handle, path))) return handle;
     await shut();

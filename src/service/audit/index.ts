@@ -59,7 +59,6 @@ const retentionFirstMs = 5_000;
 const retentionMs = 86_400_000;
 const minuteMs = 60_000;
 
-/** Starts to sign and to copy. */
 export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
   const { store, leases = allLeases(store), keys, now } = deps;
   const signer = createSigner(store, keys, now);

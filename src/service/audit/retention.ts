@@ -42,7 +42,6 @@ export interface RetentionSettings {
 
 export interface RetentionDeps {
   store: Store;
-  /** The one that signs now. */
   key(): AuditKey;
   signer: AuditSigner;
   /** The file that gets a copy: what it does not have yet is not deleted. */

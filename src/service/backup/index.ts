@@ -49,7 +49,6 @@ export interface ScheduleTimes {
 
 const usualTimes: ScheduleTimes = { checkMs: 30_000, startMs: 10_000, retryMs: 60_000 };
 const longestRetryMs = 3_600_000;
-/** A backup that hangs. */
 const longestMs = 12 * 3_600_000;
 
 /** Starts to make backups when they are due. Returns how to stop: what is under way then leaves nothing that counts. */

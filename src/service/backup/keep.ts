@@ -11,9 +11,7 @@ import { withWorkDir } from './work.ts';
 
 /** What of the configuration a backup is made by. */
 export interface KeepSettings {
-  /** So many are kept. */
   keep: number;
-  /** The directory. */
   to: string;
   /** A command of the shell that gets each; undefined: none does. */
   after: string | undefined;
@@ -22,7 +20,6 @@ export interface KeepSettings {
 export interface KeepOptions {
   settings: KeepSettings;
   dataDir: string;
-  /** RFC 3339. */
   madeAt: string;
   version: string;
   /** Files of the installation outside the data directory. */

@@ -11,7 +11,6 @@ import { visibleName } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { type KeepSettings, type Kept, keepBackup } from './keep.ts';
 
-/** What the service asks for. */
 export type BackupTask =
   | { settings: KeepSettings; dataDir: string; version: string; elsewhere: readonly string[] }
   | AfterTask;

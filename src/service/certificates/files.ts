@@ -17,7 +17,6 @@ export interface AcmeState {
   /** What the attempts below were for; others start from nothing. */
   attemptedFor?: string;
   failures?: number;
-  /** RFC 3339. */
   notBefore?: string;
   /** What was wrong last, as a sentence. */
   failure?: string;

@@ -46,7 +46,6 @@ export interface OtherServers {
 }
 
 export interface Acme {
-  /** For the listeners. */
   tls: LiveTls;
   /** Answers HTTP-01, and redirects all other requests to HTTPS. */
   handler: RequestListener;
@@ -103,7 +102,6 @@ export function createAcme(options: AcmeOptions): Acme {
   };
 }
 
-/** Longer than any attempt takes. */
 const othersMs = 300_000;
 
 /** Answers the authority in the name of another server for a while, about the names that this one has as well. */

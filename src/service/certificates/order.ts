@@ -4,10 +4,8 @@ import type { Authorization, Client, Order } from 'acme-client';
 import { createRequests } from './requests.ts';
 
 export interface OrderOptions {
-  /** The URL of the authority's directory. */
   directory: string;
   email: string | undefined;
-  /** What the certificate is for. */
   hosts: readonly string[];
   /** The CA to trust for the directory, in PEM, in place of the usual ones. */
   authority: string | undefined;

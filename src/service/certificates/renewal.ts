@@ -27,7 +27,6 @@ export interface RenewalOptions {
   onObtained(pem: Buffer): void;
 }
 
-/** One attempt takes no longer. */
 const attemptMs = 180_000;
 /** The clock may be set meanwhile. */
 const checkMs = 3_600_000;
@@ -49,7 +48,6 @@ export class Renewal {
       .slice(0, 16);
   }
 
-  /** Obtains what is due from now on. */
   begin(): void {
     clearTimeout(this.#timer);
     if (this.#stopping.signal.aborted) return;

@@ -42,7 +42,6 @@ export class Fronts {
     this.#all.push(front);
   }
 
-  /** How every HTTP listener is started. */
   serveWith({ proxies, acme, log }: { proxies: TrustedProxies; acme: Acme | undefined; log: Logger }) {
     const { connectionsPerSource: perSource, connections: inAll } = this.#http;
     const limit = { perSource, inAll, proxies, log };

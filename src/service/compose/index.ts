@@ -306,7 +306,6 @@ function warmSoon(issuer: TokenIssuer, log: Logger): () => void {
   return () => clearTimeout(warming);
 }
 
-/** Logs how long each write took. */
 function timed(store: Store, log: Logger): Store {
   return {
     ...store,

@@ -9,7 +9,6 @@ import { allLeases, type Leases } from '../../store/servers/leases.ts';
 
 const hourMs = 3_600_000;
 
-/** Returns how to stop. */
 export function warnOfLapses(
   store: Store,
   log: Logger,

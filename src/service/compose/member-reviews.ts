@@ -7,7 +7,6 @@ import type { Leases } from '../../store/servers/leases.ts';
 /** An end is 30 days ahead: an hour is soon. */
 const everyMs = 3_600_000;
 
-/** Returns how to stop. */
 export function startMemberReviews({
   leases,
   months,

@@ -7,7 +7,6 @@ import { startRounds } from '../../lib/rounds.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { findNextEnd, listEndedBetween } from '../../store/organizations/memberships.ts';
 
-/** Returns how to stop. */
 export function announceEnds({
   store,
   intervalMs,

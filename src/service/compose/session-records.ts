@@ -14,7 +14,6 @@ import type { Store } from '../../store/engine/index.ts';
 export interface SessionRecords {
   /** Resolves when it is written, or lost because too many wait. It never fails. `mayBeWritten`: by the service before this one. */
   record(event: GatewayEvent, mayBeWritten?: boolean): Promise<void>;
-  /** Writes down what is left. */
   stop(): Promise<void>;
 }
 

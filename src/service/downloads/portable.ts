@@ -13,7 +13,6 @@ export interface SentFile {
   directory: string;
   name: string;
   bytes: number;
-  /** In hex. */
   sha256: string;
 }
 

@@ -21,7 +21,6 @@ import { createTransfers, type TransferLimits, type Transfers, usualTransfers } 
 
 export interface DownloadsOptions {
   dataDir: string;
-  /** Of the service. */
   version: string;
   /** Where people sign in: the Platform API, as they call it. */
   platformUrl: string;
@@ -31,13 +30,11 @@ export interface DownloadsOptions {
   log: Logger;
   /** In front of the listeners, for whom a download is counted. */
   proxies: TrustedProxies;
-  /** Left out: as usual. */
   transfers?: TransferLimits;
 }
 
 /** Answers at an address that people call `url`. */
 export interface Downloads {
-  /** Whether a path is one of ours. */
   owns(path: string): boolean;
   /** Answers for a listener that people call by this address. */
   at(url: string): RequestListener;

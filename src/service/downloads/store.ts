@@ -12,7 +12,6 @@ export interface ClientFile {
   /** What it is called below /download. */
   name: string;
   bytes: number;
-  /** In hex. */
   sha256: string;
   /** Whether it was run before its release. */
   tested: boolean;

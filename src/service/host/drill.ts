@@ -41,7 +41,6 @@ async function* noted(options: DrillOptions): AsyncGenerator<Finding> {
 }
 
 interface Outcome {
-  /** What was restored. */
   file: string | undefined;
 }
 

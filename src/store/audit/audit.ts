@@ -121,7 +121,6 @@ const lastEntry = prepared((db) =>
 );
 
 export interface AuditFilter {
-  /** The actor or the subject of an entry. */
   userId?: string | undefined;
   clusterId?: string | undefined;
   /** An operation, or with `*` at the end all that begin so. */

@@ -9,7 +9,6 @@ export interface KnownGpuDay extends GpuDay {
   source: 'slurmdbd' | 'observed';
 }
 
-/** Since a day, in order. */
 export async function listGpuDays(db: Reader, clusterId: string, since: string): Promise<KnownGpuDay[]> {
   const rows = await db
     .selectFrom('gpu_days')

@@ -21,7 +21,6 @@ const mostBytes = 16 * 2 ** 20;
 /** A configuration that a cluster was given, without its text. */
 interface SlurmVersion {
   generation: number;
-  /** RFC 3339. */
   createdAt: string;
   userId: string;
   email: string;
@@ -87,7 +86,6 @@ async function forgetOld(tx: Tx, clusterId: string): Promise<void> {
     .execute();
 }
 
-/** Newest first. */
 export async function listSlurmVersions(db: Reader, clusterId: string): Promise<SlurmVersion[]> {
   const rows = await db
     .selectFrom('slurm_configuration_versions as v')

@@ -101,9 +101,7 @@ function sha256(content: string | Buffer): string {
 }
 
 export interface BackupInfo {
-  /** RFC 3339. */
   madeAt: string;
-  /** Of the program. */
   version: string;
 }
 

@@ -45,7 +45,6 @@ import { openDatabaseFile, openDataDir } from './open-store.ts';
 
 /** What is in files of a data directory, and in tables where servers share a database. */
 export interface FilesAndTables {
-  /** By name. */
   secrets: ReadonlyMap<string, string>;
   /** Hosts with something of ours, by cluster: as the driver describes each. */
   managedHosts: ReadonlyMap<string, readonly ManagedHost[]>;
@@ -53,7 +52,6 @@ export interface FilesAndTables {
 
 export interface CopyOptions {
   dataDir: string;
-  /** The URL of the PostgreSQL. */
   database: string;
   keys: SecretsKeys;
   onProgress(progress: CopyProgress): void;

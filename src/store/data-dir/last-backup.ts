@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { writeWhole } from '../../lib/whole-file.ts';
 
 export interface LastBackup {
-  /** RFC 3339. */
   at: string;
   file: string;
   bytes: number;
@@ -29,7 +28,6 @@ export interface BackupFailure {
 }
 
 export interface Drill {
-  /** RFC 3339. */
   at: string;
   file: string;
   /** Whether the installation would be as it was. */

@@ -39,7 +39,6 @@ interface DatabaseOptions {
 }
 
 export interface StoreOptions extends Omit<DatabaseOptions, 'isCopying'> {
-  /** The one of its writes. */
   clock?: Clock;
   /** When access lapses; left out: never. */
   access?: AccessPolicy;

@@ -73,7 +73,6 @@ export interface Others {
 }
 
 export interface SchemaObjects {
-  /** With their columns. */
   tables: ReadonlyMap<string, readonly string[]>;
   indexes: ReadonlySet<string>;
   triggers: ReadonlySet<string>;
@@ -82,6 +81,5 @@ export interface SchemaObjects {
 export interface CopyOptions {
   /** Called with the part that is copied, from 0 to 1. */
   onProgress?: ((part: number) => void) | undefined;
-  /** Ends it. */
   signal?: AbortSignal | undefined;
 }

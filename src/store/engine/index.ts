@@ -33,7 +33,6 @@ export interface Tx {
   /** When it began, in ms since 1970: the time of everything that it writes. */
   readonly now: number;
   readonly observationAges: ObservationAges;
-  /** Who writes. */
   readonly server: Store['server'];
   changed(change: Change): void;
 }

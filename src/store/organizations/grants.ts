@@ -25,14 +25,12 @@ export async function listGrantedClusters(
   return rows.map((row) => row.resource_id);
 }
 
-/** A person's live grants, oldest first. */
 export async function listLiveGrants(db: Reader, userId: string, now: number): Promise<Grant[]> {
   return shownGrants(liveGrants(db, toTime(now)))
     .where('g.user_id', '=', userId)
     .execute();
 }
 
-/** All live grants, oldest first. */
 export async function listAllLiveGrants(db: Reader, now: number): Promise<Grant[]> {
   return shownGrants(liveGrants(db, toTime(now))).execute();
 }

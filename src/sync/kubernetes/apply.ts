@@ -1,5 +1,7 @@
 /** Applies people's permissions on one cluster: passes over the bindings, and the watches that ask for a pass. */
+import { isDeepStrictEqual } from 'node:util';
 import {
+  type Binding,
   type KubernetesAccess,
   keyOf,
   nameFaults,
@@ -31,7 +33,9 @@ export class BindingApplier {
   readonly #options: ApplyOptions;
   readonly #watching = new AbortController();
   readonly #lanes = new Lanes();
-  #isWatching = false;
+  #watch: (() => number | undefined) | undefined;
+  /** The last outcome, which stands as long as nothing changed here or, as the watches saw it from `seen` on, there. */
+  #settled: { held: object; seen: number; bindings: object; outcome: KubernetesOutcome } | undefined;
   #expected: Expected = { bindings: new Map(), namespaces: new Set() };
   /** When all bindings were listed last, and not only those with our labels. */
   #thoroughAt = Number.NEGATIVE_INFINITY;
@@ -46,40 +50,63 @@ export class BindingApplier {
     signal: AbortSignal,
     superseded: AbortSignal,
   ): Promise<KubernetesOutcome | undefined> {
-    const { clusterId, name, rule, client, wake, log } = this.#options;
+    const { clusterId, rule, client, wake } = this.#options;
     const wanted = wantedBindings(clusterId, access, rule);
     const bindings = new Map(wanted.map((binding) => [keyOf(binding), binding]));
     const isLess = this.#expected.bindings.keys().some((key) => !bindings.has(key));
     // Something that goes may have lost a label.
     if (isLess) this.#thoroughAt = Number.NEGATIVE_INFINITY;
     this.#expected = { ...this.#expected, bindings };
+    let held: object;
     try {
-      await client.open(signal);
+      held = await client.open(signal);
     } catch (error) {
       signal.throwIfAborted();
       // No retry: whether the settings or the files have changed is checked at every interval.
       return { failure: reasonOf(error), retry: false, bound: undefined };
     }
-    this.#watch();
-    const isDue = () => performance.now() - this.#thoroughAt > thoroughMs;
+    const watched = { clusterId, client, expected: () => this.#expected, wake };
+    this.#watch ??= startWatching(watched, this.#watching.signal);
+    const seen = this.#watch();
+    const before = this.#settled;
+    const isSame =
+      before?.held === held && before.seen === seen && isDeepStrictEqual(before.bindings, bindings);
+    if (isSame && !this.#isThoroughDue()) return before.outcome;
+    this.#settled = undefined;
+    const outcome = await this.#settle({ wanted, access, isLess }, signal, superseded);
+    if (outcome?.failure === null && seen !== undefined) this.#settled = { held, seen, bindings, outcome };
+    return outcome;
+  }
+
+  /** Undefined where something newer is wanted. */
+  async #settle(
+    { wanted, access, isLess }: { wanted: readonly Binding[]; access: KubernetesAccess; isLess: boolean },
+    signal: AbortSignal,
+    superseded: AbortSignal,
+  ): Promise<KubernetesOutcome | undefined> {
+    const { clusterId, name, rule, client, log } = this.#options;
+    const wake = () => {
+      this.#settled = undefined;
+      this.#options.wake();
+    };
     // What goes and is known by its labels does not wait for a list of everything.
-    let isThorough = isDue() && !isLess;
+    let isThorough = this.#isThoroughDue() && !isLess;
     for (let round = 1; ; round++) {
       const faults = new Faults();
-      for (const fault of nameFaults(access, rule)) faults.add(fault);
       const parts = { client, clusterId, lanes: this.#lanes, wake };
       const settled = await settleBindings({ ...parts, isThorough, faults, signal, superseded }, wanted);
       if (!settled) return undefined;
       const { change, again, isNameTaken, bound } = settled.writes;
-      this.#expected = { bindings, namespaces: settled.namespaces };
+      this.#expected = { ...this.#expected, namespaces: settled.namespaces };
       if (isThorough) this.#thoroughAt = performance.now();
       if (change.created + change.repaired + change.removed > 0) {
         log.info('kubernetes.permitted', { cluster: name, ...change });
       }
       // A binding that has the name may be ours without our labels.
-      const isDoubtful = !isThorough && (isNameTaken || isDue());
+      const isDoubtful = !isThorough && (isNameTaken || this.#isThoroughDue());
       isThorough ||= isDoubtful;
       if ((again || isDoubtful) && round < rounds) continue;
+      for (const fault of [...nameFaults(access, rule), ...this.#lanes.rivals()]) faults.add(fault);
       return {
         failure: faults.text(),
         retry: faults.mayPass,
@@ -100,10 +127,7 @@ export class BindingApplier {
     this.#lanes.latest = undefined;
   }
 
-  #watch(): void {
-    if (this.#isWatching) return;
-    this.#isWatching = true;
-    const { clusterId, client, wake } = this.#options;
-    startWatching({ clusterId, client, expected: () => this.#expected, wake }, this.#watching.signal);
+  #isThoroughDue(): boolean {
+    return performance.now() - this.#thoroughAt > thoroughMs;
   }
 }

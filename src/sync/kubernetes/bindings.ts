@@ -3,7 +3,7 @@ import { type Binding, type FoundBinding, ownLabels, rbacGroup } from '../../dom
 import type { KubernetesRequest } from './client.ts';
 
 const root = `/apis/${rbacGroup}/v1`;
-const fieldManager = 'andromeda';
+export const fieldManager = 'andromeda';
 
 export type BindingKind = 'clusterrolebindings' | 'rolebindings';
 
@@ -14,6 +14,7 @@ export interface BindingItem {
     uid: string;
     resourceVersion: string;
     labels?: Record<string, string>;
+    managedFields?: { manager?: string; time?: string }[];
   };
   roleRef?: FoundBinding['roleRef'];
   subjects?: FoundBinding['subjects'];
@@ -30,6 +31,7 @@ export function labelSelector(clusterId: string): string {
 }
 
 export function foundOf({ metadata, roleRef = {}, subjects = [] }: BindingItem): FoundBinding {
+  const changes = metadata.managedFields?.toSorted((a, b) => (a.time ?? '').localeCompare(b.time ?? ''));
   return {
     name: metadata.name,
     namespace: metadata.namespace ?? null,
@@ -38,6 +40,7 @@ export function foundOf({ metadata, roleRef = {}, subjects = [] }: BindingItem):
     roleRef,
     subjects,
     labels: metadata.labels ?? {},
+    changedBy: changes?.at(-1)?.manager,
   };
 }
 

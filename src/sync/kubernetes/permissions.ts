@@ -15,6 +15,7 @@ import {
   type BindingItem,
   type BindingKind,
   creation,
+  fieldManager,
   foundOf,
   labelSelector,
   nameOf,
@@ -50,10 +51,38 @@ export class Lanes {
   /** The bindings that are being written: one that hangs holds up no other, and is not written twice. */
   readonly busy = new Set<string>();
   latest: object | undefined;
+  readonly #written = new Map<string, { wanted: string; name: string; who: string; times: number[] }>();
+
+  wrote(binding: Binding | FoundBinding, found: FoundBinding | undefined): void {
+    const key = keyOf(binding);
+    const wanted = 'role' in binding ? binding.subjects.join() : '';
+    const before = this.#written.get(key);
+    const rival =
+      found?.changedBy === fieldManager ? "another installation with this cluster's ID" : found?.changedBy;
+    const who = rival ?? before?.who ?? 'another client';
+    // What is wanted otherwise than before is a change of our own.
+    const times = before?.wanted === wanted ? before.times : [];
+    times.push(performance.now());
+    this.#written.set(key, { wanted, name: nameOf(binding), who, times: times.slice(-often) });
+  }
+
+  /** Who else writes ours all the time, in sentences. */
+  rivals(): string[] {
+    const since = performance.now() - oftenMs;
+    for (const [key, { times }] of this.#written) if ((times.at(-1) ?? 0) < since) this.#written.delete(key);
+    return [...this.#written.values()]
+      .filter(({ times }) => times.length === often && (times[0] ?? 0) >= since)
+      .map(({ name, who }) => `${name} is changed by ${who} again and again, and put back each time`);
+  }
 }
 
+/** A list of more takes longer than a change may. */
+const mostBindings = 10_000;
 /** After so many failed writes, the rest waits for the next pass. */
 const mostTroubles = 50;
+/** So many writes of a binding within this time, none of which a change here asked for. */
+const often = 5;
+const oftenMs = 300_000;
 const standing: readonly string[] = boundRoles;
 
 /**
@@ -82,6 +111,12 @@ export async function settleBindings(
   }
   for (const role of missingRoles) {
     faults.add(`There is no ClusterRole ${role}; ${waiting(wanted.filter((one) => one.role === role))}`);
+  }
+  if (wanted.length > mostBindings) {
+    faults.add(
+      `More than ${mostBindings} permissions are more than a cluster can have: nothing new is bound`,
+    );
+    plan.create = [];
   }
   writes.begin(plan, missingRoles);
   const isOver = await Promise.race([writes.end(), aborted(superseded), aborted(signal)]);
@@ -182,7 +217,7 @@ class Writes {
     if (plan.replaces) this.again = true;
     for (const { found, binding } of plan.repair) {
       this.#begin('others', binding, async () => {
-        if (!(await this.#make(repair(found, binding), binding))) return;
+        if (!(await this.#make(repair(found, binding), binding, found))) return;
         this.#bound.add(binding);
         this.change.repaired += 1;
       });
@@ -221,13 +256,17 @@ class Writes {
   }
 
   async #remove(found: FoundBinding): Promise<void> {
-    if (!(await this.#make(removal(found), found))) return;
+    if (!(await this.#make(removal(found), found, found))) return;
     this.#bound.delete(found);
     this.change.removed += 1;
   }
 
-  async #make(request: KubernetesRequest, binding: Binding | FoundBinding): Promise<boolean> {
-    const { client, faults, signal } = this.#pass;
+  async #make(
+    request: KubernetesRequest,
+    binding: Binding | FoundBinding,
+    found?: FoundBinding,
+  ): Promise<boolean> {
+    const { client, lanes, faults, signal } = this.#pass;
     const role = 'role' in binding ? binding.role : undefined;
     const about = { what: nameOf(binding), ...(role === undefined ? {} : { role }) };
     const [right, bind] = [`${request.method} ${binding.namespace}`, `bind ${role}`];
@@ -236,6 +275,7 @@ class Writes {
     if (known || this.#troubles >= mostTroubles) return false;
     try {
       await client.request(request, signal);
+      lanes.wrote(binding, found);
       return true;
     } catch (error) {
       if (!(error instanceof KubernetesError)) {

@@ -1,6 +1,6 @@
 /**
- * Watches of bindings and namespaces, in addition to the list: an event only asks for a pass, and the list stays the source
- * of truth. A missed event costs one interval, and frequent ones are rate limited.
+ * Watches of bindings and namespaces: an event only asks for a pass, which lists what is there. Where nothing was new, a pass
+ * lists nothing, so that a missed event costs five minutes; frequent ones are rate limited.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -42,9 +42,15 @@ const forbiddenRetryMs = 300_000;
 /** Another client may change our bindings all the time. */
 const wakes = { burst: 10, everyMs: 3_000 };
 
-export function startWatching(options: WatchOptions, signal: AbortSignal): void {
+/** Returns how to learn how often something was new or may have been missed; undefined while not everything is watched. */
+export function startWatching(options: WatchOptions, signal: AbortSignal): () => number | undefined {
   const { clusterId, client, expected } = options;
-  const wake = rateLimited(options.wake);
+  const seen = { live: 0, news: 0 };
+  const wakeSoon = rateLimited(options.wake);
+  const wake = () => {
+    seen.news += 1;
+    wakeSoon();
+  };
   const selector = { labelSelector: labelSelector(clusterId) };
   const isBindingNews = ({ type, object }: WatchEvent) => isNews(type, foundOf(object), expected().bindings);
   const isNamespaceNews = ({ type, object }: WatchEvent) =>
@@ -56,7 +62,8 @@ export function startWatching(options: WatchOptions, signal: AbortSignal): void 
     { path: pathOfKind('rolebindings'), query: selector, isNews: isBindingNews },
     { path: '/api/v1/namespaces', query: {}, isNews: isNamespaceNews },
   ];
-  for (const watch of watches) void follow({ ...watch, wake, client }, signal);
+  for (const watch of watches) void follow({ ...watch, wake, client, seen }, signal);
+  return () => (seen.live === watches.length ? seen.news : undefined);
 }
 
 /** An event that shows what a pass itself wrote asks for nothing. */
@@ -72,6 +79,7 @@ interface Watch {
   isNews(event: WatchEvent): boolean;
   wake(): void;
   client: KubernetesClient;
+  seen: { live: number; news: number };
 }
 
 async function follow(watch: Watch, signal: AbortSignal): Promise<void> {
@@ -81,17 +89,23 @@ async function follow(watch: Watch, signal: AbortSignal): Promise<void> {
     try {
       if (resourceVersion === undefined) {
         resourceVersion = await versionNow(watch, signal);
+        watch.seen.live += 1;
         // A pass finds what happened before this version.
         if (failures > 0) watch.wake();
       }
       const last = await read(watch, resourceVersion, signal);
       failures = 0;
       // Expired: a pass finds what was missed.
-      if (last === undefined) watch.wake();
+      if (last === undefined) {
+        watch.seen.live -= 1;
+        watch.wake();
+      }
       resourceVersion = last;
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
+      if (resourceVersion !== undefined) watch.seen.live -= 1;
+      watch.seen.news += 1;
       resourceVersion = undefined;
       await sleep(waitAfter(error, failures), undefined, { signal }).catch(() => {});
     }

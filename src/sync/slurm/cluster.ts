@@ -58,7 +58,6 @@ export class SlurmCluster {
   readonly options: SlurmOptions;
   readonly settings: SlurmSettings;
   readonly record: HostRecord;
-  /** By address. */
   readonly results = new Map<string, HostResult>();
   /** By address: what went wrong there when something was last changed. */
   readonly problems = new Map<string, Facts['problems']>();

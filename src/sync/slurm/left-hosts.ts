@@ -11,11 +11,9 @@ import { HostError } from './shell.ts';
 export const maxLeftHostsAtOnce = 8;
 
 export interface LeftFindings {
-  /** What a person must know of them. */
   left: string[];
   /** There is one among them that can be cleaned. */
   isCleaningDue: boolean;
-  /** All that do not answer, for the log. */
   unreachable: string[];
 }
 

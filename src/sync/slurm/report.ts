@@ -235,7 +235,6 @@ function blockedAccounts(findings: Findings): AccountReport[] {
   }));
 }
 
-/** More are not named. */
 export const mostWaiting = 50;
 
 /**

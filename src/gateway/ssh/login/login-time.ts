@@ -13,11 +13,9 @@ export interface LoginTimeOptions {
   onLate(): void;
 }
 
-/** Runs from its making on. */
 export class LoginTime {
   readonly #options: LoginTimeOptions;
   #timer: NodeJS.Timeout;
-  /** Whose sign-in it waits for. */
   #userId: string | undefined;
 
   constructor(options: LoginTimeOptions) {

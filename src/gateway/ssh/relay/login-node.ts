@@ -48,7 +48,6 @@ const texts: Record<NodeFailureReason, string> = {
 
 export interface NodeOptions {
   route: Route;
-  /** Tried one after the other. */
   keys: readonly [PrivateKey, ...PrivateKey[]];
   /** That of the person's connection. */
   barrier: Barrier;
@@ -86,7 +85,6 @@ class NodeLogin {
     this.#late = options.barrier.after(options.limits.connectMs, () => this.#fail('unreachable', 'timeout'));
   }
 
-  /** One try. */
   begin(): void {
     const { route, keys, barrier, limits, cipher, handshakeMs } = this.#options;
     const [first, ...others] = keys;

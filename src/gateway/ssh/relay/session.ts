@@ -25,7 +25,6 @@ import type { NodeFailure } from './login-node.ts';
 import { Relay } from './relay.ts';
 
 export interface SessionContext {
-  /** The one in use first. */
   hostKeys: readonly [PrivateKey, ...PrivateKey[]];
   clientKeys: readonly [PrivateKey, ...PrivateKey[]];
   securityKeys: boolean;
@@ -42,7 +41,6 @@ export interface SessionContext {
   record(event: GatewayEvent): void;
   /** Set while the gateway stops: logins are refused with it. */
   stopping(): Refusal | undefined;
-  /** The person has proved their key. */
   onProven(session: Session): void;
   onClosed(session: Session): void;
 }

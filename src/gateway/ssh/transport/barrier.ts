@@ -8,7 +8,6 @@ export interface Barrier {
   guard<A extends unknown[]>(handler: (...args: A) => void): (...args: A) => void;
   /** A guarded timer that does not keep the process alive. */
   after(ms: number, handler: () => void): NodeJS.Timeout;
-  /** A promise that never fails. */
   watch(promise: Promise<unknown>): Promise<void>;
   /** What to do when something was thrown. Every step runs, in order, whatever the others throw. */
   onFault(step: (cause: unknown) => void): void;

@@ -42,7 +42,6 @@ export function hold(bytes: Buffer): void {
   if (piece) piece.holders += 1;
 }
 
-/** One holder less. */
 export function release(bytes: Buffer): void {
   const piece = pieces.get(bytes.buffer);
   if (!piece) return;

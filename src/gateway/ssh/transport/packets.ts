@@ -27,7 +27,6 @@ export function cipherFraming(cipher: string, made: { _instance?: object }): Fra
 export class Packets {
   /** How the other side frames now; `other` while this does not read it. */
   framing: Framing = 'other';
-  /** The longest that is taken. */
   max = SMALL_PACKET;
   /** The packet whose payload is being delivered, as it lies in memory. */
   frame: Buffer | undefined;

@@ -6,15 +6,12 @@
 import type { Duplex } from 'node:stream';
 import type { Barrier } from './barrier.ts';
 
-/** What one read brings at most. */
 const FULL_CHUNK = 64 * 1024;
 
 export interface Reading {
-  /** Stops reading, or goes on. */
   hold(held: boolean): void;
   /** Reads nothing for as long, then calls `goOn` and reads on. At once where there is nothing to wait for. */
   delay(ms: number, goOn: () => void): void;
-  /** To be called for every chunk. */
   onChunk(length: number): void;
 }
 

@@ -12,7 +12,6 @@ import { holders, LARGE, PIECE, release, take } from './memory.ts';
 export interface Reads {
   /** Gets every chunk, which is valid until this returns, or while its memory has a holder (memory.ts). It must not throw. */
   onChunk: (chunk: Buffer) => void;
-  /** For `connect`. */
   readonly onread: { buffer(): Buffer; callback(bytesRead: number, memory: Uint8Array): boolean };
 }
 

@@ -15,7 +15,6 @@ export interface TransportOptions {
   reads?: Reads;
   /** That of the connection which this belongs to. */
   barrier: Barrier;
-  /** Server: our host key. */
   hostKey?: PrivateKey;
   /** Server: whether it says that it takes security keys. */
   securityKeys?: boolean | undefined;

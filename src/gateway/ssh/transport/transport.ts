@@ -31,7 +31,6 @@ export class Transport {
   /** Called when what waits has fallen under the bound again. */
   onDrained: () => void = () => {};
   lastHeard = performance.now();
-  /** When a keepalive was last sent. */
   lastAsked = 0;
   /** The version of the other side, after "SSH-2.0-". */
   software = '';

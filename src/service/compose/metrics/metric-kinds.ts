@@ -59,7 +59,6 @@ const help = {
 export type MetricName = keyof typeof help;
 export type Kinds = ReturnType<typeof kindsOf>;
 
-/** Makes metrics in a registry. */
 export function kindsOf(registry: Registry) {
   const common = (name: MetricName, labelNames: readonly string[]) => ({
     name,

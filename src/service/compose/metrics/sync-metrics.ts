@@ -61,7 +61,6 @@ function ages({ measured }: Kinds, name: MetricName, now: () => number) {
     set({ cluster, side }: Side, at: number | undefined) {
       since.set(keyOf({ cluster, side }), { cluster, side, at });
     },
-    /** From now on, unless it has begun. */
     begin({ cluster, side }: Side) {
       const at = since.get(keyOf({ cluster, side }))?.at ?? now();
       since.set(keyOf({ cluster, side }), { cluster, side, at });

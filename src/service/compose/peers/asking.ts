@@ -76,7 +76,6 @@ interface Answer {
   isLast: boolean;
 }
 
-/** Returns how to stop. */
 function answerQuestions(
   messages: Messages,
   topic: string,

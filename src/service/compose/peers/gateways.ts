@@ -31,11 +31,9 @@ export interface AllGatewaysDeps {
   config: Pick<Config, 'gateway'>;
   store: Store;
   peers: Pick<Peers, 'ask' | 'answer' | 'forOthers'>;
-  /** This server's own. */
   gateway: Gateways;
   log: Logger;
   now(): number;
-  /** How long the others are waited for. */
   recheckMs?: number;
 }
 

@@ -48,7 +48,6 @@ export class HeldLeases implements Leases {
     return [...this.tokens.keys()];
   }
 
-  /** Of those that are held. */
   get tokens(): Map<string, number | undefined> {
     return new Map(this.#inState('held').map(({ name, token }) => [name, token]));
   }

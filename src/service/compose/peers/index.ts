@@ -15,7 +15,6 @@ import { joinShared, type Times } from './shared.ts';
 export interface JoinOptions extends Partial<Times> {
   /** What has to be the same on all servers. */
   settings?: ServerSettings;
-  /** The time of day. */
   now?: () => number;
 }
 

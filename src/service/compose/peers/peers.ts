@@ -15,7 +15,6 @@ export interface Peers extends Messages {
   readonly clockFault: string | undefined;
   /** Asks all others; the answers that came within `timeoutMs`, together. It never fails. */
   ask(topic: string, body: object, timeoutMs: number): Promise<unknown[]>;
-  /** Answers what the others ask. */
   answer(topic: string, answerTo: (body: unknown) => Promise<Answers>): void;
   /** Makes what only other servers need: undefined where there can be none. */
   forOthers<T>(make: () => T): T | undefined;

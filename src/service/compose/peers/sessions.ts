@@ -29,11 +29,9 @@ export interface ServerSessionsOptions {
   graceMs: number;
   log: Logger;
   now(): number;
-  /** How often it looks. */
   everyMs?: number;
 }
 
-/** Returns how to stop. */
 export function watchSessionsOfServers(options: ServerSessionsOptions): () => void {
   const { store, gateway, log, everyMs = 5_000 } = options;
   const onFault = (error: unknown) => log.error('gateway.sessions.failed', { error });
