@@ -16,7 +16,7 @@ const cy = person('cy', 30_003);
 test('accounting of people on a Slurm cluster, and hosts with several masters', {
   skip: noSlurm,
 }, async (t) => {
-  using lab = startSlurmLab();
+  using lab = startSlurmLab({ nodes: 'a1' });
   const shell = async (command: string) => {
     const { status, out } = await lab.on('head', command);
     assert.equal(status, 0, `${command}: ${out}`);
