@@ -138,6 +138,13 @@ function parsed(type: string | undefined, text: string): unknown {
   }
 }
 
+/** Node reads headers as Latin-1; ours are UTF-8, and limits count characters. */
+function inUtf8(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+  const decoded = (value: string | string[] | undefined) =>
+    typeof value === 'string' ? Buffer.from(value, 'latin1').toString() : value;
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, decoded(value)]));
+}
+
 export interface Watch {
   /** Waits until all is judged, and throws where something is wrong. */
   end(): Promise<void>;
@@ -154,7 +161,8 @@ export function watchApis(ports: Record<ApiName, number>): Watch {
     const body = copied(request, 'push');
     const reply = copied(response, 'write', 'end');
     response.once('finish', () => {
-      const { method = '', url = '', headers } = request;
+      const { method = '', url = '' } = request;
+      const headers = inUtf8(request.headers);
       const replyType = String(response.getHeader('content-type') ?? '');
       const status = response.statusCode;
       const isZipped = response.getHeader('content-encoding') === 'gzip';
