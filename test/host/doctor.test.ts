@@ -108,6 +108,17 @@ test('while the service runs all is well, and what is not is said', async (t) =>
     return { status, said: said.replace(/^wrong +issuer .*\n/m, '') };
   };
 
+  await t.test('a cluster that was never reached', async () => {
+    const { said } = await quietly((open) =>
+      open.exec(`
+        delete from observations where cluster_id in (select id from clusters where name = 'alpha');
+        insert or replace into cluster_sides (cluster_id, side, look_failure)
+          select id, 'slurm', 'It is away.' from clusters where name = 'alpha';
+        update clusters set state = 'provisioning' where name = 'alpha'`),
+    );
+    assert.match(said, /^wrong +cluster +alpha, slurm: It is away\. /m);
+  });
+
   await t.test('a trail that was changed, cut or signed by others', async () => {
     const changed = await quietly((open) =>
       open.exec("update audit_entries set reason = 'another' where seq = 2"),

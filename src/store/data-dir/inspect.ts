@@ -161,7 +161,7 @@ function readSides(database: DatabaseView): ClusterSideState[] {
          on t.cluster_id = c.id
        left join observations o on o.cluster_id = c.id and o.side = t.side
        left join cluster_sides s on s.cluster_id = c.id and s.side = t.side
-      where c.state = 'active'
+      where c.state in ('provisioning', 'active')
       order by c.name, t.side limit 1000`,
   );
 }

@@ -176,7 +176,8 @@ export class KubernetesClient {
     const before = this.#held?.dispatcher;
     this.#dispatchers.add(dispatcher);
     this.#held = { credentials, dispatcher };
-    if (before) void before.close().finally(() => this.#dispatchers.delete(before));
+    const drop = () => void (before && this.#dispatchers.delete(before));
+    before?.close().then(drop, drop);
     return this.#held;
   }
 

@@ -248,8 +248,11 @@ class Writes {
     if (lanes.busy.has(key)) return;
     lanes.busy.add(key);
     const work = async () => {
-      if (lanes.latest === this) await body();
-      lanes.busy.delete(key);
+      try {
+        if (lanes.latest === this) await body();
+      } finally {
+        lanes.busy.delete(key);
+      }
       if (lanes.latest !== this) wake();
     };
     this.#begun.push(lanes[lane](work));

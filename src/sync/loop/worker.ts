@@ -86,7 +86,6 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   createDriver(cluster: Cluster): Promise<D>;
   log: Logger;
   onEnd(): void;
-  /** How long after its start there is a pass in any case; left out: as usual. */
   againMs?: number | undefined;
   onPassed?(state: PassState): void;
 }
