@@ -4,6 +4,9 @@
  */
 import type { Logger } from './log.ts';
 
+/** Clocks of two machines may differ by this much. */
+export const clockToleranceMs = 60_000;
+
 export interface Clock {
   /** The time of day: ms since 1970. */
   now(): number;

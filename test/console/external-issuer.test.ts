@@ -155,8 +155,15 @@ test('a refused sign-in says why: the address, the audience, the clock, another 
     ['bound', { access: { sub: 'another' }, id: { sub: 'another' } }, 0],
   ] as const) {
     Object.assign(issuer, { claims, skew });
+    issuer.forget();
     const { at } = await signIn();
     assert.equal(at, why === undefined ? `${url}/keys` : `${url}/signed-out?why=${why}&to=%2Fkeys`);
+    // What a refused sign-in gave is good no more; of a clock that is wrong, no token was taken.
+    const left = why === undefined || why === 'clock' ? 1 : 0;
+    await eventually(
+      async () => issuer.countGood(),
+      (count) => count === left,
+    );
   }
 });
 

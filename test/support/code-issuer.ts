@@ -25,6 +25,8 @@ export interface CodeIssuer extends AsyncDisposable {
   isDown: boolean;
   /** Grants that it gave tokens for, in order. */
   grants: string[];
+  /** How many refresh tokens that it gave are good still. */
+  countGood(): number;
   /** Forgets every refresh token. */
   forget(): void;
 }
@@ -58,6 +60,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     lifetime: 600,
     isDown: false,
     grants: [],
+    countGood: () => refreshTokens.size,
     forget: () => refreshTokens.clear(),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

@@ -10,6 +10,7 @@ import { signInMs } from '../../domain/access/lapse.ts';
 import { DomainError, unauthorized } from '../../domain/error.ts';
 import { foldEmail, isEmail } from '../../domain/people/person.ts';
 import { cutText } from '../../domain/text.ts';
+import { clockToleranceMs } from '../../lib/clock.ts';
 import { appendAuditEntry } from '../../store/audit/audit.ts';
 import { hears, type Reader, type Store, type Tx } from '../../store/engine/index.ts';
 import { createMembership } from '../../store/organizations/membership-changes.ts';
@@ -33,14 +34,7 @@ import {
   updatePreferredUsername,
 } from '../../store/people/people.ts';
 import type { TakeGroups } from './groups.ts';
-import {
-  clockToleranceMs,
-  issuedAt,
-  signedInAt,
-  type TokenRules,
-  type VerifiedToken,
-  verifyToken,
-} from './token.ts';
+import { issuedAt, signedInAt, type TokenRules, type VerifiedToken, verifyToken } from './token.ts';
 
 export interface AuthenticatorOptions {
   store: Store;

@@ -2,6 +2,7 @@
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { DomainError, unauthorized } from '../../domain/error.ts';
 import { storedText } from '../../domain/text.ts';
+import { clockToleranceMs } from '../../lib/clock.ts';
 
 export interface TokenRules {
   issuer: string;
@@ -24,9 +25,6 @@ export interface VerifiedToken {
   /** Whether the issuer still has the very key that the signature was verified with. Throws as `verifyToken` does. */
   isKeyInForce(): Promise<boolean>;
 }
-
-/** Clocks of two machines may differ by this much: `exp`, `nbf` (RFC 7519, 4.1.4 and 4.1.5). */
-export const clockToleranceMs = 60_000;
 
 const algorithms = [
   'RS256',
@@ -99,6 +97,7 @@ async function verifySignature(
       ...(rules.type === undefined ? {} : { typ: rules.type }),
       requiredClaims: ['sub', 'exp'],
       currentDate: new Date(now),
+      // `exp`, `nbf` (RFC 7519, 4.1.4 and 4.1.5).
       clockTolerance: clockToleranceMs / 1000,
     });
     return {

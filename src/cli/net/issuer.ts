@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/text.ts';
+import { clockToleranceMs } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { isSafeUrl } from '../../lib/source-address.ts';
 import { CliError, failure } from '../exit.ts';
@@ -122,8 +123,6 @@ export interface Tokens {
  * issuer's metadata, the token) must have failed by then.
  */
 const timeoutSeconds = 10;
-/** The clocks of the issuer and of this machine may differ by this much. */
-const clockToleranceSeconds = 60;
 /**
  * A refresh whose answer was lost with its server has used the token up, and issuers take it again for a moment at most. So it is
  * sent again at once, after these pauses, unless it took longer than this until here.
@@ -143,7 +142,7 @@ async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Prom
     return fetch(url, { ...options, headers, body: options.body ?? null, signal: AbortSignal.any(signals) });
   };
   try {
-    const tolerance = { [client.clockTolerance]: clockToleranceSeconds };
+    const tolerance = { [client.clockTolerance]: clockToleranceMs / 1000 };
     return await client.discovery(new URL(issuer), clientId, tolerance, client.None(), {
       [client.customFetch]: guarded,
       timeout: timeoutSeconds,

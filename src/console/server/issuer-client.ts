@@ -1,6 +1,7 @@
 /** The issuer as the console's client sees it (openid-client): sign-in, refresh, sign-out. Loaded by the first sign-in. */
 import type { ClientAuth, TokenEndpointResponse } from 'openid-client';
 import { DomainError } from '../../domain/error.ts';
+import { clockToleranceMs } from '../../lib/clock.ts';
 
 export interface IssuerClientOptions {
   issuer: string;
@@ -50,8 +51,6 @@ export interface IssuerClient {
 }
 
 const timeoutSeconds = 10;
-/** Clocks may differ by this much. */
-const toleranceMs = 60_000;
 
 /** Nothing is fetched before it is needed. Every function throws `integration_unavailable` while the issuer is away. */
 export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
@@ -77,13 +76,10 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken, target };
     },
     async end({ refreshToken, idToken }) {
-      const { client, config } = await open();
-      const metadata = config.serverMetadata();
-      if (refreshToken !== undefined && metadata.revocation_endpoint !== undefined) {
-        // Not awaited: the session has ended here in any case, and at an unreachable issuer the token expires by itself.
-        client.tokenRevocation(config, refreshToken).catch(() => {});
-      }
-      if (metadata.end_session_endpoint === undefined) return undefined;
+      const opened = await open();
+      revoke(opened, refreshToken);
+      const { client, config } = opened;
+      if (config.serverMetadata().end_session_endpoint === undefined) return undefined;
       return client.buildEndSessionUrl(config, {
         post_logout_redirect_uri: options.signedOutUri,
         ...(idToken !== undefined && { id_token_hint: idToken }),
@@ -98,7 +94,7 @@ async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientO
     new URL(issuer),
     clientId,
     // The clocks of the issuer and of this server may differ by a minute.
-    { [client.clockTolerance]: toleranceMs / 1000 },
+    { [client.clockTolerance]: clockToleranceMs / 1000 },
     authentication(client, clientId, clientSecret),
     {
       timeout: timeoutSeconds,
@@ -151,27 +147,39 @@ async function authorize(
   return { url: url.href, pending: { state, nonce, verifier, maxAgeMs, target } };
 }
 
+/** Not awaited: what the token was for has ended here in any case, and at an unreachable issuer it expires by itself. */
+function revoke({ client, config }: Opened, refreshToken: string | undefined): void {
+  if (refreshToken !== undefined && config.serverMetadata().revocation_endpoint !== undefined)
+    client.tokenRevocation(config, refreshToken).catch(() => {});
+}
+
 async function exchange(
-  { client, config }: Opened,
+  opened: Opened,
   callback: URL,
   { state, nonce, verifier, maxAgeMs, target }: Pending,
   now: number,
 ): Promise<Tokens> {
+  const { client, config } = opened;
   const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
   const asked = client.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true }, target);
   const answer = await asked.catch((error: unknown) => refuse(client, error));
   const tokens = { ...tokensOf(answer), target };
   const { subject_types_supported: subjects = [] } = config.serverMetadata();
-  // Where a person has another `sub` for each client, the two may differ.
-  if (!subjects.includes('pairwise') && subjectOf(tokens.accessToken) !== answer.claims()?.sub)
-    throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
-  requireRecent(tokens, maxAgeMs, now);
-  return tokens;
+  try {
+    // Where a person has another `sub` for each client, the two may differ.
+    if (!subjects.includes('pairwise') && subjectOf(tokens.accessToken) !== answer.claims()?.sub)
+      throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
+    requireRecent(tokens, maxAgeMs, now);
+    return tokens;
+  } catch (error) {
+    revoke(opened, tokens.refreshToken);
+    throw error;
+  }
 }
 
 /** OpenID Connect Core 1.0, 3.1.3.7. Of an issuer that does not say when, no time counts as a sign-in (`signedInAt`). */
 function requireRecent({ signedInAt }: Tokens, maxAgeMs: number | undefined, now: number): void {
-  if (maxAgeMs !== undefined && signedInAt !== undefined && signedInAt < now - maxAgeMs - toleranceMs)
+  if (maxAgeMs !== undefined && signedInAt !== undefined && signedInAt < now - maxAgeMs - clockToleranceMs)
     throw new DomainError('unauthorized', 'The person has signed in too long ago, and was not asked anew.');
 }
 

@@ -149,11 +149,15 @@ export function createSessions(options: SessionsOptions) {
 }
 
 async function createSession(
-  { store, authenticate, now }: SessionsOptions,
+  { store, issuer, authenticate, now }: SessionsOptions,
   tokens: Tokens,
   { address, program }: { address: string; program: string },
 ) {
-  const userId = await authenticate(`Bearer ${tokens.accessToken}`);
+  const userId = await authenticate(`Bearer ${tokens.accessToken}`).catch((error: unknown) => {
+    // Nothing of a sign-in that is refused stays good.
+    issuer.end(tokens).catch(() => {});
+    throw error;
+  });
   // The person came by themselves just now, whatever the access token says of it.
   await recordSignIn(store, userId, Math.min(tokens.signedInAt ?? now(), now()));
   const secret = randomBytes(32);

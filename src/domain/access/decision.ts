@@ -63,7 +63,6 @@ export interface AccessQuestion {
   open?: OpenSession | undefined;
 }
 
-/** The reasons that `ssh-access` knows. */
 export type ReadinessReason =
   | 'ready'
   | 'no_keys'

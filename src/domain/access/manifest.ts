@@ -125,7 +125,6 @@ export interface GpuDay {
   seconds: Record<string, number>;
 }
 
-/** Whether something works, as the cluster says. */
 export interface ConditionReport {
   status: 'True' | 'False' | 'Unknown';
   /** The configuration it is about; left out: the one that is in force there. */
@@ -225,7 +224,6 @@ export interface SlurmReport extends SideReport {
   usageIsPrivate?: boolean;
   /** Days of GPU time as Slurm's accounting has them, where some were read; left out where it has no accounting. */
   gpuDays?: readonly GpuDay[];
-  /** Slurm did not say which jobs run. */
   jobsAreUnknown?: true;
   /** Left out: as the login nodes show. */
   loginMode?: LoginMode;

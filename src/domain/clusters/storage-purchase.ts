@@ -15,7 +15,6 @@ export const mostClusterBytes = 2 ** 52;
 /** What matters of a cluster when storage is bought for it. */
 export interface StorageTarget {
   state: ClusterState;
-  /** What its active purchases come to. */
   activeBytes: number;
   /** What it has, or has asked for by a purchase. */
   types: readonly (keyof typeof names)[];

@@ -12,7 +12,6 @@ export interface Person {
   preferredUsername: string | null;
   loginShell: string;
   lifecycleState: 'active' | 'deactivated';
-  /** What they may do as operators, in order. */
   staffKeys: StaffKey[];
   /** When what names them was replaced; null: it was not. RFC 3339. */
   erasedAt: string | null;

@@ -46,10 +46,8 @@ export interface Gateways {
   close(filter: SessionFilter, reason: string, text: string): number;
   sessions(): Promise<readonly SshSession[]>;
   count(): number;
-  /** As `Gateway.stop`; no process is left. */
   stop(): Promise<void>;
   /** Leaves the processes to the service that starts next: all, or those that it found. In this process it stops. */
   leave(which: 'all' | 'found'): Promise<void>;
-  /** Ends what was left, when no service follows. */
   endLeft(): Promise<void>;
 }

@@ -90,7 +90,6 @@ export class Link {
     return this.#questions.ask(id, send, timeoutMs, gone);
   }
 
-  /** Fails all questions that are not answered. */
   giveUp(): void {
     this.#questions.failAll(new Error('the service is away'));
   }

@@ -51,7 +51,6 @@ export class Members {
     return [...this].filter(matches);
   }
 
-  /** Writes down who lives, where that changed. */
   remember(): void {
     this.#directory.remember(
       [...this].flatMap(({ pid, startTime }) => (startTime === undefined ? [] : [{ pid, startTime }])),

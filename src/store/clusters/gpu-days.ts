@@ -22,7 +22,6 @@ export async function listGpuDays(db: Reader, clusterId: string, since: string):
   });
 }
 
-/** Keeps days as Slurm's accounting has them now. */
 export async function saveGpuDays(tx: Tx, clusterId: string, days: readonly GpuDay[]): Promise<void> {
   for (const day of days) await saveGpuDay(tx, clusterId, { ...day, source: 'slurmdbd' });
 }

@@ -78,7 +78,6 @@ export async function findObservation<S extends Side>(
   };
 }
 
-/** A report as it was kept, of the side that the column is of. */
 export function parseReport<R extends SideReport>(text: string): R {
   return JSON.parse(text) as R;
 }

@@ -109,7 +109,6 @@ export async function listSlurmVersions(db: Reader, clusterId: string): Promise<
   });
 }
 
-/** One version; undefined where it is not kept. */
 export async function findSlurmVersion(
   db: Reader,
   clusterId: string,

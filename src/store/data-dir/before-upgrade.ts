@@ -62,7 +62,6 @@ export async function keepBeforeUpgrade(dataDir: string, last: string, now: Date
   return file;
 }
 
-/** Where the copy of a schema's database is, or would be. */
 export function copyOf(dataDir: string, last: string): string {
   return join(dataDir, directoryName, `${last}.backup`);
 }

@@ -265,7 +265,6 @@ export type SignRedaction = AuditKey['signRedaction'];
 interface NulMender {
   /** The rows as they can be stored. Pages of a table are given in their order. */
   mend(table: string, page: readonly AnyRow[]): AnyRow[];
-  /** How many rows of each table had to be changed. */
   readonly counts: ReadonlyMap<string, number>;
 }
 

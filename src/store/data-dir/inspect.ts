@@ -111,7 +111,6 @@ export interface AuditFindings {
   signed: number;
   accepted: number;
   keys: string[];
-  /** What does not fit, as a sentence. */
   fault: string | undefined;
 }
 

@@ -90,7 +90,6 @@ export async function unbindIdentity(
   await endAllSignIns(tx, userId);
 }
 
-/** Whether the person has an identity at this issuer. */
 export async function hasIdentityAt(db: Reader, userId: string, issuer: string): Promise<boolean> {
   return (await listIdentities(db, userId)).some((identity) => identity.issuer === issuer);
 }

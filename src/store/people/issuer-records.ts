@@ -131,7 +131,6 @@ export async function deleteIssuerRecord(tx: Tx, model: string, id: string): Pro
   await deleteRows(tx.db, 'issuer_records', { model, id: hash(id) });
 }
 
-/** Removes every record of `model` that came from the grant. */
 export async function deleteIssuerRecordsOfGrant(tx: Tx, model: string, grantId: string): Promise<void> {
   await deleteRows(tx.db, 'issuer_records', { grant_id: grantId, model });
 }

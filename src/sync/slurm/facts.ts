@@ -144,7 +144,6 @@ export interface Facts {
   drift: readonly string[];
   /** What an operator should know of and is the site's to change. */
   notices: readonly string[];
-  /** What is missing for logins into jobs. */
   jobLogins: readonly string[];
   /** What went wrong in the script that reported all this. */
   problems: readonly { kind: string; message: string }[];

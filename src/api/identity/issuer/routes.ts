@@ -2,12 +2,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
 import { DomainError } from '../../../domain/error.ts';
+import { clockToleranceMs } from '../../../lib/clock.ts';
 import { createRateLimiter } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { sendJson } from '../../../lib/response.ts';
 import { sourceNetwork, type TrustedProxies } from '../../../lib/source-address.ts';
 import type { Reader } from '../../../store/engine/index.ts';
-import { clockToleranceMs } from '../token.ts';
 import { claimsOf, findSignedIn, generationClaim } from './accounts.ts';
 import type { DevicePages } from './device/pages.ts';
 import {

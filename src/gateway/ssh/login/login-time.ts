@@ -40,7 +40,6 @@ export class LoginTime {
     this.#userId = undefined;
   }
 
-  /** It may take as long as it likes. */
   stop(): void {
     clearTimeout(this.#timer);
   }

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { allKeys, type KeyKind, keyKinds, keysAt, mapKeys } from '../../../domain/key-rotation.ts';
 import { formatBytes } from '../../../domain/units.ts';
+import { clockToleranceMs } from '../../../lib/clock.ts';
 import { type AuditFindings, type Inspection, inspectDatabase } from '../../../store/data-dir/inspect.ts';
 import { keyFileOf, readKeyFiles } from '../../../store/data-dir/key-files.ts';
 import { isHeld } from '../../../store/data-dir/lock.ts';
@@ -29,8 +30,6 @@ import { checkSharedDatabase, sharedConfig } from './shared-findings.ts';
 import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surroundings.ts';
 
 const mebibyte = 2 ** 20;
-/** Clocks of a machine are that well together, or something is wrong. */
-const clockToleranceMs = 60_000;
 const startMs = 5_000;
 
 /** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */

@@ -2,6 +2,7 @@
 import manifest from '../../../../package.json' with { type: 'json' };
 import { trustAuthority } from '../../../api/identity/remote-issuer.ts';
 import { DomainError } from '../../../domain/error.ts';
+import { clockToleranceMs } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/error-message.ts';
 import type { ClusterSideState } from '../../../store/data-dir/inspect.ts';
 import type { Config } from '../../config/index.ts';
@@ -10,8 +11,6 @@ import { type Finding, ok, warn, wrong } from './findings.ts';
 
 const issuerMs = 10_000;
 const mostAnswer = 1_048_576;
-/** Tokens are refused where clocks differ by more. */
-const clockToleranceMs = 60_000;
 /** As long as the APIs take what a cluster reported for the present. */
 const freshMs = 120_000;
 

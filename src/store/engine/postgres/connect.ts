@@ -131,7 +131,6 @@ export class Session extends EventEmitter<{ notification: [string]; warning: [Wa
     });
   }
 
-  /** Fails what runs. */
   destroy(): void {
     this.#end();
     // Its `end` would wait for what runs.

@@ -7,7 +7,6 @@ export class PostgresError extends Error {
   override name = 'PostgresError';
   /** https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined where the connection failed. */
   readonly sqlState: string | undefined;
-  /** Whether the connection is of no use any more. */
   readonly isLost: boolean;
   /** Whether an operator has to mend how it is asked, or what it shows, before it can be had. */
   readonly isOfTls: boolean;
