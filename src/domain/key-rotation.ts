@@ -8,6 +8,15 @@ import { invalidState } from './error.ts';
 export const keyKinds = ['host', 'client', 'issuer', 'audit'] as const;
 export type KeyKind = (typeof keyKinds)[number];
 
+/** What to do about a key that cannot be used. */
+export function spoiltKeyAdvice(kind: KeyKind): string {
+  return `Restore it from a backup. To have a new one, move it away first. ${newKeyAdvice(kind)}`;
+}
+
+export function newKeyAdvice(kind: KeyKind): string {
+  return `To accept a new one: andromeda admin key new ${kind} --yes`;
+}
+
 /** How long the key before holds, unless it is said. */
 export const usualKeepDays = 30;
 const dayMs = 86_400_000;

@@ -1,7 +1,7 @@
 /** Keys that the service used and that are gone: it makes no others in their place before an operator on the host accepts that. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { serviceSecrets } from '../../src/domain/key-rotation.ts';
@@ -63,6 +63,35 @@ testOnFile(
       });
     }
 
+    const spoilt: Record<string, (file: string) => void> = {
+      empty: (file) => writeFileSync(file, ''),
+      cut: (file) => writeFileSync(file, readFileSync(`${file}.away`, 'utf8').slice(0, 60)),
+      // As one that this account may not read.
+      unreadable: (file) => mkdirSync(file),
+    };
+    for (const kind of ['host', 'client', 'issuer', 'audit'] as const) {
+      await t.test(`${kind}, which cannot be used`, async () => {
+        const file = join(dataDir, serviceSecrets[kind].file);
+        renameSync(file, `${file}.away`);
+        for (const [how, spoil] of Object.entries(spoilt)) {
+          spoil(file);
+          const refused = await serve();
+          assert.equal(refused.status, 78, `${how}: ${refused.said}`);
+          const sentence = `The key in ${file} cannot be ${how === 'unreadable' ? 'read' : 'used'}`;
+          for (const command of ['check', 'doctor']) {
+            const { status, said } = await run(command, '--quiet');
+            assert.deepEqual([status, said.includes(sentence)], [1, true], `${how}, ${command}: ${said}`);
+            assert.ok(how === 'unreadable' || said.includes(`andromeda admin key new ${kind} --yes`), said);
+          }
+          rmSync(file, { recursive: true });
+        }
+        // What it advises works.
+        assert.equal((await run('admin', 'key', 'new', kind, '--yes')).status, 0);
+        assert.equal((await run('check', '--quiet')).status, 0);
+        renameSync(`${file}.away`, file);
+      });
+    }
+
     const file = join(dataDir, serviceSecrets.host.file);
     await t.test('all of them at once', async () => {
       renameSync(join(dataDir, 'keys'), join(dataDir, 'keys.away'));
@@ -84,7 +113,9 @@ testOnFile(
       assert.notEqual(readFileSync(file, 'utf8'), before);
       const database = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
       const entry = database
-        .prepare("select target, details from audit_entries where operation = 'newKey'")
+        .prepare(
+          "select target, details from audit_entries where operation = 'newKey' order by seq desc limit 1",
+        )
         .all();
       database.close();
       assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);

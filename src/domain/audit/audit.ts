@@ -15,7 +15,7 @@ import {
 } from 'node:crypto';
 import type { SessionUses, SshSession } from '../access/ssh-session.ts';
 import { invalidState } from '../error.ts';
-import { allKeys, type HeldKeys, type KeySet, keysAt, mapKeys } from '../key-rotation.ts';
+import { allKeys, type HeldKeys, type KeySet, keysAt, mapKeys, spoiltKeyAdvice } from '../key-rotation.ts';
 
 /**
  * An entry without its hash. The field names are the same in the table, in the API, in copies, and in programs that verify
@@ -312,7 +312,7 @@ function readKey(text: string, name: string): KeyObject {
     // What went wrong may quote the key.
   }
   throw invalidState(
-    `${name} holds no Ed25519 key. Restore it from a backup, or move it away to have a new one.`,
+    `The key in ${name} cannot be used: it holds no Ed25519 key. ${spoiltKeyAdvice('audit')}`,
   );
 }
 

@@ -16,6 +16,7 @@ import {
   mapKeys,
   secretsTopic,
   settled,
+  spoiltKeyAdvice,
 } from '../../domain/key-rotation.ts';
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
@@ -48,17 +49,17 @@ export interface ServiceKeys {
 }
 
 const parsers: { [Kind in KeyKind]: (text: string, title: string) => KeyTypes[Kind] } = {
-  host: parseSsh,
-  client: parseSsh,
+  host: (text, title) => parseSsh('host', text, title),
+  client: (text, title) => parseSsh('client', text, title),
   issuer: parseIssuerKeys,
   audit: parseAuditKey,
 };
 
-function parseSsh(text: string, title: string): SshKeyFile {
+function parseSsh(kind: 'host' | 'client', text: string, title: string): SshKeyFile {
   const key = parseSshKey(text);
   if (key) return key;
   throw invalidState(
-    `The key in ${title} cannot be used: it holds no private key in OpenSSH’s format that is without a passphrase. Restore it from a backup, or move it away to have a new one, which nobody knows yet.`,
+    `The key in ${title} cannot be used: it holds no private key in OpenSSH’s format that is without a passphrase. ${spoiltKeyAdvice(kind)}`,
   );
 }
 

@@ -19,9 +19,7 @@ export interface ListenerCertificate {
   endsAt: number;
   /** The host of the listener's `url` where the certificate is not for it. */
   otherHost: string | undefined;
-  /** The names it is for, as people read them. */
   names: string;
-  /** Whether the service renews it by itself. */
   isRenewed: boolean;
 }
 

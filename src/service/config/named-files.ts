@@ -4,7 +4,6 @@ import { dirname, resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 
 export class NamedFiles {
-  /** The configuration's own, to which paths are relative. */
   readonly file: string;
 
   constructor(file: string) {

@@ -13,7 +13,6 @@ export interface Schema<T> {
 export type Value<S> = S extends Schema<infer T> ? T : never;
 
 export const text: Schema<string> = { type: 'string', minLength: 1 };
-/** The path of a file that is a part of the configuration. */
 export const file: Schema<string> = { ...text, isFile: true };
 export const flag: Schema<boolean> = { type: 'boolean' };
 
@@ -48,7 +47,6 @@ export function section<const P extends Properties, Required extends keyof P = n
   return { type: 'object', additionalProperties: false, required, properties };
 }
 
-/** The files that settings name, as they name them. */
 export function listFiles(schema: Schema<unknown>, given: unknown): string[] {
   if (schema['isFile']) return typeof given === 'string' ? [given] : [];
   const properties = Object.entries((schema['properties'] ?? {}) as Properties);

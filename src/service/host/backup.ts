@@ -12,7 +12,6 @@ import { listConfigFiles, readConfig } from '../config/index.ts';
 import { leadsInto } from '../config/secret-files.ts';
 import { findConfig, refusal, runCommand } from './installation.ts';
 
-/** Which installation: its file, or the data directory itself. */
 export interface InstallationOptions {
   config?: string;
   data?: string;

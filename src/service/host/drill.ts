@@ -10,8 +10,9 @@ import { openStore } from '../../store/data-dir/open-store.ts';
 import { restoreBackup } from '../../store/data-dir/restore.ts';
 import type { BackupSettings } from '../config/backup.ts';
 import { auditKeysOf, judgeSeal } from './backup-seal.ts';
-import { checkKeys, examine } from './checks/doctor.ts';
+import { examine } from './checks/doctor.ts';
 import { type Finding, ok, orWrong, printFindings, warn } from './checks/findings.ts';
+import { checkKeys } from './files.ts';
 
 export interface DrillOptions {
   find(): Promise<string>;
@@ -74,7 +75,7 @@ async function* rehearse(
     yield warn('backup', `${text} That is older than it should be.`);
   else yield ok('backup', text);
   yield judgeSeal('it', seal, auditKeysOf(dataDir));
-  yield* checkKeys(restored);
+  yield* checkKeys(restored, { unchanged: false });
   const database = join(restored, 'andromeda.db');
   // As a start would: one of an older version is brought to this one.
   await (await openStore(restored)).close();

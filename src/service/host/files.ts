@@ -1,13 +1,21 @@
 /** Whether the files of an installation are where they should be, and whom their modes let in. */
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { allKeys, type KeyKind, keysAt, mapKeys } from '../../domain/key-rotation.ts';
 import { formatBytes } from '../../domain/units.ts';
 import { findVersionFault } from '../../store/data-dir/inspect.ts';
-import { kindsOf, listMissingKeys, missingKeyText } from '../../store/data-dir/key-files.ts';
+import {
+  keyFileOf,
+  kindsOf,
+  listMissingKeys,
+  missingKeyText,
+  readKeyFiles,
+} from '../../store/data-dir/key-files.ts';
 import { files, isDatabaseError } from '../../store/engine/engine.ts';
+import { describeText } from '../compose/service-keys.ts';
 import { listCertificates } from '../config/certificates.ts';
 import { type Config, listConfigFiles } from '../config/index.ts';
-import { type Finding, ok, warn, wrong } from './checks/findings.ts';
+import { type Finding, ok, orWrong, warn, wrong } from './checks/findings.ts';
 import { accountName } from './unit/account.ts';
 
 /** The configuration and the files it names: other accounts of the host must not be able to change them, or read keys. */
@@ -86,20 +94,33 @@ export function* checkDatabase(dataDir: string): Generator<Finding> {
   yield ok(about, `${file}, ${formatBytes(stats.size)}. \`andromeda doctor\` looks into it.`);
 }
 
-export type KeyConfig = { identity?: Config['identity'] | undefined; database?: string | undefined };
+interface KeyConfig {
+  identity?: Config['identity'] | undefined;
+  database?: string | undefined;
+  /** Nothing is written next to the database. */
+  unchanged: boolean;
+}
 
-/** Keys that the service used and that are gone, without which it does not start. */
-export function* checkMissingKeys(
+/** Whether the keys that the service used are there, and can be used: without them it does not start. */
+export async function* checkKeys(
   dataDir: string,
-  { identity, unchanged }: Pick<KeyConfig, 'identity'> & { unchanged: boolean },
-): Generator<Finding> {
+  { identity, database, unchanged }: KeyConfig,
+): AsyncGenerator<Finding> {
   try {
-    for (const missing of listMissingKeys(dataDir, kindsOf(identity), { unchanged }))
-      yield wrong('key', missingKeyText(missing));
+    const missing = database === undefined ? listMissingKeys(dataDir, kindsOf(identity), { unchanged }) : [];
+    for (const one of missing) yield wrong('key', missingKeyText(one));
   } catch (error) {
     // Another check reports faults of the database.
     if (!isDatabaseError(error)) throw error;
   }
+  for (const kind of kindsOf(identity)) yield* orWrong('key', checkKey(dataDir, kind));
+}
+
+function* checkKey(dataDir: string, kind: KeyKind): Generator<Finding> {
+  const set = readKeyFiles(dataDir, kind);
+  const file = keyFileOf(dataDir, kind);
+  const idOf = (text: string) => describeText(kind, text, file).id;
+  if (set) yield ok('key', `${file}: ${allKeys(keysAt(mapKeys(set, idOf), Date.now())).join(', ')}.`);
 }
 
 export function* checkAuditPaths({ audit, retention }: Config): Generator<Finding> {
@@ -145,7 +166,6 @@ export function checkNamedFile(what: string, path: string): Finding {
   return ok(about, `${what}: ${path}.`);
 }
 
-/** Whether this account may do that. `mode`: of `fs.constants`. */
 export function isAllowed(path: string, mode: number): boolean {
   try {
     accessSync(path, mode);

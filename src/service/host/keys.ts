@@ -32,7 +32,6 @@ export interface KeyOptions {
 export interface NewKeyOptions extends KeyOptions {
   /** How many days the key before holds; 0: it is not used or accepted any more. */
   keep?: number;
-  /** Accept a key in the place of one that is gone. */
   yes?: boolean;
 }
 

@@ -9,7 +9,6 @@ import { type Finding, ok, warn, wrong } from './checks/findings.ts';
 interface Listener {
   setting: string;
   at: Address;
-  /** What to send, and what its answer contains. */
   probe: { send: string; answer: RegExp };
   /** Whether TLS is tried. HTTP is with and without: what runs may have been started before that setting changed. */
   tls: boolean[];

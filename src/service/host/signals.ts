@@ -4,7 +4,6 @@
  */
 
 export interface Signals {
-  /** Resolves as soon as it is asked to stop or to reload, to the name of the signal. */
   next(): Promise<NodeJS.Signals>;
   reload(): void;
   readonly stop: NodeJS.Signals | undefined;

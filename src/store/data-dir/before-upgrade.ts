@@ -103,7 +103,6 @@ export function listWrittenSince(dataDir: string, last: string): WrittenSince {
   return { madeAt, entries: entries ?? [], done: acts?.[0]?.done ?? 0 };
 }
 
-/** The last migration of a data directory's database; undefined where there is none. */
 export function findSchema(dataDir: string): string | undefined {
   const file = join(dataDir, 'andromeda.db');
   if (!statSync(file, { throwIfNoEntry: false })?.size) return undefined;

@@ -40,7 +40,6 @@ const filled = new Set(['counters', 'users']);
 const last = 'member_versions';
 const pageSize = 250;
 
-/** The tables to copy, each behind those that it refers to. */
 export function copyOrder(shapes: readonly TableShape[]): TableShape[] {
   const waiting = new Map(
     shapes.filter(({ name }) => !left.has(name) && name !== last).map((shape) => [shape.name, shape]),

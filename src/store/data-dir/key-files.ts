@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type AuditKey, auditKeysAt } from '../../domain/audit/audit.ts';
+import { invalidState } from '../../domain/error.ts';
 import {
   type HeldKeys,
   type KeyKind,
@@ -12,6 +13,7 @@ import {
   keyKinds,
   keySetFile,
   keySetText,
+  newKeyAdvice,
   readKeySet,
   serviceSecrets,
 } from '../../domain/key-rotation.ts';
@@ -29,11 +31,22 @@ export function keyFileOf(dataDir: string, kind: KeyKind): string {
 export function readKeyFiles(dataDir: string, kind: KeyKind): KeySet<string> | undefined {
   const file = keyFileOf(dataDir, kind);
   if (!existsSync(file)) return undefined;
-  const key = readFileSync(file, 'utf8');
+  const key = readKey(file);
   const both = join(dataDir, keySetFile(kind));
   if (!existsSync(both)) return { key };
-  const set = readKeySet(readFileSync(both, 'utf8'), both);
+  const set = readKeySet(readKey(both), both);
   return [set.key, set.next?.key].includes(key) ? set : { key };
+}
+
+function readKey(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { message } = error as Error;
+    throw invalidState(
+      `The key in ${file} cannot be read: ${message}. It has to belong to the service's account, with mode 0600.`,
+    );
+  }
 }
 
 export function writeKeyFiles(dataDir: string, kind: KeyKind, set: KeySet<string>): void {
@@ -122,7 +135,7 @@ const uses: Record<KeyKind, string> = {
 };
 
 export function missingKeyText({ kind, file }: MissingKey): string {
-  return `The key ${file}, which the service used, is missing; with a new one, ${uses[kind]}. Bring the file back, or restore a backup (\`andromeda restore\`). To accept a new one: andromeda admin key new ${kind} --yes`;
+  return `The key ${file}, which the service used, is missing; with a new one, ${uses[kind]}. Bring the file back, or restore a backup (\`andromeda restore\`). ${newKeyAdvice(kind)}`;
 }
 
 /** The kinds that an installation has: the issuer's where it has no other. */

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { JWK } from 'jose';
 import { calculateJwkThumbprint } from 'jose';
 import { invalidState } from '../../../domain/error.ts';
-import { allKeys, type HeldKeys } from '../../../domain/key-rotation.ts';
+import { allKeys, type HeldKeys, spoiltKeyAdvice } from '../../../domain/key-rotation.ts';
 
 const minute = 60;
 
@@ -54,6 +54,6 @@ export function parseIssuerKeys(text: string, name: string): IssuerKeys {
     // Thrown below without the parser's message, which quotes the secret text.
   }
   throw invalidState(
-    `${name} is not a file of the embedded issuer's keys. Restore it from a backup, or remove it: new keys are made and everybody signs in again.`,
+    `The key in ${name} cannot be used: it is not a file of the embedded issuer's keys. ${spoiltKeyAdvice('issuer')}`,
   );
 }

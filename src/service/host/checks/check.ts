@@ -17,7 +17,7 @@ import {
   checkConfigFiles,
   checkDatabase,
   checkDataDir,
-  checkMissingKeys,
+  checkKeys,
   checkNamedFile,
   isAllowed,
 } from '../files.ts';
@@ -27,7 +27,6 @@ import { type InspectOptions, inspect } from './inspect.ts';
 import { checkSharedSettings, sharedConfig } from './shared-findings.ts';
 import { checkIssuer } from './surroundings.ts';
 
-/** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
 export function check(options: InspectOptions): Promise<number> {
   return inspect('settings', options, checkConfig);
 }
@@ -52,10 +51,8 @@ async function* findingsOf(file: string, config: Config, ports: readonly Finding
   yield* checkDataDir(config.dataDir);
   const shared = sharedConfig(config);
   if (shared) yield* checkSharedSettings(shared);
-  else {
-    yield* checkDatabase(config.dataDir);
-    yield* checkMissingKeys(config.dataDir, { ...config, unchanged: true });
-  }
+  else yield* checkDatabase(config.dataDir);
+  yield* checkKeys(config.dataDir, { ...config, unchanged: true });
   yield* checkCertificates(config);
   if (config.identity.issuer !== undefined) yield* checkIssuer(config, warn);
   yield* ports;

@@ -7,24 +7,21 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { allKeys, type KeyKind, keyKinds, keysAt, mapKeys } from '../../../domain/key-rotation.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { clockToleranceMs } from '../../../lib/clock.ts';
 import { type AuditFindings, type Inspection, inspectDatabase } from '../../../store/data-dir/inspect.ts';
-import { keyFileOf, readKeyFiles } from '../../../store/data-dir/key-files.ts';
 import { isHeld } from '../../../store/data-dir/lock.ts';
 import { faultMessage } from '../../../store/engine/engine.ts';
 import { cipherWarning } from '../../compose/components.ts';
 import { spaceLeft } from '../../compose/installation-state.ts';
-import { describeText } from '../../compose/service-keys.ts';
 import { missingCertificate } from '../../config/certificates.ts';
 import type { Config } from '../../config/index.ts';
 import { askReadiness } from '../ask-service.ts';
 import { auditKeysOf } from '../backup-seal.ts';
 import { checkCertificates } from '../certificates.ts';
-import { checkConfigFiles, checkDatabase, checkDataDir, checkMissingKeys, type KeyConfig } from '../files.ts';
+import { checkConfigFiles, checkDatabase, checkDataDir, checkKeys } from '../files.ts';
 import { checkBackups } from './backup-findings.ts';
-import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
+import { type Finding, ok, warn, wrong } from './findings.ts';
 import { type InspectOptions, inspect } from './inspect.ts';
 import { checkSharedDatabase, sharedConfig } from './shared-findings.ts';
 import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surroundings.ts';
@@ -32,7 +29,6 @@ import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surround
 const mebibyte = 2 ** 20;
 const startMs = 5_000;
 
-/** Prints what it finds. Resolves to the exit status: 0 where nothing is wrong. */
 export function doctor(options: InspectOptions): Promise<number> {
   return inspect('installation', options, findings);
 }
@@ -46,7 +42,7 @@ async function* findings(file: string, config: Config, ports: readonly Finding[]
   const isRunning = isHeld(dataDir);
   yield* judgePorts(ports, isRunning);
   yield* checkIssuer(config, wrong);
-  yield* checkKeys(dataDir, config);
+  yield* checkKeys(dataDir, { ...config, unchanged: false });
   yield* checkCertificates(config);
   yield* checkSpace(dataDir);
   const shared = sharedConfig(config);
@@ -102,22 +98,6 @@ async function checkService(config: Config): Promise<Finding> {
         `The one at ${at} does not use ${dataDir} as it is now. Was that moved or removed? Stop the service, and bring its files back or restore a backup (\`andromeda restore\`).`,
       )
     : ok(about, `None runs from ${dataDir}.`);
-}
-
-/** Whether the keys of a data directory that were used are there, and can be used. */
-export async function* checkKeys(
-  dataDir: string,
-  { identity, database }: KeyConfig = {},
-): AsyncGenerator<Finding> {
-  if (database === undefined) yield* checkMissingKeys(dataDir, { identity, unchanged: false });
-  for (const kind of keyKinds) yield* orWrong('key', checkKey(dataDir, kind));
-}
-
-function* checkKey(dataDir: string, kind: KeyKind): Generator<Finding> {
-  const set = readKeyFiles(dataDir, kind);
-  const file = keyFileOf(dataDir, kind);
-  const idOf = (text: string) => describeText(kind, text, file).id;
-  if (set) yield ok('key', `${file}: ${allKeys(keysAt(mapKeys(set, idOf), Date.now())).join(', ')}.`);
 }
 
 function* checkSpace(dataDir: string): Generator<Finding> {

@@ -62,7 +62,6 @@ async function* checkLock({ findObstacle }: ServerView): AsyncGenerator<Finding>
   if (detail !== undefined) yield wrong('database', `Something waits: ${reason}. ${detail}.`);
 }
 
-/** Resolves to whether there is nothing in it yet. */
 async function* checkSchema(view: ServerView): AsyncGenerator<Finding, { isNew: boolean }> {
   const about = 'database';
   const { state, missing, foreign, isMovedAway } = await inspectShared(view);

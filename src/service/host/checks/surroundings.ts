@@ -89,7 +89,6 @@ export function* judgeClusters(sides: readonly ClusterSideState[], isRunning: bo
   }
 }
 
-/** The executables that people are offered: of this version, or they differ from the service. */
 export function* checkClients(dataDir: string): Generator<Finding> {
   const about = 'clients';
   try {

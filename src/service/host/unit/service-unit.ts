@@ -125,7 +125,6 @@ WantedBy=multi-user.target
 `;
 }
 
-/** The configuration file at first: everything on loopback. */
 export const firstConfig = `# Andromeda's configuration. A key that is left out has its default.
 dataDir: ${stateDirectory}
 

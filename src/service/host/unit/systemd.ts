@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { refusal } from '../installation.ts';
 import { unitDirectory } from './service-unit.ts';
 
-/** What the units say of an installation that is there. */
 export interface InstalledService {
   program: string;
   config: string;

@@ -37,7 +37,6 @@ export function requireNothingDone({ done }: WrittenSince): void {
     );
 }
 
-/** What is lost by the copy, said before it takes the database's place. */
 export function lossText({ madeAt, entries }: WrittenSince): string {
   const rows = entries.map(({ operation, count }) => `  ${count} ${operation}\n`);
   const trail =
