@@ -7,6 +7,7 @@ import {
   meaningOf,
   type StatusBody,
 } from '../../src/domain/kubernetes/status.ts';
+import { Faults } from '../../src/sync/kubernetes/faults.ts';
 import { recorded } from './recorded.ts';
 
 const table: [string, string, string?][] = [
@@ -55,4 +56,20 @@ test("other people's words are one line, and not longer than fits", () => {
   const { message } = new KubernetesError({ status: 422, method: 'PATCH', path: '/x', body });
   assert.ok(message.length < 350);
   assert.match(message, /^PATCH \/x: 422 first second \[31m x+…$/);
+});
+
+test('what is said is the same in whichever order it came up, and what is one cause is said once', () => {
+  const trouble = new KubernetesError({ status: 503, method: 'GET', path: '/x', body: 'away' });
+  const sentences = ['The namespace b is away', 'The namespace a is away'];
+  const [one, other] = [sentences, sentences.toReversed()].map((order) => {
+    const faults = new Faults();
+    for (const sentence of order) faults.add(sentence);
+    for (const what of order) faults.refused(trouble, { what });
+    return faults.text();
+  });
+  assert.equal(one, other);
+  assert.equal(
+    one,
+    'The API server is in trouble (503): away. The namespace a is away. The namespace b is away.',
+  );
 });
