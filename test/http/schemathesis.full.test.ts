@@ -18,7 +18,7 @@ const seconds = Number(process.env['SCHEMATHESIS_SECONDS'] ?? 60);
 const beyondSchemas = {
   business: [
     ...['registerSshKey', 'registerSshKeyForOrganization', 'setLoginPreferences', 'operatorCreateCluster'],
-    ...['addMember', 'setMemberPermissions', 'requestAccess', 'operatorListPeople'],
+    ...['addMember', 'setMemberPermissions', 'requestAccess'],
   ],
   platform: [
     ...['setSchedulerConfiguration', 'setDefaultSchedulerConfiguration', 'checkSchedulerConfiguration'],

@@ -4227,7 +4227,7 @@ export interface operations {
             query?: {
                 email?: string;
                 limit?: number;
-                /** @description From the page before */
+                /** @description The `next_page_token` of the page before */
                 after?: string;
             };
             header?: never;
