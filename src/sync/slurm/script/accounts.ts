@@ -87,7 +87,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
         if (!(names[i] in what) || what[names[i]] !~ /^(new|drop)$/) kept = kept (kept == "" ? "" : ",") names[i]
       return kept
     }
-    s == "defs" { defs[$1] = $2; next }
+    s == "defs" { gsub(/"/, "", $2); defs[$1] = $2 + 0; next }
     s == "edits" { what[$2] = $1; uid[$2] = $3; shell[$2] = $4; order[++size] = $2; next }
     s == "passwd" { person[$1] = $3; next }
     s == "group" { group[$1] = $3; next }
@@ -113,7 +113,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
       $8 = ""
     }
     { print }
-    END { add_missing() }' FS='[ \t]+' s=defs $defs FS='\t' s=edits "$T/edits" FS=: OFS=: s=passwd /etc/passwd s=group /etc/group \
+    END { add_missing() }' s=defs $defs FS='\t' s=edits "$T/edits" FS=: OFS=: s=passwd /etc/passwd s=group /etc/group \
     s=ranges "/etc/$1" s= "/etc/$1"
 }
 

@@ -10,20 +10,27 @@ export const configuration = String.raw`
 # whole: the block replaces all of the file. keys: it replaces the settings that it names.
 render() {
   [ -f "$1" ] || { [ ! -s "$2" ] || block_marks "$2"; return 0; }
-  site_part "$1" | awk -v block="$2" -v mode="$3" '
-    function key_of(line) { line = tolower(line); if (line !~ /^[ \t]*[a-z]+[ \t]*=/) return ""; sub(/=.*/, "", line); gsub(/[ \t]/, "", line); return line }
-    BEGIN {
-      while ((getline line < block) > 0) { size++; if (!part) named[key_of(line)] = 1; part = line ~ /\\$/ }
-      many = "^(|nodename|nodeset|downnodes|frontendname|slurmctldhost|include)$"
-      part = 0
+  if [ ! -s "$2" ]; then site_part "$1"; return; fi
+  site_part "$1" | hide "$(if [ "$3" = whole ]; then echo .; else keys_in "$2"; fi)"
+  block_marks "$2"
+}
+# hide PATTERN: the lines of a Slurm file, as comments where the key matches; a line that goes on is one with the next.
+hide() {
+  awk -v pattern="$1" "$slurm_lines"'
+    function print_lines(  i, mark) {
+      mark = key_of(line) ~ pattern ? "#andromeda: " : ""
+      for (i = 1; i <= size; i++) print mark kept[i]
+      line = ""; size = 0
     }
-    {
-      key = key_of($0)
-      if (!continued) hidden = size > 0 && (mode == "whole" ? $0 !~ /^[ \t]*(#|$)/ : key in named && key !~ many)
-      continued = $0 ~ /\\$/
-      print (hidden ? "#andromeda: " : "") $0
-    }'
-  [ ! -s "$2" ] || block_marks "$2"
+    { kept[++size] = $0; line = line read_line($0); if (!joins) print_lines() }
+    END { print_lines() }'
+}
+# The keys that a block sets, as a pattern; those that a file may have several of are not among them.
+keys_in() {
+  awk "$slurm_lines"'
+    { line = line read_line($0) }
+    !joins { key = key_of(line); line = ""; if (key !~ /^(|[?]|nodename|nodeset|downnodes|frontendname|slurmctldhost|include)$/) keys = keys "|" key }
+    END { print "^(-" keys ")$" }' "$1"
 }
 block_marks() {
   printf '%s\n' '# BEGIN andromeda: written by the access service, what is changed between these lines is lost'
@@ -94,7 +101,11 @@ dry_run() {
   check_gres "$trial/slurm.conf" || { check_error; return; }
   user=$(conf_value SlurmUser)
   # Nothing of what a controller does to the world: no programs, no accounting, no state of the real one's.
-  find "$trial" -name '*.conf' -type f -exec sed -i -E 's/^[ \t]*(AccountingStorage[A-Za-z]*|JobComp[A-Za-z]*|PriorityType|Slurmctld(LogFile|PidFile|SyslogDebug|PrimaryOnProg|PrimaryOffProg)|StateSaveLocation|(Suspend|Resume|ResumeFail|Reboot|Health[A-Za-z]*)Program|(Prolog|Epilog)Slurmctld|MailProg|SuspendTime|FederationParameters)[ \t]*=/#&/I' {} +
+  find "$trial" -name '*.conf' -type f > "$T/trials"
+  while read -r file; do
+    hide '^(accountingstorage.*|jobcomp.*|prioritytype|slurmctld(logfile|pidfile|syslogdebug|primaryonprog|primaryoffprog)|statesavelocation|(suspend|resume|resumefail|reboot|health.*)program|(prolog|epilog)slurmctld|mailprog|suspendtime|federationparameters)$' \
+      < "$file" > "$T/hidden" && cat "$T/hidden" > "$file"
+  done < "$T/trials"
   mkdir "$trial/state"
   printf '%s\n' "StateSaveLocation=$trial/state" "SlurmctldPidFile=$trial/pid" "SlurmctldLogFile=$trial/log" >> "$trial/slurm.conf"
   chmod 711 "$T"
@@ -121,7 +132,7 @@ user_of() { if [ -n "$1" ]; then echo "$1"; else echo root; fi; }
 # slurmd reads gres.conf; it waits for device files that the controller may not have, which is no fault of the file.
 check_gres() { # FILE
   local node
-  node=$(sed -n 's/^[ \t]*NodeName=\([^ \t]*\).*/\1/Ip' "$1" | grep -v '^DEFAULT$' | head -n 1)
+  node=$(conf=$1 etc=$(dirname "$1"); conf_value NodeName all | grep -v '^DEFAULT$' | head -n 1)
   node=$(timeout 5 scontrol show hostnames "$node" 2> /dev/null | head -n 1)
   [ -z "$node" ] || reads_gres "$node" "$1" 'fatal:|parsing error|unrecognized key'
 }

@@ -44,12 +44,58 @@ clear_owed() { [ ! -f "$S/owed" ] || { grep -vxF "$1" "$S/owed" | keep "$S/owed"
 run_command() { timeout 120 sh -c "$1" < /dev/null > "$T/out" 2>&1 9>&-; }
 first_output() { head -c 250 "$T/out" | one_line; }
 
-# A setting of slurm.conf, read from the file, for Slurm may not answer.
+# Lines of Slurm's files, as its parser reads them (parse_config.c, slurm.conf(5)): what is behind # goes first; a backslash that
+# is the last then, but for blanks and a carriage return, joins the next line; further ones are taken out.
+slurm_lines='
+  function read_line(text,  i, char, slashes) {
+    if (index(text, "#")) for (i = 1; i <= length(text); i++) {
+      char = substr(text, i, 1)
+      if (char == "#" && slashes % 2 == 0) { text = substr(text, 1, i - 1); break }
+      slashes = char == "\\" ? slashes + 1 : 0
+    }
+    joins = 0
+    if (match(text, /\\+[ \t\r\f\v]*$/)) {
+      slashes = substr(text, RSTART); gsub(/[^\\]/, "", slashes)
+      joins = length(slashes) % 2
+      if (joins) text = substr(text, 1, RSTART + length(slashes) - 2)
+    }
+    return text
+  }
+  # In small letters; "" where there is nothing, and ? where it is no setting.
+  function key_of(line) {
+    if (line ~ /^[ \t\r\f\v]*$/) return ""
+    line = tolower(line)
+    if (line ~ /^include[ \t]/) return "include"
+    if (!match(line, /^[ \t]*[a-z0-9_.]+[ \t]*[-*+\/]?=/)) return "?"
+    line = substr(line, 1, RLENGTH); gsub(/[^a-z0-9_.]/, "", line)
+    return line
+  }
+  function value_of(line) {
+    gsub(/\\\\/, "\001", line); gsub(/\\/, "", line); gsub(/\001/, "\\", line)
+    if (key_of(line) == "include") sub(/^[^ \t]*[ \t]*/, "", line); else sub(/^[^=]*=[ \t\r\f\v]*/, "", line)
+    if (line ~ /^"/) { line = substr(line, 2); sub(/".*/, "", line) } else sub(/[ \t\r\f\v].*/, "", line)
+    return line
+  }'
+
+# conf_value KEY [all]: a setting of slurm.conf and of what it includes, read from the files, for Slurm may not answer. The last one
+# counts; all: each of them.
 conf_value() {
-  [ ! -f "$conf" ] || awk -F = -v key="$1" '
-    { name = tolower($1); gsub(/[ \t]/, "", name) }
-    name == tolower(key) { value = $0; sub(/^[^=]*=[ \t]*/, "", value); sub(/[ \t]*(#.*)?$/, "", value) }
-    END { print value }' "$conf"
+  [ ! -f "$conf" ] || awk -v key="$1" -v all="$2" -v file="$conf" -v dir="$etc" "$slurm_lines"'
+    function read_file(path,  raw, line, name, found) {
+      while ((getline raw < path) > 0) {
+        line = line read_line(raw)
+        if (joins) continue
+        found = key_of(line)
+        if (found == "clustername") cluster = value_of(line)
+        if (found == "include" && depth < 10) {
+          name = value_of(line); gsub(/%c/, cluster, name)
+          depth++; read_file(name ~ /^\// ? name : dir "/" name); depth--
+        } else if (found == tolower(key)) { value = value_of(line); if (all) print value }
+        line = ""
+      }
+      close(path)
+    }
+    BEGIN { read_file(file); if (!all) print value }'
 }
 
 # Only when all of it has come does anything happen: a connection that breaks must not look like an empty list.
