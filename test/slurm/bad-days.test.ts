@@ -83,7 +83,10 @@ test('bad days of a Slurm cluster', { skip: noSlurm }, async (t) => {
     // One that never saw it knows nothing of it.
     await assert.rejects(driverOf(lab).observe(), /127\.0\.0\.1:\d+ cannot be reached: .*Connection refused/);
     sshd.back();
-    assert.equal((await beta.apply(next)).manifestGeneration, next.generation);
+    await eventually(
+      () => beta.apply(next),
+      ({ manifestGeneration }) => manifestGeneration === next.generation,
+    );
     await converged([ada, bob, cy]);
   });
 
@@ -178,6 +181,7 @@ test('bad days of a Slurm cluster', { skip: noSlurm }, async (t) => {
       ['False', 'ControllerDown'],
     );
     assert.equal(report.controlPlaneReady, false);
+    assert.deepEqual([report.runningJobs, report.machines], [undefined, undefined], 'unknown is not none');
     slurmctld.back();
     assert.equal((await beta.apply(next)).scheduler?.ready?.status, 'True');
     await converged([ada, bob]);

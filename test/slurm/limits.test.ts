@@ -57,6 +57,9 @@ test('accounting of people on a Slurm cluster, and hosts with several masters', 
       { name: 'QOS', value: 'low,normal' },
       { user: 'ada', name: 'MaxJobs', value: '100' },
     ]);
+    // An administrator who never had a key has no association, and holds up none of the others.
+    const dan = person('dan', 30_004, { isAdmin: true, loginState: 'waiting_for_key', keyFingerprints: [] });
+    assert.equal((await beta.apply(manifest([...people, dan]))).failure, null);
     // Slurm enforces it.
     await beta.apply(manifest(people));
     assert.match(await shell('runuser -u ada -- srun -Q --gres=gpu:1 hostname'), /^a[12]$/);

@@ -61,7 +61,7 @@ test('a Slurm configuration restarts the login node when it differs, and not whe
   const report = await driver.observe(signal);
   assert.equal(report.desiredGeneration, 3);
   assert.deepEqual(
-    report.runningJobs.map(({ id, machines, gpus }) => ({ id, machines, gpus })),
+    report.runningJobs?.map(({ id, machines, gpus }) => ({ id, machines, gpus })),
     [{ id: job.id, machines: job.machines, gpus: 8 * job.machines.length }],
     'compute nodes did not restart',
   );

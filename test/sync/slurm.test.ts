@@ -132,9 +132,14 @@ test('which jobs run is unknown, and not none, where Slurm did not say', () => {
   const read = (lines: string) =>
     readFacts(`host\thead\ncontroller\tup\n${lines}end\n`, new Map()).controller;
   const job = 'queue-job\t12|12|ada|N/A|NONE|a1|train\n';
-  assert.deepEqual([read('')?.jobsAreUnknown, read('')?.jobsArePrivate], [true, undefined]);
+  const silent = read('');
+  assert.deepEqual(
+    [silent?.jobs, silent?.machines, silent?.jobsArePrivate],
+    [undefined, undefined, undefined],
+  );
+  assert.equal(readFacts('host\thead\ncontroller\tdown\nend\n', new Map()).controller?.jobs, undefined);
   const known = read(`${job}gpus\t12\t4\nqueue\t3\npending\t0\nprivate\tjobs,usage\n`);
-  assert.deepEqual([known?.jobsAreUnknown, known?.jobsArePrivate, known?.jobs[0]?.gpus], [false, true, 4]);
+  assert.deepEqual([known?.jobsArePrivate, known?.jobs?.[0]?.gpus], [true, 4]);
   assert.deepEqual(known?.moreJobs, { running: 2, pending: 0 });
   assert.equal(read('queue\t0\npending\t0\nprivate\tnone\n')?.jobsArePrivate, false);
 });
@@ -268,7 +273,6 @@ const facts = (generation: number, changes: Partial<Facts> = {}): Facts => ({
     moreJobs: { running: 0, pending: 0 },
     jobsArePrivate: false,
     usageIsPrivate: false,
-    jobsAreUnknown: false,
     site: {},
   },
   ...changes,

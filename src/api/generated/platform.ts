@@ -752,8 +752,8 @@ export interface components {
             rollout: "restart" | "live";
             /** @description SSH sessions that are open on the cluster and would end */
             openSessions: number;
-            /** @description Jobs that ran in the last report and would end, because compute nodes restart */
-            endedJobs: number;
+            /** @description Jobs that ran in the last report and would end, because compute nodes restart. Left out: it is not known which run */
+            endedJobs?: number;
         };
         SlurmConfigurationStatus: {
             /** @description The number of the one that stands; 0 while there is none */

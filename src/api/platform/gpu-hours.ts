@@ -120,10 +120,10 @@ export async function jobViewerIn(
 export async function jobsIn(
   db: Reader,
   organizationId: string,
-  { runningJobs, pendingJobs = [], moreJobs, jobsArePrivate, jobsAreUnknown }: KeptSlurmReport,
+  { runningJobs, pendingJobs = [], moreJobs, jobsArePrivate }: KeptSlurmReport,
   { username, seesAll: isPrivileged }: JobViewer,
 ): Promise<Pick<PlatformReply<'getClusterUsage'>, 'jobs' | 'pending_jobs' | 'other_jobs'>> {
-  if (jobsAreUnknown) return {};
+  if (!runningJobs) return {};
   const seesAll = isPrivileged || (username !== undefined && jobsArePrivate === false);
   const isShown = ({ user }: { user: string }) => seesAll || user === username;
   const users = [...runningJobs, ...pendingJobs].filter(isShown).map(({ user }) => user);

@@ -172,7 +172,7 @@ export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration
     restarts: [...ends],
     rollout,
     openSessions: ends.includes('login') ? await countOpenSessions(store.read, cluster.id) : 0,
-    endedJobs: ends.includes('compute') ? (observation?.report.runningJobs.length ?? 0) : 0,
+    ...present({ endedJobs: ends.includes('compute') ? observation?.report.runningJobs?.length : 0 }),
   };
 };
 

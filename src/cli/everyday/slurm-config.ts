@@ -40,7 +40,9 @@ function consequencesOf(check: Schemas['SlurmConfigurationCheck']): string[] {
     `Changes: ${changes.map((one) => `${partOf(one)} (${one.change})`).join(', ')}${moreOf(check)}.`,
     hasSlurm ? restarted : 'Restarts: nothing, for the cluster has no Slurm.',
     openSessions > 0 && `SSH sessions that end: ${openSessions}.`,
-    endedJobs > 0 && `Jobs that end, as compute nodes restart: ${endedJobs}.`,
+    endedJobs === undefined &&
+      'Jobs may end, as compute nodes restart: which run is not known at the moment.',
+    (endedJobs ?? 0) > 0 && `Jobs that end, as compute nodes restart: ${endedJobs}.`,
     removedPartitions.length > 0 &&
       `Partitions that go, with the jobs in them: ${removedPartitions.join(', ')}.`,
   ];

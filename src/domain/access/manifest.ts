@@ -213,7 +213,8 @@ export interface WaitingHost {
 export interface SlurmReport extends SideReport {
   /** The manifest that is in force there, 0 before the first. */
   manifestGeneration: number;
-  runningJobs: readonly RunningJob[];
+  /** Left out: Slurm did not say which jobs run. */
+  runningJobs?: readonly RunningJob[];
   /** Those that wait, the first to start first. */
   pendingJobs?: readonly PendingJob[];
   /** How many more run and wait than are named. */
@@ -224,7 +225,6 @@ export interface SlurmReport extends SideReport {
   usageIsPrivate?: boolean;
   /** Days of GPU time as Slurm's accounting has them, where some were read; left out where it has no accounting. */
   gpuDays?: readonly GpuDay[];
-  jobsAreUnknown?: true;
   /** Left out: as the login nodes show. */
   loginMode?: LoginMode;
   loginNodes: readonly LoginNodeReport[];

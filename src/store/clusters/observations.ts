@@ -141,7 +141,7 @@ export async function recordSlurmReport(store: Store, clusterId: string, report:
 async function addObserved(tx: Tx, clusterId: string, { runningJobs }: SlurmReport): Promise<void> {
   const before = await findRow(tx.db, 'observations', { cluster_id: clusterId, side: 'slurm' });
   const since = before && fromTime(before.observed_at);
-  if (since) await addObservedGpuTime(tx, clusterId, { jobs: runningJobs, since });
+  if (since && runningJobs) await addObservedGpuTime(tx, clusterId, { jobs: runningJobs, since });
 }
 
 /** Keeps a report of the Kubernetes side, and announces it when it says something new. */

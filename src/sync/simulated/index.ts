@@ -91,7 +91,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     const { foreign = noForeign } = this.#state;
     const { words } = await findForeign(foreign.accounts, this.#options.findOwners);
     const report = this.#report(settings);
-    this.#loginNode?.setJobs(report.runningJobs, settings.gpusPerNode);
+    this.#loginNode?.setJobs(report.runningJobs ?? [], settings.gpusPerNode);
     return {
       ...report,
       failure: report.failure ?? foreign.words,

@@ -244,7 +244,7 @@ export class SlurmCluster {
     if (action !== 'observe') this.problems.set(address, facts.problems);
     if (!facts.controller) return;
     this.controllerFacts = facts;
-    const { machines } = facts.controller;
+    const { machines = [] } = facts.controller;
     const { retired = [] } = this.settings;
     if (machines.length > 0)
       this.nodes = machines.map(({ name }) => name).filter((name) => !retired.includes(name));

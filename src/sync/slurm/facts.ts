@@ -171,14 +171,14 @@ interface ControllerFacts {
   accounting:
     | { up: boolean; message: string; gpuDays?: readonly GpuDay[]; limits?: readonly SlurmLimit[] }
     | undefined;
-  machines: readonly MachineReport[];
-  jobs: readonly RunningJob[];
-  pendingJobs: readonly PendingJob[];
-  moreJobs: { running: number; pending: number };
+  /** Undefined: Slurm did not say which there are. */
+  machines: readonly MachineReport[] | undefined;
+  /** Undefined, with those that wait: Slurm did not say which there are. */
+  jobs?: readonly RunningJob[];
+  pendingJobs?: readonly PendingJob[];
+  moreJobs?: { running: number; pending: number };
   jobsArePrivate: boolean | undefined;
   usageIsPrivate: boolean | undefined;
-  /** Slurm did not say which jobs run. */
-  jobsAreUnknown: boolean;
   /** The site's own prolog and epilog, as slurm.conf names them. */
   site: Readonly<Record<string, string>>;
 }
@@ -245,9 +245,8 @@ function controllerIn(report: Lines): ControllerFacts | undefined {
         return { ...present({ user: entity === '.' ? undefined : entity, wanted }), name, value };
       }),
     },
-    machines: column('node').flatMap((line) => machineOf(line) ?? []),
+    machines: report.has('nodes') ? column('node').flatMap((line) => machineOf(line) ?? []) : undefined,
     ...jobsIn(report, gpus),
-    jobsAreUnknown: controller[0] === 'up' && rows('queue').length === 0,
     jobsArePrivate: isPrivate(/\b(jobs|all)\b/i),
     usageIsPrivate: isPrivate(/\b(usage|all)\b/i),
     site: Object.fromEntries(rows('site').map(([kind = '', value = '']) => [kind, value])),
@@ -267,6 +266,7 @@ function jobsIn(
   gpus: ReadonlyMap<string, number>,
 ): Pick<ControllerFacts, 'jobs' | 'pendingJobs' | 'moreJobs'> {
   const lines = (kind: string) => (report.get(kind) ?? []).map(([first = '']) => first);
+  if (!report.has('queue')) return {};
   const [jobs, pending] = [lines('queue-job'), lines('pending-job')];
   const unnamed = (kind: string, named: number) => Math.max(0, Number(lines(kind)[0] ?? named) - named);
   return {

@@ -73,15 +73,20 @@ export function reportOf(findings: Findings): SlurmReport {
     ...(storage ? { storage } : {}),
     // What is said of them while the controller is away is old.
     machines: isAway ? undefined : machines(findings),
-    runningJobs: controller?.jobs ?? [],
-    ...present({ pendingJobs: controller?.pendingJobs, moreJobs: controller?.moreJobs }),
     ...present({
+      // The same, unless all of the report is shown with the time of the one before.
+      ...(isAway && !isSilent
+        ? {}
+        : {
+            runningJobs: controller?.jobs,
+            pendingJobs: controller?.pendingJobs,
+            moreJobs: controller?.moreJobs,
+          }),
       jobsArePrivate: controller?.jobsArePrivate,
       usageIsPrivate: controller?.usageIsPrivate,
       gpuDays: controller?.accounting && findings.gpuDays,
       limits: controller?.accounting?.limits,
     }),
-    ...(controller?.jobsAreUnknown && { jobsAreUnknown: true as const }),
     loginMode: settings.loginMode ?? 'Shared',
     loginNodes: loginNodes.map((node) => loginNode(node, findings, version)),
     accounts: blockedAccounts(findings),
@@ -144,13 +149,13 @@ function loginNode(node: LoginNode, findings: Findings, version: Version): Login
   };
 }
 
-function machines(findings: Findings): MachineReport[] {
+function machines(findings: Findings): MachineReport[] | undefined {
   const speeds = new Map<string, string>();
   for (const { address, nodes } of findings.hosts) {
     const ibSpeed = factsAt(findings, address)?.ibSpeed;
     if (ibSpeed !== undefined) for (const node of nodes) speeds.set(node, ibSpeed);
   }
-  return (findings.controllerFacts.controller?.machines ?? []).map((machine) => {
+  return findings.controllerFacts.controller?.machines?.map((machine) => {
     const ibSpeed = speeds.get(machine.name);
     return ibSpeed === undefined ? machine : { ...machine, ibSpeed };
   });

@@ -24,6 +24,11 @@ export function Consequences({ check, hasFaults }: { check: Check | undefined; h
   );
 }
 
+function endingJobs(count: number | undefined): string {
+  if (count === undefined) return 'Running jobs may end: which run is not known at the moment.';
+  return count === 1 ? 'One running job ends.' : `${count} running jobs end.`;
+}
+
 function Checked({ check }: { check: Check }) {
   const { changes, changeCount, hasSlurm, rollout, restarts, openSessions, endedJobs, removedPartitions } =
     check;
@@ -57,9 +62,9 @@ function Checked({ check }: { check: Check }) {
           </b>
         </li>
       )}
-      {endedJobs > 0 && (
+      {endedJobs !== 0 && (
         <li>
-          <b>{endedJobs === 1 ? 'One running job ends.' : `${endedJobs} running jobs end.`}</b>
+          <b>{endingJobs(endedJobs)}</b>
         </li>
       )}
       {removedPartitions.length > 0 && (

@@ -257,12 +257,15 @@ locked_uids() {
   awk 's == "ours" { if ($3 == "locked") name[$2] = $1; next } $3 in name && $1 != name[$3] { delete name[$3] }
     END { for (uid in name) printf "%s%s", (n++ ? "," : ""), uid }' FS='\t' s=ours "$1" FS=: s=passwd /etc/passwd
 }
+# A process that has ended and whose parent has not asked how is none; Zl: its other threads run.
+has_processes() { ps -U "$1" -u "$1" -o stat= 2> /dev/null | grep -q '^[^Z]\|l'; } # UIDS
 end_processes() {
   local uids tries
   uids=$(locked_uids "$S/accounts")
   [ -n "$uids" ] || return 0
   for tries in 1 2 3 4 5 6 7 8 9 10; do
-    pkill -KILL -U "$uids" || pkill -KILL -u "$uids" || return 0
+    has_processes "$uids" || return 0
+    pkill -KILL -U "$uids"; pkill -KILL -u "$uids"
     sleep 0.2
   done
   problem process 'a process of someone who left does not end'

@@ -84,17 +84,22 @@ apply_limits() {
   apply_coordinators && rows limits | keep "$S/limits-digest"
 }
 
-# Those that were added by hand stay.
+# Those that were added by hand stay. Who has no association yet, for want of a key, waits for it; one whom Slurm does not take holds
+# up no other.
 apply_coordinators() {
+  local name
   rows coordinator | sort > "$T/coordinators"
   cat "$S/coordinators" > "$T/coordinators-noted" 2> /dev/null
   manager -nP show account withcoord "name=$account" format=coordinators | tr , '\n' | sort > "$T/coordinators-now" || return 1
-  new=$(comm -23 "$T/coordinators" "$T/coordinators-now" | paste -sd ,)
-  [ -z "$new" ] || manager -i add coordinator "account=$account" "name=$new" > /dev/null || { problem accounting "$(manager_error)"; return 1; }
-  old=$(comm -23 "$T/coordinators-noted" "$T/coordinators" | comm -12 - "$T/coordinators-now" | paste -sd ,)
-  [ -z "$old" ] || manager -i delete coordinator "account=$account" "name=$old" > /dev/null || { problem accounting "$(manager_error)"; return 1; }
-  { comm -12 "$T/coordinators-noted" "$T/coordinators"; [ -z "$new" ] || echo "$new" | tr , '\n'; } | sort | keep "$S/coordinators"
+  cut -d '|' -f 1 "$T/associations" | sort -u | comm -12 - "$T/coordinators" | comm -23 - "$T/coordinators-now" > "$T/coordinators-new"
+  comm -23 "$T/coordinators-noted" "$T/coordinators" | comm -12 - "$T/coordinators-now" > "$T/coordinators-old"
+  comm -12 "$T/coordinators-noted" "$T/coordinators" > "$T/coordinators-done"
+  while read -r name; do edit_coordinator add "$name" && echo "$name" >> "$T/coordinators-done"; done < "$T/coordinators-new"
+  while read -r name; do edit_coordinator delete "$name" || echo "$name" >> "$T/coordinators-done"; done < "$T/coordinators-old"
+  sort "$T/coordinators-done" | keep "$S/coordinators"
+  case $failed in *' accounting '*) return 1 ;; esac
 }
+edit_coordinator() { manager -i "$1" coordinator "account=$account" "name=$2" > /dev/null || { problem accounting "$(manager_error)"; return 1; }; } # add|delete NAME
 
 # What is set, with what the lab file has where that is another value.
 observe_limits() {

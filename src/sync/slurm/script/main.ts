@@ -54,7 +54,7 @@ observe_accounts() {
   awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
     for (i = 4; i <= NF; i++) if ($i in ours && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= /etc/group
   uids=$(locked_uids "$T/ours")
-  [ -z "$uids" ] || ! pgrep -U "$uids" > /dev/null || emit drift 'someone who left has a process'
+  [ -z "$uids" ] || ! has_processes "$uids" || emit drift 'someone who left has a process'
 }
 
 observe_files() {
@@ -97,7 +97,7 @@ observe_controller() {
     emit controller down "$(last_errors)"
     return 0
   fi
-  timeout 20 scontrol -d -o show nodes 2> /dev/null | sed "s/^/node$tab/"
+  if timeout 20 scontrol -d -o show nodes > "$T/nodes" 2> /dev/null; then emit nodes; sed "s/^/node$tab/" "$T/nodes"; fi
   observe_queue
   # From Slurm itself: slurm.conf may include it from elsewhere. Without an answer it is not known, and jobs are shown to no one else.
   timeout 10 scontrol show config > "$T/slurm" 2> /dev/null
