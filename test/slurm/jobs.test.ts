@@ -9,6 +9,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { expandHosts } from '../../src/sync/slurm/facts.ts';
 import { alpha, eventually } from '../support/app.ts';
 import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
@@ -106,6 +107,83 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
     assert.equal((await into(`+${id}.a2`, abe.target, 'hostname')).out, 'a2\n');
     assert.match((await into(`+${id}.a3`, abe.target, 'true')).err, /runs on a\[1-2\], not on a3/);
     await abe.ssh([abe.target, `scancel ${id}`]);
+  });
+
+  for (const exclusive of ['', ' --exclusive'])
+    await t.test(`all GPUs of the job on that node, however they were asked for${exclusive}`, async () => {
+      const asked = [
+        ...['--gres=gpu:2', '--gpus=3', '--gpus=h100:2', '--gpus-per-node=2', '-n3 --gpus-per-task=1'],
+        ...['--gpus-per-socket=1 --sockets-per-node=1', '-c2'],
+        // Of both nodes, others have jobs on one.
+        ...(exclusive === ''
+          ? ['-N2 --gres=gpu:1', '-N2 --gpus=4', '-N2 --gpus-per-node=h100:1', '-N2 -n4 --gpus-per-task=1']
+          : []),
+      ];
+      for (const options of asked) {
+        const id = await submit(`${options}${exclusive}`);
+        const job = (await lab.on('head', `scontrol -d -o show job ${id}`)).out;
+        for (const [, nodes = '', gres = ''] of job.matchAll(/ Nodes=(\S+) .*?GRES=(\S*)/g))
+          for (const node of expandHosts(nodes)) {
+            const { out, err } = await into(
+              `+${id}.${node}`,
+              abe.target,
+              'hostname; echo $CUDA_VISIBLE_DEVICES',
+            );
+            const [, indexes = ''] = /IDX:([-0-9,]+)/.exec(gres) ?? [];
+            const devices = indexes === '' ? '' : expandHosts(`g[${indexes}]`).join(',').replaceAll('g', '');
+            assert.equal(out, `${node}\n${devices}\n`, `${options}${exclusive}: ${gres} ${err}`);
+          }
+        await lab.on('head', `scancel ${id}`);
+      }
+    });
+
+  await t.test('what the person sets for Slurm, or prints at a start, changes nothing', async () => {
+    const id = await submit('-w a2 --gres=gpu:1 -J plain');
+    await lab.on(
+      'head',
+      `printf '%s\\n' 'export SQUEUE_FORMAT=%j SQUEUE_STATES=PD SLURM_TIME_FORMAT=relative SLURM_NTASKS=3' 'printf out; printf err >&2' > /home/abe/.bashrc`,
+    );
+    const { out, err } = await into(`+${id}`, abe.target, 'echo in; env | grep TIME_FORMAT');
+    await lab.on('head', 'rm /home/abe/.bashrc');
+    assert.match(out, /in\nSLURM_TIME_FORMAT=relative\n$/, err);
+    await lab.on('head', `scancel ${id}`);
+  });
+
+  await t.test(
+    'a controller that has just come back is waited for, and Slurm’s own words are read',
+    async () => {
+      const id = await submit('-w a2 -J patient');
+      lab.control('restart', 'slurmctld');
+      assert.equal((await into(`+${id}`, abe.target, 'echo in')).out, 'in\n');
+      await lab.on('head', `scontrol hold ${id}; scontrol requeuehold ${id}`);
+      const other = await submit('-w a1 -J broken');
+      lab.control('stop', 'slurmd-a1');
+      assert.match(
+        (await into(`+${other}`, abe.target, 'true')).err,
+        /The step in the job ended\. Slurm says: \w+/,
+      );
+      lab.control('start', 'slurmd-a1');
+      await lab.on('head', `scancel ${id} ${other}`);
+    },
+  );
+
+  await t.test('a job that is requeued waits to run again, and what a killed step left goes', async () => {
+    const id = await submit('-w a2 --requeue -J again');
+    const open = named(`+${id}`, () => abe.start([abe.target, 'echo in; sleep 77777']));
+    assert.equal(await open.said, 'in\n');
+    await lab.on('head', `scontrol requeuehold ${id}`);
+    assert.match(
+      (await open.ended).err,
+      new RegExp(`Job ${id} went back into the queue and waits to run again`),
+    );
+    await lab.on(
+      'a2',
+      'install -d -o abe -m 700 /tmp/andromeda-job.left; echo 4000000 > /tmp/andromeda-job.left/pid',
+    );
+    const next = await submit('-w a2 -J next');
+    await into(`+${next}`, abe.target, 'true');
+    assert.equal((await lab.on('a2', 'ls -d /tmp/andromeda-job.left')).status, 2);
+    await lab.on('head', `scancel ${id} ${next}`);
   });
 
   await t.test('arrays and heterogeneous jobs', async () => {

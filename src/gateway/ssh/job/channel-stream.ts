@@ -12,6 +12,8 @@ import type { Transport } from '../transport/transport.ts';
 /** What the other side may send before it is read, as OpenSSH's own window. */
 const windowBytes = 2 * 1024 * 1024;
 const packetBytes = 32 * 1024;
+/** What start-up files of the account may print ahead of the version. */
+const mostPrinted = 64 * 1024;
 /** Our own number of the channel: it is the only one. */
 const ownChannel = 0;
 
@@ -36,6 +38,8 @@ export class ChannelStream extends Duplex {
   #mostInPacket = packetBytes;
   #isOpen = false;
   #unread = 0;
+  /** What came before the line with the version, and of it; undefined from then on. */
+  #ahead: Buffer | undefined = Buffer.alloc(0);
   #waiting: { bytes: Buffer; done: () => void } | undefined;
 
   constructor({ transport, barrier, command, onError }: ChannelOptions) {
@@ -144,7 +148,17 @@ export class ChannelStream extends Duplex {
   #onData(bytes: Buffer): void {
     this.#unread += bytes.length;
     if (this.#unread > windowBytes + this.readableHighWaterMark) throw new WireError('more than the window');
-    if (this.push(toKeep(bytes))) this._read();
+    const begun = this.#ahead ? this.#versionIn(bytes) : bytes;
+    if (!begun || this.push(toKeep(begun))) this._read();
+  }
+
+  /** From the version on (RFC 4253, section 4.2); undefined until all of its line has come. */
+  #versionIn(bytes: Buffer): Buffer | undefined {
+    const ahead = Buffer.concat([this.#ahead ?? Buffer.alloc(0), bytes]);
+    const found = /(?<=^|\n)SSH-[^\n]*\n/.exec(ahead.toString('latin1'));
+    if (!found && ahead.length > mostPrinted) throw new WireError('no version of SSH came');
+    this.#ahead = found ? undefined : ahead;
+    return found ? ahead.subarray(found.index) : undefined;
   }
 
   #onErrorData(bytes: Buffer): void {

@@ -12,8 +12,9 @@ import type { JobTarget } from '../../../domain/access/ssh-session.ts';
 import { commandLine } from '../relay/exec-line.ts';
 import { stepScript } from './step-script.ts';
 
-/** How long Slurm may take to start a step. */
-const stepSeconds = 20;
+/** How long Slurm may take to start a step, and how long a refusal is tried again: nodes register with a slurmctld that came back. */
+const stepSeconds = 15;
+const triedSeconds = 10;
 /** Notices so many seconds before a job's time is up. */
 const noticesBefore = '600 120';
 
@@ -21,12 +22,22 @@ const enter = `
 IFS= read -r ANDROMEDA_JOB_SECRET && export ANDROMEDA_JOB_SECRET
 say() { printf 'andromeda-job %s %s\\n' "$ANDROMEDA_JOB_SECRET" "$*" >&2; }
 refuse() { say "refused $*"; exit 1; }
-export LC_ALL=C SLURM_TIME_FORMAT=%s
+# What was printed before, on standard output, without a line end: SSH's first line begins a line.
+echo
+export LC_ALL=C
+# The person's own settings for Slurm's commands change what is printed here, and the step.
+for name in $(env | sed -n 's/^\\(S\\(LURM\\|QUEUE\\|RUN\\|CONTROL\\)_[A-Za-z0-9_]*\\)=.*/\\1/p'); do
+  [ "$name" = SLURM_CONF ] || unset "$name"
+done
 for program in squeue scontrol srun; do
   command -v $program > /dev/null 2>&1 || refuse "Slurm's $program is not installed on the login node."
 done
-jobs=$(squeue -h -u "$(id -un)" -t RUNNING -S -S -o '%i|%A|%e|%N|%j' 2>&1) ||
-  refuse "Slurm does not say which jobs run: $(printf '%s' "$jobs" | head -n 1)"
+began=$(date +%s)
+is_early() { [ $(($(date +%s) - began)) -lt ${triedSeconds} ] && sleep 1; }
+ask() { SLURM_TIME_FORMAT=%s squeue -h "$@"; }
+until jobs=$(ask -u "$(id -un)" -t RUNNING -S -S -o '%i|%A|%e|%N|%j' 2>&1); do
+  is_early || refuse "Slurm does not say which jobs run: $(printf '%s' "$jobs" | head -n 1)"
+done
 each() { printf '%s\\n' "$jobs" | while IFS='|' read -r id number end nodes name; do [ -n "$id" ] && "$@"; done; }
 is_wanted() { case $id in "$wanted" | "$wanted"[_+]*) true ;; *) [ -z "$wanted" ] ;; esac; }
 choose() { is_wanted && printf '%s|%s|%s|%s\\n' "$id" "$number" "$end" "$nodes"; }
@@ -42,7 +53,18 @@ END
 hosts=$(scontrol show hostnames "$nodes")
 node=\${node:-$(printf '%s\\n' "$hosts" | head -n 1)}
 printf '%s\\n' "$hosts" | grep -qxF -- "$node" || refuse "Job $id runs on $nodes, not on $node."
-left() { end=$(squeue -h -j "$number" -o %e 2> /dev/null) && [ "$end" -gt 0 ] 2> /dev/null && left=$((end - $(date +%s))); }
+# By any way of asking for GPUs, what the job holds on this node: of itself a step gets what was asked for the whole job, or a task.
+gres=$(scontrol -d -o show job "$number" 2> /dev/null | tr ' ' '\\n' | while IFS='=' read -r key value; do
+  case $key in
+    Nodes) scontrol show hostnames "$value" | grep -qxF -- "$node" && here=yes || here= ;;
+    GRES) [ -z "$here" ] || printf '%s,' "$value" ;;
+  esac
+done)
+case ,$gres in
+  *,mps:* | *,shard:*) refuse "Job $id holds parts of GPUs (MPS or shards), which its own steps alone can use." ;;
+esac
+gpus=$(printf '%s' "$gres" | tr ',' '\\n' | sed -n 's/^gpu:\\(.*:\\)\\{0,1\\}\\([0-9]*\\)(.*/\\2/p' | awk '{ sum += $1 } END { print sum }')
+left() { end=$(ask -j "$number" -o %e 2> /dev/null) && [ "$end" -gt 0 ] 2> /dev/null && left=$((end - $(date +%s))); }
 watch() {
   # By then there is a session to say it in.
   sleep 5 2> /dev/null
@@ -70,8 +92,13 @@ case $id in
   *+*) job="--jobid=\${id%+*} --het-group=\${id#*+}" ;;
   *) job="--jobid=$number" ;;
 esac
-srun -Q $job --overlap --nodelist="$node" -N1 -n1 -u -I${stepSeconds} --cpu-bind=none --export=ALL sh -c "$step"
-status=$?
+exec 3>&1
+# What Slurm prints is read when it is over: a step that was not made is tried again, and nothing has read the input then.
+while words=$(srun -Q $job --overlap --nodelist="$node" -N1 -n1 \${gpus:+--gpus="$gpus"} -u -I${stepSeconds} --cpu-bind=none --export=ALL sh -c "$step" 2>&1 >&3 3>&-)
+  status=$?
+  case $words in *'Unable to create step'*) ;; *) false ;; esac && is_early
+do :; done
+printf '%s\\n' "$words" >&2
 # Where the person has gone, what is said is read by no one; the traps are to run all the same.
 trap '' PIPE
 for _ in 1 2 3 4 5 6 7 8 9 10; do

@@ -58,6 +58,8 @@ class JobEntry {
   #listed: string[] = [];
   #refusal = '';
   #lastLine = '';
+  /** Slurm's own words, of the last error. */
+  #slurmError = '';
   #settled = false;
 
   constructor(options: JobOptions, loginNode: Transport) {
@@ -125,9 +127,10 @@ class JobEntry {
   }
 
   #onLine(line: string): void {
-    const [, secret, verb = '', rest = ''] = /^andromeda-job (\S+) (\w+) (.*)$/.exec(line) ?? [];
+    // What a start-up file of the account printed without a line end stands ahead of it.
+    const [, secret, verb = '', rest = ''] = /andromeda-job ([-0-9a-f]+) (\w+) (.*)$/.exec(line) ?? [];
     const [id = '', node = '', name = ''] = rest.split('|');
-    if (secret !== this.#secret) this.#lastLine = line;
+    if (secret !== this.#secret) this.#onOtherLine(line);
     else if (verb === 'in') this.#job ??= { id, node, loginNode: this.#loginNode };
     else if (verb === 'job' && this.#listed.length < mostListed)
       this.#listed.push(`${id} on ${node}: ${name}`);
@@ -137,13 +140,29 @@ class JobEntry {
     else if (verb === 'ended') this.#onEnded(rest);
   }
 
+  #onOtherLine(line: string): void {
+    if (line.trim() !== '') this.#lastLine = line;
+    const [, error] = /^(?:srun|slurmstepd): error: (.+)$/.exec(line) ?? [];
+    if (error) this.#slurmError = error;
+  }
+
   #onEnded(rest: string): void {
     const [state = ''] = rest.split(' ');
-    const isOver = !['RUNNING', 'UNKNOWN', 'COMPLETING'].includes(state);
-    const text = isOver ? `Job ${this.#job?.id} ended (${state}).` : 'The step in the job ended.';
+    const text = endText(this.#job?.id ?? '', state, this.#slurmError);
     this.#refusal ||= text;
     if (this.#job) this.#job.ended = text;
   }
+}
+
+/** States of a job (squeue(1), JOB STATE CODES) in which it is over, but for those in which it waits to run again. */
+const over =
+  /^(BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT)$/;
+const waitsAgain = /^(PENDING|REQUEUED|REQUEUE_FED|REQUEUE_HOLD|SPECIAL_EXIT)$/;
+
+function endText(id: string, state: string, error: string): string {
+  if (over.test(state)) return `Job ${id} ended (${state}).`;
+  if (waitsAgain.test(state)) return `Job ${id} went back into the queue and waits to run again.`;
+  return error === '' ? 'The step in the job ended.' : `The step in the job ended. Slurm says: ${error}`;
 }
 
 function minutes(seconds: number): string {

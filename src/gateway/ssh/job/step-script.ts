@@ -4,14 +4,20 @@
 export const stepScript = `
 say() { printf 'andromeda-job %s %s\\n' "$ANDROMEDA_JOB_SECRET" "$*" >&2; }
 umask 077
-d=$(mktemp -d /tmp/andromeda-job.XXXXXX) || { say "refused There is no room in /tmp on $(hostname)."; exit 1; }
+new=$(mktemp -d /tmp/andromeda-job.XXXXXX) || { say "refused There is no room in /tmp on $(hostname)."; exit 1; }
 # Slurm ends what is left of a step where it follows processes by cgroups, and only there.
 end() {
   rm -rf "$d"
   grep -lsF "ANDROMEDA_JOB_LOGIN=$d" /proc/[0-9]*/environ | cut -d/ -f3 | xargs -r kill -KILL 2> /dev/null
 }
+# Of steps of this account that were killed, and could not do it.
+for d in /tmp/andromeda-job.*; do
+  [ -O "$d" ] && IFS= read -r owner < "$d/pid" && ! kill -0 "$owner" && end
+done 2> /dev/null
+d=$new
 trap end EXIT
 trap 'exit 1' HUP TERM
+printf '%s\\n' $$ > "$d/pid"
 IFS= read -r authorized && printf '%s\\n' "$authorized" > "$d/authorized"
 while IFS= read -r line && [ "$line" != . ]; do printf '%s\\n' "$line"; done > "$d/key"
 for sshd in /usr/sbin/sshd /usr/local/sbin/sshd /usr/lib/ssh/sshd /sbin/sshd; do [ -x "$sshd" ] && break; done
