@@ -9,9 +9,15 @@ type Plan = Business['LabPlan'];
 type MemberPlan = Business['MemberPlan'];
 
 export function isDestructive({ changes, restarts }: Plan): boolean {
-  return (
-    changes.some(({ action }) => action === 'remove') || restarts.some((one) => one.ended_jobs.length > 0)
-  );
+  return changes.some(({ action }) => action === 'remove') || restarts.some(endsJobs);
+}
+
+function endsJobs({
+  ended_jobs: jobs,
+  other_jobs: more = 0,
+  unknown_jobs: any,
+}: Business['LabRestart']): boolean {
+  return jobs.length + more > 0 || any === true;
 }
 
 export function describePlan({ changes, restarts }: Plan, nothing: string): string {
@@ -49,8 +55,7 @@ export function printEffects({ clusters }: MemberPlan): void {
 export async function confirmPlan(plan: MemberPlan, { yes = false }: { yes?: boolean }): Promise<void> {
   printEffects(plan);
   const ends = plan.clusters.some(
-    ({ restarts, ended_jobs: jobs, ended_sessions: sessions, other_jobs: more = 0 }) =>
-      restarts.length + jobs.length + sessions.length + more > 0,
+    (one) => one.restarts.length + one.ended_sessions.length > 0 || endsJobs(one),
   );
   if (ends && !yes && isAttended()) await confirm('Go on?');
 }
@@ -89,7 +94,8 @@ function onCluster(restart: Business['LabRestart'] & { once_keyed?: string[] }):
     lines.push(
       `  Running jobs that${when} end, ${jobs.length > 0 ? 'further' : 'of other people'}: ${more}.`,
     );
-  if (jobs.length + more === 0) lines.push('  No running job ends.');
+  if (restart.unknown_jobs) lines.push('  Running jobs may end: which run is not known at the moment.');
+  if (!endsJobs(restart)) lines.push('  No running job ends.');
   return lines.join('\n');
 }
 

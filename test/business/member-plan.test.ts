@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { listRestarts, listSlurmAccounts } from '../../src/api/business/member-plan.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { alpha, beta, eventually, physics, type Reply, startTestApp, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
+import { openTestStore } from '../support/store.ts';
 
 const [alphaCluster, betaCluster] = physics.clusters ?? [];
 if (!alphaCluster?.simulated || !betaCluster) throw new Error('unreachable');
@@ -396,4 +399,27 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     );
     assert.equal((await plan('ada', change)).status, 200);
   });
+});
+
+test('while a cluster does not say which jobs run, a plan says that any may end', async () => {
+  await using opened = await openTestStore(lab);
+  const { store } = opened;
+  const report = {
+    ...{ manifestGeneration: 0, desiredGeneration: 1, controlPlaneReady: false },
+    ...{ loginNodes: [], accounts: [], failure: null },
+  };
+  const planWith = async (runningJobs?: ReturnType<typeof run>[]) => {
+    await recordSlurmReport(store, alpha, { ...report, ...(runningJobs && { runningJobs }) });
+    return store.write(async (tx) => {
+      const now = (await listSlurmAccounts(tx)).filter(({ id }) => id === alpha);
+      const before = now.map((one) => ({
+        ...one,
+        accounts: [...one.accounts, { username: 'zed', loginState: 'ready' as const }],
+      }));
+      const [restart] = await listRestarts(tx, before);
+      return restart && [restart.ended_jobs.length, restart.unknown_jobs];
+    });
+  };
+  assert.deepEqual(await planWith([run('1', 'ada')]), [1, undefined]);
+  assert.deepEqual(await planWith(), [0, true]);
 });

@@ -348,6 +348,7 @@ async function restartOf(
     restarts: stays && !isLive ? [...plan.restarts] : [],
     ended_jobs: jobs.map(({ id, user, name, machines }) => ({ id, user, name, machines: [...machines] })),
     ...present({ other_jobs: (isAll && report?.moreJobs?.running) || undefined }),
+    ...(report && !report.runningJobs && { unknown_jobs: true as const }),
   };
 }
 

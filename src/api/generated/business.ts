@@ -1982,6 +1982,11 @@ export interface components {
             ended_jobs: components["schemas"]["RunningJob"][];
             /** @description How many more end */
             other_jobs?: number;
+            /**
+             * @description The cluster does not say which jobs run; any of them may end
+             * @enum {boolean}
+             */
+            unknown_jobs?: true;
             ended_sessions: components["schemas"]["EndedSession"][];
             /** @description How many more end */
             other_sessions?: number;
@@ -2858,6 +2863,11 @@ export interface components {
             ended_jobs: components["schemas"]["RunningJob"][];
             /** @description How many more end */
             other_jobs?: number;
+            /**
+             * @description The cluster does not say which jobs run; any of them may end
+             * @enum {boolean}
+             */
+            unknown_jobs?: true;
         };
         /** Format: date-time */
         Time: string;

@@ -150,6 +150,7 @@ interface ApplyOptions {
 function Apply({ planned: { lab, prune, plan }, onDone, cancel }: ApplyOptions) {
   const { changes, restarts } = plan;
   const ended = restarts.flatMap(({ ended_jobs: jobs }) => jobs).length;
+  const isEnding = ended > 0 || restarts.some((one) => one.unknown_jobs);
   if (!holdsStaff(useWho(), 'staff.operate'))
     return <p className="soft">Applying it needs the staff key staff.operate.</p>;
   if (changes.length === 0) return null;
@@ -161,7 +162,7 @@ function Apply({ planned: { lab, prune, plan }, onDone, cancel }: ApplyOptions) 
         onDone={onDone}
         body={{ lab, prune }}
         label={`Apply ${count(changes.length, 'change')}`}
-        danger={ended > 0 || changes.some(({ action }) => action === 'remove')}
+        danger={isEnding || changes.some(({ action }) => action === 'remove')}
         cancel={cancel}
       >
         <p role="status">
@@ -223,11 +224,13 @@ function Plan({ plan: { changes, restarts }, none }: { plan: LabPlan; none: stri
   );
 }
 
-function describe({ added, removed, restarts, rollout, ended_jobs: jobs }: Restart): string {
+function describe(restart: Restart): string {
+  const { added, removed, restarts, rollout, ended_jobs: jobs } = restart;
   const parts = [
     added.length > 0 ? `accounts added: ${added.join(', ')}` : '',
     removed.length > 0 ? `accounts removed: ${removed.join(', ')}` : '',
     rollout === 'live' || restarts.length === 0 ? 'nothing restarts' : `restarts ${restarts.join(', ')}`,
+    restart.unknown_jobs ? 'running jobs may end, and which run is not known' : '',
     jobs.length > 0 ? `jobs end: ${jobs.map(({ id, user }) => `${id} of ${user}`).join(', ')}` : '',
   ];
   return `${parts.filter((part) => part !== '').join('; ')}.`;

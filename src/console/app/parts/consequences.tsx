@@ -37,7 +37,8 @@ export function useReadPlan(reading: UseQueryOptions<MemberPlan>) {
 /** What takes a confirmation of its own: `3 running jobs`. */
 export function endedBy(plan: MemberPlan | undefined): string | undefined {
   const sum = plan?.clusters.reduce((all, one) => all + jobsOf(one), 0) ?? 0;
-  return sum === 0 ? undefined : count(sum, 'running job');
+  if (sum === 0) return plan?.clusters.some((one) => one.unknown_jobs) ? 'running jobs' : undefined;
+  return count(sum, 'running job');
 }
 
 interface ConsequencesOptions {
@@ -162,7 +163,8 @@ function OnCluster({ effect }: { effect: Effect }) {
           <li>Nothing restarts{rollout === 'live' && ' (rollout: live)'}.</li>
         )}
         <Ended of={effect} word={isLater ? 'Then ends' : 'Ends'} />
-        {isSlurm && jobsOf(effect) === 0 && <li>No running job ends.</li>}
+        {effect.unknown_jobs && <li>Running jobs may end: which run is not known at the moment.</li>}
+        {isSlurm && jobsOf(effect) === 0 && !effect.unknown_jobs && <li>No running job ends.</li>}
         {kubernetes.map(({ username, before, after }) => (
           <li key={username}>
             Kubernetes: {username} from {before ?? 'nothing'} to {after ?? 'nothing'}.
