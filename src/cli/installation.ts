@@ -10,7 +10,7 @@ import type {
   ServerCommands,
   ServiceOptions,
 } from './server-commands.ts';
-import { type Noun, optional, own, required, type Verb } from './verb.ts';
+import { jsonFlag, type Noun, optional, own, required, type Verb } from './verb.ts';
 
 const configFlag = optional(
   '--config <file>',
@@ -31,7 +31,7 @@ export const onHost = (server: ServerCommands): (Noun | Verb)[] => [
     usage: 'check',
     summary: 'say whether the service could start: settings, files, certificates, ports, database',
     example: 'andromeda check --config andromeda.yaml',
-    flags: [configFlag, optional('--quiet', 'only print what is not well').default(false)],
+    flags: [configFlag, optional('--quiet', 'only print what is not well').default(false), jsonFlag],
     run: (options) => server.check(options),
   }),
   backup(server),
@@ -94,15 +94,15 @@ const serviceVerbs = (server: ServerCommands): Verb[] => [
 ];
 
 const backup = (server: ServerCommands): Verb =>
-  own<InstallationOptions & { list?: true }, [string?]>({
+  own<InstallationOptions & { list?: true; json: boolean }, [string?]>({
     usage: 'backup',
     summary: 'write the whole installation to a file while it runs, and check it',
     args: [new Argument('[file]', 'where to; left out: to where the configuration keeps backups')],
     example: ['andromeda backup /srv/backup/andromeda.db --config andromeda.yaml', 'andromeda backup --list'],
-    flags: [configFlag, dataFlag, optional('--list', 'only print which are kept there')],
-    async run({ list, ...options }, file) {
+    flags: [configFlag, dataFlag, optional('--list', 'only print which are kept there'), jsonFlag],
+    async run({ list, json, ...options }, file) {
       if (list && file !== undefined) throw usage('Give either <file> or --list, not both.');
-      if (list) return server.listBackups(checked(options));
+      if (list) return server.listBackups({ ...checked(options), json });
       const whole = checked(options);
       return interruptible('Cancelled; no backup was made.', (signal) =>
         withProgress((show) => {

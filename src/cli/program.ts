@@ -22,6 +22,7 @@ import {
   addVerb,
   environmentFlags,
   example,
+  jsonFlag,
   type Noun,
   optional,
   outputFlag,
@@ -245,7 +246,7 @@ const doctor = (server: ServerCommands | undefined): Verb =>
     flags: [
       ...(server ? [optional('--config <file>', 'look at the installation on this host (YAML)')] : []),
       optional('--quiet', 'only print what is not well').default(false),
-      optional('--json', 'print it as JSON').default(false),
+      jsonFlag,
       ...environmentFlags,
     ],
     run: async (options, cluster) => (await import('./doctor/index.ts')).doctor(cluster, options, server),

@@ -25,7 +25,12 @@ export interface RestoreOptions extends InstallationOptions {
   drill?: true;
 }
 
-export interface CheckOptions extends OnHost {
+/** What can be printed as JSON. */
+export interface ListOptions extends OnHost {
+  json: boolean;
+}
+
+export interface CheckOptions extends ListOptions {
   quiet: boolean;
 }
 
@@ -51,12 +56,12 @@ export interface ServerCommands {
   serve(options: ServeOptions): Promise<number>;
   /** Makes an operator in the installation's data directory. */
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
-  listKeys(options: OnHost): Promise<number>;
+  listKeys(options: ListOptions): Promise<number>;
   /** Puts another key next to one of the service's, or in the place of one that is gone. */
   newKey(kind: KeyKind, options: OnHost & { keep?: number; yes?: boolean }): Promise<number>;
   /** Makes the key that secrets in a shared database are encrypted with. */
   newSecretsKey(file: string): Promise<number>;
-  listSecrets(options: OnHost): Promise<number>;
+  listSecrets(options: ListOptions): Promise<number>;
   rotateSecrets(options: RotateSecretsOptions): Promise<number>;
   /** Has the audit trail go on behind an entry at which the chain broke. */
   acceptAuditBreak(seq: number, options: OnHost): Promise<number>;
@@ -65,14 +70,14 @@ export interface ServerCommands {
     options: InstallationOptions,
     waiting: { onProgress(part: number): void; signal: AbortSignal },
   ): Promise<number>;
-  listBackups(options: InstallationOptions): Promise<number>;
+  listBackups(options: InstallationOptions & { json?: boolean }): Promise<number>;
   restore(source: string | undefined, options: RestoreOptions, signal: AbortSignal): Promise<number>;
   migrate(
     options: MigrateOptions,
     waiting: { onProgress(text: string): void; signal: AbortSignal },
   ): Promise<number>;
   check(options: CheckOptions): Promise<number>;
-  doctor(options: CheckOptions & { json: boolean }): Promise<number>;
+  doctor(options: CheckOptions): Promise<number>;
   /** Whether there is an installation on this host that commands without --config are about. */
   hasInstallation(): Promise<boolean>;
   installService(options: ServiceOptions): Promise<number>;

@@ -87,6 +87,8 @@ export function required(flags: string, summary: string): Option {
   return new Option(flags, summary).makeOptionMandatory();
 }
 
+export const jsonFlag = optional('--json', 'print it as JSON').default(false);
+
 export function optional(flags: string, summary: string): Option {
   return new Option(flags, summary);
 }

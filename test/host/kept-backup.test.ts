@@ -1,7 +1,7 @@
 /** Backups where the configuration keeps them, by the commands: made, listed, tried, restored, and what doctor and check say. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
@@ -98,6 +98,8 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   const [file = ''] = made.stdout.split(':');
   const listed = await own.run('backup', '--list');
   assert.match(listed.stdout, /^\d{4}-\d\d-\d\dT\S+Z +[\d.]+ [KM]iB {2}\S+\.backup\n$/);
+  const [kept] = JSON.parse((await own.run('backup', '--list', '--json')).stdout).backups;
+  assert.deepEqual([kept.file, kept.bytes], [file, statSync(file).size]);
 
   // One that was killed has left this.
   mkdirSync(own.at('tmp/andromeda-drill-99999999-x/data'), { recursive: true });

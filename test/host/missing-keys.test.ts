@@ -54,6 +54,16 @@ testOnFile(
       assert.ok(!existsSync(file));
     }
 
+    const listed = JSON.parse((await run('admin', 'key', 'list', '--json')).said).keys;
+    const idOf = (one: { kind: string; in: string; used: { id: string } }) => [one.kind, one.in];
+    assert.deepEqual(
+      listed.map(idOf),
+      Object.entries(serviceSecrets).map(([kind, { file }]) => [kind, join(dataDir, file)]),
+    );
+    assert.match(listed[0].used.id, /^SHA256:/);
+    const checked = JSON.parse((await run('check', '--json')).said).findings;
+    assert.ok(checked.some(({ about }: { about: string }) => about === 'key'));
+
     for (const kind of ['host', 'client', 'issuer', 'audit'] as const) {
       const file = join(dataDir, serviceSecrets[kind].file);
       await t.test(kind, async () => {

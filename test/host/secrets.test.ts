@@ -147,6 +147,15 @@ test('a key of the secrets is made once; without it, or with another, serve ends
   for (const name of ['gateway-client', 'gateway-host', 'issuer'])
     assert.match(listed.out, new RegExp(`\n${name} +1 `));
   assert.doesNotMatch(listed.out, /PRIVATE|"/);
+  const json = await runProgram('admin', 'secrets', 'list', '--json', '--config', one.file);
+  assert.doesNotMatch(json.out, /PRIVATE/);
+  assert.deepEqual(
+    JSON.parse(json.out).secrets.map(({ name, version }: { name: string; version: number }) => [
+      name,
+      version,
+    ]),
+    ['audit', 'gateway-client', 'gateway-host', 'issuer'].map((name) => [name, 1]),
+  );
   assert.equal((await start(one.file)).gatewayFingerprint, gatewayFingerprint);
 });
 

@@ -3,8 +3,14 @@ import { Argument } from 'commander';
 import { type KeyKind, keyKinds, usualKeepDays } from '../../domain/key-rotation.ts';
 import { newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
-import type { BootstrapOptions, OnHost, RotateSecretsOptions, ServerCommands } from '../server-commands.ts';
-import { type Noun, optional, own, required, type Verb } from '../verb.ts';
+import type {
+  BootstrapOptions,
+  ListOptions,
+  OnHost,
+  RotateSecretsOptions,
+  ServerCommands,
+} from '../server-commands.ts';
+import { jsonFlag, type Noun, optional, own, required, type Verb } from '../verb.ts';
 
 const configFlag = optional(
   '--config <file>',
@@ -41,10 +47,10 @@ const keys = (server: ServerCommands): Noun => ({
   name: 'key',
   summary: "the service's own keys, and how one takes the place of another, on the host itself",
   verbs: [
-    own<OnHost>({
+    own<ListOptions>({
       usage: 'list',
       summary: 'print which keys there are, and which the service uses',
-      flags: [configFlag],
+      flags: [configFlag, jsonFlag],
       run: (options) => server.listKeys(options),
     }),
     own<OnHost & { keep?: string; yes?: boolean }, [KeyKind]>({
@@ -88,10 +94,10 @@ const secrets = (server: ServerCommands): Noun => ({
       example: 'secrets new-key /etc/andromeda/secrets.key',
       run: (_, file) => server.newSecretsKey(file),
     }),
-    own<OnHost>({
+    own<ListOptions>({
       usage: 'list',
       summary: 'print their names, versions and ages',
-      flags: [configFlag],
+      flags: [configFlag, jsonFlag],
       run: (options) => server.listSecrets(options),
     }),
     own<RotateSecretsOptions>({

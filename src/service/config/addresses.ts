@@ -24,7 +24,6 @@ export function hostInUrl(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** Throws `invalid_request` where two settings name one address and port. */
 export function refuseSharedPorts(listeners: readonly [string, { listen: Address } | undefined][]): void {
   const taken = new Map<string, string>();
   for (const [name, listener] of listeners) {
@@ -38,7 +37,6 @@ export function refuseSharedPorts(listeners: readonly [string, { listen: Address
   }
 }
 
-/** Throws `invalid_request` where one is neither an address nor a network. */
 export function readProxies(entries: readonly string[]): readonly string[] {
   try {
     createTrustedProxies(entries);

@@ -20,7 +20,6 @@ export function readAudit(given: Value<typeof auditSchema> | undefined, files: N
   };
 }
 
-/** Throws `invalid_request` where this host has no such group. */
 function groupId(name: string): number {
   const [, , id] = findHostEntry('group', name) ?? [];
   if (id === undefined)

@@ -17,7 +17,6 @@ export const backupSchema = section(
 
 export type BackupSettings = ReturnType<typeof readBackup>;
 
-/** The section, which fits the schema. Throws `invalid_request`. */
 export function readBackup(
   { every = '24h', keep = 14, to, after }: Value<typeof backupSchema>,
   { files, dataDir }: { files: NamedFiles; dataDir: string },

@@ -8,7 +8,6 @@ import type { Config } from './index.ts';
 import { type HttpConfig, listHttpListeners } from './listeners.ts';
 
 export interface ListenerCertificate {
-  /** The setting that names it, such as `platform.tls`. */
   setting: string;
   file: string;
   keyFile: string;
@@ -96,7 +95,6 @@ function faultOf(
   return `The key in ${keyFile} is not that of the first certificate in ${file}. The server's own certificate comes first, then the chain.`;
 }
 
-/** The first certificate in a file, which is the server's own. */
 function readCertificate(pem: Buffer): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);

@@ -9,7 +9,6 @@ export const consoleClientSchema = section(
 
 export type ConsoleClient = ReturnType<typeof readConsoleClient>;
 
-/** The secret is in a file that only the service's account may read. */
 export function readConsoleClient(given: Value<typeof consoleClientSchema>, files: NamedFiles) {
   const clientSecretFile = files.at(given.clientSecretFile);
   const name = 'identity.console.clientSecretFile';

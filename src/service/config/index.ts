@@ -39,7 +39,6 @@ export type { Address } from './addresses.ts';
 export type { HttpConfig } from './listeners.ts';
 
 export interface Config {
-  /** Whether this is the demonstration, in which everything is for trying. */
   demo: boolean;
   /** The files that it consists of: itself, and those it names. */
   files: readonly string[];
@@ -49,7 +48,6 @@ export interface Config {
   /** This server among those of the same database. */
   server: {
     name: string;
-    /** When it stops, how long it says so (`/readyz`) before it takes no new connections; 0 when left out. */
     drainMs: number;
   };
   platform: HttpConfig;
@@ -89,7 +87,6 @@ export interface Config {
     /** The web console's client at an external issuer. The embedded one knows it by itself. */
     console: ConsoleClient | undefined;
     embedded: HttpConfig;
-    /** Whom the embedded issuer asks for a second factor. */
     secondFactor: 'none' | 'staff' | 'all';
   };
   /** Addresses and networks of proxies whose headers about their clients are trusted. */
@@ -108,17 +105,12 @@ export interface Config {
   retention: Value<typeof retentionSchema>;
   log: { level: 'debug' | 'info' | 'warn' | 'error' };
   audit: AuditSettings;
-  /** Backups that the service makes by itself; undefined: none. */
   backup: BackupSettings | undefined;
-  /** How certificates are obtained; undefined where none is. */
   acme: AcmeConfig;
-  /** Where Prometheus finds metrics; undefined: nowhere. */
   metrics: HttpConfig | undefined;
-  /** Where the web console is; undefined: there is none. */
   console: HttpConfig | undefined;
   /** What secrets in a shared database are encrypted with; undefined where there is none. */
   secrets: SecretsKeys | undefined;
-  /** A lab file for an empty database. */
   seed: string | undefined;
 }
 
@@ -253,7 +245,6 @@ function settle(raw: RawConfig, files: NamedFiles): Config {
   return Object.freeze(config);
 }
 
-/** What listens over HTTP, and who signs people in there. */
 function readListeners(raw: RawConfig, files: NamedFiles, dataDir: string) {
   const http = (name: string, given: Value<typeof httpSchema> | undefined, defaultPort: number) =>
     readHttp(name, given, { defaultPort, files, dataDir });

@@ -28,7 +28,6 @@ const tlsSchema: Schema<'acme' | { cert: string; key: string }> = {
 
 export const httpSchema = section({ listen: text, url: urlSchema, tls: tlsSchema, behindProxy: flag });
 
-/** Reads a listener, which fits the schema. Throws `invalid_request`. */
 export function readHttp(
   name: string,
   given: Value<typeof httpSchema> = {},

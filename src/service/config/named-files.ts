@@ -14,7 +14,6 @@ export class NamedFiles {
     return resolve(dirname(this.file), path);
   }
 
-  /** Reads the file of a setting, where that names one. Throws `invalid_request`. */
   read<Path extends string | undefined>(name: string, path: Path): Path extends string ? Buffer : undefined;
   read(name: string, path: string | undefined): Buffer | undefined {
     if (path === undefined) return undefined;

@@ -71,7 +71,6 @@ export function durationForm({ unit, minimum, maximum }: Bounds): string {
   return `${minimum} to ${maximum} ${whole}${unit}, such as 30 or 30${unit.charAt(0)}`;
 }
 
-/** Checks a duration, and puts the number of its unit in the place of a text. */
 export const durationKeyword: FuncKeywordDefinition = {
   keyword: 'duration',
   modifying: true,

@@ -3,7 +3,6 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type Bounds, durationForm, durationKeyword, type Schema } from './schema.ts';
 
 export interface Fault {
-  /** Keys and numbers of items, from the outermost. */
   path: readonly string[];
   sentence: string;
 }
@@ -83,7 +82,6 @@ function article(noun: string): string {
   return /^[aeiou]/.test(noun) ? `an ${noun}` : `a ${noun}`;
 }
 
-/** The name that one of few letters' difference was meant to be. */
 function closestTo(given: string, known: readonly string[]): string | undefined {
   const most = Math.min(3, (given.length - 1) / 2);
   const distances = known.map((name) => ({ name, distance: editDistance(given, name, most) }));

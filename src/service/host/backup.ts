@@ -10,7 +10,7 @@ import type { Restored } from '../../store/data-dir/restore.ts';
 import type { BackupSettings } from '../config/backup.ts';
 import { listConfigFiles, readConfig } from '../config/index.ts';
 import { leadsInto } from '../config/secret-files.ts';
-import { findConfig, refusal, runCommand } from './installation.ts';
+import { findConfig, jsonText, refusal, runCommand } from './installation.ts';
 
 export interface InstallationOptions {
   config?: string;
@@ -90,12 +90,19 @@ async function keep(
     : 'backup.after has run for it.\n';
 }
 
-export async function listKept(options: InstallationOptions): Promise<number> {
+export async function listKept({
+  json,
+  ...options
+}: InstallationOptions & { json?: boolean }): Promise<number> {
   return runCommand(async () => {
     const { to } = requireSettings(installationOf(options).settings);
     const { listBackups } = await import('../backup/directory.ts');
     const { madeAt } = await import('../backup/names.ts');
     const all = await listBackups(to);
+    if (json)
+      return jsonText({
+        backups: all.map(({ name, bytes }) => ({ file: join(to, name), madeAt: madeAt(name), bytes })),
+      });
     if (all.length === 0) commandIo().stderr.write('There is none yet.\n');
     const row = ({ name, bytes }: (typeof all)[number]) =>
       `${madeAt(name)}  ${formatBytes(bytes).padStart(10)}  ${join(to, name)}\n`;
@@ -103,7 +110,6 @@ export async function listKept(options: InstallationOptions): Promise<number> {
   });
 }
 
-/** Puts a backup in place, or tries whether that could be done. Resolves to the exit status. */
 export async function restore(
   source: string | undefined,
   { drill: isDrill, ...options }: RestoreOptions,

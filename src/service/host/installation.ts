@@ -45,6 +45,10 @@ export async function runCommand(command: () => Promise<string | number> | strin
   }
 }
 
+export function jsonText(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
 export function refusal(message: string): DomainError {
   return new DomainError('invalid_state', message);
 }

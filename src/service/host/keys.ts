@@ -22,7 +22,7 @@ import type { Store } from '../../store/engine/index.ts';
 import { type KeyStore, keysInFiles } from '../compose/key-stores.ts';
 import { describeText, makeKey } from '../compose/service-keys.ts';
 import type { Config } from '../config/index.ts';
-import { refusal, runCommand } from './installation.ts';
+import { jsonText, refusal, runCommand } from './installation.ts';
 import { appendHostEntry, openBeside, openKeys, ownConfig } from './opened.ts';
 
 export interface KeyOptions {
@@ -30,7 +30,6 @@ export interface KeyOptions {
 }
 
 export interface NewKeyOptions extends KeyOptions {
-  /** How many days the key before holds; 0: it is not used or accepted any more. */
   keep?: number;
   yes?: boolean;
 }
@@ -42,17 +41,22 @@ const titles: Record<KeyKind, string> = {
   audit: 'audit    what signs the audit trail',
 };
 
-export function listKeys({ config: file }: KeyOptions): Promise<number> {
+export function listKeys({ config: file, json }: KeyOptions & { json: boolean }): Promise<number> {
   return runCommand(async () => {
     const config = ownConfig(file);
-    if (config.database === undefined) return describeAll(keysInFiles(config.dataDir, Date.now), Date.now());
+    if (config.database === undefined)
+      return describeAll(keysInFiles(config.dataDir, Date.now), Date.now(), json);
     await using opened = await openBeside(config);
     const { store } = opened;
-    return await describeAll(await openKeys(config, store), await databaseTime(store.read));
+    return await describeAll(await openKeys(config, store), await databaseTime(store.read), json);
   });
 }
 
-async function describeAll(keys: KeyStore, now: number): Promise<string> {
+async function describeAll(keys: KeyStore, now: number, json: boolean): Promise<string> {
+  if (json) {
+    const all = await Promise.all(keyKinds.map((kind) => heldOf(kind, keys, now)));
+    return jsonText({ keys: all.filter((held) => held !== undefined) });
+  }
   const all = await Promise.all(keyKinds.map((kind) => describe(kind, keys, now)));
   return all.filter((text) => text !== '').join('\n');
 }
@@ -121,13 +125,26 @@ async function putBeside(kind: KeyKind, keep: number, keys: KeyStore, store: Sto
   });
 }
 
-async function describe(kind: KeyKind, keys: KeyStore, now: number): Promise<string> {
+async function heldOf(kind: KeyKind, keys: KeyStore, now: number) {
   const set = await keys.find(kind);
-  if (!set) return '';
   const title = keys.title(kind);
-  const parsed = mapKeys(set, (text) => describeText(kind, text, title));
-  const held = mapHeld(keysAt(parsed, now), ({ id, line }) => (line === undefined ? id : `${id}   ${line}`));
-  return `${titles[kind]}, in ${title}\n${rowsOf(held).join('\n')}\n`;
+  return (
+    set && {
+      kind,
+      in: title,
+      ...keysAt(
+        mapKeys(set, (text) => describeText(kind, text, title)),
+        now,
+      ),
+    }
+  );
+}
+
+async function describe(kind: KeyKind, keys: KeyStore, now: number): Promise<string> {
+  const held = await heldOf(kind, keys, now);
+  if (!held) return '';
+  const texts = mapHeld(held, ({ id, line }) => (line === undefined ? id : `${id}   ${line}`));
+  return `${titles[kind]}, in ${held.in}\n${rowsOf(texts).join('\n')}\n`;
 }
 
 function rowsOf({ used, next, former, from, until }: HeldKeys<string>): string[] {

@@ -5,7 +5,6 @@ import type { Address, Config, HttpConfig } from '../config/index.ts';
 import { askListener, getRequest } from './ask-service.ts';
 import { type Finding, ok, warn, wrong } from './checks/findings.ts';
 
-/** What listens at an address, and how the service's own answers there. */
 interface Listener {
   setting: string;
   at: Address;

@@ -18,7 +18,6 @@ import { checkConfig } from './checks/check.ts';
 import { refusal } from './installation.ts';
 import { checkPorts } from './ports.ts';
 
-/** A message has no more of them. */
 const mostFaults = 5;
 
 export interface Present {

@@ -6,7 +6,7 @@ import { secretsTopic } from '../../domain/key-rotation.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../lib/secrets-key.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { listSecrets, reencryptSecrets, type SecretSummary } from '../../store/servers/secrets.ts';
-import { refusal, runCommand } from './installation.ts';
+import { jsonText, refusal, runCommand } from './installation.ts';
 import { appendHostEntry, openBeside, ownConfig } from './opened.ts';
 
 export interface SecretsOptions {
@@ -55,10 +55,11 @@ function writeNewFile(file: string, text: string): void {
   }
 }
 
-export function printSecrets(options: SecretsOptions): Promise<number> {
+export function printSecrets({ json, ...options }: SecretsOptions & { json: boolean }): Promise<number> {
   return runCommand(async () => {
     await using opened = await open(options);
     const all = await listSecrets(opened.store.read);
+    if (json) return jsonText({ secrets: all });
     if (all.length === 0) return 'There is none yet; the first start makes them.\n';
     return table(all);
   });

@@ -78,7 +78,6 @@ export function hasCopy(dataDir: string, last: string): boolean {
 /** What is in a database and not in the copy that was made of it. */
 export interface WrittenSince {
   madeAt: string;
-  /** Entries of the audit trail, by operation. */
   entries: { operation: string; count: number }[];
   /** How many of them are of what people did: not refusals, nor what the service writes by itself. */
   done: number;

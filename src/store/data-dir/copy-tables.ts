@@ -58,7 +58,6 @@ export function copyOrder(shapes: readonly TableShape[]): TableShape[] {
   return [...ordered, ...shapes.filter(({ name }) => name === last)];
 }
 
-/** The name of a table that was written to; undefined where the database is as new. */
 export async function findWrittenTable(
   db: Kysely<Schema>,
   shapes: readonly TableShape[],

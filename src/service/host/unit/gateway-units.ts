@@ -4,7 +4,6 @@
  */
 
 export const gatewayAccount = 'andromeda-gateway';
-/** Where its processes see the directory in which the service listens. */
 const serviceDirectory = '/run/andromeda-gateway';
 export const gatewaySocket = 'andromeda-gateway.socket';
 export const launcherSocket = '/run/andromeda-gateway.sock';

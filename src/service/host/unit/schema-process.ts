@@ -22,7 +22,6 @@ import { type Config, readConfig } from '../../config/index.ts';
 import { becomeOwnerOf } from './account.ts';
 
 export interface SchemaState {
-  /** Its last migration; undefined: there is no database yet. */
   schema?: string | undefined;
   /** Where servers share it: the last migration of the oldest program that works with it. */
   oldestServed?: string | undefined;

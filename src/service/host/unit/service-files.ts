@@ -16,7 +16,6 @@ import { keyFileOf, readKeyFiles, writeKeyFiles } from '../../../store/data-dir/
 const knownHosts = 'slurm/known_hosts.met';
 const hostRecord = 'slurm/hosts.json';
 
-/** What the files hold, as the tables have it. */
 export function readServiceFiles(dataDir: string): FilesAndTables {
   const secrets = new Map<string, string>();
   for (const kind of keyKinds) {

@@ -12,7 +12,6 @@ export interface Supervision {
 }
 
 const script = 'while read -r line; do systemd-notify "$line" || exit; done';
-/** Notifications within systemd's time limit. */
 const notificationsPerLimit = 3;
 
 /**

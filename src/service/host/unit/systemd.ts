@@ -29,7 +29,6 @@ export function installedService(): InstalledService {
   return { program, config, user: show('User') };
 }
 
-/** Whether it runs, or is tried to be started again and again. */
 export function isStarted(): boolean {
   return ['active', 'activating', 'reloading'].includes(show('ActiveState'));
 }

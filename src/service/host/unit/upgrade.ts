@@ -130,7 +130,6 @@ async function endRollback(service: InstalledService, state: UpgradeState): Prom
 }
 
 interface Back {
-  /** What became of the database, as a sentence behind others. */
   database: string;
   /** Why the version of before does not serve; undefined: it does, or is not to. */
   fault: string | undefined;
