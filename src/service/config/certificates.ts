@@ -13,7 +13,6 @@ export interface ListenerCertificate {
   keyFile: string;
   /** Why the listener cannot use it, as a sentence that names the file; undefined where it can. */
   fault: string | undefined;
-  /** When it begins and ends, in milliseconds since 1970. Both are NaN where it cannot be read. */
   beginsAt: number;
   endsAt: number;
   /** The host of the listener's `url` where the certificate is not for it. */

@@ -45,7 +45,6 @@ export interface Config {
   dataDir: string;
   /** The URL of the PostgreSQL that several servers share; undefined: SQLite's file in `dataDir`. */
   database: string | undefined;
-  /** This server among those of the same database. */
   server: {
     name: string;
     drainMs: number;
@@ -62,13 +61,11 @@ export interface Config {
     account?: string;
     /** Where they differ from the gateway's own. */
     limits: GatewayLimitsConfig;
-    /** Whether security keys let in. Whom they are asked of is in `access`. */
     securityKeys: boolean;
     /** Whether trusted proxies begin with a PROXY header; `optional` when left out. */
     proxyProtocol?: 'required' | 'optional' | 'off';
   };
   identity: {
-    /** An external issuer; undefined: the embedded one. */
     issuer: string | undefined;
     /** The issuer's certificate authority in PEM, where not everyone trusts it. */
     ca: string | undefined;
@@ -78,7 +75,6 @@ export interface Config {
     scopes: readonly string[] | undefined;
     /** Whether the console says what its tokens are for (RFC 8707); `auto`: until the issuer refuses that. */
     resourceParameter: 'auto' | 'never';
-    /** Claims that hold an address, or domains of the claim `email`, that count without `email_verified`. */
     trustEmail: readonly string[];
     kubernetes: { clientId: string; usernameClaim: string } | undefined;
     serviceAccountClaim: { name: string; value: unknown } | undefined;

@@ -4,7 +4,6 @@ import { durationMs } from '../../domain/units.ts';
 
 declare const value: unique symbol;
 
-/** The JSON schema of a type. Its `form`, where it has one, says in words what is wanted. */
 export interface Schema<T> {
   readonly [value]?: T;
   readonly [keyword: string]: unknown;

@@ -42,7 +42,6 @@ export interface Readiness {
   obstacle: string | undefined;
 }
 
-/** Longer than the service itself waits for its disk. */
 const readyMs = 7_000;
 
 /**

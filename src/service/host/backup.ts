@@ -146,7 +146,6 @@ async function fileOf(
   return join(to, newestOf(await listBackups(to), to, knownId(dataDir)).name);
 }
 
-/** `known`: the keys that it should be signed by one of. */
 async function restored(
   dataDir: string,
   { madeAt, version, aside, elsewhere, seal }: Restored,

@@ -14,7 +14,6 @@ const mostAnswer = 1_048_576;
 /** As long as the APIs take what a cluster reported for the present. */
 const freshMs = 120_000;
 
-/** What was found of the ports, where a service runs: it should hold all of them. */
 export function* judgePorts(found: readonly Finding[], isRunning: boolean): Generator<Finding> {
   for (const finding of found) {
     const [, address, state] = /^(.*): (free\.$|in use by another program)/.exec(finding.text) ?? [];

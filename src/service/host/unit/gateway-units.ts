@@ -8,7 +8,6 @@ const serviceDirectory = '/run/andromeda-gateway';
 export const gatewaySocket = 'andromeda-gateway.socket';
 export const launcherSocket = '/run/andromeda-gateway.sock';
 
-/** `user`: the account of the service. */
 export function gatewaySocketText(user: string): string {
   return `# Made by \`andromeda service install\`. Yours to change by a drop-in: systemctl edit andromeda-gateway.socket
 [Unit]

@@ -3,11 +3,9 @@ import { exitStatus } from '../messages.ts';
 import { gatewaySocket, gatewaySocketText, gatewayUnitText, launcherSocket } from './gateway-units.ts';
 
 export interface UnitOptions {
-  /** The program, as a path that the service can reach. */
   program: string;
   config: string;
   user: string;
-  /** What it writes to besides what systemd makes for it. */
   writable: readonly string[];
   /** What open SSH sessions get when it stops, in milliseconds. */
   drainMs: number;

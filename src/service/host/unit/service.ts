@@ -14,7 +14,6 @@ import { installProgram } from './upgrade-state.ts';
 export interface ServiceOptions {
   config: string;
   user: string;
-  /** Install into this directory in place of `/`, for an image. */
   root: string;
   dryRun: boolean;
   enable: boolean;

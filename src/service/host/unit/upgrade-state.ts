@@ -33,7 +33,6 @@ export function programBefore(program: string): string {
   return `${program}.before`;
 }
 
-/** Undefined where there is nothing to go back to. */
 export function readState(program: string): UpgradeState | undefined {
   const file = stateFile(program);
   if (!existsSync(file) || !existsSync(programBefore(program))) return undefined;
