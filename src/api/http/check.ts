@@ -36,6 +36,7 @@ export type CheckRequest = (inputs: Inputs) => void;
 
 type Operation = OpenAPIV3_1.OperationObject;
 type Schema = Record<string, unknown>;
+type Compile = (schema: Schema) => ValidateFunction;
 
 const common: Options = {
   strict: false,
@@ -48,51 +49,55 @@ const common: Options = {
   },
 };
 
+/** By operation: all that serve a document in a process have its functions compiled once. */
+const known = new WeakMap<Operation, CheckRequest>();
+
 export function createChecks(document: Document): (operation: Operation) => CheckRequest {
-  const parameters = new Ajv2020({ ...common, useDefaults: true });
-  const bodies = new Ajv2020({ ...common, useDefaults: true });
+  const ajv = new Ajv2020({ ...common, useDefaults: true });
   // `$ref`s in a schema are read from its root.
-  const compile = (ajv: Ajv2020, schema: Schema) =>
-    ajv.compile({ ...schema, components: document.components });
+  const compile: Compile = (schema) => ajv.compile({ ...schema, components: document.components });
 
   return (operation) => {
-    const body = resolve<Body | undefined>(document, operation.requestBody);
-    const checkParameters = once(() => compile(parameters, parametersSchema(document, operation)));
-    const checkBody = once(() => compile(bodies, bodySchema(body)));
-    const ownAnswer = parametersOf(document, operation).filter((one) => one['x-missing']);
-    const mayBeEmpty = new Set(
-      parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
-    );
-    const typed = parametersOf(document, operation)
-      .filter((one) => one.in === 'query')
-      .map(({ name, schema }) => ({ name, type: resolve<Schema>(document, schema)['type'] }));
+    const check = known.get(operation) ?? checkOf(document, operation, compile);
+    known.set(operation, check);
+    return check;
+  };
+}
 
-    return (inputs) => {
-      for (const { name, 'x-missing': code } of ownAnswer) {
-        if (!inputs.query[name]) throw missing(`query parameter ${name}`, code);
-      }
-      const empty = Object.keys(inputs.query).filter(
-        (name) => inputs.query[name] === '' && !mayBeEmpty.has(name),
-      );
-      if (empty.length > 0) {
-        throw new RequestFault(
-          400,
-          empty.map((name) => ({ path: `/query/${name}`, message: 'is empty' })),
-        );
-      }
-      for (const { name, type } of typed) {
-        if (name in inputs.query) inputs.query[name] = typedValue(inputs.query[name], type);
-      }
-      throwFaults(checkParameters(), inputs);
-      if (!body) return;
-      if (!carriesBody(inputs)) {
-        if (!body.required) return;
-        throw missing('request body', body['x-missing']);
-      }
-      const type = inputs.headers['content-type'];
-      if (!/^application\/json\s*(;|$)/i.test(type ?? '')) throw new RequestFault(415);
-      throwFaults(checkBody(), inputs);
-    };
+function checkOf(document: Document, operation: Operation, compile: Compile): CheckRequest {
+  const body = resolve<Body | undefined>(document, operation.requestBody);
+  let checkParameters: ValidateFunction | undefined;
+  let checkBody: ValidateFunction | undefined;
+  const ownAnswer = parametersOf(document, operation).filter((one) => one['x-missing']);
+  const mayBeEmpty = new Set(
+    parametersOf(document, operation).flatMap((one) => (one.allowEmptyValue ? one.name : [])),
+  );
+  const typed = parametersOf(document, operation)
+    .filter((one) => one.in === 'query')
+    .map(({ name, schema }) => ({ name, type: resolve<Schema>(document, schema)['type'] }));
+
+  return (inputs) => {
+    for (const { name, 'x-missing': code } of ownAnswer) {
+      if (!inputs.query[name]) throw missing(`query parameter ${name}`, code);
+    }
+    const empty = Object.keys(inputs.query)
+      .filter((name) => inputs.query[name] === '' && !mayBeEmpty.has(name))
+      .map((name) => ({ path: `/query/${name}`, message: 'is empty' }));
+    if (empty.length > 0) throw new RequestFault(400, empty);
+    for (const { name, type } of typed) {
+      if (name in inputs.query) inputs.query[name] = typedValue(inputs.query[name], type);
+    }
+    checkParameters ??= compile(parametersSchema(document, operation));
+    throwFaults(checkParameters, inputs);
+    if (!body) return;
+    if (!carriesBody(inputs)) {
+      if (!body.required) return;
+      throw missing('request body', body['x-missing']);
+    }
+    const type = inputs.headers['content-type'];
+    if (!/^application\/json\s*(;|$)/i.test(type ?? '')) throw new RequestFault(415);
+    checkBody ??= compile(bodySchema(body));
+    throwFaults(checkBody, inputs);
   };
 }
 
@@ -173,14 +178,6 @@ function fault({ instancePath, keyword, params, message = '' }: ErrorObject) {
     return { path: instancePath, message: 'must be a time such as 2030-01-31T00:00:00Z' };
   }
   return { path: instancePath, message };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
 }
 
 /**

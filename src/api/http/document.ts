@@ -24,8 +24,11 @@ export interface DocumentOperation {
 
 const usualBodyLimit = 2 ** 20;
 
+const loaded: { business?: Document; platform?: Document } = {};
+
 export function loadDocument(api: 'business' | 'platform'): Document {
-  return JSON.parse(programText(`api/generated/${api}.json`)) as Document;
+  loaded[api] ??= JSON.parse(programText(`api/generated/${api}.json`)) as Document;
+  return loaded[api];
 }
 
 export function operationsOf(document: Document): DocumentOperation[] {
