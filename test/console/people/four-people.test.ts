@@ -175,7 +175,8 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
       await show(page, '/requests');
       await page.getByText('to train on beta').waitFor();
       await keys.activate(page.getByRole('button', { name: 'Approve…' }));
-      await keys.activate(page.getByRole('button', { name: 'Approve', exact: true }));
+      await keys.tabTo(page.getByRole('button', { name: 'Approve', exact: true }), 'Shift+Tab');
+      await keys.press('Enter');
       await page.getByText('No pending requests.').waitFor();
       const onBeta = panelOf(bob, 'beta');
       await onBeta.getByText('You can use kubectl.').waitFor();
