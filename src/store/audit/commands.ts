@@ -13,6 +13,7 @@ import { newId } from '../../domain/id.ts';
 import type { Caller, CommandReply, Request, WriteHeaders } from '../../domain/operation.ts';
 import { cutText } from '../../domain/text.ts';
 import type { Store, Tx } from '../engine/index.ts';
+import { prepared } from '../engine/queries.ts';
 import { findRow, insertRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { appendAuditEntry, readTrailEnd } from './audit.ts';
@@ -174,9 +175,10 @@ async function run<T, Found>(
     const commandId = newId('command', now);
     // One time for all of a command: the one at which it was asked for.
     const tx: Tx = { ...opened, now, changed: (change) => opened.changed({ ...change, commandId }) };
-    const [earlier, found] = await Promise.all([
+    const [earlier, found, [own]] = await Promise.all([
       findRow(tx.db, 'commands', { actor_user_id: caller.userId, idempotency_key: idempotencyKey }),
       read?.(tx),
+      ownWrites.includes(operation) ? findOwnWrites(tx.db, caller.userId, toTime(now - dayMs)) : [],
       authorize?.(tx, caller),
       readTrailEnd(tx),
     ]);
@@ -189,7 +191,7 @@ async function run<T, Found>(
       }
       return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
     }
-    if (ownWrites.includes(operation)) await requireShare(tx, caller.userId);
+    if (own) requireShare(own, now);
     const { result, about } = await apply(tx, commandId, found as Found);
     await insertRow(tx.db, 'commands', {
       id: commandId,
@@ -214,21 +216,20 @@ export const ownWrites: readonly string[] = [
 ];
 const mostOwnWrites = 1_000;
 
-/** Throws `too_many_requests` for a person who has made all the writes of their own that they may make within a day. */
-async function requireShare({ db, now }: Tx, userId: string): Promise<void> {
+/** How many of them a person made since then, and when the first was. */
+const findOwnWrites = prepared((db, userId: string, since: string) => {
   const own = db.selectFrom('audit_entries').where('actor_user_id', '=', userId);
   // Their entries are found from the newest on, and only those of the day are looked at.
-  const before = own
-    .select('seq')
-    .where('at', '<=', toTime(now - dayMs))
-    .orderBy('seq', 'desc')
-    .limit(1);
-  const { count, first } = await own
+  const before = own.select('seq').where('at', '<=', since).orderBy('seq', 'desc').limit(1);
+  return own
     .select((eb) => [eb.fn.countAll().as('count'), eb.fn.min('at').as('first')])
     .where('seq', '>', (eb) => eb.fn.coalesce(before, eb.val(0)))
     .where('operation', 'in', ownWrites)
-    .where('result', '=', 'done')
-    .executeTakeFirstOrThrow();
+    .where('result', '=', 'done');
+});
+
+/** Throws `too_many_requests` where these are all the writes of their own that a person may make within a day. */
+function requireShare({ count, first }: { count: unknown; first: string }, now: number): void {
   if (Number(count) < mostOwnWrites) return;
   const again = Date.parse(first) + dayMs;
   throw new TooManyRequests(
