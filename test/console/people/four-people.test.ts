@@ -175,8 +175,7 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
       await show(page, '/requests');
       await page.getByText('to train on beta').waitFor();
       await keys.activate(page.getByRole('button', { name: 'Approve…' }));
-      await keys.tabTo(page.getByRole('button', { name: 'Approve', exact: true }), 'Shift+Tab');
-      await keys.press('Enter');
+      await keys.activate(page.getByRole('button', { name: 'Approve', exact: true }));
       await page.getByText('No pending requests.').waitFor();
       const onBeta = panelOf(bob, 'beta');
       await onBeta.getByText('You can use kubectl.').waitFor();
