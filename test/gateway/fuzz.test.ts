@@ -44,7 +44,11 @@ const host = () => {
 test('fuzz: forwarding goes to loopback destinations and nowhere else', (t) => {
   rounds(t, () => {
     const name = host();
-    const verdict = judge('client', { kind: 'open', type: 'direct-tcpip', host: name, port: 22 }, '/bin/sh');
+    const verdict = judge(
+      'client',
+      { kind: 'open', type: 'direct-tcpip', host: name, port: 22 },
+      { path: '/bin/sh', isOfAccount: false },
+    );
     assert.equal(
       verdict.do,
       loopback.test(name) && !name.includes('\n') ? 'allow' : 'refuse',
@@ -168,7 +172,7 @@ test('fuzz: whatever either side sends, only what the contract supports gets to 
       node: node.transport,
       limits: { ...defaultLimits, maxChannels: 3, maxPendingReplies: 4 },
       hostKeys: createHostKeys([]),
-      shell: () => '/bin/bash',
+      shell: () => ({ path: '/bin/bash', isOfAccount: false }),
       onRefusal() {},
       onUse() {},
     });

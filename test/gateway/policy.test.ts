@@ -59,20 +59,33 @@ const table: [sentence: string, side: Side, ask: Ask, verdict: string][] = [
   ['a login node opens no session', 'node', open('session'), 'refuse'],
 ];
 
+const shell = { path: '/bin/zsh', isOfAccount: false };
+
+test('where the account has the shell, sshd starts it as it does without a gateway', () => {
+  const own = { ...shell, isOfAccount: true };
+  const request = (name: string, command?: string): Ask => ({
+    ...{ kind: 'request', channel: 'session', name },
+    ...(command !== undefined && { command }),
+  });
+  assert.deepEqual(judge('client', request('shell'), own), { do: 'allow' });
+  assert.deepEqual(judge('client', request('exec', 'echo $0'), own), { do: 'exec', command: 'echo $0' });
+  assert.equal(judge('client', request('exec', 'a\0b'), own).do, 'refuse');
+});
+
 for (const [sentence, side, ask, verdict] of table) {
   const what = ask.kind === 'open' ? `${ask.type} ${ask.host ?? ''}`.trim() : ask.name;
   test(`${sentence}: ${what} from the ${side} is ${verdict}`, () => {
-    assert.equal(judge(side, ask, '/bin/zsh').do, verdict);
+    assert.equal(judge(side, ask, shell).do, verdict);
   });
 }
 
 test('a request on a forwarded connection is refused', () => {
   const ask: Ask = { kind: 'request', channel: 'direct-tcpip', name: 'exec', command: 'true' };
-  assert.equal(judge('client', ask, '/bin/sh').do, 'refuse');
+  assert.equal(judge('client', ask, shell).do, 'refuse');
 });
 
 test('a refusal says where to, in printable characters', () => {
-  const verdict = judge('client', open('direct-tcpip', 'evil\u001b[31m.example'), '/bin/sh');
+  const verdict = judge('client', open('direct-tcpip', 'evil\u001b[31m.example'), shell);
   assert.equal(verdict.do, 'refuse');
   assert.match(verdict.do === 'refuse' ? verdict.reason : '', /evil\?\[31m\.example:22/);
 });

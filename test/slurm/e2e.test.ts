@@ -3,9 +3,12 @@
  * as Slurm says it; and people whose name or home another account has: ready means that the login works.
  */
 import assert from 'node:assert/strict';
+import { appendFileSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { listGpuDays } from '../../src/store/clusters/gpu-days.ts';
 import { alpha, eventually } from '../support/app.ts';
+import { keygen } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
 import { associations } from './people.ts';
@@ -41,7 +44,45 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
 
   // A service that just started asks for the GPU time of today first.
   await using service = await startService(lab, { rollout: 'live' });
-  using abe = await sshPerson(service, 'abe');
+  const key = keygen('-t', 'ed25519');
+  using abe = await sshPerson(service, 'abe', key);
+  await t.test('start-up files are read as sshd reads them without a gateway', async () => {
+    const files = ['.bash_profile', '.bashrc', '.zshenv', '.zprofile', '.zshrc', '.profile'];
+    await shell('head', `cd /home/abe; for name in ${files.join(' ')}; do echo "echo $name" > $name; done`);
+    await shell(
+      'head',
+      'install -d /home/abe/.config/fish; echo "echo config.fish" > /home/abe/.config/fish/config.fish',
+    );
+    appendFileSync(join(lab.directory, 'etc/gateway.pub'), `${key.publicKey}\n`);
+    const through = [...abe.options];
+    // Straight to the login node's sshd, as the same person with the same key.
+    const change: Record<string, string> = { '-p': `${lab.port}`, '-l': 'abe' };
+    const straight = through.map(
+      (one, at) => change[through[at - 1] ?? ''] ?? one.replace(/^(Strict.*)=yes$/, '$1=no'),
+    );
+    const printed = async (options: string[], args: string[]) => {
+      abe.options.splice(0, Infinity, ...options);
+      // A terminal prints what is typed before the shell reads it, or not.
+      return (await abe.ssh(args, args.length === 1 ? 'exit\n' : '')).out;
+    };
+    const prefer = async (path: string) => {
+      abe.options.splice(0, Infinity, ...through);
+      await service.write('/me/login-preferences', { as: 'abe', method: 'PUT', body: { shell: path } });
+      await eventually(abe.access, ({ shell: confirmed }) => confirmed === path);
+    };
+    const shells = ['/usr/bin/dash', '/usr/bin/zsh', '/usr/bin/fish', '/bin/bash'];
+    for (const path of shells.filter((one) => existsSync(one))) {
+      await prefer(path);
+      for (const args of [[abe.target, 'echo done'], ['-tt', abe.target, 'echo done'], [abe.target]]) {
+        const out = await printed(through, args);
+        assert.equal(out, await printed(straight, args), `${path} ${args.slice(1)}`);
+        if (path === '/bin/bash') assert.equal(out.match(/\.bashrc|\.bash_profile/g)?.length, 1, out);
+      }
+    }
+    abe.options.splice(0, Infinity, ...through);
+    await shell('head', `cd /home/abe; rm -rf .config ${files.join(' ')}`);
+  });
+
   await t.test('GPU-hours are those of sacct, of jobs that are over and of one that runs', async () => {
     const ask = async () =>
       (await service.platform(`/gpu-hours?businessOrgId=${abe.orgId}`, { as: 'ada' })).body.items[0];

@@ -12,6 +12,8 @@ export interface LoginNode {
   host: string;
   port: number;
   hostKey: string;
+  /** The person's account there has the shell that they have chosen. Left out: not, or not known. */
+  hasShell?: boolean;
 }
 
 /** What is known of one person on one cluster, all of one moment. */
@@ -263,7 +265,9 @@ function loginNodeFor({ loginNodes }: AccessFacts, open: OpenSession | undefined
     ({ host, port }) => host === open?.loginNode.host && port === open.loginNode.port,
   );
   const chosen = own ?? loginNodes.find(({ up }) => up);
-  return chosen && { host: chosen.host, port: chosen.port, hostKey: chosen.hostKey };
+  if (!chosen) return undefined;
+  const { up: _, ...node } = chosen;
+  return node;
 }
 
 /** What the client says of a reason, with what to type; the cluster is called `name`. */

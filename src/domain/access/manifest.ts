@@ -49,6 +49,8 @@ export interface LoginNodeReport {
   missed?: true;
   /** Where everyone has their own: whose it is. Left out: everyone's. */
   username?: string;
+  /** Shells that people have chosen and that it lacks: accounts there have another. Left out: not known. */
+  missingShells?: readonly string[];
 }
 
 /** Whether everyone uses the same login nodes, or each person has their own (contract, "Login modes"). */

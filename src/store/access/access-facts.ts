@@ -103,7 +103,10 @@ function personOn(
       policy: lapses.policy,
       isListed: row.uid !== null && row.listed_user_id !== null && row.withdrawn === 0,
       confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
-      loginNodes: nodes.map(({ host, port, hostKey, up }) => ({ host, port, hostKey, up })),
+      loginNodes: nodes.map(({ host, port, hostKey, up, missingShells }) => {
+        const hasShell = row.shell === row.login_shell && missingShells?.includes(row.login_shell) === false;
+        return { host, port, hostKey, up, ...(hasShell && { hasShell }) };
+      }),
       observedMsAgo:
         row.observed_at === null
           ? undefined

@@ -142,6 +142,8 @@ export interface Facts {
   /** By user ID: who should be able to log in there, and could not when it was observed. */
   absent: readonly string[];
   drift: readonly string[];
+  /** Shells that people have chosen, in place of which their accounts there have another. */
+  missingShells: readonly string[];
   /** What an operator should know of and is the site's to change. */
   notices: readonly string[];
   jobLogins: readonly string[];
@@ -208,6 +210,7 @@ export function readFacts(text: string, known: KnownLogins): Facts {
     })),
     absent: column('absent').filter((userId) => userId !== '-'),
     drift: column('drift'),
+    missingShells: column('missing-shell'),
     notices: column('notice'),
     jobLogins: column('job-login'),
     problems: rows('problem').map(([kind = '', message = '']) => ({ kind, message })),

@@ -145,6 +145,7 @@ function loginNode(node: LoginNode, findings: Findings, version: Version): Login
   return {
     ...{ name, host, port, hostKey, up },
     ...(missed && { missed }),
+    ...present({ missingShells: facts?.missingShells }),
     ...(username === undefined ? {} : { username }),
   };
 }

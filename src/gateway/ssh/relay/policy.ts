@@ -30,8 +30,14 @@ export type Verdict =
 const allow: Verdict = { do: 'allow' };
 const refuse = (reason: string): Verdict => ({ do: 'refuse', reason });
 
+/** `isOfAccount`: the account on the login node has it, so that sshd there starts it, once, as it does without us. */
+export interface LoginShell {
+  path: string;
+  isOfAccount: boolean;
+}
+
 /** Decides what `side` may ask for on a connection whose sessions run with the login shell `shell`. */
-export function judge(side: Side, ask: Ask, shell: string): Verdict {
+export function judge(side: Side, ask: Ask, shell: LoginShell): Verdict {
   if (ask.kind === 'global') return judgeGlobal(side, ask.name);
   if (side === 'node') return ask.kind === 'open' ? judgeNodeOpen(ask.type) : judgeNodeRequest(ask.name);
   return ask.kind === 'open' ? judgeOpen(ask) : judgeRequest(ask, shell);
@@ -49,15 +55,15 @@ function judgeOpen(ask: Ask & { kind: 'open' }): Verdict {
 
 const passedUnchanged = new Set(['pty-req', 'window-change', 'signal', 'break', 'eow@openssh.com']);
 
-function judgeRequest(ask: Ask & { kind: 'request' }, shell: string): Verdict {
+function judgeRequest(ask: Ask & { kind: 'request' }, { path, isOfAccount }: LoginShell): Verdict {
   if (ask.channel !== 'session')
     return ask.name === 'eow@openssh.com' ? allow : refuse(`${printable(ask.name)} needs a session`);
   if (passedUnchanged.has(ask.name)) return allow;
-  if (ask.name === 'shell') return { do: 'exec', command: loginShellLine(shell) };
+  if (ask.name === 'shell') return isOfAccount ? allow : { do: 'exec', command: loginShellLine(path) };
   if (ask.name === 'exec') {
     const command = ask.command ?? '';
     if (command.includes('\0')) return refuse('a command holds no NUL');
-    return { do: 'exec', command: commandLine(shell, command) };
+    return { do: 'exec', command: isOfAccount ? command : commandLine(path, command) };
   }
   if (ask.name === 'subsystem')
     return ask.subsystem === 'sftp' ? allow : refuse(`the only subsystem is sftp`);

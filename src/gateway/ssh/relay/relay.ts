@@ -18,7 +18,15 @@ import type { HostKeys } from '../transport/host-keys.ts';
 import type { Transport } from '../transport/transport.ts';
 import { type Channel, Channels } from './channels.ts';
 import { execPart, linePieces } from './exec-line.ts';
-import { type Ask, judge, noticeLength, printable, type Side, type Verdict } from './policy.ts';
+import {
+  type Ask,
+  judge,
+  type LoginShell,
+  noticeLength,
+  printable,
+  type Side,
+  type Verdict,
+} from './policy.ts';
 
 export interface RelayOptions {
   client: Transport;
@@ -27,7 +35,7 @@ export interface RelayOptions {
   /** The gateway's own, as the client may have them proven. */
   hostKeys: HostKeys;
   /** The person's login shell as it is now. */
-  shell(): string;
+  shell(): LoginShell;
   onRefusal(side: Side, reason: string): void;
   /** The client asked for this, and it was passed on. */
   onUse(use: Use): void;
@@ -253,6 +261,7 @@ export class Relay {
     if (verdict.do === 'allow') {
       if (wantsReply) channel.pendingReplies.push('node');
       if (name === 'subsystem') this.#options.onUse({ kind: 'sftp' });
+      if (name === 'shell') this.#options.onUse({ kind: 'shell' });
       this.#toNode(payload);
     } else if (verdict.do === 'exec') {
       if (wantsReply) channel.pendingReplies.push('node');

@@ -298,7 +298,10 @@ export class Session {
     const hostKeys = createHostKeys(this.#context.hostKeys);
     this.#relay = new Relay({
       ...{ client, node, limits, hostKeys },
-      shell: () => this.admitted?.route.shell ?? '/bin/bash',
+      shell: () => {
+        const { shell: path = '/bin/bash', loginNode } = this.admitted?.route ?? {};
+        return { path, isOfAccount: loginNode?.hasShell === true };
+      },
       onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
       onUse: (use) => this.#uses.add(use),
     });

@@ -38,6 +38,7 @@ observe_accounts() {
   awk -F '\t' 's == "ours" { if ($3 == "ready") { known[$1] = 1; print $1, $2, $4, $5 } next } !($2 in known) { print $2, $3, $1, "/bin/sh" }' \
     OFS='\t' s=ours "$T/ours" s=conflicts "$T/conflicts" > "$T/wanted"
   plan_accounts
+  awk -F '\t' '$1 != $2 { print "missing-shell\t" $1 }' "$T/shells"
   awk -F '\t' '
     s == "conflicts" { stood[$2] = 1; next }
     $1 ~ /^(conflict|barred)$/ { print "conflict", $4, $2, $3, $5; if (!($2 in stood)) drift("something stands in the way of " $2); next }
