@@ -41,6 +41,7 @@ export function parsePostgresUrl(url: string): PostgresTarget {
   if (unknown !== undefined) throw invalid(`It cannot have ?${unknown}=; it can have ${known.join(', ')}.`);
   if (database === '') throw invalid('It names no database: postgres://USER@HOST/DATABASE.');
   const sslMode = options.get('sslmode') ?? 'prefer';
+  const isSslMode = (text: string): text is SslMode => (sslModes as readonly string[]).includes(text);
   if (!isSslMode(sslMode)) throw invalid(`Its sslmode can be ${sslModes.join(', ')}.`);
   const attributes = options.get('target_session_attrs') ?? 'read-write';
   if (!['read-write', 'primary'].includes(attributes))
@@ -83,10 +84,6 @@ function hostOf(text: string): { host: string; port: number } {
 
 function withAt(): DomainError {
   return invalid(`There is an @ where none can be. ${escapes}`);
-}
-
-function isSslMode(text: string): text is SslMode {
-  return (sslModes as readonly string[]).includes(text);
 }
 
 function decoded(text: string): string {

@@ -6,7 +6,7 @@ import { forbidden } from '../../domain/error.ts';
 import { holdsStaffKey } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';
 import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
-import { type KnownGpuDay, listGpuDays } from '../../store/clusters/gpu-days.ts';
+import { listGpuDays } from '../../store/clusters/gpu-days.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { findMember, findMembership, listNamesOfMembers } from '../../store/organizations/memberships.ts';
@@ -59,7 +59,11 @@ async function hoursOf(
   return {
     cluster_id: id,
     cluster_name: name,
-    ...present({ first_day: first, source: sourceOf(days) }),
+    // One day that was only observed, and the whole is no more than that.
+    ...present({
+      first_day: first,
+      source: (days.find((one) => one.source === 'observed') ?? days[0])?.source,
+    }),
     gpu_hours: hours(total),
     members_gpu_hours: hours(members),
     people,
@@ -70,11 +74,6 @@ async function hoursOf(
       .filter((day) => first !== undefined && day >= first)
       .map((day) => ({ day, gpu_hours: hours(byDay.get(day) ?? 0) })),
   };
-}
-
-/** One day that was only observed, and the whole is no more than that. */
-function sourceOf(days: readonly KnownGpuDay[]): KnownGpuDay['source'] | undefined {
-  return days.find(({ source }) => source === 'observed')?.source ?? days[0]?.source;
 }
 
 function sum(numbers: Iterable<number>): number {

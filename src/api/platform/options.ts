@@ -65,12 +65,15 @@ export function clusterOptions(facts: OptionFacts): Options {
   const { state, reason, report } = observed(facts);
   const scheduler = report?.scheduler;
   const storage = report?.storage;
+  const isSlurm = scheduler?.configured === 'sunk';
   return {
     state,
     ...present({ reason, observedAt: observedAt(facts) }),
     scheduler: {
       configured: configuredScheduler(scheduler),
-      ...present({ ready: condition(facts, schedulerCondition(scheduler?.configured), scheduler?.ready) }),
+      ...present({
+        ready: condition(facts, isSlurm ? 'SUNKReady' : 'ControlPlaneAvailable', scheduler?.ready),
+      }),
       supported: { kubernetes: true, sunk: true },
     },
     storage: {
@@ -134,10 +137,6 @@ function configuredScheduler(report: SideReport['scheduler']): Options['schedule
 function configured(is: boolean | undefined): Inventory['backends'][number]['configured'] {
   if (is === undefined) return 'unknown';
   return is ? 'configured' : 'not_configured';
-}
-
-function schedulerCondition(scheduler: 'sunk' | 'kubernetes' | null | undefined): Condition['type'] {
-  return scheduler === 'sunk' ? 'SUNKReady' : 'ControlPlaneAvailable';
 }
 
 /** WEKA's readiness is not observed. */

@@ -14,15 +14,16 @@ const groupTable = printer<Business['Groups']['groups'][number]>(
   {
     GROUP: (row) => row.group,
     PEOPLE: (row) => row.people,
-    GIVES: (row) => listed(row.rules.map(ruleText)),
+    // `physics:member+clusters.ssh`
+    GIVES: (row) =>
+      listed(
+        row.rules.map((one) =>
+          [`${one.organization}:${one.role ?? 'member'}`, ...(one.permissions ?? [])].join('+'),
+        ),
+      ),
   },
   'No groups are known.',
 );
-
-/** `physics:member+clusters.ssh` */
-function ruleText({ organization, role = 'member', permissions = [] }: Rule): string {
-  return [`${organization}:${role}`, ...permissions].join('+');
-}
 
 /** The rules of a file: its `rules`, or those of a configuration (`identity.groups.rules`). What else is in it stays here. */
 async function readRules(file: string): Promise<Rule[]> {

@@ -168,7 +168,10 @@ export async function freshSession(
   selection: Selection,
   refused?: Session,
 ): Promise<Session> {
-  const isUsedUp = (one: Session) => needsRefresh(one) || one.accessToken === refused?.accessToken;
+  // With less than 30 seconds left, a token is too near its end to start a request with.
+  const isUsedUp = ({ expiresAt, accessToken }: Session) =>
+    (expiresAt !== undefined && Date.parse(expiresAt) - Date.now() < 30_000) ||
+    accessToken === refused?.accessToken;
   const session = await storedSession(state, selection);
   if (!isUsedUp(session)) return session;
   return state.exclusively(selection.profile, async () => {
@@ -244,11 +247,6 @@ export interface Session {
 interface SessionKey {
   profile: string;
   platformUrl: string;
-}
-
-/** Whether the access token has less than 30 seconds left, too little to start a request with. */
-function needsRefresh({ expiresAt }: Session): boolean {
-  return expiresAt !== undefined && Date.parse(expiresAt) - Date.now() < 30_000;
 }
 
 /**

@@ -238,7 +238,10 @@ function grants(current: Lab, wanted: Lab, now: number): LabStep[] {
     if (!before) {
       const details = joinDetails(grant.expiresAt && `until ${grant.expiresAt}`);
       steps.push({ action: 'create', ...common, details });
-    } else if (grant.expiresAt !== undefined && !isSameTime(grant.expiresAt, before.expiresAt)) {
+    } else if (
+      grant.expiresAt !== undefined &&
+      Date.parse(grant.expiresAt) !== Date.parse(before.expiresAt ?? '')
+    ) {
       const details = change('until', before.expiresAt, grant.expiresAt);
       steps.push({ action: 'update', ...common, details });
     }
@@ -288,10 +291,6 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
 
 function isLive({ expiresAt }: LabGrant, now: number): boolean {
   return expiresAt === undefined || Date.parse(expiresAt) > now;
-}
-
-function isSameTime(a: string, b: string | undefined): boolean {
-  return b !== undefined && Date.parse(a) === Date.parse(b);
 }
 
 /** Emails are the same in any case. */

@@ -3,7 +3,7 @@ import {
   type BackupFailure,
   type KeptBackup,
   noteBackupFailure,
-  noteHandedOn,
+  noteKeptBackup,
   readBackupFailure,
 } from '../../store/data-dir/last-backup.ts';
 import { lockBackups } from '../../store/data-dir/lock.ts';
@@ -38,7 +38,7 @@ export async function handOn(options: HandOnOptions): Promise<BackupFailure | un
     const outcome = await runBackupTask({ command, file }, AbortSignal.any([signal, late]));
     if (signal.aborted) return undefined;
     if (!('failure' in outcome)) {
-      noteHandedOn(dataDir, kept);
+      noteKeptBackup(dataDir, { ...kept, awaits: false });
       return undefined;
     }
     const hung = `it had not ended after ${Math.round(limitMs / 60_000)} minutes, and was killed.`;

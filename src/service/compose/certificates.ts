@@ -23,7 +23,10 @@ export function watchCertificates(
   const said = new Map<string, number>();
   const check = () => {
     for (const one of listCertificates(config)) {
-      const days = one.isRenewed ? renewedDays(one) : warnDays;
+      // One that is renewed has a third of its life left then. Where a quarter is left, that has failed for long.
+      const days = warnDays.filter(
+        (days) => !one.isRenewed || days * dayMs < (one.endsAt - one.beginsAt) / 4,
+      );
       const passed = days.filter((count) => one.endsAt - now() <= count * dayMs).length;
       if (passed > (said.get(one.setting) ?? 0)) say(one, now(), log);
       said.set(one.setting, passed);
@@ -32,11 +35,6 @@ export function watchCertificates(
   check();
   const timer = setInterval(check, everyMs).unref();
   return () => clearInterval(timer);
-}
-
-/** One that is renewed has a third of its life left then. Where a quarter is left, that has failed for long. */
-function renewedDays({ beginsAt, endsAt }: ListenerCertificate): number[] {
-  return warnDays.filter((days) => days * dayMs < (endsAt - beginsAt) / 4);
 }
 
 function say({ setting, file, endsAt, isRenewed }: ListenerCertificate, now: number, log: Logger): void {

@@ -38,11 +38,6 @@ export interface Seal {
 
 const own = ['backup_info', 'backup_files'];
 
-/** What is in a backup, but for the row that is to hold this. */
-function manifestOf(database: DatabaseFile, info: Omit<Manifest, 'parts'>): string {
-  return JSON.stringify({ ...info, parts: partsOf(database) } satisfies Manifest);
-}
-
 /** Compares a backup with its manifest. What does not fit is a string, as the end of a sentence about the backup. */
 function compareWithManifest(database: DatabaseFile, row: BackupRow): Seal | string {
   const { manifest: text, key, signature } = row;
@@ -137,7 +132,8 @@ export function addFiles(
     database.run('create table backup_files (path text primary key, content blob not null) strict');
     for (const { path, content } of files)
       database.run('insert into backup_files values (?, ?)', path, content);
-    const manifest = manifestOf(database, { madeAt, version });
+    // What is in the backup, but for the row that is to hold this.
+    const manifest = JSON.stringify({ madeAt, version, parts: partsOf(database) } satisfies Manifest);
     const { key = null, signature = null } = sign?.(manifest) ?? {};
     database.run('insert into backup_info values (?, ?, ?, ?, ?)', madeAt, version, manifest, key, signature);
     database.setKind(backupKind);

@@ -58,11 +58,6 @@ export function noteKeptBackup(dataDir: string, backup: KeptBackup): void {
     rmSync(join(dataDir, 'backup-failure'), { force: true });
 }
 
-/** Notes that the command after a backup succeeded. */
-export function noteHandedOn(dataDir: string, backup: KeptBackup): void {
-  noteKeptBackup(dataDir, { ...backup, awaits: false });
-}
-
 function writes<Note extends object>(name: string) {
   return (dataDir: string, content: Note): void => {
     try {

@@ -54,7 +54,8 @@ export function createShell(options: ShellOptions): Shell {
     async run(host, script, signal, { connectSeconds, ms }) {
       runs += 1;
       const limit = AbortSignal.any([signal, AbortSignal.timeout(ms)]);
-      if (!host.reach) return execute(host, localCommand(), script, limit);
+      const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
+      if (!host.reach) return execute(host, [...sudo, 'sh', '-s'], script, limit);
       await mkdir(options.directory, { recursive: true, mode: 0o700 });
       const alias = host.address.replace(/[^A-Za-z0-9._-]/g, '_');
       const prepared = await known.prepare(alias, host.reach.hostKey);
@@ -66,10 +67,6 @@ export function createShell(options: ShellOptions): Shell {
       }
     },
   };
-}
-
-function localCommand(): string[] {
-  return process.getuid?.() === 0 ? ['sh', '-s'] : ['sudo', '-n', 'sh', '-s'];
 }
 
 function remoteCommand(

@@ -88,7 +88,8 @@ export class Listening {
     const committed = this.#committed;
     const results = await session.script(listen).catch((error: unknown) => {
       session.destroy();
-      throw isWithoutTable(error) ? ofAnotherVersion() : error;
+      const isWithoutTable = error instanceof PostgresError && error.sqlState === '42P01';
+      throw isWithoutTable ? ofAnotherVersion() : error;
     });
     this.#heard = lastRow<{ version: number }>(results)?.version ?? 0;
     this.#asked = this.#heard;
@@ -205,10 +206,6 @@ export class Listening {
   #wait(ms: number): Promise<boolean> {
     return wait(ms, true, { signal: this.#closing.signal, ref: false }).catch(() => false);
   }
-}
-
-function isWithoutTable(error: unknown): boolean {
-  return error instanceof PostgresError && error.sqlState === '42P01';
 }
 
 function ofAnotherVersion(): DomainError {

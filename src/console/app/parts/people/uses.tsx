@@ -90,6 +90,7 @@ export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: K
 
 export function LoginLines({ cluster, access }: { cluster: ClusterUse; access: SshAccess }) {
   if (access.hostname === '' || access.username === '') return null;
+  const host = access.port === 22 ? access.hostname : `[${access.hostname}]:${access.port}`;
   const { cluster_name: name } = cluster;
   return (
     <>
@@ -103,7 +104,7 @@ export function LoginLines({ cluster, access }: { cluster: ClusterUse; access: S
           Connect to Host…”, and choose <code>{aliasOf(cluster)}</code>.
         </p>
         <h3>~/.ssh/known_hosts</h3>
-        <CopyLine text={knownHost(access)} label={`host key of the gateway to ${name}`} />
+        <CopyLine text={`${host} ${access.host_key}`} label={`host key of the gateway to ${name}`} />
         <p className="soft">
           Or compare the fingerprint when ssh asks: <code>{access.host_key_fingerprint}</code>
         </p>
@@ -128,10 +129,6 @@ export function sshLine(
 function sshBlock(cluster: ClusterUse, { hostname, port, username }: SshAccess): string {
   const lines = [`HostName ${hostname}`, `Port ${port}`, `User ${cluster.cluster_id}.${username}`];
   return [`Host ${aliasOf(cluster)}`, ...lines.map((line) => `    ${line}`)].join('\n');
-}
-
-function knownHost({ hostname, port, host_key: key }: SshAccess): string {
-  return `${port === 22 ? hostname : `[${hostname}]:${port}`} ${key}`;
 }
 
 export function Kubeconfig({ cluster }: { cluster: ClusterUse }) {
