@@ -172,7 +172,7 @@ test('fuzz: whatever either side sends, only what the contract supports gets to 
       node: node.transport,
       limits: { ...defaultLimits, maxChannels: 3, maxPendingReplies: 4 },
       hostKeys: createHostKeys([]),
-      shell: () => ({ path: '/bin/bash', isOfAccount: false }),
+      route: () => undefined,
       onRefusal() {},
       onUse() {},
     });

@@ -26,7 +26,7 @@ test('a login node that says more after its CLOSE ends no connection, and none o
     node: node.made as unknown as Transport,
     limits: defaultLimits,
     hostKeys: createHostKeys([readPrivateKey(generateSshKey().privateKey)]),
-    shell: () => ({ path: '/bin/sh', isOfAccount: false }),
+    route: () => undefined,
     onRefusal: () => {},
     onUse: () => {},
   });

@@ -4,6 +4,7 @@
  * Requests of the connection as a whole are answered here at once, so their answers keep order.
  */
 import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
+import type { Route } from '../decision.ts';
 import type { Use } from '../events.ts';
 import type { GatewayLimits } from '../limits.ts';
 import {
@@ -18,15 +19,7 @@ import type { HostKeys } from '../transport/host-keys.ts';
 import type { Transport } from '../transport/transport.ts';
 import { type Channel, Channels } from './channels.ts';
 import { execPart, linePieces } from './exec-line.ts';
-import {
-  type Ask,
-  judge,
-  type LoginShell,
-  noticeLength,
-  printable,
-  type Side,
-  type Verdict,
-} from './policy.ts';
+import { type Ask, judge, noticeLength, printable, type Side, type Verdict } from './policy.ts';
 
 export interface RelayOptions {
   client: Transport;
@@ -34,8 +27,8 @@ export interface RelayOptions {
   limits: GatewayLimits;
   /** The gateway's own, as the client may have them proven. */
   hostKeys: HostKeys;
-  /** The person's login shell as it is now. */
-  shell(): LoginShell;
+  /** As it is now; undefined before the login. */
+  route(): Pick<Route, 'shell' | 'loginNode'> | undefined;
   onRefusal(side: Side, reason: string): void;
   /** The client asked for this, and it was passed on. */
   onUse(use: Use): void;
@@ -104,7 +97,8 @@ export class Relay {
   }
 
   #ask(side: Side, what: Ask): Verdict {
-    const verdict = judge(side, what, this.#options.shell());
+    const { shell: path = '/bin/bash', loginNode } = this.#options.route() ?? {};
+    const verdict = judge(side, what, { path, isOfAccount: loginNode?.hasShell === true });
     if (verdict.do === 'refuse') {
       this.#options.onRefusal(side, verdict.reason);
       // The reason of a refused channel goes with the answer.

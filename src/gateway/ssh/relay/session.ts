@@ -298,10 +298,7 @@ export class Session {
     const hostKeys = createHostKeys(this.#context.hostKeys);
     this.#relay = new Relay({
       ...{ client, node, limits, hostKeys },
-      shell: () => {
-        const { shell: path = '/bin/bash', loginNode } = this.admitted?.route ?? {};
-        return { path, isOfAccount: loginNode?.hasShell === true };
-      },
+      route: () => this.admitted?.route,
       onRefusal: (side, reason) => log.debug('gateway.refused', { id, side, reason }),
       onUse: (use) => this.#uses.add(use),
     });
