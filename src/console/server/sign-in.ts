@@ -66,11 +66,7 @@ export function createSignInRoutes(options: SignInOptions) {
         const isOpen = !found?.away.anew && (await isAuthorized(sessions.of(request)));
         if (isOpen) return redirect(response, to, found?.removal);
         if (!found) throw new DomainError('unauthorized', 'This browser did not start a sign-in here.');
-        if (isTargetRefused(url, found.away)) {
-          // The same sign-in once more, without saying what its tokens are for.
-          const again = `${found.away.anew ? '/in' : '/sign-in'}?${new URLSearchParams({ to, plain: '' })}`;
-          return redirect(response, again, found.removal);
-        }
+        if (isTargetRefused(url, found.away)) return redirect(response, plainAt(found.away), found.removal);
         const tokens = await issuer.finish(new URL(`/sign-in/callback${url.search}`, own), found.away);
         const from = { address, program: (request.headers['user-agent'] ?? '').slice(0, 200) };
         const { userId, cookie: session } = await sessions.create(tokens, from);
@@ -101,6 +97,11 @@ function wantedAt({ pathname, searchParams }: URL): Pick<Away, 'to' | 'anew' | '
 /** As Microsoft Entra ID does. One that knows resources, and not this one, says `invalid_target`. */
 function isTargetRefused({ searchParams }: URL, { target }: Away): boolean {
   return target?.resource !== undefined && searchParams.get('error') === 'invalid_request';
+}
+
+/** Where the same sign-in begins without saying what its tokens are for. */
+function plainAt({ to, anew }: Away): string {
+  return `${anew ? '/in' : '/sign-in'}?${new URLSearchParams({ to, plain: '' })}`;
 }
 
 /** A browser that navigates is shown a page, which says why. */
