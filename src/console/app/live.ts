@@ -2,7 +2,7 @@
  * The live stream: topics of what changed. One tab of the browser holds it and passes it on; when that tab closes, the
  * next one takes over. After every interruption everything on the screen is read again.
  */
-import type { QueryClient } from '@tanstack/react-query';
+import type { Query, QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { goToSignIn, ownHeaders } from './api.ts';
 
@@ -36,14 +36,14 @@ export function listen(client: QueryClient): void {
   listens = true;
   const channel = new BroadcastChannel(name);
   const take = (message: Message) => {
-    if ('topics' in message) refresh(client, message.topics);
+    if ('topics' in message) void refresh(client, message.topics);
     else if ('reported' in message) noteReports(message.reported);
     else if ('signedOut' in message) goToSignIn();
     else {
       // Changes during the interruption were not received.
       const { state } = live.get();
       if (message.state === state) return;
-      if (message.state === 'live') refresh(client, ['everything']);
+      if (message.state === 'live') void refresh(client, ['everything']);
       const at = Date.now();
       const { heardAt = at } = message;
       live.set(
@@ -64,7 +64,7 @@ export function listen(client: QueryClient): void {
   };
   channel.postMessage({ ask: true });
   void navigator.locks.request(name, () => hold(publish));
-  setInterval(() => refresh(client, silentClusters()), silenceCheckMs);
+  setInterval(() => void refresh(client, silentClusters()), silenceCheckMs);
 }
 
 let holdsStream = false;
@@ -127,12 +127,18 @@ function takeEvent(event: string, publish: (message: Message) => void): void {
   else if (kind === 'changed') publish({ topics: JSON.parse(data) });
 }
 
-function refresh(client: QueryClient, topics: string[]): void {
-  if (topics.length > 0) void client.invalidateQueries({ predicate: ({ meta }) => isAbout(meta, topics) });
+export async function refresh(client: QueryClient, topics: readonly string[]): Promise<void> {
+  if (topics.length === 0) return;
+  const predicate = ({ meta }: Query) => isAbout(meta, topics);
+  // A first read goes on, and its answer may be from before the change: it is read once more then.
+  const fetching = client.getQueryCache().findAll({ predicate, fetchStatus: 'fetching' });
+  const first = fetching.filter(({ state }) => state.data === undefined);
+  await client.invalidateQueries({ predicate });
+  if (first.length > 0) await client.invalidateQueries({ predicate: (one) => first.includes(one) });
 }
 
 /** Whether one of these topics changes what was read; `cluster/*` stands for any cluster. */
-export function isAbout(meta: Record<string, unknown> | undefined, topics: readonly string[]): boolean {
+function isAbout(meta: Record<string, unknown> | undefined, topics: readonly string[]): boolean {
   const isChanged = (own: string) =>
     own.endsWith('/*') ? topics.some((one) => one.startsWith(own.slice(0, -1))) : topics.includes(own);
   return topics.includes('everything') || ((meta?.['topics'] ?? []) as string[]).some(isChanged);

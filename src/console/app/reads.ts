@@ -242,7 +242,6 @@ export const readKeyClusters = (keyID: string) =>
 export const readMyRefusals = () =>
   read(['ssh-refusals'], ['me'], () => business.GET('/me/ssh-refusals').then(bodyOf));
 
-/** The topic of everything that operators see. */
 export const installationTopics = ['installation'] as const;
 
 export const readProblems = () =>
@@ -258,7 +257,6 @@ export const readOperatorMachines = (clusterID: string) =>
     business.GET('/operator/clusters/{clusterID}/machines', of({ clusterID })).then(bodyOf),
   );
 
-/** So many pages of people, or the one with an address. */
 export const readPeople = (email: string, pages: number) =>
   read(['operator', 'people', email, pages], installationTopics, () =>
     listAll<Person>(async (after) => {

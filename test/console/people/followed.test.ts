@@ -19,20 +19,31 @@ function linesOf(page: Page): Promise<string[]> {
 
 const site = useConsole();
 
-test('a reload keeps the times that a page saw, and a page that did not see them says none', {
-  skip: noBrowser,
-}, async () => {
+/** Has the cluster alpha fail at a change of one member. Returns the address where it is followed, and a read of how it is there. */
+async function startFailing(name: string, permissions: string[]) {
   const ada = await signIn(site.app, 'ada');
   const { default_org_id: orgID } = await ada.ask('business/me');
   const { members } = await ada.ask(`business/organizations/${orgID}/members`);
-  const { user_id: eve } = (members as { email: string; user_id: string }[]).find(({ email }) =>
-    email.startsWith('eve@'),
+  const { user_id: person } = (members as { email: string; user_id: string }[]).find(({ email }) =>
+    email.startsWith(`${name}@`),
   ) ?? { user_id: '' };
-  const path = `/members/change?people=${eve}`;
-  const applied = 'applied: done';
+  const path = `/members/change?people=${person}`;
   await setSimulated(site.app.test, alpha, { failure: 'the disk is full' });
-  const body = { permissions: ['clusters.ssh'] };
-  await ada.ask(`business/organizations/${orgID}/members/${eve}/permissions`, { method: 'PUT', body });
+  const body = { permissions };
+  await ada.ask(`business/organizations/${orgID}/members/${person}/permissions`, { method: 'PUT', body });
+  const stateOnAlpha = async () => {
+    const { people } = await ada.ask(`business/organizations/${orgID}/access?user_ids=${person}`);
+    return people[0].clusters[0].slurm.state;
+  };
+  await eventually(stateOnAlpha, (state) => state === 'failed');
+  return { path, stateOnAlpha };
+}
+
+test('a reload keeps the times that a page saw, and a page that did not see them says none', {
+  skip: noBrowser,
+}, async () => {
+  const { path } = await startFailing('eve', ['clusters.ssh']);
+  const applied = 'applied: done';
   await site.as('ada', async (page) => {
     await show(page, path);
     const panel = page.locator('.panel').filter({ hasText: 'alpha' });
@@ -64,5 +75,29 @@ test('a reload keeps the times that a page saw, and a page that did not see them
       lines.filter((text) => text !== ''),
       [],
     );
+  });
+});
+
+test('a change that comes while a page is read for the first time is shown, though the answer is from before', {
+  skip: noBrowser,
+}, async () => {
+  const { path, stateOnAlpha } = await startFailing('bob', []);
+  await site.as('ada', async (page) => {
+    await page.route(
+      '**/access?user_ids*',
+      async (route) => {
+        const headers = { ...route.request().headers(), 'sec-fetch-site': 'same-origin' };
+        const response = await route.fetch({ headers });
+        await setSimulated(site.app.test, alpha, { failure: undefined });
+        await eventually(stateOnAlpha, (state) => state === 'applied');
+        // The page is told of it meanwhile.
+        await page.waitForTimeout(2_500);
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
+    await show(page, path);
+    const panel = page.locator('.panel').filter({ hasText: 'alpha' });
+    await panel.getByText('Up to date', { exact: true }).waitFor();
   });
 });

@@ -7,7 +7,6 @@ import { count, type Kind, State, Text } from './values.tsx';
 
 type MachineUse = Usage['machines'][number];
 
-/** What a machine is good for, in a word. */
 export function machineState({ lifecycle_state: state, observed }: Machine): { kind: Kind; word: string } {
   if (state === 'quarantined') return { kind: 'none', word: 'Quarantined' };
   if (!observed || observed.freshness === 'unknown') return { kind: 'none', word: 'Not reported' };

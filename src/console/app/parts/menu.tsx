@@ -71,7 +71,6 @@ function Waiting() {
 }
 
 interface Destination extends Omit<MenuItem, 'icon'> {
-  /** Not one of the console's own pages. */
   isOutside?: boolean;
 }
 

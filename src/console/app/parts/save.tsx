@@ -97,7 +97,6 @@ export function SaveAll<Row>(saved: Saved<Row>) {
   );
 }
 
-/** Whether there was more than is saved. */
 async function saveAs<Row>(
   { name, pages, isWanted, columns, cells }: Saved<Row>,
   kind: 'csv' | 'jsonl',

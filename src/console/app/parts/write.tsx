@@ -6,7 +6,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 import { ApiError, NoAnswer, type Operation, personOfPage, queryClient } from '../api.ts';
-import { announce, createSource, isAbout, notice } from '../live.ts';
+import { announce, createSource, notice, refresh } from '../live.ts';
 import { AsCommand, Button, Check, Dialog, focusFirstField, Problem } from './page.tsx';
 
 interface Sent {
@@ -49,7 +49,7 @@ export function useWrite<Body, Answer>({ operation, topics, onDone, doneText }: 
       forgetDraft(name);
       keepReason(reason);
       announce(typeof doneText === 'string' ? doneText : doneText(answer));
-      void queryClient.invalidateQueries({ predicate: ({ meta }) => isAbout(meta, topics) });
+      void refresh(queryClient, topics);
       onDone?.(answer);
     },
   });
@@ -308,7 +308,6 @@ function put(key: string, json: string | undefined, isKept: boolean): void {
   drafts.set(all);
 }
 
-/** Whether the tab keeps all that was typed into a form. */
 export function isKept(form: string): boolean {
   const begin = keyOf(form);
   return [...drafts.get().keys()].every(
