@@ -17,11 +17,9 @@ export function testCommands(count: number): void {
       // As ansible-core 2.17 sends it (plugins/shell, mkdtemp).
       const [dir, made] = [`\`echo ${tmp} \``, `\`echo ${tmp}/ansible-tmp-1 \``];
       const command = `( umask 77 && mkdir -p "${dir}"&& mkdir "${made}" && echo ansible-tmp-1="${made}" ) && sleep 0`;
-      const { out } = await lab.run('ssh', [
-        ...lab.options,
-        'gateway',
-        `/bin/sh -c '${command}'; echo "$HOME"`,
-      ]);
+      // The login nodes here have no homes.
+      const inHome = `export HOME=$(mktemp -d); /bin/sh -c '${command}'; echo "$HOME"; rm -r "$HOME"`;
+      const { out } = await lab.run('ssh', [...lab.options, 'gateway', inHome]);
       const [line, home] = out.split('\n');
       assert.equal(line, `ansible-tmp-1=${home}/.ansible/tmp/ansible-tmp-1`);
     });
