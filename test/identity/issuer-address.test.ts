@@ -1,9 +1,12 @@
 /** An external issuer by its address: its certificate authority, and its own name for itself. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
-import { readConfig } from '../../src/service/config/index.ts';
+import { type Config, readConfig } from '../../src/service/config/index.ts';
 import { type Finding, warn, wrong } from '../../src/service/host/checks/findings.ts';
 import { checkIssuer } from '../../src/service/host/checks/surroundings.ts';
 import { eventually, startTestApp } from '../support/app.ts';
@@ -52,4 +55,28 @@ test('an issuer with a slash at the end that it does not have itself is named at
   const failed = () => Promise.resolve(logged.filter((line) => line.includes('issuer.failed')).join());
   await eventually(failed, (text) => text.includes('identity.issuer has to be the same, to the letter.'));
   assert.equal((await other.business('/me', { as: 'bob' })).status, 503);
+});
+
+test('an issuer whose keys cannot be had is none that answers', async (t) => {
+  const answers = { '/none': '{"keys":[]}', '/broken': 'no JSON' };
+  const server = createServer(({ url = '' }, response) => {
+    const [, path = ''] = /^(.*)\/\.well-known/.exec(url) ?? [];
+    const keys = { issuer: `${origin}${path}`, jwks_uri: `${origin}${path}` };
+    response.end(answers[url as keyof typeof answers] ?? JSON.stringify(keys));
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  for (const [path, text] of [
+    ['/none', /\/none has no keys\. Nobody can sign in\.$/],
+    ['/broken', /\/broken cannot be read: /],
+  ] as const) {
+    const config = { identity: { issuer: `${origin}${path}` } } as Config;
+    const found = await Array.fromAsync(checkIssuer(config, warn));
+    assert.deepEqual(
+      found.map(({ verdict }) => verdict),
+      ['warn'],
+    );
+    assert.match(found[0]?.text ?? '', text);
+  }
 });

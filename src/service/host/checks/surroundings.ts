@@ -36,7 +36,7 @@ export async function* checkIssuer({ identity }: Config, away: typeof wrong): As
   trustAuthority(identity.ca);
   const { issuer } = identity;
   if (issuer === undefined) return yield ok(about, 'The built-in one, which is a part of the service.');
-  const url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
+  let url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(issuerMs) });
     const text = await readWithin(answer);
@@ -48,6 +48,10 @@ export async function* checkIssuer({ identity }: Config, away: typeof wrong): As
         `${url} is about ${JSON.stringify(metadata.issuer)?.slice(0, 200)}, and identity.issuer is ${issuer}. They have to be the same, to the letter.`,
       );
     if (typeof metadata.jwks_uri !== 'string') return yield wrong(about, `${url} names no keys (jwks_uri).`);
+    url = metadata.jwks_uri;
+    const found = await fetch(url, { signal: AbortSignal.timeout(issuerMs) });
+    const { keys } = JSON.parse(await readWithin(found));
+    if (!keys?.length) return yield away(about, `${url} has no keys. Nobody can sign in.`);
     yield ok(about, `${issuer} answers.`);
     const theirs = Date.parse(answer.headers.get('date') ?? '');
     const apart = Math.abs(Date.now() - theirs);
