@@ -304,7 +304,10 @@ test('a database that is missing where there are keys, or none, or not this acco
   );
   writeFileSync(join(data, 'andromeda.db'), 'not a database', { mode: 0o600 });
   assert.match(await wrongs(), /^wrong +database +\/data\/andromeda\.db is no database of SQLite\. /);
-  writeFileSync(join(data, 'andromeda.db'), readFileSync(join(opened.dataDir, 'andromeda.db')));
+  const whole = readFileSync(join(opened.dataDir, 'andromeda.db'));
+  writeFileSync(join(data, 'andromeda.db'), Buffer.from(whole).fill('Z', 100));
+  assert.match(await wrongs(), /^wrong +database +\/data\/andromeda\.db is damaged\. Restore a backup /);
+  writeFileSync(join(data, 'andromeda.db'), whole);
   assert.equal(await wrongs(), '');
   const database = new Database(join(data, 'andromeda.db'));
   database.exec(ancient);

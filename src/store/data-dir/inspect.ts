@@ -16,6 +16,7 @@ import { DomainError } from '../../domain/error.ts';
 import { withRedaction } from '../audit/audit.ts';
 import {
   type DatabaseView,
+  databaseFault,
   faultMessage,
   files,
   isDatabaseError,
@@ -149,7 +150,8 @@ function versionFaultOf(database: DatabaseView, file: string): string | undefine
 
 /** Why this version cannot use a database, as a sentence; undefined where it can, or where that cannot be read without changing something. */
 export function findVersionFault(file: string): string | undefined {
-  return queryFile(file, (database) => versionFaultOf(database, file));
+  const damaged = `${file} is damaged. Restore a backup (\`andromeda restore\`).`;
+  return queryFile(file, (database) => versionFaultOf(database, file), damaged);
 }
 
 function readSides(database: DatabaseView): ClusterSideState[] {
@@ -263,12 +265,12 @@ export function isFilledOtherwise(file: string): boolean | undefined {
   });
 }
 
-function queryFile<T>(file: string, body: (database: DatabaseView) => T): T | undefined {
+function queryFile<T>(file: string, body: (database: DatabaseView) => T, damaged?: T): T | undefined {
   try {
     using database = files.view(file, { unchanged: true });
     return database && body(database);
   } catch (error) {
     if (!isDatabaseError(error)) throw error;
-    return undefined;
+    return databaseFault(error) === 'damaged' ? damaged : undefined;
   }
 }
