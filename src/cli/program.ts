@@ -301,7 +301,6 @@ function serveOptions({ config, demo, data }: { config?: string; demo?: true; da
   };
 }
 
-/** Throws `usage` when the arguments name no command. */
 function requireCommand(program: Command, names: readonly string[]): void {
   let command = program;
   for (const name of names.filter((one) => !one.startsWith('-'))) {

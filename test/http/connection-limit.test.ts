@@ -7,19 +7,24 @@ import { test } from 'node:test';
 import { listen } from '../../src/api/http/listen.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
+import { createAuthority } from '../support/certificate.ts';
 
 const hasV6 = Object.values(networkInterfaces()).some((of) => of?.some(({ family }) => family === 'IPv6'));
 
-async function start({ perSource = 16, inAll = 64, proxies = [] as string[] } = {}) {
+async function start({ perSource = 16, inAll = 64, proxies = [] as string[], isTls = false } = {}) {
+  const own = isTls ? createAuthority().issue('server') : undefined;
   const log: string[] = [];
   const waiting: (() => void)[] = [];
   const listener = await listen(
     (req, res) => {
-      if (req.url === '/slow') waiting.push(() => res.end('slow'));
-      else res.end('ok');
+      if (req.url === '/logged') res.setHeader('X-Request-Id', '1');
+      if (req.url === '/slow') return waiting.push(() => res.end('slow'));
+      if (req.url !== '/') res.statusCode = 429;
+      res.end('ok');
     },
     {
       name: 'test',
+      ...(own && { tls: { cert: Buffer.from(own.cert), key: Buffer.from(own.key) } }),
       // IPv4 comes as IPv6 where both are listened to.
       host: hasV6 ? '::' : '127.0.0.1',
       port: 0,
@@ -88,12 +93,35 @@ test('what cannot be read is a line with the reason, a source and reason at a ti
   await using server = await start();
   for (let i = 0; i < 3; i++) await server.get('/', { authorization: 'x'.repeat(100_000) }, '127.0.0.66');
   await server.get('/', { authorization: ['Bearer a', 'Bearer b'] }, '127.0.0.66');
+  await server.get('/', { expect: 'x' }, '127.0.0.66');
   assert.deepEqual(
     server.log.map((line) => JSON.parse(line)).map(({ event, address, reason }) => [event, address, reason]),
     [
       ['http.connection.refused', '127.0.0.66', 'HPE_HEADER_OVERFLOW'],
       ['http.connection.refused', '127.0.0.66', 'The request has more than one Authorization header.'],
+      [
+        'http.connection.refused',
+        '127.0.0.66',
+        'The request expects what is not known here: of Expect, 100-continue is.',
+      ],
     ],
+  );
+});
+
+test('a TLS handshake that fails is a line with the reason', async () => {
+  await using server = await start({ isTls: true });
+  assert.equal(await server.get('/', {}, '127.0.0.66'), 0);
+  const { address, reason } = JSON.parse(server.log[0] ?? '{}');
+  assert.deepEqual([address, reason], ['127.0.0.66', 'ERR_SSL_HTTP_REQUEST']);
+});
+
+test('a refusal of a handler is a line with its path, unless its request has an ID', async () => {
+  await using server = await start();
+  for (const path of ['/link?token=1', '/link?token=2', '/logged'])
+    assert.equal(await server.get(path, {}, '127.0.0.66'), 429);
+  assert.deepEqual(
+    server.log.map((line) => JSON.parse(line)).map(({ address, reason }) => [address, reason]),
+    [['127.0.0.66', '429 GET /link']],
   );
 });
 

@@ -53,7 +53,6 @@ export interface ApiOptions<Deps> {
   now(): number;
 }
 
-/** The whole of one API as an Express application. */
 export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   const { document, log } = options;
   const app = express();

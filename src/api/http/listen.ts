@@ -55,7 +55,6 @@ const defaultDeadlines: Deadlines = {
   closeMs: 2_000,
 };
 
-/** What may wait for a handler. */
 const mostWaiting = 1_000;
 const stopping = 'This server is stopping. Try again in a moment.';
 /** For what has not become a request when the listener stops, such as half of its headers. */
@@ -97,9 +96,17 @@ export class Listener {
     );
     const counts = countConnections(server, endpoint.name);
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+      // A fault of the network, or a client that left: nothing was refused.
+      if (error.syscall !== undefined || error.code === 'ECONNRESET') return void socket.destroy();
       counts.refused((socket as Socket).remoteAddress, error.code ?? error.message);
-      refuseUnreadable(error, socket, limits.closeMs);
+      if (socket.writable) refuseUnreadable(error, socket, limits.closeMs);
+      else socket.destroy();
+    });
+    server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+      const message = 'The request expects what is not known here: of Expect, 100-continue is.';
+      counts.refused(request.socket.remoteAddress, message);
+      const body = { code: 'invalid_request', message, retryable: false };
+      sendJson(response, 417, body, { Connection: 'close' });
     });
     this.#counts = counts;
     server.on('connection', (socket) => {
@@ -121,7 +128,6 @@ export class Listener {
     return this.#handler !== undefined;
   }
 
-  /** Throws `service_unavailable` with a sentence when the address cannot be had. */
   async open(): Promise<void> {
     const { host, port } = this.#endpoint;
     await new Promise<void>((resolve, reject) => {
@@ -197,7 +203,6 @@ export class Listener {
     this.#handler(request, response);
   }
 
-  /** Ends all connections but those of the given answers. */
   #cut(spared: readonly ServerResponse[]): void {
     const names = new Set(spared.map(({ socket }) => peerOf(socket)));
     for (const socket of this.#sockets) if (!names.has(peerOf(socket))) socket.destroy();
@@ -229,10 +234,6 @@ function createHttpServer(isTls: boolean, deadlines: Deadlines, handler: Request
   const server = isTls
     ? createTlsServer({ minVersion: 'TLSv1.2', handshakeTimeout: headersMs, ...timeouts }, handler)
     : createServer(timeouts, handler);
-  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    const message = 'The request expects what is not known here: of Expect, 100-continue is.';
-    sendJson(response, 417, { code: 'invalid_request', message, retryable: false }, { Connection: 'close' });
-  });
   // Off by default; a client that never reads its reply would keep its connection.
   server.timeout = idleMs;
   return server;
@@ -311,7 +312,6 @@ interface ConnectionCounts {
   refused(address: string | undefined, reason: string): void;
 }
 
-/** Counts connections, and closes new ones beyond the limit. */
 function countConnections(server: Server, name: string): ConnectionCounts {
   const sources = createCounter();
   let all = 0;
@@ -347,7 +347,10 @@ function countConnections(server: Server, name: string): ConnectionCounts {
   return counts;
 }
 
-/** A listener that answers 503 where a proxy's client has more requests under way than it may have connections. */
+/** Refusals that are noted here, but for the APIs': each of their requests has an ID, and a line with it. */
+const noted = new Set([403, 410, 413, 429, 503]);
+
+/** Answers 503 where a proxy's client has more requests under way than it may have connections. */
 function limitRequests(
   handler: RequestListener,
   { perSource, proxies }: ConnectionLimit,
@@ -355,14 +358,19 @@ function limitRequests(
 ): RequestListener {
   const clients = createCounter();
   return (request, response) => {
-    if (!proxies.has(request.socket.remoteAddress ?? '')) return handler(request, response);
     const address = clientAddress(proxies, request);
-    const leave = clients.enter(sourceNetwork(address), perSource);
+    const isProxied = proxies.has(request.socket.remoteAddress ?? '');
+    const leave = clients.enter(sourceNetwork(address), isProxied ? perSource : Infinity);
     if (!leave) {
       counts.refused(address, 'too many requests');
       return refuse(request, response, tooMany);
     }
-    response.once('close', leave);
+    const asked = `${request.method} ${request.url?.split('?')[0]?.slice(0, 100)}`;
+    response.once('close', () => {
+      leave();
+      if (noted.has(response.statusCode) && !response.hasHeader('X-Request-Id'))
+        counts.refused(address, `${response.statusCode} ${asked}`);
+    });
     handler(request, response);
   };
 }

@@ -297,7 +297,6 @@ function profileOf(claims: Record<string, unknown>, trusted: readonly string[] =
   return typeof found === 'string' ? { ...claims, email: found } : undefined;
 }
 
-/** Throws `unauthorized` for a deactivated account. */
 function requireActive({ userId, state }: { userId: string; state: string }): string {
   if (state === 'active') return userId;
   throw unauthorized('This account is deactivated. Ask your operator.');

@@ -64,7 +64,6 @@ export async function visibleCluster(db: Reader, request: AskedOfCluster): Promi
   throw forbidden('This needs clusters.read in the organization, or a grant on the cluster.');
 }
 
-/** A cluster of the organization named. Throws `not_found`. */
 export async function clusterOf(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
   const cluster = await findCluster(db, clusterId);
   if (cluster?.organizationId === organizationId) return cluster;

@@ -26,7 +26,6 @@ interface Listed {
   hidden: Organization[];
 }
 
-/** Every cluster that the caller sees, by organization, then by name. */
 export async function listClusters({ api, platform }: Apis, options: OrgOptions): Promise<Listed> {
   const organizations = await findOrganizations(api, options);
   const found = await Promise.all(organizations.map((one) => clustersOf({ api, platform }, one)));

@@ -76,7 +76,6 @@ const restarting: Refusal = {
 /** Refused logins of a source, each with its reason, name and key, before the others are summed up: a person with a few keys. */
 const loggedLogins = 20;
 
-/** Listens; resolves when connections are accepted. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const gateway = new Gateway(options);
   await gateway.listen();

@@ -26,7 +26,6 @@ export type BackupOutcome = { kept?: Kept } | { failure: string };
 
 const lowest = 19;
 
-/** Does what it is asked, once, and ends the process. */
 export async function runBackupProcess(): Promise<void> {
   const ending = new AbortController();
   const end = () => ending.abort();

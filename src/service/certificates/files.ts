@@ -42,7 +42,6 @@ export function writeCertificate(dataDir: string, pem: Buffer): void {
   write(dataDir, 'acme_certificate.pem', pem.toString('latin1'));
 }
 
-/** The account's key, which `make` makes where there is none. */
 export async function loadAccountKey(dataDir: string, make: () => Promise<Buffer>): Promise<Buffer> {
   const file = fileOf(dataDir, 'acme_account.pem');
   if (existsSync(file)) return readFileSync(file);

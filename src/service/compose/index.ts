@@ -204,7 +204,6 @@ async function openShared(
   return { store, peers };
 }
 
-/** What people get to work with, without a token. */
 function offerClients({ dataDir, platform }: Config, proxies: TrustedProxies, log: Logger): Downloads {
   return createDownloads({
     dataDir,

@@ -91,7 +91,6 @@ type Refusal = GatewayEvent & { kind: 'refused' };
 function createRepeats(push: (entry: SessionEntry) => void) {
   const repeats = new Map<string, { event: Refusal; since: number; more: number }>();
   const sweeper = setInterval(() => sweep(Date.now() - repeatMs), repeatMs / 4).unref();
-  /** Writes down the counts of those that began before. */
   function sweep(before: number) {
     for (const [key, { event, since, more }] of repeats) {
       if (since > before) continue;

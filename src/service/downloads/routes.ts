@@ -157,7 +157,6 @@ function clampSuffix({ headers }: Request, bytes: number): void {
   if (suffix !== undefined && Number(suffix) > bytes) headers.range = `bytes=-${bytes}`;
 }
 
-/** Sends a file whole or in the ranges asked for. */
 function sendFile(
   transfers: Transfers,
   { request, response, next }: { request: Request; response: Response; next: NextFunction },

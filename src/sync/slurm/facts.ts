@@ -256,7 +256,6 @@ function controllerIn(report: Lines): ControllerFacts | undefined {
   };
 }
 
-/** Days that were read, and seconds of them by login name. */
 function gpuDaysIn(days: readonly string[][], seconds: readonly string[][]): GpuDay[] {
   return days.map(([day = '']) => {
     const own = seconds.filter(([of]) => of === day);

@@ -81,7 +81,6 @@ function withOthers(
   };
 }
 
-/** What others ask is done for this server's own gateway. */
 function answerOthers(own: Gateways, peers: AllGatewaysDeps['peers']): void {
   peers.answer('recheck', async (body) => {
     // Rather too many of them than one too few.

@@ -106,7 +106,6 @@ export function lock(file: string): (() => void) | undefined {
   return () => void database.close();
 }
 
-/** The version of the SQLite that databases are opened with. */
 export function version(): string {
   const database = new Database(':memory:');
   const found = database.prepare<[], string>('select sqlite_version()').pluck().get();
