@@ -295,20 +295,21 @@ test('a platform that names the issuer of another one gets no token where the is
   assert.equal((await run(['auth', 'login', '--url', real.url])).status, 0);
 });
 
-test('an issuer that refuses requests with a resource is asked without, at sign-in and at every refresh', async (t) => {
-  const { run, readProfile, writeProfile } = await createMachine(t);
-  const { url, requests, state } = await startEnvironment(t, { resources: 'refused' });
-  assert.equal((await run(['auth', 'login', '--url', url])).status, 0);
-  const { [url]: session } = (await readProfile()).sessions;
-  assert.equal(session?.resource, undefined);
-  await writeProfile([{ ...session, expiresAt: new Date(0).toISOString() } as Session]);
-  assert.equal((await run(['call', 'business', 'GET', '/me'])).status, 0);
-  const asked = requests.filter(({ method }) => method === 'POST').map(({ body }) => form(body).resource);
-  assert.deepEqual(asked, [url, undefined, undefined, undefined]);
-  // One that says which resources it serves knows what it refuses.
-  state.metadata = { protected_resources: [url] };
-  assert.equal((await run(['auth', 'login', '--url', url])).status, 1);
-});
+for (const resources of ['AADSTS901002', 'AADSTS9010010'] as const)
+  test(`an issuer that refuses requests with a resource (${resources}) is asked without, at sign-in and at every refresh`, async (t) => {
+    const { run, readProfile, writeProfile } = await createMachine(t);
+    const { url, requests, state } = await startEnvironment(t, { resources });
+    assert.equal((await run(['auth', 'login', '--url', url])).status, 0);
+    const { [url]: session } = (await readProfile()).sessions;
+    assert.equal(session?.resource, undefined);
+    await writeProfile([{ ...session, expiresAt: new Date(0).toISOString() } as Session]);
+    assert.equal((await run(['call', 'business', 'GET', '/me'])).status, 0);
+    const asked = requests.filter(({ method }) => method === 'POST').map(({ body }) => form(body).resource);
+    assert.deepEqual(asked, [url, undefined, undefined, undefined]);
+    // One that says which resources it serves knows what it refuses.
+    state.metadata = { protected_resources: [url] };
+    assert.equal((await run(['auth', 'login', '--url', url])).status, 1);
+  });
 
 test('tokens are asked for one platform, at sign-in and at every refresh', async (t) => {
   const { run, readProfile, writeProfile } = await createMachine(t);

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { TestContext } from 'node:test';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { entraRefusals } from '../support/code-issuer.ts';
 import { json, type Seen, serve } from './harness.ts';
 
 export interface EnvironmentState {
@@ -26,8 +27,8 @@ export interface EnvironmentState {
   discovery: Record<string, unknown>;
   /** What the issuer's metadata say on top. */
   metadata: Record<string, unknown>;
-  /** The resources that tokens may be asked for; undefined: it ignores the parameter (RFC 8707); `refused`: no request may have it. */
-  resources: string[] | 'refused' | undefined;
+  /** The resources that tokens may be asked for; undefined: it ignores the parameter (RFC 8707); or how it refuses any request with it. */
+  resources: string[] | keyof typeof entraRefusals | undefined;
   me: { status: number; body: unknown };
   /** Access tokens that the APIs refuse. */
   refused: Set<string>;
@@ -95,8 +96,8 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
       case 'GET /jwks':
         return json(response, 200, { keys: [jwk] });
       case 'POST /device_authorization':
-        if (state.resources === 'refused' && form.has('resource'))
-          return json(response, 400, { error: 'invalid_request', error_description: 'AADSTS901002' });
+        if (typeof state.resources === 'string' && form.has('resource'))
+          return json(response, 400, entraRefusals[state.resources]);
         if (Array.isArray(state.resources) && !state.resources.includes(form.get('resource') ?? ''))
           return json(response, 400, { error: 'invalid_target' });
         return json(response, 200, {
@@ -109,8 +110,8 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
           ...state.device,
         });
       case 'POST /token':
-        if (state.resources === 'refused' && form.has('resource'))
-          return json(response, 400, { error: 'invalid_request', error_description: 'AADSTS901002' });
+        if (typeof state.resources === 'string' && form.has('resource'))
+          return json(response, 400, entraRefusals[state.resources]);
         if (form.get('grant_type') === 'refresh_token') return refresh(form, response);
         return poll(response);
       case 'POST /revoke':

@@ -5,6 +5,9 @@ import { hostname } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { test } from 'node:test';
 import { stateDirectory } from '../../src/cli/session/local-state.ts';
+import { exclusively } from '../../src/cli/session/lock.ts';
+import { eventually } from '../support/app.ts';
+import { temporaryDirectory } from '../support/directory.ts';
 import { createMachine, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 
@@ -150,6 +153,20 @@ test('a lock that a killed or hung command left behind does not stand in the way
   assert.equal((await run(me)).status, 0);
   assert.equal(state.refreshes, 2);
   assert.deepEqual(await readdir(directory), ['default.json']);
+});
+
+test('a lock stays young for as long as it is held, however long that is', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  using directory = temporaryDirectory();
+  const lock = join(directory.path, 'lock');
+  await exclusively(lock, async () => {
+    await utimes(lock, new Date(0), new Date(0));
+    t.mock.timers.tick(10_000);
+    await eventually(
+      () => stat(lock),
+      ({ mtimeMs }) => Date.now() - mtimeMs < 30_000,
+    );
+  });
 });
 
 test('a damaged session file is named, and no token goes anywhere', async (t) => {

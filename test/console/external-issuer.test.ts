@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventually, startTestApp } from '../support/app.ts';
-import { startCodeIssuer } from '../support/code-issuer.ts';
+import { entraRefusals, startCodeIssuer } from '../support/code-issuer.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { createCookieBrowser } from './harness.ts';
@@ -86,31 +86,32 @@ test('clocks that differ by a minute sign people in; the issuer says no more, an
   assert.equal(await me(browser), 401);
 });
 
-test('tokens are asked for the platform and without offline access; where `resource` is refused, without it', async () => {
-  await using lab = await start();
-  const { issuer, url, app, signIn, me } = lab;
-  const { browser, at } = await signIn();
-  assert.equal(at, `${url}/keys`);
-  assert.equal(
-    issuer.asked[0]?.get('scope'),
-    'openid profile email urn:zitadel:iam:org:project:id:andromeda:aud',
-  );
-  issuer.refusesResource = true;
-  const other = await signIn();
-  assert.equal(other.at, `${url}/keys`);
-  app.jump(9 * 60_000 + 45_000);
-  issuer.skew = 9 * 60 + 45;
-  for (const one of [browser, other.browser]) assert.equal(await me(one), 'bob@physics.example');
-  assert.deepEqual(
-    issuer.asked.map((one) => one.get('grant_type') ?? 'browser').join(),
-    'browser,authorization_code,browser,browser,authorization_code,refresh_token,refresh_token',
-  );
-  const { platformUrl } = app;
-  assert.deepEqual(
-    issuer.asked.map((one) => one.get('resource')),
-    [platformUrl, platformUrl, platformUrl, null, null, platformUrl, null],
-  );
-});
+for (const [code, refusal] of Object.entries(entraRefusals))
+  test(`tokens are asked for the platform and without offline access; where \`resource\` is refused (${code}), without it`, async () => {
+    await using lab = await start();
+    const { issuer, url, app, signIn, me } = lab;
+    const { browser, at } = await signIn();
+    assert.equal(at, `${url}/keys`);
+    assert.equal(
+      issuer.asked[0]?.get('scope'),
+      'openid profile email urn:zitadel:iam:org:project:id:andromeda:aud',
+    );
+    issuer.resourceRefusal = refusal;
+    const other = await signIn();
+    assert.equal(other.at, `${url}/keys`);
+    app.jump(9 * 60_000 + 45_000);
+    issuer.skew = 9 * 60 + 45;
+    for (const one of [browser, other.browser]) assert.equal(await me(one), 'bob@physics.example');
+    assert.deepEqual(
+      issuer.asked.map((one) => one.get('grant_type') ?? 'browser').join(),
+      'browser,authorization_code,browser,browser,authorization_code,refresh_token,refresh_token',
+    );
+    const { platformUrl } = app;
+    assert.deepEqual(
+      issuer.asked.map((one) => one.get('resource')),
+      [platformUrl, platformUrl, platformUrl, null, null, platformUrl, null],
+    );
+  });
 
 test('an issuer that shows its refusal of `resource` itself is never sent it, and the console has scopes of its own', async () => {
   const scopes = ['openid', 'email', 'offline_access'];

@@ -6,13 +6,23 @@ import { createSessions, idleMs, longestMs } from '../../src/console/server/sess
 import { DomainError } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createPerson } from '../../src/store/people/people.ts';
+import { eventually } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 const minute = 60_000;
 
 /** Sessions on a real store, an issuer that counts, and a clock. */
 async function startSessions() {
-  const world = { now: Date.now(), refreshed: 0, refuse: false, away: false, deactivated: false };
+  const world = {
+    now: Date.now(),
+    /** Refreshes that were asked for, when they are answered, and those that were. */
+    asked: 0,
+    answered: undefined as Promise<void> | undefined,
+    refreshed: 0,
+    refuse: false,
+    away: false,
+    deactivated: false,
+  };
   const opened = await openTestStore(undefined, () => world.now);
   const { store } = opened;
   const profile = { email: 'ada@physics.example', displayName: 'Ada', preferredUsername: undefined };
@@ -26,34 +36,41 @@ async function startSessions() {
   });
   const issuer = {
     async refresh() {
-      await new Promise((done) => setTimeout(done, 20));
+      world.asked += 1;
+      await (world.answered ?? new Promise((done) => setTimeout(done, 20)));
       if (world.away) throw new DomainError('integration_unavailable', 'away');
       if (world.refuse) throw new DomainError('unauthorized', 'refused');
       world.refreshed += 1;
       return tokens(world.refreshed);
     },
   } as unknown as IssuerClient;
-  const sessions = createSessions({
-    store,
-    issuer,
-    async authenticate() {
-      if (world.deactivated) throw new DomainError('unauthorized', 'This account is deactivated.');
-      return userId;
-    },
-    secure: true,
-    log: createLogger('silent'),
-    now: () => world.now,
-  });
+  const server = () => {
+    const sessions = createSessions({
+      store,
+      issuer,
+      async authenticate() {
+        if (world.deactivated) throw new DomainError('unauthorized', 'This account is deactivated.');
+        return userId;
+      },
+      secure: true,
+      log: createLogger('silent'),
+      now: () => world.now,
+    });
+    const use = (cookie: string, kind = 'active') =>
+      sessions.of({
+        headers: { cookie: cookie.split(';')[0], 'x-andromeda-console': kind },
+      } as unknown as IncomingMessage);
+    return { sessions, use };
+  };
+  const { sessions, use } = server();
   const open = async () => {
     const { cookie } = await sessions.create(tokens(0), { address: '127.0.0.1', program: 'test' });
     return cookie;
   };
-  const use = (cookie: string, kind = 'active') =>
-    sessions.of({
-      headers: { cookie: cookie.split(';')[0], 'x-andromeda-console': kind },
-    } as unknown as IncomingMessage);
   return {
     store,
+    /** Another one, on the same store. */
+    server,
     userId,
     world,
     open,
@@ -119,6 +136,28 @@ test('tokens are renewed once for all requests that wait, and an issuer that is 
   await assert.rejects(use(cookie), refused);
   world.refuse = false;
   await assert.rejects(use(cookie), refused, 'it is over for good');
+});
+
+test('a server that renews tokens from a slow issuer is waited for: no refresh token is used twice', async () => {
+  await using test = await startSessions();
+  const { world, use } = test;
+  const other = test.server();
+  const cookie = await test.open();
+  world.now += 10 * minute;
+  const answer = Promise.withResolvers<void>();
+  world.answered = answer.promise;
+  const first = use(cookie);
+  await eventually(
+    async () => world.asked,
+    (asked) => asked === 1,
+  );
+  // Two requests, of ten seconds at most each.
+  world.now += 20_500;
+  const second = other.use(cookie);
+  await new Promise((done) => setTimeout(done, 300));
+  answer.resolve();
+  await Promise.all([first, second]);
+  assert.equal(world.asked, 1);
 });
 
 test('who is deactivated is signed out, and stays so', async () => {

@@ -17,8 +17,8 @@ export interface CodeIssuer extends AsyncDisposable {
   lifetime: number;
   /** What its metadata say besides, or otherwise. */
   metadata: object;
-  /** Whether it refuses the parameter `resource`, as Microsoft Entra ID does (AADSTS901002). */
-  refusesResource: boolean;
+  /** How it refuses the parameter `resource`; undefined: it does not. */
+  resourceRefusal: { error: string; error_description: string } | undefined;
   /** The queries that browsers came with, and the form of each request for tokens. */
   asked: URLSearchParams[];
   /** Whether it answers 503 to everything. */
@@ -38,6 +38,19 @@ interface Code {
   redirect: string;
 }
 
+/** As public failure reports have Microsoft Entra ID: until 2025, and since. */
+export const entraRefusals = {
+  AADSTS901002: {
+    error: 'invalid_request',
+    error_description: "AADSTS901002: The 'resource' request parameter is not supported.",
+  },
+  AADSTS9010010: {
+    error: 'invalid_target',
+    error_description:
+      "AADSTS9010010: The resource parameter provided in the request doesn't match with the requested scopes.",
+  },
+};
+
 export async function startCodeIssuer(): Promise<CodeIssuer> {
   const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true });
   const jwk = { ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256', use: 'sig' };
@@ -55,7 +68,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     skew: 0,
     claims: {},
     metadata: {},
-    refusesResource: false,
+    resourceRefusal: undefined,
     asked: [],
     lifetime: 600,
     isDown: false,
@@ -131,8 +144,8 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
       const code = randomBytes(16).toString('base64url');
       const redirect = asked.get('redirect_uri') ?? '';
       const state = asked.get('state') ?? '';
-      if (issuer.refusesResource && asked.has('resource')) {
-        const refusal = new URLSearchParams({ error: 'invalid_request', state, iss: url });
+      if (issuer.resourceRefusal && asked.has('resource')) {
+        const refusal = new URLSearchParams({ ...issuer.resourceRefusal, state, iss: url });
         return void response.writeHead(303, { location: `${redirect}?${refusal}` }).end();
       }
       const challenge = asked.get('code_challenge_method') === 'S256' ? asked.get('code_challenge') : null;

@@ -10,13 +10,8 @@ import { codeOf, describeTransport, withoutSlash } from './request.ts';
 
 export interface DeviceCode {
   answer: client.DeviceAuthorizationResponse;
-  /** Undefined where the request does not say what the tokens are for. */
   resource: string | undefined;
   wait(): Promise<Tokens>;
-}
-
-function oauthCodeOf(error: unknown): string | undefined {
-  return error instanceof client.ResponseBodyError ? error.error : undefined;
 }
 
 interface Client {
@@ -49,13 +44,18 @@ export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
   };
   try {
     return await ask(named).catch((error: unknown) => {
-      // As Microsoft Entra ID does (AADSTS901002). One that knows resources, and not this one, says `invalid_target`.
-      if (served === undefined && oauthCodeOf(error) === 'invalid_request') return ask(undefined);
+      if (served === undefined && refusesResources(error)) return ask(undefined);
       throw error;
     });
   } catch (error) {
     throw explain(error, request);
   }
+}
+
+/** One that knows resources, and not this one, says `invalid_target`; Microsoft Entra ID says that of any (AADSTS9010010). */
+function refusesResources(error: unknown): boolean {
+  if (!(error instanceof client.ResponseBodyError)) return false;
+  return error.error === 'invalid_request' || /^AADSTS/.test(error.error_description ?? '');
 }
 
 /**
@@ -94,7 +94,7 @@ async function poll(
     try {
       return tokensOf(await client.genericGrantRequest(configuration, grantType, parameters), asked);
     } catch (error) {
-      const code = oauthCodeOf(error);
+      const code = error instanceof client.ResponseBodyError ? error.error : undefined;
       if (code === 'authorization_pending') continue;
       if (code === 'slow_down') pause += 5;
       else if (!signal.aborted && isPassing(error)) pause *= 2;
@@ -118,10 +118,6 @@ export interface Tokens {
   scope?: string;
 }
 
-/**
- * A refresh happens under the profile's lock, which others break after 30 seconds: its two requests (the
- * issuer's metadata, the token) must have failed by then.
- */
 const timeoutSeconds = 10;
 /**
  * A refresh whose answer was lost with its server has used the token up, and issuers take it again for a moment at most. So it is

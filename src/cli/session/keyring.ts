@@ -13,7 +13,7 @@ type Entry = InstanceType<Native['AsyncEntry']>;
 
 const service = 'andromeda';
 const limitMs = 4_000;
-/** Time for a person to type a password. Shorter than other commands respect a lock for (lock.ts). */
+/** Time for a person to type a password. */
 const unlockLimitMs = 25_000;
 const noticeAfterMs = 1_500;
 /** Not the kernel's keyring, where nothing outlives the login. */

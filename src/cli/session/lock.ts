@@ -3,7 +3,7 @@
  * killed process leaves behind does not stand in the way.
  */
 import { randomUUID } from 'node:crypto';
-import { open, readFile, rm, stat } from 'node:fs/promises';
+import { open, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
@@ -11,16 +11,18 @@ import { failure } from '../exit.ts';
 import { isHeldOnWindows } from '../files.ts';
 import { isObject, parseJson } from '../net/request.ts';
 
-/** Work under the lock must end sooner than this: after it, others take the lock for abandoned. */
+/** Its holder, which may wait for an issuer or a person, touches a lock more often than this: an older one is abandoned. */
 const staleMs = 30_000;
 const retryMs = 50;
 
 export async function exclusively<T>(path: string, work: () => Promise<T>): Promise<T> {
   const holder = JSON.stringify({ pid: process.pid, host: hostname(), nonce: randomUUID() });
   await acquire(path, holder);
+  const touching = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => {}), staleMs / 6);
   try {
     return await work();
   } finally {
+    clearInterval(touching);
     // Another process may have judged us dead: what is there now is then not ours to remove.
     if ((await contents(path)) === holder) await rm(path, { force: true });
   }

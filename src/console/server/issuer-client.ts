@@ -50,7 +50,7 @@ export interface IssuerClient {
   end(tokens: Tokens): Promise<string | undefined>;
 }
 
-const timeoutSeconds = 10;
+export const timeoutSeconds = 10;
 
 /** Nothing is fetched before it is needed. Every function throws `integration_unavailable` while the issuer is away. */
 export function createIssuerClient(options: IssuerClientOptions): IssuerClient {

@@ -25,7 +25,7 @@ import {
   touchConsoleSession,
 } from '../../store/people/console-sessions.ts';
 import { recordSignIn } from '../../store/people/people.ts';
-import type { IssuerClient, Tokens } from './issuer-client.ts';
+import { type IssuerClient, type Tokens, timeoutSeconds } from './issuer-client.ts';
 
 const minute = 60_000;
 export const idleMs = 60 * minute;
@@ -33,8 +33,8 @@ export const longestMs = 12 * 60 * minute;
 /** How often a use is stored. */
 const touchMs = minute;
 const renewMs = 30_000;
-/** How long other servers wait for the one that renews the tokens, and how often they look. */
-const renewingMs = 15_000;
+/** How long other servers wait for the one that renews the tokens by two requests, and how often they look. */
+const renewingMs = 3_000 * timeoutSeconds;
 const renewPollMs = 100;
 const usualTokenMs = 5 * minute;
 const sweepMs = 10 * minute;

@@ -94,9 +94,10 @@ function wantedAt({ pathname, searchParams }: URL): Pick<Away, 'to' | 'anew' | '
   return { to: pathOfOurs(searchParams.get('to')), anew: false, target };
 }
 
-/** As Microsoft Entra ID does. One that knows resources, and not this one, says `invalid_target`. */
+/** One that knows resources, and not this one, says `invalid_target`; Microsoft Entra ID says that of any (AADSTS9010010). */
 function isTargetRefused({ searchParams }: URL, { target }: Away): boolean {
-  return target?.resource !== undefined && searchParams.get('error') === 'invalid_request';
+  const refusal = `${searchParams.get('error')} ${searchParams.get('error_description')}`;
+  return target?.resource !== undefined && /^(invalid_request |\w+ AADSTS)/.test(refusal);
 }
 
 /** Where the same sign-in begins without saying what its tokens are for. */

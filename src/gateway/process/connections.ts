@@ -9,12 +9,13 @@ import { listen, type RunDirectory } from './run-directory.ts';
 
 /** Of processes, of which one may have few sessions and live for days after an upgrade. */
 const mostConnections = 1_000;
+/** A connection says hello within this, or is closed. Processes connect several times a second. */
+const helloMs = 2_000;
 
 export interface ConnectionsOptions {
   directory: RunDirectory;
   /** The account that the processes run as, where it is not the service's. */
   account: Account | undefined;
-  helloMs: number;
   onHello(lines: Lines<ToProcess>, hello: Hello): Member;
   onMessage(member: Member, message: FromProcess): void;
   /** A process has lost its connection, and may have ended. */
@@ -48,7 +49,7 @@ export class Connections {
       return;
     }
     this.#sockets.add(socket);
-    const { helloMs, onHello, onMessage, onDisconnected, onFault } = this.#options;
+    const { onHello, onMessage, onDisconnected, onFault } = this.#options;
     let member: Member | undefined;
     const fault = (error: unknown) => onFault(error, member?.pid);
     const malformed = ({ of, id }: Malformed) => {

@@ -20,8 +20,8 @@ import { type Account, findAccount, usualAccount } from './privileges.ts';
 import { loginMs, Reports } from './reports.ts';
 import { openRunDirectory } from './run-directory.ts';
 
-/** Processes from before say hello within this, or are ended. They connect several times a second. */
-const helloMs = 2_000;
+/** One from before that has not said hello within this is ended with its sessions: also a busy machine is not that late. */
+const foundMs = 10_000;
 /** A process that was started says so within this. A busy machine takes its time. */
 const startMs = 30_000;
 const [checkMs, lastWordsMs] = [200, 20];
@@ -63,7 +63,7 @@ export class GatewayProcesses implements Gateways {
     this.#members = new Members(directory);
     for (const { pid } of directory.living) this.#members.found(pid, true);
     this.#connections = new Connections({
-      ...{ directory, account: this.#account, helloMs, onFault },
+      ...{ directory, account: this.#account, onFault },
       onHello: (lines, hello) => this.#onHello(lines, hello),
       onMessage: (member, message) => this.#onMessage(member, message),
       onDisconnected: () => this.#check(),
@@ -192,7 +192,7 @@ export class GatewayProcesses implements Gateways {
   };
 
   async #awaitHellos(): Promise<void> {
-    for (const member of await this.#members.awaitNone(helloMs, ({ hello }) => hello === undefined)) {
+    for (const member of await this.#members.awaitNone(foundMs, ({ hello }) => hello === undefined)) {
       this.#options.log.warn('gateway.process.silent', { pid: member.pid });
       member.kill();
     }

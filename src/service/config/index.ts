@@ -73,7 +73,7 @@ export interface Config {
     cliClientId: string;
     /** Scopes that clients request by way of discovery, where the issuer does not know the usual ones. */
     scopes: readonly string[] | undefined;
-    /** Whether the console says what its tokens are for (RFC 8707); `auto`: until the issuer refuses that. */
+    /** Whether the console says what its tokens are for (RFC 8707); `auto`: until refused. Clients always do: a platform must not turn it off. */
     resourceParameter: 'auto' | 'never';
     trustEmail: readonly string[];
     kubernetes: { clientId: string; usernameClaim: string } | undefined;

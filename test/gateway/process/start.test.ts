@@ -32,11 +32,14 @@ function configure(lab: ProcessLab, change: object): void {
   writeFileSync(file, stringify({ ...parse(readFileSync(file, 'utf8')), ...change }));
 }
 
-function canConnect(port: number): Promise<boolean> {
+function canConnect(at: number | string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    const socket = typeof at === 'string' ? connect(at) : connect(at, '127.0.0.1');
     socket.once('error', () => resolve(false)).once('close', () => resolve(false));
-    socket.once('connect', () => socket.destroy());
+    socket.once('connect', () => {
+      resolve(true);
+      socket.destroy();
+    });
   });
 }
 
@@ -141,6 +144,27 @@ test('a process from before that ends while the service starts is replaced', {
   const second = await lab.serve();
   assert.notDeepEqual(lab.gateways(), [gateway]);
   assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+  await second.kill('SIGTERM');
+});
+
+test('a process from before that gets no processor while the service starts keeps its sessions', {
+  skip: whyNot,
+}, async () => {
+  await using lab = await openProcessLab();
+  const first = await lab.serve();
+  const open = await lab.open();
+  const gateways = lab.gateways();
+  await first.kill('SIGKILL');
+  for (const pid of gateways) process.kill(pid, 'SIGSTOP');
+  const starting = lab.serve();
+  // From then on it waits for them.
+  await becomes(() => canConnect(join(lab.dir, 'data/run/gateway.sock')), true);
+  await sleep(3_000);
+  for (const pid of gateways) process.kill(pid, 'SIGCONT');
+  const second = await starting;
+  assert.deepEqual(lab.gateways(), gateways);
+  open.child.stdin?.end('still here');
+  assert.equal((await within('the session to end', open.ended)).out, 'still here');
   await second.kill('SIGTERM');
 });
 
