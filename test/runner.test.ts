@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from './support/directory.ts';
 import { limit } from './support/limit.ts';
+import { freePorts } from './support/ports.ts';
 
 const runner = join(import.meta.dirname, '../scripts/test/main.ts');
 
@@ -77,4 +78,9 @@ test('a process that a file leaves running is ended and named, and a file that i
   // Whoever adopted it may not have waited for it yet.
   const command = `/proc/${pid}/cmdline`;
   assert.equal(existsSync(command) ? readFileSync(command, 'utf8') : '', '');
+});
+
+test('no port is given to two that ask at once', async () => {
+  const ports = (await Promise.all([freePorts(1), freePorts(3), freePorts(1), freePorts(2)])).flat();
+  assert.equal(new Set(ports).size, 7);
 });

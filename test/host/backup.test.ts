@@ -88,12 +88,15 @@ Next:
     '',
   ]);
   const changed = new Database(file);
+  // A trigger keeps the name that she had.
   changed.exec("update users set display_name = 'Eve'");
   changed.close();
   const [status, said] = andromeda(place.path, 'restore', '--drill', file, '--data', other);
   assert.equal(status, 1);
   assert.ok(
-    String(said).includes(`${file} was changed after it was made (table users); take another backup.`),
+    String(said).includes(
+      `${file} was changed after it was made (table former_names, table users); take another backup.`,
+    ),
     String(said),
   );
 });

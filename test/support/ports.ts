@@ -12,7 +12,9 @@ export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   while (ports.length < count) {
     next = next >= last ? first : next + 1;
-    if (next !== blocked && (await claim(next)) && (await isFree(next))) ports.push(next);
+    // Who asks meanwhile moves `next` on.
+    const port = next;
+    if (port !== blocked && (await claim(port)) && (await isFree(port))) ports.push(port);
   }
   return ports;
 }

@@ -9,7 +9,7 @@ import {
   kubernetesAccessState,
   permissionIds,
 } from '../../src/domain/kubernetes/bindings.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { findKubernetesAccessOf } from '../../src/store/access/kubernetes-access.ts';
 import { abandonRelease } from '../../src/store/clusters/cluster-sides.ts';
 import { findCluster, startRelease } from '../../src/store/clusters/clusters.ts';
@@ -94,6 +94,8 @@ function kubernetesSide() {
     applied: [] as { at: number; access: KubernetesAccess }[],
     observeFault: '',
     observing: Promise.resolve(),
+    /** What an `apply` waits for, which a change then overtakes. */
+    applying: undefined as Promise<void> | undefined,
     failure: null as string | null,
     applyFault: '',
     retry: false,
@@ -119,8 +121,10 @@ function kubernetesSide() {
         failure: null,
       };
     },
-    async apply(access) {
+    async apply(access, _signal, superseded) {
       state.applied.push({ at: Date.now(), access });
+      await state.applying;
+      if (state.applying && superseded?.aborted) return undefined;
       if (state.applyFault) throw new Error(state.applyFault);
       const ids = permissionIds(access).filter((one) => !state.refuses || !one.startsWith('grant_'));
       return { failure: state.failure, retry: state.retry, bound: ids };
@@ -142,8 +146,10 @@ type Sides = {
 async function start({
   intervalMs = 600_000,
   prepare,
+  log = createLogger('silent'),
 }: {
   intervalMs?: number;
+  log?: Logger;
   prepare?(sides: Sides): void;
 } = {}) {
   const house = await openTestStore(lab);
@@ -162,7 +168,7 @@ async function start({
     },
     subjectIssuer: undefined,
     intervalMs,
-    log: createLogger('silent'),
+    log,
     now: Date.now,
   });
   const user_id = await userId(store, 'ada@x.example');
@@ -364,6 +370,26 @@ test('a permission that could not be changed for the moment is tried again soon,
     () => house.report(),
     (report) => report.failure === null,
   );
+});
+
+test('that a cluster became active is logged also where a change overtook the pass that observed it', async () => {
+  const { promise: applying, resolve } = Promise.withResolvers<void>();
+  const events: string[] = [];
+  const log = createLogger('debug', (line) => {
+    const { event, side } = JSON.parse(line);
+    if (side === 'kubernetes') events.push(event);
+  });
+  await using house = await start({
+    log,
+    prepare: ({ kubernetes }) => {
+      kubernetes.applying = applying;
+    },
+  });
+  await becomes(() => events.includes('sync.observed'), true);
+  await becomes(async () => (await house.cluster()).state, 'active');
+  await becomes(() => events.includes('sync.changed'), true);
+  resolve();
+  await becomes(() => events.includes('sync.converged'), true);
 });
 
 test('a change waits for no observation that takes long', async () => {

@@ -1,36 +1,35 @@
 /** A pass over the Kubernetes side of a cluster: people's permissions, and how the cluster is, side by side. */
 import type { KubernetesSideReport } from '../../domain/access/manifest.ts';
-import { sentencesOf } from '../../domain/clusters/cluster.ts';
+import { type Cluster, sentencesOf } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { findKubernetesAccess, findNextExpiry } from '../../store/access/kubernetes-access.ts';
 import { recordApplyFailure } from '../../store/clusters/cluster-sides.ts';
 import { recordKubernetesReport } from '../../store/clusters/observations.ts';
 import type { KubernetesDriver, KubernetesOutcome } from '../driver.ts';
-import { aborted, atMost, isStopping, observeSide, type Pass } from './pass.ts';
+import { aborted, atMost, isStopping, observeSide, type Pass, type PassDeps } from './pass.ts';
 
 /** A thousand permissions take a few seconds; the next pass does what is left after this time. */
 const applyLimitMs = 300_000;
 
 /** The passes of one side. An observation that takes long goes on, and no change waits for it. */
 export function kubernetesPasses(): Pass<KubernetesDriver> {
-  let observing: Promise<{ activated: boolean; failure: string | null; isReached: boolean }> | undefined;
+  let observing: Promise<{ failure: string | null; isReached: boolean }> | undefined;
+  // Kept for the pass that is not overtaken: activating is itself a change.
+  let isActivated = false;
   return async (deps, cluster, openDriver, signal, superseded) => {
-    const { store, admission, subjectIssuer, now } = deps;
+    const { store, admission } = deps;
     const { id, desiredGeneration } = cluster;
-    // Both queries use the same time: a grant that ends between them would be missed by this pass and by `wakeAt`.
-    const plan = (moment: number) =>
-      Promise.all([
-        findNextExpiry(store.read, id, moment),
-        findKubernetesAccess(store, cluster, subjectIssuer, moment),
-      ]);
-    const [wakeAt, access] = await admission(async () => plan(now()));
+    const [wakeAt, access] = await admission(() => findWanted(deps, cluster));
     const driver = await openDriver(cluster);
     const record = (report: KubernetesSideReport) =>
       recordKubernetesReport(store, id, { ...report, desiredGeneration });
     observing ??= observeSide(deps, cluster, { side: 'kubernetes', driver, record }, signal)
       .then(
-        ({ activated, report: { failure } }) => ({ activated, failure, isReached: true }),
-        (error) => ({ activated: false, failure: messageOf(error), isReached: false }),
+        ({ activated, report: { failure } }) => {
+          isActivated ||= activated;
+          return { failure, isReached: true };
+        },
+        (error) => ({ failure: messageOf(error), isReached: false }),
       )
       .finally(() => {
         observing = undefined;
@@ -45,18 +44,28 @@ export function kubernetesPasses(): Pass<KubernetesDriver> {
     const observed = await Promise.race([observing, aborted(superseded)]);
     if (isStopping(signal)) throw signal.reason;
     if (!observed) return 'overtaken';
-    const { activated, isReached } = observed;
+    const { isReached } = observed;
     const message = sentencesOf([observed.failure, failure]).join(' ') || null;
     if (!isReached && bound === undefined) throw new Error(message ?? 'It cannot be reached.');
-    const inForce = failure === null;
+    const activated = isActivated;
+    isActivated = false;
     return {
       generation: 0,
       applied: false,
       activated,
-      inForce,
+      inForce: failure === null,
       failure: message,
       wakeAt,
       retry: retry || !isReached,
     };
   };
+}
+
+function findWanted({ store, subjectIssuer, now }: PassDeps, cluster: Cluster) {
+  // Both queries use the same time: a grant that ends between them would be missed by this pass and by `wakeAt`.
+  const moment = now();
+  return Promise.all([
+    findNextExpiry(store.read, cluster.id, moment),
+    findKubernetesAccess(store, cluster, subjectIssuer, moment),
+  ]);
 }
