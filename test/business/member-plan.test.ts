@@ -46,7 +46,8 @@ const all = ['login', 'controller', 'accounting', 'compute'];
 const run = (id: string, user: string) => ({ id, user, name: 'train', machines: ['node-1'] });
 
 test('a plan of a key says whom it ends jobs for: the first, the last and no other one; others are counted', async () => {
-  const simulated = { ...alphaCluster.simulated, runningJobs: [run('1', 'ada'), run('2', 'bob')] };
+  const runningJobs = [run('1', 'ada'), run('2', 'bob')];
+  const simulated = { ...alphaCluster.simulated, runningJobs, requeue: true };
   await using service = await startTestApp({
     lab: { ...lab, clusters: [{ ...alphaCluster, simulated }, betaCluster] } as Lab,
   });
@@ -78,9 +79,12 @@ test('a plan of a key says whom it ends jobs for: the first, the last and no oth
 
   const key = await register();
   assert.deepEqual((await planOf()).clusters, [], 'a second key restarts nothing');
-  const last = await planOf(`?revoke=${key}`);
+  const last = await eventually(
+    () => planOf(`?revoke=${key}`),
+    ({ clusters }) => clusters[0]?.ended_jobs.length === 1,
+  );
   assert.deepEqual([last.clusters[0].removed, last.clusters[0].restarts], [['bob'], all]);
-  assert.deepEqual([last.clusters[0].ended_jobs.length, last.clusters[0].other_jobs], [1, 1]);
+  assert.equal(last.clusters[0].other_jobs, 1);
   await register();
   assert.deepEqual((await planOf(`?revoke=${key}`)).clusters, [], 'not the last one');
   const strange = await planOf('?revoke=ssh_key_01J8Z3XK5T7Q2M4N6P8R0S1V3W');

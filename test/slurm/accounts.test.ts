@@ -58,7 +58,14 @@ test('people on a Slurm cluster', { skip: noSlurm }, async (t) => {
         { name: 'a2', ...machine },
       ]);
       assert.deepEqual(report.loginNodes, [
-        { name: 'login1', host: '127.0.0.1', port: lab.port, hostKey: lab.hostKey, up: true },
+        {
+          name: 'login1',
+          host: '127.0.0.1',
+          port: lab.port,
+          hostKey: lab.hostKey,
+          up: true,
+          missingShells: [],
+        },
       ]);
       await shell('head', 'scontrol update nodename=a2 state=drain reason="bad fan, left [rear]"');
       const drained = (await beta.observe()).machines?.find(({ name }) => name === 'a2');
