@@ -45,16 +45,6 @@ test('a file with a test that fails shows its whole output', () => {
   assert.match(stdout, new RegExp(`✖ failed: ${file}`));
 });
 
-test('an error that no test catches fails its file, and is shown', () => {
-  const { status, stdout } = run(`test('one', async () => {
-    Promise.reject(new Error('of a promise'));
-    setTimeout(() => { throw new Error('of a timer'); });
-    await new Promise((done) => setTimeout(done, 50));
-  });`);
-  assert.equal(status, 1);
-  assert.match(stdout, /of a promise[\s\S]*of a timer/);
-});
-
 test('a file that hangs is ended in time, and named', () => {
   const { status, stdout, file } = run("test('one', () => { for (;;); });", '--limit', '2');
   assert.equal(status, 1);

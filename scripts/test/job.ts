@@ -108,7 +108,6 @@ function commandOf(name: string, files: string[], program: string): string[] {
     // Less than a job may take, so that the test that hangs is named.
     `--test-timeout=${limit(480_000)}`,
     '--test-reporter=spec',
-    '--import=./test/support/untracked.ts',
     '--import=./test/support/ends.ts',
   ];
   const entry = files.length > 1 ? ['test/support/together.ts', ...files] : [file];
