@@ -30,7 +30,7 @@ import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts'
 import { type CheckRequest, createBodyReader, createChecks } from './check.ts';
 import { createDocs, type DocsSignIn } from './docs/index.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
-import { addressNotFound, errorReply, inErrorField, refusalReason } from './errors.ts';
+import { addressNotFound, errorReply, refusalReason } from './errors.ts';
 import { sendCsv, sendJson } from './reply.ts';
 
 export interface ApiOptions<Deps> {
@@ -140,7 +140,9 @@ function answerError(log: Logger): ErrorRequestHandler {
     }
     if (response.headersSent) return response.destroy();
     response.status(status).set(headers);
-    response.json(response.locals.errorField === true ? inErrorField(body) : body);
+    const { message, ...others } = body;
+    // Errors of the key routes have `error` in place of `message`.
+    response.json(response.locals.errorField === true ? { ...others, error: message } : body);
   };
 }
 

@@ -58,11 +58,6 @@ export function addressNotFound(): DomainError {
   return notFound('There is no such address here, or it does not take this method.');
 }
 
-/** Errors of the key routes have `error` in place of `message`. */
-export function inErrorField({ message, ...body }: ErrorReply['body']) {
-  return { ...body, error: message };
-}
-
 function domainReply(error: DomainError): ErrorReply {
   // A parameter that fails its schema and a malformed request share a code and differ in status.
   const code = error.code === 'invalid_parameter' ? 'invalid_request' : error.code;

@@ -1,10 +1,11 @@
 /** What owners read of people: their access, their grants, who has access to what, and what a change of them would do. */
-import { useQuery } from '@tanstack/react-query';
+import { type UseQueryOptions, useIsMutating, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { components, paths } from '../../api/generated/business.ts';
 import { bodyOf, bodyOrNull, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
 import { type Column, type Order, type Remote, useFilterInAddress } from './parts/table.tsx';
+import { count } from './parts/values.tsx';
 import { installationTopics, of, read, useWho, type Who } from './reads.ts';
 
 export type Person = components['schemas']['MemberAccess'];
@@ -174,4 +175,24 @@ export function useSettled(text: string, forMs: number): string {
     return () => clearTimeout(timer);
   }, [text, forMs]);
   return settled;
+}
+
+export type Effect = MemberPlan['clusters'][number];
+
+export function jobsOf({ ended_jobs: jobs, other_jobs: more = 0 }: Effect): number {
+  return jobs.length + more;
+}
+
+/** A plan that is read when a form opens, not while the form is sent: it would be of a change that is made already. */
+export function useReadPlan(reading: UseQueryOptions<MemberPlan>) {
+  const isSending = useIsMutating() > 0;
+  const { data: plan, error, isPending } = useQuery({ ...reading, enabled: !isSending });
+  return { plan, error, isWaiting: isPending && error === null };
+}
+
+/** What takes a confirmation of its own: `3 running jobs`. */
+export function endedBy(plan: MemberPlan | undefined): string | undefined {
+  const sum = plan?.clusters.reduce((all, one) => all + jobsOf(one), 0) ?? 0;
+  if (sum === 0) return plan?.clusters.some((one) => one.unknown_jobs) ? 'running jobs' : undefined;
+  return count(sum, 'running job');
 }

@@ -24,7 +24,10 @@ function trailSearch(...names: ('person' | 'cluster' | 'operation' | 'address' |
     ...Object.fromEntries(names.map((name) => [name, textOf(search[name])])),
     from: dayOf(search['from']),
     to: dayOf(search['to']),
-    before: numberOf(search['before']),
+    before:
+      Number.isSafeInteger(search['before']) && Number(search['before']) > 0
+        ? Number(search['before'])
+        : undefined,
     filter: textOf(search['filter']),
   });
 }
@@ -36,10 +39,6 @@ export function auditSearch(search: Record<string, unknown>): TrailSearch {
 }
 export const sessionSearch = trailSearch('person', 'cluster', 'address', 'key');
 export const ownSessionSearch = trailSearch();
-
-function numberOf(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : undefined;
-}
 
 function dayOf(value: unknown): string | undefined {
   const isDay = typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value);

@@ -20,10 +20,6 @@ export function isWildcard(host: string): boolean {
   return /^[0:.]+$/.test(plainAddress(host));
 }
 
-export function hostInUrl(host: string): string {
-  return host.includes(':') ? `[${host}]` : host;
-}
-
 export function refuseSharedPorts(listeners: readonly [string, { listen: Address } | undefined][]): void {
   const taken = new Map<string, string>();
   for (const [name, listener] of listeners) {

@@ -1,7 +1,7 @@
 /** The HTTP listeners: where each listens, what it is called from outside, and its TLS. */
 import { isLoopback } from '../../lib/source-address.ts';
 import { acmeCertificateFile } from './acme.ts';
-import { type Address, hostInUrl, isWildcard, readAddress } from './addresses.ts';
+import { type Address, isWildcard, readAddress } from './addresses.ts';
 import { invalid, type NamedFiles } from './named-files.ts';
 import { file, flag, pattern, type Schema, section, text, type Value } from './schema.ts';
 
@@ -45,7 +45,8 @@ export function readHttp(
       `${name}.listen is ${listen.host}, which is every address of this machine. Give ${name}.url, the address that people call it by.`,
     );
   const scheme = tls ? 'https' : 'http';
-  const base = given.url ?? `${scheme}://${hostInUrl(listen.host)}:${listen.port}`;
+  const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
+  const base = given.url ?? `${scheme}://${host}:${listen.port}`;
   return { listen, url: base.replace(/\/+$/, ''), tls };
 }
 

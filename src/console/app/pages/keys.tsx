@@ -1,17 +1,16 @@
 /** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
 import { hasPrivateKey } from '../../../domain/text.ts';
 import { operation } from '../api.ts';
-import { Consequences, endedBy, useReadPlan } from '../parts/consequences.tsx';
 import { Button, CopyLine, Dialog, Empty, Field, Loaded, Page, Panel, quoted, said } from '../parts/page.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age, count, Moment, State, useNow } from '../parts/values.tsx';
 import { useDraft, WriteDialog, WriteForm } from '../parts/write.tsx';
-import { readKeyPlan } from '../people.ts';
+import { endedBy, readKeyPlan, useReadPlan } from '../people.ts';
 import { readKeyClusters, readKeys } from '../reads.ts';
 
 type Key = components['schemas']['SshKey'];
@@ -195,7 +194,9 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
         It stops working at once, its sessions end, and it can never be registered again.
         {isLast && ' This is your last key: you cannot log in until you register another one.'}
       </p>
-      <Consequences of={consequences} />
+      <Suspense fallback={null}>
+        <Consequences of={consequences} />
+      </Suspense>
     </WriteDialog>
   );
 }
@@ -252,14 +253,13 @@ function DroppedBy({ cluster, at }: { cluster: components['schemas']['KeyCluster
   );
 }
 
-/** Whether a text can be anything else, a part of a private key too. */
-function isNoPublicKey(text: string): boolean {
-  return !/^(sk-)?ssh-/.test(text) || hasPrivateKey(text);
-}
+const planPart = () => import('../parts/consequences.tsx').then((part) => ({ default: part.Consequences }));
+const Consequences = lazy(planPart);
 
 export function KeyForm({ onDone }: { onDone?: () => void }) {
   const registering = operation('post', '/me/ssh-keys', {});
-  const [text, setText] = useDraft<string>(registering.name, 'key', '', isNoPublicKey);
+  const isOther = (given: string) => !/^(sk-)?ssh-/.test(given) || hasPrivateKey(given);
+  const [text, setText] = useDraft<string>(registering.name, 'key', '', isOther);
   const isPrivate = hasPrivateKey(text);
   const consequences = useReadPlan(readKeyPlan());
   const done = () => {
@@ -296,7 +296,9 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
             'This is a private key, which must never leave your machine. Use the file that ends in .pub.'}
         </p>
         <KeyFile onRead={setText} />
-        <Consequences of={consequences} />
+        <Suspense fallback={null}>
+          <Consequences of={consequences} />
+        </Suspense>
       </WriteForm>
       <MakeKey />
     </>

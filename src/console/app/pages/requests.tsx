@@ -1,14 +1,16 @@
 /** What members ask for: approve as asked or for another term, seeing what that does, or decline with a reason. */
+
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { termText } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
 import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
-import { Consequences, endedBy, usePlan } from '../parts/consequences.tsx';
+import { Consequences, usePlan } from '../parts/consequences.tsx';
 import { Button, Empty, Field, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, Text } from '../parts/values.tsx';
 import { useDraft, WriteDialog } from '../parts/write.tsx';
+import { endedBy } from '../people.ts';
 import { readRequests, useClusterNames, useWho } from '../reads.ts';
 
 export default function RequestsPage() {

@@ -1,7 +1,7 @@
 /** What a change of members or keys would do on the clusters, shown before it is saved. */
-import { type UseQueryOptions, useIsMutating, useQuery } from '@tanstack/react-query';
+import { useIsMutating, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { type MemberChange, type MemberPlan, readPlan, useSettled } from '../people.ts';
+import { type Effect, jobsOf, type MemberChange, type MemberPlan, readPlan, useSettled } from '../people.ts';
 import { useWho } from '../reads.ts';
 import { Problem } from './page.tsx';
 import { count, firstOf, State } from './values.tsx';
@@ -25,20 +25,6 @@ export function usePlan(changes: MemberChange[]) {
     error: isCurrent ? plan.error : null,
     isWaiting: changes.length > 0 && (!isCurrent || plan.isPending),
   };
-}
-
-/** A plan that is read when a form opens, not while the form is sent: it would be of a change that is made already. */
-export function useReadPlan(reading: UseQueryOptions<MemberPlan>) {
-  const isSending = useIsMutating() > 0;
-  const { data: plan, error, isPending } = useQuery({ ...reading, enabled: !isSending });
-  return { plan, error, isWaiting: isPending && error === null };
-}
-
-/** What takes a confirmation of its own: `3 running jobs`. */
-export function endedBy(plan: MemberPlan | undefined): string | undefined {
-  const sum = plan?.clusters.reduce((all, one) => all + jobsOf(one), 0) ?? 0;
-  if (sum === 0) return plan?.clusters.some((one) => one.unknown_jobs) ? 'running jobs' : undefined;
-  return count(sum, 'running job');
 }
 
 interface ConsequencesOptions {
@@ -102,12 +88,6 @@ const parts = {
   accounting: 'accounting',
   compute: 'compute nodes one at a time',
 } as const;
-
-type Effect = MemberPlan['clusters'][number];
-
-function jobsOf({ ended_jobs: jobs, other_jobs: more = 0 }: Effect): number {
-  return jobs.length + more;
-}
 
 function Ended({ of: effect, word }: { of: Effect; word: string }) {
   const { ended_jobs: jobs, ended_sessions: sessions, other_sessions: more = 0 } = effect;

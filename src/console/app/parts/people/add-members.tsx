@@ -1,10 +1,12 @@
 /** Adding people: any number of addresses at once, pasted as they come; each is a write of its own, and says what became of it. */
+
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Address, longestText, readAddresses } from '../../addresses.ts';
 import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
+import { endedBy } from '../../people.ts';
 import { useWho } from '../../reads.ts';
-import { Consequences, endedBy, usePlan } from '../consequences.tsx';
+import { Consequences, usePlan } from '../consequences.tsx';
 import type { Edited } from '../page.tsx';
 import { count } from '../values.tsx';
 import { isRefusal, useDraft, WriteDialog } from '../write.tsx';

@@ -2,9 +2,9 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useRef, useState } from 'react';
 import { type Operation, operation } from '../../api.ts';
-import type { MemberChange } from '../../people.ts';
+import { endedBy, type MemberChange } from '../../people.ts';
 import { useWho } from '../../reads.ts';
-import { Consequences, endedBy, usePlan } from '../consequences.tsx';
+import { Consequences, usePlan } from '../consequences.tsx';
 import { Button, type Labelled, Select } from '../page.tsx';
 import { useNow } from '../values.tsx';
 import { useDraft, WriteDialog } from '../write.tsx';

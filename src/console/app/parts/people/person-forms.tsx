@@ -1,8 +1,8 @@
 /** Making an account, staff keys, and ending and restoring an account. */
 import { operation } from '../../api.ts';
-import { readDeactivation } from '../../people.ts';
+import { endedBy, readDeactivation, useReadPlan } from '../../people.ts';
 import { installationTopics, type Person } from '../../reads.ts';
-import { Consequences, endedBy, useReadPlan } from '../consequences.tsx';
+import { Consequences } from '../consequences.tsx';
 import { CheckList, Field } from '../page.tsx';
 import { useDraft, WriteDialog } from '../write.tsx';
 
