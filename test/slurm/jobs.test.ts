@@ -169,7 +169,7 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
 
   await t.test('a job that is requeued waits to run again, and what a killed step left goes', async () => {
     const id = await submit('-w a2 --requeue -J again');
-    const open = named(`+${id}`, () => abe.start([abe.target, 'echo in; sleep 77777']));
+    const open = named(`+${id}`, () => abe.start([abe.target, 'trap "" TERM; echo in; sleep 77777']));
     assert.equal(await open.said, 'in\n');
     await lab.on('head', `scontrol requeuehold ${id}`);
     assert.match(

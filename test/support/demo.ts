@@ -1,5 +1,6 @@
 /** The demonstration as `npm start` runs it, in a process of its own, and what its page says. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { messageOf } from '../../src/lib/error-message.ts';
 import { limit } from './limit.ts';
 
 export interface Demo extends AsyncDisposable {
@@ -15,8 +16,21 @@ export interface Demo extends AsyncDisposable {
   exit(signal: NodeJS.Signals): Promise<{ code: number | null; signal: string | null; ms: number }>;
 }
 
-/** Starts it with its data in `dataDir` and waits for the page. */
+/** Starts it with its data in `dataDir` and waits for the page. Its ports are one demonstration's at a time on a machine. */
 export async function startDemo(dataDir: string): Promise<Demo> {
+  const deadline = performance.now() + limit(120_000);
+  for (;;) {
+    try {
+      return await startOnce(dataDir);
+    } catch (error) {
+      const isTaken = /is in use by another program/.test(messageOf(error));
+      if (!isTaken || performance.now() > deadline) throw error;
+      await new Promise((done) => setTimeout(done, 500));
+    }
+  }
+}
+
+async function startOnce(dataDir: string): Promise<Demo> {
   const child = spawn('npm', ['start', '--silent', '--', '--data', dataDir], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

@@ -38,6 +38,7 @@ create table audit_entries (
   redaction text
 );
 create index audit_entries_by_actor on audit_entries (actor_user_id, seq);
+create index audit_entries_by_result on audit_entries (actor_user_id, result, at);
 create index audit_entries_by_operation on audit_entries (operation, seq);
 create index audit_entries_by_subject on audit_entries (subject_user_id, seq)
   where subject_user_id <> actor_user_id;
