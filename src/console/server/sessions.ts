@@ -210,13 +210,16 @@ function createRenewal(options: SessionsOptions) {
       throw signedOut();
     }
     for (;;) {
-      // Another request may have renewed them since this one read.
+      const isOurs = await store.write((tx) => claimRenewal(tx, session.id, renewingMs));
+      // Read behind the claim: another server may have renewed them since, with the token that was there before.
       const latest = await findHeld(store, secret);
       const refreshToken = latest?.kept.refreshToken;
       if (!refreshToken) throw signedOut();
-      if (latest.kept.expiresAt - now() > renewMs) return latest.kept;
-      if (await store.write((tx) => claimRenewal(tx, session.id, renewingMs)))
-        return renewWith(options, latest, refreshToken);
+      if (latest.kept.expiresAt - now() > renewMs) {
+        if (isOurs) await store.write((tx) => leaveRenewal(tx, session.id));
+        return latest.kept;
+      }
+      if (isOurs) return renewWith(options, latest, refreshToken);
       // Another server renews them. An issuer may end the sign-in when a refresh token is used twice.
       await sleep(renewPollMs);
     }

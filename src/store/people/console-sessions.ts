@@ -85,7 +85,6 @@ export async function claimRenewal(tx: Tx, id: string, forMs: number): Promise<b
   return numUpdatedRows > 0n;
 }
 
-/** Lets another server try. */
 export async function leaveRenewal(tx: Tx, id: string): Promise<void> {
   await updateRows(tx.db, 'console_sessions', { id }, { renewing_until: null });
 }
