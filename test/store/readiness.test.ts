@@ -43,18 +43,24 @@ function smallDisk(): Disposable & { path: string; remount(how: string): void } 
   };
 }
 
-test('readiness writes: a full disk is not ready and is said to be full, and ready again when there is room', {
-  skip: noTmpfs,
-}, async () => {
-  using disk = smallDisk();
-  const store = await openStore(join(disk.path, 'data'));
-  await createReadinessCheck(store)();
+/** Fills a disk with a file, whose path it returns. */
+function fill(disk: { path: string }): string {
   const filler = join(disk.path, 'filler');
   const handle = openSync(filler, 'w');
   assert.throws(() => {
     for (;;) writeSync(handle, Buffer.alloc(4096));
   }, /ENOSPC/);
   closeSync(handle);
+  return filler;
+}
+
+test('readiness writes: a full disk is not ready and is said to be full, and ready again when there is room', {
+  skip: noTmpfs,
+}, async () => {
+  using disk = smallDisk();
+  const store = await openStore(join(disk.path, 'data'));
+  await createReadinessCheck(store)();
+  const filler = fill(disk);
   // The log of the database may have room for a row or two.
   const isFull = async () => {
     for (let i = 0; i < 2_000; i++) await createReadinessCheck(store)();
@@ -75,12 +81,7 @@ test('a write for which there was no room ends readiness at once, though one row
   const store = await openStore(join(disk.path, 'data'));
   const check = createReadinessCheck(store);
   await check();
-  const filler = join(disk.path, 'filler');
-  const handle = openSync(filler, 'w');
-  assert.throws(() => {
-    for (;;) writeSync(handle, Buffer.alloc(4096));
-  }, /ENOSPC/);
-  closeSync(handle);
+  const filler = fill(disk);
   truncateSync(filler, statSync(filler).size - 40_960);
   const rows = Array.from({ length: 200 }, (_, i) => ({ name: `${i} ${'x'.repeat(1_000)}`, value: 1 }));
   const write = () => store.write(({ db }) => db.insertInto('counters').values(rows).execute());

@@ -321,7 +321,7 @@ test('of what a person was called before, no operation leaves anything, whicheve
     for (const username of ['bertie', 'albert'])
       await updateUsername(tx, { organizationId, userId: id, username });
     await removeMembership(tx, { organizationId, userId: id });
-    // An address passes to somebody else: what is about them keeps it.
+    // Another account gets a former address: entries about that account keep it.
     const other = await createPerson(tx, { email: 'second@physics.example', displayName: 'Other' });
     const entry = { actorUserId: systemUserId, reason: '', result: 'done' } as const;
     for (const operation of auditOperations())

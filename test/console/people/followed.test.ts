@@ -90,7 +90,7 @@ test('a change that comes while a page is read for the first time is shown, thou
         const response = await route.fetch({ headers });
         await setSimulated(site.app.test, alpha, { failure: undefined });
         await eventually(stateOnAlpha, (state) => state === 'applied');
-        // The page is told of it meanwhile.
+        // The page receives the event of the change before this older answer.
         await page.waitForTimeout(2_500);
         await route.fulfill({ response });
       },
