@@ -189,7 +189,10 @@ function doubled(firstMs: number, times: number, mostMs: number): number {
 }
 
 const intervalMs = 10_000;
-/** Sources and reasons that are counted separately in an interval; the refusals of further sources are one sum. */
+/**
+ * Sources and reasons that are counted separately in an interval. The refusals of further ones are one sum for each reason, of at
+ * most as many reasons again: a reason may quote a path, which strangers choose.
+ */
 const mostKinds = 50;
 const further = 'further sources';
 
@@ -200,7 +203,7 @@ export interface RefusalTally {
 
 /**
  * Refusals that strangers can cause at any rate, for a log that they must not fill: the first `each` of a source and reason in an
- * interval are logged one by one, and `sumUp` gets the number of the others at its end. Bounded in sources.
+ * interval are logged one by one, and `sumUp` gets the number of the others at its end. Bounded in both.
  */
 export function createRefusalTally(
   each: number,
@@ -223,11 +226,12 @@ export function createRefusalTally(
       const source = sourceNetwork(address);
       timer ??= setTimeout(flush, intervalMs).unref();
       const isFurther = kinds.size >= mostKinds && !kinds.has(`${source} ${reason}`);
-      const key = `${isFurther ? further : source} ${reason}`;
+      const shown = isFurther && kinds.size >= 2 * mostKinds - 1 ? 'further reasons' : reason;
+      const key = `${isFurther ? further : source} ${shown}`;
       // None of the further ones has a line of its own.
       const kind =
         kinds.get(key) ??
-        (isFurther ? { source: further, reason, refusals: each } : { source, reason, refusals: 0 });
+        (isFurther ? { source: further, reason: shown, refusals: each } : { source, reason, refusals: 0 });
       kinds.set(key, kind);
       kind.refusals += 1;
       return kind.refusals <= each;
