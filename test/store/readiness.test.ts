@@ -112,6 +112,24 @@ test('a disk that takes no row in time is not ready, and one answer serves all w
   assert.equal(writes, 1);
 });
 
+test('a database that finds no room is tried once a second, however many ask', async () => {
+  await using opened = await openTestStore();
+  const { store } = opened;
+  let writes = 0;
+  let fullAt = Number.NEGATIVE_INFINITY;
+  const check = createReadinessCheck({
+    ...store,
+    fullAt: () => fullAt,
+    write: () => {
+      writes++;
+      fullAt = performance.now();
+      return Promise.reject(new Error('the disk is full'));
+    },
+  });
+  for (let i = 0; i < 10; i++) await assert.rejects(check(), /the disk is full/);
+  assert.equal(writes, 1);
+});
+
 test('a server that finds only a former primary is not ready at once, though it wrote a moment ago', async () => {
   await using opened = await openTestStore();
   const { store } = opened;

@@ -19,7 +19,7 @@ const filling = 'x'.repeat(1_000);
  * wrong; a success is good for an interval, a failure is tried again each second.
  */
 export function createReadinessCheck(store: Store): () => Promise<void> {
-  let last: { began: number; until: number; result: Promise<void> } | undefined;
+  let last: { began: number; until: number; hasFailed: boolean; result: Promise<void> } | undefined;
   return () => {
     // Known at once, and nothing to ask the disk for.
     const failure = store.failure();
@@ -27,9 +27,10 @@ export function createReadinessCheck(store: Store): () => Promise<void> {
     const now = performance.now();
     // A write that needed more room than this found none.
     const isFull = store.fullAt() >= (last?.began ?? 0);
-    if (last && now < last.until && !isFull) return last.result;
+    if (last && now < last.until && (last.hasFailed || !isFull)) return last.result;
     const write = writeRows(store, isFull ? manyRows : 1);
-    const check = { began: now, until: now + limitMs + askMs, result: withinLimit(store, write) };
+    const until = now + limitMs + askMs;
+    const check = { began: now, until, hasFailed: false, result: withinLimit(store, write) };
     last = check;
     check.result.then(
       () => {
@@ -37,6 +38,7 @@ export function createReadinessCheck(store: Store): () => Promise<void> {
       },
       () => {
         check.until = performance.now() + 1_000;
+        check.hasFailed = true;
       },
     );
     return check.result;
