@@ -305,6 +305,7 @@ test('a token that says nothing new writes nothing', async () => {
 test('a claim inside of others is named by its path, and one whose name has dots by itself', async () => {
   for (const [claim, claims] of [
     ['realm_access.roles', { realm_access: { roles: ['physics-gpu'] } }],
+    ['realm_access.roles', { realm_access: { roles: ['other'] }, 'realm_access.roles': ['physics-gpu'] }],
     ['https://physics.example/roles', { 'https://physics.example/roles': ['physics-gpu'] }],
     ['https://physics.example/lab.roles', { 'https://physics.example/lab': { roles: ['physics-gpu'] } }],
   ] as const) {

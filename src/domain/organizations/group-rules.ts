@@ -208,9 +208,8 @@ export function readGroups(claims: Readonly<Record<string, unknown>>, claim: str
 
 /** The claim of that name, which may have dots as URNs and URLs do, or else what is at that path. */
 function valueAt(claims: object, claim: string): unknown {
-  const found = Object.entries(claims).find(([name]) => claim === name || claim.startsWith(`${name}.`));
-  if (!found || found[0] === claim) return found?.[1];
-  const [name, inner] = found;
+  if (Object.hasOwn(claims, claim)) return (claims as Record<string, unknown>)[claim];
+  const [name, inner] = Object.entries(claims).find(([name]) => claim.startsWith(`${name}.`)) ?? [''];
   return typeof inner === 'object' && inner !== null
     ? valueAt(inner, claim.slice(name.length + 1))
     : undefined;
