@@ -61,21 +61,25 @@ test('an issuer whose keys cannot be had is none that answers', async (t) => {
   const answers = { '/none': '{"keys":[]}', '/broken': 'no JSON' };
   const server = createServer(({ url = '' }, response) => {
     const [, path = ''] = /^(.*)\/\.well-known/.exec(url) ?? [];
-    const keys = { issuer: `${origin}${path}`, jwks_uri: `${origin}${path}` };
+    const keysAt = path === '/plain' ? 'http://192.0.2.1/keys' : `${origin}${path}`;
+    const keys = { issuer: `${origin}${path}`, jwks_uri: keysAt };
+    if (url === '/moved') response.writeHead(302, { location: '/none' });
     response.end(answers[url as keyof typeof answers] ?? JSON.stringify(keys));
   }).listen(0, '127.0.0.1');
   t.after(() => server.close());
   await once(server, 'listening');
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  for (const [path, text] of [
+  for (const [path, text, expected = 'warn'] of [
     ['/none', /\/none has no keys\. Nobody can sign in\.$/],
     ['/broken', /\/broken cannot be read: /],
+    ['/moved', /\/moved cannot be read: unexpected redirect/],
+    ['/plain', /192\.0\.2\.1\/keys, where its keys are, is plain http\. Nobody can sign in\.$/, 'wrong'],
   ] as const) {
     const config = { identity: { issuer: `${origin}${path}` } } as Config;
     const found = await Array.fromAsync(checkIssuer(config, warn));
     assert.deepEqual(
       found.map(({ verdict }) => verdict),
-      ['warn'],
+      [expected],
     );
     assert.match(found[0]?.text ?? '', text);
   }

@@ -4,6 +4,7 @@ import { trustAuthority } from '../../../api/identity/remote-issuer.ts';
 import { DomainError } from '../../../domain/error.ts';
 import { clockToleranceMs } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/error-message.ts';
+import { isSafeUrl } from '../../../lib/source-address.ts';
 import type { ClusterSideState } from '../../../store/data-dir/inspect.ts';
 import type { Config } from '../../config/index.ts';
 import { readRelease } from '../../downloads/store.ts';
@@ -38,7 +39,7 @@ export async function* checkIssuer({ identity }: Config, away: typeof wrong): As
   if (issuer === undefined) return yield ok(about, 'The built-in one, which is a part of the service.');
   let url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(issuerMs) });
+    const answer = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(issuerMs) });
     const text = await readWithin(answer);
     if (!answer.ok) return yield wrong(about, `${url} answers ${answer.status}. Nobody can sign in.`);
     const metadata = JSON.parse(text);
@@ -49,7 +50,9 @@ export async function* checkIssuer({ identity }: Config, away: typeof wrong): As
       );
     if (typeof metadata.jwks_uri !== 'string') return yield wrong(about, `${url} names no keys (jwks_uri).`);
     url = metadata.jwks_uri;
-    const found = await fetch(url, { signal: AbortSignal.timeout(issuerMs) });
+    if (!isSafeUrl(new URL(url)))
+      return yield wrong(about, `${url}, where its keys are, is plain http. Nobody can sign in.`);
+    const found = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(issuerMs) });
     const { keys } = JSON.parse(await readWithin(found));
     if (!keys?.length) return yield away(about, `${url} has no keys. Nobody can sign in.`);
     yield ok(about, `${issuer} answers.`);
