@@ -24,9 +24,8 @@ export function watchCertificates(
   const check = () => {
     for (const one of listCertificates(config)) {
       // One that is renewed has a third of its life left then. Where a quarter is left, that has failed for long.
-      const days = warnDays.filter(
-        (days) => !one.isRenewed || days * dayMs < (one.endsAt - one.beginsAt) / 4,
-      );
+      const quarter = (one.endsAt - one.beginsAt) / 4;
+      const days = warnDays.filter((count) => !one.isRenewed || count * dayMs < quarter);
       const passed = days.filter((count) => one.endsAt - now() <= count * dayMs).length;
       if (passed > (said.get(one.setting) ?? 0)) say(one, now(), log);
       said.set(one.setting, passed);

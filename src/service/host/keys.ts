@@ -128,16 +128,8 @@ async function putBeside(kind: KeyKind, keep: number, keys: KeyStore, store: Sto
 async function heldOf(kind: KeyKind, keys: KeyStore, now: number) {
   const set = await keys.find(kind);
   const title = keys.title(kind);
-  return (
-    set && {
-      kind,
-      in: title,
-      ...keysAt(
-        mapKeys(set, (text) => describeText(kind, text, title)),
-        now,
-      ),
-    }
-  );
+  const described = set && mapKeys(set, (text) => describeText(kind, text, title));
+  return described && { kind, in: title, ...keysAt(described, now) };
 }
 
 async function describe(kind: KeyKind, keys: KeyStore, now: number): Promise<string> {
