@@ -207,3 +207,23 @@ test('a first key and the end of the last one say what they end, and are sent on
     await page.getByText('You have no active keys').waitFor();
   });
 });
+
+test('the form of a first key says that what it does could not be loaded, and can load it again', {
+  skip: noBrowser,
+}, async () => {
+  const part = '**/assets/consequences-*';
+  await site.as(
+    'bob',
+    async (page) => {
+      await page
+        .getByRole('alert')
+        .getByText(/consequences/)
+        .waitFor();
+      await page.getByLabel('Public key', { exact: true }).fill(newPublicKey());
+      await page.unroute(part);
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await page.getByText('Login accounts added: bob.').waitFor();
+    },
+    (page) => void page.route(part, (route) => route.abort()),
+  );
+});

@@ -1,6 +1,6 @@
 /** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
 import { useQuery } from '@tanstack/react-query';
-import { lazy, type ReactNode, Suspense, useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
 import { hasPrivateKey } from '../../../domain/text.ts';
@@ -11,7 +11,7 @@ import { type Column, Table, Two } from '../parts/table.tsx';
 import { Age, count, Moment, State, useNow } from '../parts/values.tsx';
 import { useDraft, WriteDialog, WriteForm } from '../parts/write.tsx';
 import { endedBy, readKeyPlan, useReadPlan } from '../people.ts';
-import { readKeyClusters, readKeys } from '../reads.ts';
+import { read, readKeyClusters, readKeys } from '../reads.ts';
 
 type Key = components['schemas']['SshKey'];
 
@@ -194,9 +194,7 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
         It stops working at once, its sessions end, and it can never be registered again.
         {isLast && ' This is your last key: you cannot log in until you register another one.'}
       </p>
-      <Suspense fallback={null}>
-        <Consequences of={consequences} />
-      </Suspense>
+      <KeyPlan of={consequences} />
     </WriteDialog>
   );
 }
@@ -253,8 +251,11 @@ function DroppedBy({ cluster, at }: { cluster: components['schemas']['KeyCluster
   );
 }
 
-const planPart = () => import('../parts/consequences.tsx').then((part) => ({ default: part.Consequences }));
-const Consequences = lazy(planPart);
+/** Loaded apart, when a form shows it: every page would load it otherwise. */
+function KeyPlan({ of: consequences }: { of: ReturnType<typeof useReadPlan> }) {
+  const part = useQuery(read(['key-plan-part'], [], () => import('../parts/consequences.tsx')));
+  return <Loaded of={part}>{({ Consequences }) => <Consequences of={consequences} />}</Loaded>;
+}
 
 export function KeyForm({ onDone }: { onDone?: () => void }) {
   const registering = operation('post', '/me/ssh-keys', {});
@@ -296,9 +297,7 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
             'This is a private key, which must never leave your machine. Use the file that ends in .pub.'}
         </p>
         <KeyFile onRead={setText} />
-        <Suspense fallback={null}>
-          <Consequences of={consequences} />
-        </Suspense>
+        <KeyPlan of={consequences} />
       </WriteForm>
       <MakeKey />
     </>
