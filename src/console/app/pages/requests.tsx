@@ -1,5 +1,4 @@
 /** What members ask for: approve as asked or for another term, seeing what that does, or decline with a reason. */
-
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { termText } from '../../../domain/access/request.ts';

@@ -1,5 +1,4 @@
 /** Adding people: any number of addresses at once, pasted as they come; each is a write of its own, and says what became of it. */
-
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Address, longestText, readAddresses } from '../../addresses.ts';
