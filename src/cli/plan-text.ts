@@ -12,12 +12,8 @@ export function isDestructive({ changes, restarts }: Plan): boolean {
   return changes.some(({ action }) => action === 'remove') || restarts.some(endsJobs);
 }
 
-function endsJobs({
-  ended_jobs: jobs,
-  other_jobs: more = 0,
-  unknown_jobs: any,
-}: Business['LabRestart']): boolean {
-  return jobs.length + more > 0 || any === true;
+function endsJobs(restart: Business['LabRestart']): boolean {
+  return restart.ended_jobs.length + (restart.other_jobs ?? 0) > 0 || restart.unknown_jobs === true;
 }
 
 export function describePlan({ changes, restarts }: Plan, nothing: string): string {
