@@ -88,6 +88,7 @@ export function required(flags: string, summary: string): Option {
 }
 
 export const jsonFlag = optional('--json', 'print it as JSON').default(false);
+export const yesFlag = optional('--yes', 'without asking');
 
 export function optional(flags: string, summary: string): Option {
   return new Option(flags, summary);

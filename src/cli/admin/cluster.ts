@@ -9,7 +9,7 @@ import { formatYaml, readYaml } from '../files.ts';
 import type { Business, Reader } from '../net/api.ts';
 import { type Answer, printer, printMessage } from '../output.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
-import { changesOne, lists, type Noun, optional, reads, required, writes } from '../verb.ts';
+import { changesOne, lists, type Noun, optional, reads, required, writes, yesFlag } from '../verb.ts';
 
 interface GrantOptions {
   cluster: string;
@@ -263,7 +263,7 @@ export const cluster: Noun = {
       summary: 'take a cluster out of service, for good; homes on it are kept',
       example: "cluster release alpha --yes --reason 'sold'",
       flags: [
-        optional('--yes', 'without asking'),
+        yesFlag,
         optional('--abandon', 'it cannot be reached any more: say what is left there, and do not wait'),
       ],
       async run({ api, options }, name = '') {
@@ -314,7 +314,7 @@ export const apply = writes<LabOptions & { yes?: true }>({
   usage: 'apply',
   summary: 'bring the installation to a lab file, all of it or nothing',
   example: 'apply -f lab.yaml',
-  flags: [...flags, optional('--yes', 'without asking')],
+  flags: [...flags, yesFlag],
   async run({ api, options }): Promise<Answer> {
     const given = await read(options);
     // Where a person can answer, they see what would be lost.

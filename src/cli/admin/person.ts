@@ -6,7 +6,7 @@ import { confirm, isAttended, newPassword } from '../ask.ts';
 import { usage } from '../exit.ts';
 import { type Api, type Business, type Reader, readPages } from '../net/api.ts';
 import { listed, printer, printMessage } from '../output.ts';
-import { type Noun, optional, reads, repeatable, type Verb, writes } from '../verb.ts';
+import { type Noun, optional, reads, repeatable, type Verb, writes, yesFlag } from '../verb.ts';
 import { completeSet } from './organization.ts';
 
 type Person = Business['Person'];
@@ -226,7 +226,7 @@ export const person: Noun = {
       usage: 'erase <email>',
       summary: 'replace what names a person who was deactivated, for good: a pseudonym stays',
       example: "person erase bob@physics.example --reason 'request of 3 May'",
-      flags: [optional('--yes', 'without asking')],
+      flags: [yesFlag],
       async run({ api, options }, email = '') {
         const path = await pathOf(api, email);
         if (!options.yes && isAttended()) {

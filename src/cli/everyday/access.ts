@@ -6,7 +6,7 @@ import { usage } from '../exit.ts';
 import type { Business, Reader } from '../net/api.ts';
 import { listed, printer } from '../output.ts';
 import { confirmPlan } from '../plan-text.ts';
-import { type Noun, optional, reads, writes } from '../verb.ts';
+import { type Noun, optional, reads, writes, yesFlag } from '../verb.ts';
 import { findCluster, findMe, type OrgOptions, orgFlag, orgPath } from './caller.ts';
 import { endOf, expand, expiresFlag } from './members.ts';
 
@@ -163,7 +163,7 @@ export const access: Noun = {
       usage: 'approve <id>',
       summary: 'grant what a member asks for, for as long as they ask or until --expires',
       example: 'access approve access_request_01J8Z3XK5T7Q2M4N6P8R0S1V3W --expires 30d',
-      flags: [orgFlag, expiresFlag, optional('--yes', 'without asking')],
+      flags: [orgFlag, expiresFlag, yesFlag],
       async run({ api, options }, id = '') {
         const path = { ...(await orgPath(api, options)), requestID: id };
         const end = endOf(options.expires);

@@ -12,7 +12,7 @@ import type { Api, Business, Reader } from '../net/api.ts';
 import { type Answer, printer } from '../output.ts';
 import { confirmPlan } from '../plan-text.ts';
 import { homeDirectory } from '../session/local-state.ts';
-import { type Noun, optional, reads, writes } from '../verb.ts';
+import { type Noun, reads, writes, yesFlag } from '../verb.ts';
 
 export const shell: Noun = {
   name: 'shell',
@@ -106,8 +106,6 @@ function changed(json: ChangedKey): Answer {
 export function readKeyPlan(api: Reader, revoke?: string): Promise<Business['MemberPlan']> {
   return api.get('/me/ssh-keys/plan', { query: revoke === undefined ? {} : { revoke } });
 }
-
-const yesFlag = optional('--yes', 'without asking');
 
 export const keys: Noun = {
   name: 'keys',

@@ -5,7 +5,7 @@ import { failure, usage } from '../exit.ts';
 import { formatYaml, parseYaml, readYaml } from '../files.ts';
 import type { PlatformApi, Platform as Schemas } from '../net/api.ts';
 import { type Answer, listed, printer, printMessage } from '../output.ts';
-import { type Noun, optional, reads, required, writes } from '../verb.ts';
+import { type Noun, optional, reads, required, writes, yesFlag } from '../verb.ts';
 import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFlag } from './caller.ts';
 
 type Configuration = Record<string, unknown>;
@@ -21,7 +21,6 @@ const ofOrganization = '/organizations/{orgId}/scheduler-configuration';
 const formats = ['text', 'json', 'yaml'];
 const fileFlag = required('-f, --file <file>', 'the configuration (YAML), - for standard input');
 const targetFlags = [orgFlag, optional('--default', 'what new clusters of the organization start with')];
-const yesFlag = optional('--yes', 'without asking');
 
 function partOf({ field, file }: { field?: string; file?: string }): string {
   return file === undefined ? (field ?? '') : `${field}/${file}`;
