@@ -6,7 +6,7 @@ import { createSessions, idleMs, longestMs } from '../../src/console/server/sess
 import { DomainError } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createPerson } from '../../src/store/people/people.ts';
-import { eventually } from '../support/app.ts';
+import { becomes } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 const minute = 60_000;
@@ -44,9 +44,13 @@ async function startSessions() {
       return tokens(world.refreshed);
     },
   } as unknown as IssuerClient;
-  const server = () => {
+  const server = (beforeWrite: () => void | Promise<void> = () => {}) => {
+    const write: typeof store.write = async (...given) => {
+      await beforeWrite();
+      return store.write(...given);
+    };
     const sessions = createSessions({
-      store,
+      store: { ...store, write },
       issuer,
       async authenticate() {
         if (world.deactivated) throw new DomainError('unauthorized', 'This account is deactivated.');
@@ -69,7 +73,7 @@ async function startSessions() {
   };
   return {
     store,
-    /** Another one, on the same store. */
+    /** Another one, on the same store; `beforeWrite` can hold its writes back. */
     server,
     userId,
     world,
@@ -141,22 +145,41 @@ test('tokens are renewed once for all requests that wait, and an issuer that is 
 test('a server that renews tokens from a slow issuer is waited for: no refresh token is used twice', async () => {
   await using test = await startSessions();
   const { world, use } = test;
-  const other = test.server();
+  let claims = 0;
+  const other = test.server(() => {
+    claims += 1;
+  });
   const cookie = await test.open();
   world.now += 10 * minute;
   const answer = Promise.withResolvers<void>();
   world.answered = answer.promise;
   const first = use(cookie);
-  await eventually(
-    async () => world.asked,
-    (asked) => asked === 1,
-  );
+  await becomes(() => world.asked, 1);
   // Two requests, of ten seconds at most each.
   world.now += 20_500;
   const second = other.use(cookie);
-  await new Promise((done) => setTimeout(done, 300));
+  // The first is refused to it, and it comes back.
+  await becomes(() => claims === 2 || world.asked === 2, true);
   answer.resolve();
   await Promise.all([first, second]);
+  assert.equal(world.asked, 1);
+});
+
+test('a server that reads tokens just before another one renews them uses no refresh token twice', async () => {
+  await using test = await startSessions();
+  const { world, use } = test;
+  const [claiming, renewed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow = test.server(() => {
+    claiming.resolve();
+    return renewed.promise;
+  });
+  const cookie = await test.open();
+  world.now += 10 * minute;
+  const late = slow.use(cookie);
+  await claiming.promise;
+  const { authorization } = await use(cookie);
+  renewed.resolve();
+  assert.equal((await late).authorization, authorization);
   assert.equal(world.asked, 1);
 });
 
