@@ -12,8 +12,8 @@ import type { Transport } from '../transport/transport.ts';
 /** What the other side may send before it is read, as OpenSSH's own window. */
 const windowBytes = 2 * 1024 * 1024;
 const packetBytes = 32 * 1024;
-/** What start-up files of the account may print ahead of the version. */
-const mostPrinted = 64 * 1024;
+/** What start-up files of the account may print ahead of the version. All of it is looked at again with each message. */
+const mostPrinted = 16 * 1024;
 /** Our own number of the channel: it is the only one. */
 const ownChannel = 0;
 
@@ -38,7 +38,7 @@ export class ChannelStream extends Duplex {
   #mostInPacket = packetBytes;
   #isOpen = false;
   #unread = 0;
-  /** What came before the line with the version, and of it; undefined from then on. */
+  /** What has come until the line with the version was whole; undefined from then on. */
   #ahead: Buffer | undefined = Buffer.alloc(0);
   #waiting: { bytes: Buffer; done: () => void } | undefined;
 

@@ -54,7 +54,10 @@ hosts=$(scontrol show hostnames "$nodes")
 node=\${node:-$(printf '%s\\n' "$hosts" | head -n 1)}
 printf '%s\\n' "$hosts" | grep -qxF -- "$node" || refuse "Job $id runs on $nodes, not on $node."
 # By any way of asking for GPUs, what the job holds on this node: of itself a step gets what was asked for the whole job, or a task.
-gres=$(scontrol -d -o show job "$number" 2> /dev/null | tr ' ' '\\n' | while IFS='=' read -r key value; do
+until job=$(scontrol -d -o show job "$number" 2>&1); do
+  is_early || refuse "Slurm does not say what job $id holds: $(printf '%s' "$job" | head -n 1)"
+done
+gres=$(printf '%s' "$job" | tr ' ' '\\n' | while IFS='=' read -r key value; do
   case $key in
     Nodes) scontrol show hostnames "$value" | grep -qxF -- "$node" && here=yes || here= ;;
     GRES) [ -z "$here" ] || printf '%s,' "$value" ;;
