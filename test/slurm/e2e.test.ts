@@ -79,7 +79,14 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
         if (path === '/bin/bash') assert.equal(out.match(/\.bashrc|\.bash_profile/g)?.length, 1, out);
       }
     }
-    abe.options.splice(0, Infinity, ...through);
+    await prefer('/usr/bin/no-such-shell');
+    const { out, err } = await abe.ssh([abe.target, 'echo done']);
+    assert.match(
+      err,
+      /your login shell \/usr\/bin\/no-such-shell is missing or not executable here, using \/bin\/bash/,
+    );
+    assert.match(out, /done\n$/);
+    await prefer('/bin/bash');
     await shell('head', `cd /home/abe; rm -rf .config ${files.join(' ')}`);
   });
 

@@ -333,6 +333,18 @@ test('while something is applied, a login node that was up keeps its sessions, a
   );
 });
 
+test('which shells a login node lacks is known of one that has the list in force, and of no other', () => {
+  const said = { 'head:22': facts(5), 'other:22': facts(4), 'a1.lab:22': facts(5) };
+  const { loginNodes } = report(said, said['head:22'], { wereUp: new Set(['login1', 'login2']) });
+  assert.deepEqual(
+    loginNodes.map(({ up, missingShells }) => [up, missingShells]),
+    [
+      [true, []],
+      [true, undefined],
+    ],
+  );
+});
+
 test('a host that is away is no fault; one that refuses is', () => {
   const away = report({
     'head:22': facts(5),

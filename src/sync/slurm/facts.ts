@@ -173,9 +173,8 @@ interface ControllerFacts {
   accounting:
     | { up: boolean; message: string; gpuDays?: readonly GpuDay[]; limits?: readonly SlurmLimit[] }
     | undefined;
-  /** Undefined: Slurm did not say which there are. */
+  /** These and the jobs are undefined where Slurm did not say which there are. */
   machines: readonly MachineReport[] | undefined;
-  /** Undefined, with those that wait: Slurm did not say which there are. */
   jobs?: readonly RunningJob[];
   pendingJobs?: readonly PendingJob[];
   moreJobs?: { running: number; pending: number };

@@ -64,6 +64,8 @@ export function reportOf(findings: Findings): SlurmReport {
   const isAway = results.get(hosts[0]?.address ?? '') instanceof HostError;
   const isSilent = hosts.every(({ address }) => results.get(address) instanceof HostError);
   const waiting = waitingHosts(findings);
+  // What the controller said last is old while it is away. Where no host answers, the report keeps its time as well.
+  const queue = isAway && !isSilent ? undefined : controller;
   return {
     manifestGeneration: version.generation,
     desiredGeneration: settled?.desiredGeneration ?? 0,
@@ -74,14 +76,9 @@ export function reportOf(findings: Findings): SlurmReport {
     // What is said of them while the controller is away is old.
     machines: isAway ? undefined : machines(findings),
     ...present({
-      // The same, unless all of the report is shown with the time of the one before.
-      ...(isAway && !isSilent
-        ? {}
-        : {
-            runningJobs: controller?.jobs,
-            pendingJobs: controller?.pendingJobs,
-            moreJobs: controller?.moreJobs,
-          }),
+      runningJobs: queue?.jobs,
+      pendingJobs: queue?.pendingJobs,
+      moreJobs: queue?.moreJobs,
       jobsArePrivate: controller?.jobsArePrivate,
       usageIsPrivate: controller?.usageIsPrivate,
       gpuDays: controller?.accounting && findings.gpuDays,
@@ -145,7 +142,8 @@ function loginNode(node: LoginNode, findings: Findings, version: Version): Login
   return {
     ...{ name, host, port, hostKey, up },
     ...(missed && { missed }),
-    ...present({ missingShells: facts?.missingShells }),
+    // One that is behind may have the shell of before.
+    ...present({ missingShells: isCurrent ? facts?.missingShells : undefined }),
     ...(username === undefined ? {} : { username }),
   };
 }
