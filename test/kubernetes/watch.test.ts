@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { becomes, eventually } from '../support/app.ts';
 import { without } from './accounts.ts';
 import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+import { recorded } from './recorded.ts';
 
 /** A lab whose driver gets the passes that it asks for, one at a time. */
 async function startWatched(): Promise<KubernetesLab> {
@@ -149,6 +150,22 @@ test('a binding that is changed all the time brings no storm of passes', async (
   }
   await sleep(500);
   assert.ok(lab.wakes <= 12, `${lab.wakes} passes for 400 changes`);
+});
+
+test('watches that end at once bring no storm of requests, and each pass lists', async () => {
+  const expired = (recorded('watch/watch-expired-410').body as unknown[]).map((event) => JSON.stringify(event));
+  for (const body of ['', `${expired.join('\n')}\n`]) {
+    await using lab = await startKubernetesLab();
+    lab.api.fault = ({ query }) => (query.has('watch') ? { status: 200, headers: {}, body } : undefined);
+    lab.access.grants.push(grant('x'));
+    await lab.pass();
+    await watching(lab);
+    await sleep(300);
+    assert.ok(lab.api.asked.filter(({ query }) => query.has('watch')).length <= 12);
+    lab.api.bindings.drop(keyOf(lab, 'x'));
+    await lab.pass();
+    assert.equal(lab.bound().length, 1);
+  }
 });
 
 test('without the right to watch, the interval is what there is, and nothing is wrong', async () => {

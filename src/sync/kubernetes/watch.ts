@@ -39,6 +39,8 @@ const watchSeconds = 60;
 const longestRetryMs = 5_000;
 /** Without the right to watch there is only the interval. */
 const forbiddenRetryMs = 300_000;
+/** One that ends sooner is a failure, as asking for the next at once would be a storm. */
+const shortestMs = 1_000;
 /** Another client may change our bindings all the time. */
 const wakes = { burst: 10, everyMs: 3_000 };
 
@@ -93,14 +95,10 @@ async function follow(watch: Watch, signal: AbortSignal): Promise<void> {
         // A pass finds what happened before this version.
         if (failures > 0) watch.wake();
       }
-      const last = await read(watch, resourceVersion, signal);
+      const since = performance.now();
+      resourceVersion = await read(watch, resourceVersion, signal);
+      if (performance.now() - since < shortestMs) throw new Error('the watch ended at once');
       failures = 0;
-      // Expired: a pass finds what was missed.
-      if (last === undefined) {
-        watch.seen.live -= 1;
-        watch.wake();
-      }
-      resourceVersion = last;
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
@@ -123,21 +121,18 @@ async function versionNow({ client, path, query }: Watch, signal: AbortSignal): 
   return metadata.resourceVersion;
 }
 
-/** Reads events until the server ends them; returns the version to go on from, undefined when it is too old. */
+/** Reads events until the server ends them; returns the version to go on from. */
 async function read(
   { client, path, query, isNews, wake }: Watch,
   from: string,
   signal: AbortSignal,
-): Promise<string | undefined> {
-  let last: string | undefined = from;
+): Promise<string> {
+  let last = from;
   const parameters = { ...query, watch: '1', allowWatchBookmarks: 'true', resourceVersion: from };
   await client.stream({ path, query: parameters }, watchSeconds, signal, (line) => {
     const event = JSON.parse(line) as WatchEvent;
-    if (event.type === 'ERROR') {
-      if (event.object.code !== 410) throw new Error(`the watch ended with an error: ${event.object.code}`);
-      last = undefined;
-      return;
-    }
+    // Also where the version is too old (410).
+    if (event.type === 'ERROR') throw new Error(`the watch ended with an error: ${event.object.code}`);
     last = event.object.metadata.resourceVersion;
     if (event.type !== 'BOOKMARK' && isNews(event)) wake();
   });
