@@ -119,29 +119,29 @@ export class KubernetesClient {
     onLine: (line: string) => void,
   ): Promise<void> {
     const { dispatcher, credentials } = await this.open(signal);
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000 + clientLimitMs)]);
-    const { statusCode: status, body } = await dispatcher.request({
-      ...targetOf(credentials, path, { ...query, timeoutSeconds: String(seconds) }),
-      method: 'GET',
-      headers: { accept: 'application/json', 'user-agent': 'andromeda', ...credentials.headers },
-      signal: deadline,
-      headersTimeout: clientLimitMs,
-      bodyTimeout: 0,
+    await withDeadline(signal, seconds * 1000 + clientLimitMs, async (deadline) => {
+      const { statusCode: status, body } = await dispatcher.request({
+        ...targetOf(credentials, path, { ...query, timeoutSeconds: String(seconds) }),
+        method: 'GET',
+        headers: { accept: 'application/json', 'user-agent': 'andromeda', ...credentials.headers },
+        signal: deadline,
+        headersTimeout: clientLimitMs,
+        bodyTimeout: 0,
+      });
+      const isRefused = status < 200 || status >= 300;
+      let text = '';
+      for await (const chunk of body.setEncoding('utf8')) {
+        text += chunk;
+        if (text.length > mostLineLength) throw new Error('the server sends a line without an end');
+        if (isRefused) continue;
+        const lines = text.split('\n');
+        text = lines.pop() ?? '';
+        for (const line of lines) if (line !== '') onLine(line);
+      }
+      if (isRefused) {
+        throw new KubernetesError({ status, method: 'GET', path, body: parsed(text) as StatusBody | string });
+      }
     });
-    const isRefused = status < 200 || status >= 300;
-    let text = '';
-    for await (const chunk of body.setEncoding('utf8')) {
-      text += chunk;
-      if (text.length > mostLineLength) throw new Error('the server sends a line without an end');
-      if (isRefused) continue;
-      const lines = text.split('\n');
-      text = lines.pop() ?? '';
-      for (const line of lines) if (line !== '') onLine(line);
-    }
-    if (isRefused) {
-      const answer = parsed(text) as StatusBody | string;
-      throw new KubernetesError({ status, method: 'GET', path, body: answer });
-    }
   }
 
   async close(): Promise<void> {
