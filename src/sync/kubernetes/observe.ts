@@ -16,6 +16,7 @@ import {
   storageOf,
 } from '../../domain/kubernetes/report.ts';
 import { KubernetesError, meaningOf } from '../../domain/kubernetes/status.ts';
+import { atMost } from '../loop/pass.ts';
 import type { KubernetesClient } from './client.ts';
 import type { Faults } from './faults.ts';
 
@@ -49,8 +50,7 @@ export class PodCounter {
 
   async #list(client: KubernetesClient, signal: AbortSignal): Promise<PodUse | undefined> {
     const use: PodUse = { held: new Map(), pods: [] };
-    const limit = AbortSignal.timeout(limitMs);
-    const both = AbortSignal.any([signal, limit]);
+    const both = atMost(signal, limitMs);
     // Of those that have ended there can be more than of those that run.
     const query = { limit: `${pageSize}`, fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed' };
     let pages = 0;
@@ -134,10 +134,8 @@ export async function observeCluster(
 
 async function askReadiness(client: KubernetesClient, signal: AbortSignal): Promise<ConditionReport> {
   try {
-    const text = await client.request<unknown>(
-      { path: '/readyz', limitMs: readyLimitMs, isText: true },
-      signal,
-    );
+    const request = { path: '/readyz', limitMs: readyLimitMs, isText: true };
+    const text = await client.request<unknown>(request, signal);
     return apiReadiness({ status: 200, text: String(text) });
   } catch (error) {
     if (!(error instanceof KubernetesError)) throw error;
