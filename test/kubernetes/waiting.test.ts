@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { becomes, eventually } from '../support/app.ts';
+import { without } from './accounts.ts';
 import type { Asked } from './fake-api.ts';
 import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
 import { recorded } from './recorded.ts';
@@ -71,6 +72,35 @@ test('what a write makes that was revoked meanwhile asks for a pass', async () =
   const { wakes } = lab;
   answer?.();
   await becomes(() => lab.wakes > wakes, true);
+  await apply(lab);
+  assert.deepEqual(lab.bound(), []);
+});
+
+test('what an earlier pass writes while a list is under way asks for a pass', async () => {
+  await using lab = await startKubernetesLab();
+  lab.api.accounts['andromeda'] = { user: 'andromeda', rules: without({ verb: 'watch' }) };
+  lab.access.grants.push(grant('x'));
+  const [written, listed] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+  const asked: string[] = [];
+  lab.api.fault = ({ method, path }) => {
+    asked.push(method);
+    if (method === 'POST') return written.promise;
+    return asked.includes('POST') && path.endsWith('/clusterrolebindings') ? listed.promise : undefined;
+  };
+  const superseded = new AbortController();
+  const first = apply(lab, superseded.signal);
+  await becomes(() => asked.includes('POST'), true);
+  superseded.abort();
+  await first;
+  lab.access.grants.pop();
+  const before = asked.length;
+  const second = apply(lab);
+  await becomes(() => asked.length >= before + 2, true);
+  await turn();
+  written.resolve(undefined);
+  await becomes(() => lab.wakes, 1);
+  listed.resolve(undefined);
+  await second;
   await apply(lab);
   assert.deepEqual(lab.bound(), []);
 });

@@ -1,9 +1,11 @@
 /** Watches beside the list: what changes there by itself is seen at once, and nothing else asks for a pass. */
 import assert from 'node:assert/strict';
+import { renameSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { becomes, eventually } from '../support/app.ts';
 import { without } from './accounts.ts';
+import type { Asked } from './fake-api.ts';
 import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
 import { recorded } from './recorded.ts';
 
@@ -68,20 +70,72 @@ test('a grant is bound within two seconds of its namespace', async () => {
   );
 });
 
+/** Until a pass lists nothing: the watches may just have begun. */
+async function settled(lab: KubernetesLab): Promise<void> {
+  const isList = ({ path, query }: Asked) => path.endsWith('bindings') && !query.has('watch');
+  await eventually(
+    async () => {
+      lab.api.asked = [];
+      await lab.driver.apply(lab.access, AbortSignal.timeout(60_000));
+      return lab.api.asked.filter(isList).length;
+    },
+    (count) => count === 0,
+  );
+}
+
+test('a name that is refused, and a ClusterRole that goes, are named though no binding changes', async () => {
+  await using lab = await startKubernetesLab({
+    claim: 'sub',
+    settings: { usernamePrefix: '-' },
+    token: 'admin',
+  });
+  lab.access.grants.push(grant('x', { roleId: 'gpu-quota-reader' }));
+  await settled(lab);
+  lab.access.grants.push(grant('y', { subjects: ['system:admin'] }));
+  assert.match((await lab.pass()).failure ?? '', /^The name of y@physics.example begins with system:/);
+  lab.access.grants.pop();
+  await settled(lab);
+  lab.api.world.clusterRoles.delete('gpu-quota-reader');
+  assert.equal((await lab.pass()).failure, 'There is no ClusterRole gpu-quota-reader; 1 grant waits for it.');
+});
+
+test('watches begin anew with other credentials', async () => {
+  await using lab = await startWatched();
+  lab.api.asked = [];
+  writeFileSync(lab.settings.tokenFile ?? '', 'admin');
+  await lab.pass();
+  await watching(lab);
+  assert.equal(lab.api.asked.filter(({ query }) => query.get('limit') === '1').length, 3);
+});
+
+test('a change that could not be looked at hides none of another client', async () => {
+  await using lab = await startKubernetesLab();
+  lab.access.grants.push(grant('x'));
+  await settled(lab);
+  const { wakes, settings } = lab;
+  const file = settings.tokenFile ?? '';
+  renameSync(file, `${file}.away`);
+  lab.access.grants[0] = grant('x', { relation: 'kubernetes.admin' });
+  assert.match(
+    (await lab.driver.apply(lab.access, AbortSignal.timeout(60_000)))?.failure ?? '',
+    /no such file/,
+  );
+  renameSync(`${file}.away`, file);
+  lab.access.grants[0] = grant('x');
+  lab.api.bindings.edit(keyOf(lab, 'x'), ({ roleRef }) => {
+    roleRef.name = 'admin';
+  });
+  await becomes(() => lab.wakes > wakes, true);
+  await lab.pass();
+  assert.deepEqual(lab.bound(), ['team-a/grant_x edit x@physics.example']);
+});
+
 test('while nothing changes nothing is listed, and what changes is seen all the same', async () => {
   await using lab = await startWatched();
   lab.access.grants.pop();
   const lists = () =>
     lab.api.asked.filter(({ path, query }) => path.endsWith('bindings') && !query.has('watch')).length;
-  // The watches may just have begun.
-  await eventually(
-    async () => {
-      lab.api.asked = [];
-      await lab.pass();
-      return lists();
-    },
-    (count) => count === 0,
-  );
+  await settled(lab);
   const report = await lab.driver.apply(lab.access, AbortSignal.timeout(60_000));
   assert.deepEqual([report?.failure, report?.bound, lists()], [null, ['grant_x'], 0]);
   lab.access.grants.push(grant('y', { scope: 'team-b' }));
@@ -153,7 +207,9 @@ test('a binding that is changed all the time brings no storm of passes', async (
 });
 
 test('watches that end at once bring no storm of requests, and each pass lists', async () => {
-  const expired = (recorded('watch/watch-expired-410').body as unknown[]).map((event) => JSON.stringify(event));
+  const expired = (recorded('watch/watch-expired-410').body as unknown[]).map((event) =>
+    JSON.stringify(event),
+  );
   for (const body of ['', `${expired.join('\n')}\n`]) {
     await using lab = await startKubernetesLab();
     lab.api.fault = ({ query }) => (query.has('watch') ? { status: 200, headers: {}, body } : undefined);

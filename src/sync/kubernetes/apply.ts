@@ -13,7 +13,7 @@ import type { Logger } from '../../lib/log.ts';
 import type { KubernetesOutcome } from '../driver.ts';
 import { type KubernetesClient, reasonOf } from './client.ts';
 import { Faults } from './faults.ts';
-import { Lanes, settleBindings } from './permissions.ts';
+import { findMissingRoles, Lanes, settleBindings } from './permissions.ts';
 import { type Expected, startWatching } from './watch.ts';
 
 export interface ApplyOptions {
@@ -31,11 +31,11 @@ const thoroughMs = 300_000;
 /** Its state only saves requests: a new one does the same work. */
 export class BindingApplier {
   readonly #options: ApplyOptions;
-  readonly #watching = new AbortController();
   readonly #lanes = new Lanes();
-  #watch: (() => number | undefined) | undefined;
-  /** The last outcome, which stands as long as nothing changed here or, as the watches saw it from `seen` on, there. */
-  #settled: { held: object; seen: number; bindings: object; outcome: KubernetesOutcome } | undefined;
+  #watching = new AbortController();
+  #watch: (ReturnType<typeof startWatching> & { held: object }) | undefined;
+  /** Stands while `seen`, taken before its lists, is the same: the watches' versions are older, and one that hears nothing fails in 73 s. */
+  #settled: { seen: number; bindings: object; outcome: KubernetesOutcome } | undefined;
   #expected: Expected = { bindings: new Map(), namespaces: new Set() };
   /** When all bindings were listed last, and not only those with our labels. */
   #thoroughAt = Number.NEGATIVE_INFINITY;
@@ -56,44 +56,43 @@ export class BindingApplier {
     const isLess = this.#expected.bindings.keys().some((key) => !bindings.has(key));
     // Something that goes may have lost a label.
     if (isLess) this.#thoroughAt = Number.NEGATIVE_INFINITY;
+    const held = await client.open(signal).catch(reasonOf);
+    signal.throwIfAborted();
+    // No retry: whether the settings or the files have changed is checked at every interval.
+    if (typeof held === 'string') return { failure: held, retry: false, bound: undefined };
     this.#expected = { ...this.#expected, bindings };
-    let held: object;
-    try {
-      held = await client.open(signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      // No retry: whether the settings or the files have changed is checked at every interval.
-      return { failure: reasonOf(error), retry: false, bound: undefined };
+    if (this.#watch?.held !== held) {
+      // Versions are of one server.
+      this.#watching.abort();
+      this.#watching = new AbortController();
+      const watched = { clusterId, client, expected: () => this.#expected, wake };
+      this.#watch = { held, ...startWatching(watched, this.#watching.signal) };
     }
-    const watched = { clusterId, client, expected: () => this.#expected, wake };
-    this.#watch ??= startWatching(watched, this.#watching.signal);
-    const seen = this.#watch();
+    const seen = this.#watch.seen();
     const before = this.#settled;
-    const isSame =
-      before?.held === held && before.seen === seen && isDeepStrictEqual(before.bindings, bindings);
-    if (isSame && !this.#isThoroughDue()) return before.outcome;
+    const isSame = before?.seen === seen && isDeepStrictEqual(before?.bindings, bindings);
+    if (before && isSame && !this.#isThoroughDue() && nameFaults(access, rule).length === 0) {
+      const faults = new Faults();
+      await findMissingRoles({ client, faults, signal }, wanted);
+      if (faults.text() === null) return before.outcome;
+    }
     this.#settled = undefined;
     const outcome = await this.#settle({ wanted, access, isLess }, signal, superseded);
-    if (outcome?.failure === null && seen !== undefined) this.#settled = { held, seen, bindings, outcome };
+    if (outcome?.failure === null && seen !== undefined) this.#settled = { seen, bindings, outcome };
     return outcome;
   }
 
-  /** Undefined where something newer is wanted. */
   async #settle(
     { wanted, access, isLess }: { wanted: readonly Binding[]; access: KubernetesAccess; isLess: boolean },
     signal: AbortSignal,
     superseded: AbortSignal,
   ): Promise<KubernetesOutcome | undefined> {
     const { clusterId, name, rule, client, log } = this.#options;
-    const wake = () => {
-      this.#settled = undefined;
-      this.#options.wake();
-    };
     // What goes and is known by its labels does not wait for a list of everything.
     let isThorough = this.#isThoroughDue() && !isLess;
     for (let round = 1; ; round++) {
       const faults = new Faults();
-      const parts = { client, clusterId, lanes: this.#lanes, wake };
+      const parts = { client, clusterId, lanes: this.#lanes, wake: () => this.#watch?.wake() };
       const settled = await settleBindings({ ...parts, isThorough, faults, signal, superseded }, wanted);
       if (!settled) return undefined;
       const { change, again, isNameTaken, bound } = settled.writes;

@@ -41,6 +41,8 @@ interface Pass {
   wake(): void;
 }
 
+type Asking = Pick<Pass, 'client' | 'faults' | 'signal'>;
+
 /** Writes are as fast as the server's store flushes many together. It asks us to wait (429) where they are too many for it. */
 const atOnce = 64;
 
@@ -95,8 +97,9 @@ export async function settleBindings(
   wanted: readonly Binding[],
 ): Promise<{ writes: Writes; namespaces: ReadonlySet<string> } | undefined> {
   const { client, faults, signal, superseded } = pass;
-  const [found, isKnown] = await findOurs(pass, wanted);
+  // What an earlier pass writes from here on may be missing in the lists.
   const writes = new Writes(pass);
+  const [found, isKnown] = await findOurs(pass, wanted);
   const known = wanted.filter(isKnown);
   // Of what must go nothing more has to be known.
   for (const one of planBindings(known, found, undefined).remove) writes.remove(one);
@@ -108,9 +111,6 @@ export async function settleBindings(
   const plan = planBindings(known, found, namespaces);
   for (const [namespace, bindings] of plan.waiting) {
     faults.add(`The namespace ${namespace} does not exist, or is being deleted; ${waiting(bindings)}`);
-  }
-  for (const role of missingRoles) {
-    faults.add(`There is no ClusterRole ${role}; ${waiting(wanted.filter((one) => one.role === role))}`);
   }
   if (wanted.length > mostBindings) {
     faults.add(
@@ -145,7 +145,7 @@ async function findOurs(
   return [all.filter((one) => ownership(one, clusterId) === 'ours'), isKnown];
 }
 
-async function allowed<T>({ faults }: Pass, what: string, ask: () => Promise<T>): Promise<T | undefined> {
+async function allowed<T>({ faults }: Asking, what: string, ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();
   } catch (error) {
@@ -164,18 +164,20 @@ async function listNamespaces(client: KubernetesClient, signal: AbortSignal): Pr
 }
 
 /** The server binds also roles that do not exist, for an account that may bind everything, and goes on binding one that went. */
-async function findMissingRoles(pass: Pass, wanted: readonly Binding[]): Promise<ReadonlySet<string>> {
-  const { client, signal } = pass;
+export async function findMissingRoles(pass: Asking, wanted: readonly Binding[]): Promise<Set<string>> {
+  const { client, faults, signal } = pass;
+  const missing = new Set<string>();
   const roles = new Set(wanted.map(({ role }) => role).filter((role) => !standing.includes(role)));
-  const isThere = (role: string) =>
+  const check = (role: string) =>
     allowed(pass, `ClusterRole ${role}`, () =>
       client.request({ path: pathOfRole(role) }, signal).catch((error) => {
         if (!(error instanceof KubernetesError) || meaningOf(error).kind !== 'missing') throw error;
-        return false;
+        missing.add(role);
+        faults.add(`There is no ClusterRole ${role}; ${waiting(wanted.filter((one) => one.role === role))}`);
       }),
     );
-  const found = await Promise.all([...roles].map(async (role) => [role, await isThere(role)] as const));
-  return new Set(found.filter(([, isFound]) => isFound === false).map(([role]) => role));
+  await Promise.all([...roles].map(check));
+  return missing;
 }
 
 /** The writes of a pass, and what becomes of them. */

@@ -44,8 +44,8 @@ const shortestMs = 1_000;
 /** Another client may change our bindings all the time. */
 const wakes = { burst: 10, everyMs: 3_000 };
 
-/** Returns how to learn how often something was new or may have been missed; undefined while not everything is watched. */
-export function startWatching(options: WatchOptions, signal: AbortSignal): () => number | undefined {
+/** Returns how often something was new or may have been missed, undefined while not everything is watched; `wake` counts as well. */
+export function startWatching(options: WatchOptions, signal: AbortSignal) {
   const { clusterId, client, expected } = options;
   const seen = { live: 0, news: 0 };
   const wakeSoon = rateLimited(options.wake);
@@ -65,7 +65,7 @@ export function startWatching(options: WatchOptions, signal: AbortSignal): () =>
     { path: '/api/v1/namespaces', query: {}, isNews: isNamespaceNews },
   ];
   for (const watch of watches) void follow({ ...watch, wake, client, seen }, signal);
-  return () => (seen.live === watches.length ? seen.news : undefined);
+  return { wake, seen: (): number | undefined => (seen.live === watches.length ? seen.news : undefined) };
 }
 
 /** An event that shows what a pass itself wrote asks for nothing. */
