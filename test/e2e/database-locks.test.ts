@@ -41,8 +41,7 @@ test('the service keeps its locks on the database, whatever it and other command
 
   const first = await serve(t, file);
   assert.ok(isLocked(first.child), 'after a first start');
-  first.child.kill('SIGHUP');
-  await first.until('serve.reloading');
+  await beside('service', 'reload');
   assert.ok(isLocked(first.child), 'after a reload');
   await beside('check');
   await beside('backup', join(directory.path, 'by-hand'));
@@ -68,16 +67,13 @@ async function serve(t: TestContext, file: string) {
   child.stderr.setEncoding('utf8').on('data', (part) => {
     log += part;
   });
-  const until = (event: string) =>
-    eventually(
-      async () => log,
-      (text) => text.includes(`"event":"${event}"`),
-    );
   const closed = once(child, 'close');
-  await until('serve.ready');
+  await eventually(
+    async () => log,
+    (text) => text.includes('"event":"serve.ready"'),
+  );
   return {
     child,
-    until,
     stop: () => {
       child.kill('SIGTERM');
       return closed;
