@@ -152,7 +152,6 @@ export interface LogEvents {
   'console.request.failed': { path: string; error: Thrown };
   'console.events.failed': { error: Thrown };
   /** The database did not take what servers of other versions answer with. */
-  'console.files.not_kept': { error: Thrown };
 
   'gateway.started': { host: string; port: number };
   'gateway.draining': { sessions: number; ms: number };

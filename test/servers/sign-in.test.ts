@@ -67,7 +67,7 @@ test('two servers are as one behind a proxy that knows no stickiness', {
   await t.test('wrong passwords, user codes and polls count on both together', () => guessEverywhere(pair));
 });
 
-async function walkConsole({ console, issuer, lab }: Pair): Promise<void> {
+async function walkConsole({ console, issuer }: Pair): Promise<void> {
   // The console waits for the issuer for ten seconds only, which a busy machine can take.
   const bob = await eventually(
     () => signIn({ url: console.url } as ConsoleApp, 'bob').catch(() => undefined),
@@ -119,28 +119,7 @@ async function walkConsole({ console, issuer, lab }: Pair): Promise<void> {
   assert.equal((await bob.call('/session')).status, 401);
   stopping.abort();
   await reading;
-  await loadFiles({ console, lab });
   assert.equal(issuer.only, undefined, 'the issuer was asked in turn all the time');
-}
-
-/** What a page names is kept for servers of other versions, and what theirs name is answered here. */
-async function loadFiles({ console, lab }: Pick<Pair, 'console' | 'lab'>): Promise<void> {
-  const html = await (await fetch(console.url)).text();
-  const [, script = ''] = /module" src="\/([^"]+)"/.exec(html) ?? [];
-  const kept = await lab.store.read.selectFrom('console_files').selectAll().execute();
-  assert.ok(kept.some(({ path }) => path === script));
-  assert.ok(kept.length > 10, `${kept.length} files`);
-  const { type, tag, packed, named_at } =
-    kept.find(({ path }) => path === script) ?? kept[0] ?? assert.fail();
-  const other = { path: 'assets/another-version.js', type, tag, packed, named_at };
-  await lab.store.write(({ db }) => db.insertInto('console_files').values(other).execute());
-  for (const server of [0, 1]) {
-    console.only = server;
-    const answers = [script, other.path].map(async (path) => (await fetch(`${console.url}/${path}`)).text());
-    const [own, others] = await Promise.all(answers);
-    assert.equal(own, others);
-    assert.equal((await fetch(`${console.url}/assets/no-such.js`)).status, 404);
-  }
 }
 
 async function guessEverywhere({ lab, issuer }: Pair): Promise<void> {

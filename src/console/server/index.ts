@@ -4,7 +4,7 @@
  * page reads and writes through the two APIs, whose applications are handed in and called in this process with the
  * person's own token. The token never reaches the browser, which holds a cookie and nothing else.
  *
- *     GET  /…                       the page, for every address of it; its files in /assets    kept-files.ts
+ *     GET  /…                       the page, for every address of it; its files in /assets    files.ts
  *     GET  /download, …             the clients that people are offered                        ../clients, handed in
  *     GET  /sign-in, /in            → the issuer → GET /sign-in/callback → the page            sign-in.ts
  *     POST /sign-out                ends the session; answers where the issuer ends its own    sign-in.ts
@@ -26,9 +26,9 @@ import {
   listConsoleSessions,
 } from '../../store/people/console-sessions.ts';
 import { createEvents, type Events } from './events.ts';
+import { type Files, sendFile } from './files.ts';
 import { requireOwnPage, sendError, setPageHeaders } from './headers.ts';
 import { createIssuerClient, type IssuerClientOptions } from './issuer-client.ts';
-import { type Files, type KeptFiles, sendFile } from './kept-files.ts';
 import { createSessions, idleMs, isOver, longestMs, type Sessions } from './sessions.ts';
 import { createSignInRoutes, type SignInOptions } from './sign-in.ts';
 
@@ -90,8 +90,6 @@ interface RoutesOptions extends SignInOptions {
   apis: { business: RequestListener; platform: RequestListener };
   events: Events;
   files: Files;
-  /** The files of other servers' pages; undefined where there can be none. */
-  keptFiles: KeptFiles | undefined;
   downloads: { owns(path: string): boolean; handle: RequestListener };
   proxies: TrustedProxies;
 }
@@ -131,7 +129,7 @@ function createRoutes(options: RoutesOptions): RequestListener {
       requireOwnPage(request);
       return events.open(await sessions.of(request), response);
     }
-    return sendFile(options, request, response, path);
+    return sendFile(options.files, request, response, path);
   }
 
   return (request, response) => {

@@ -1,7 +1,6 @@
 /** A part of the composition root: the web console, with the two APIs and the issuer as it needs them. */
 import { fetchWithin } from '../../api/http/fetch-within.ts';
 import { type Console, createConsole } from '../../console/server/index.ts';
-import { createKeptFiles } from '../../console/server/kept-files.ts';
 import { signInMs } from '../../domain/access/lapse.ts';
 import { consoleFiles } from '../../lib/packaging.ts';
 import { findLeastSignInHours } from '../../store/people/people.ts';
@@ -11,11 +10,11 @@ import type { Parts } from './parts.ts';
 
 type ConsoleParts = { apis: Apis } & Pick<
   Parts,
-  'config' | 'store' | 'peers' | 'issuer' | 'proxies' | 'downloads' | 'keys' | 'log' | 'now' | 'uptime'
+  'config' | 'store' | 'issuer' | 'proxies' | 'downloads' | 'keys' | 'log' | 'now' | 'uptime'
 >;
 
 export function startConsole(parts: ConsoleParts): Console {
-  const { config, store, peers, apis, issuer, proxies, downloads, log, now, uptime } = parts;
+  const { config, store, apis, issuer, proxies, downloads, log, now, uptime } = parts;
   const { identity } = config;
   if (!config.console || !issuer.console) throw new Error('the console has no client at the issuer');
   let files: ReturnType<typeof consoleFiles> | undefined;
@@ -42,7 +41,6 @@ export function startConsole(parts: ConsoleParts): Console {
       });
       return files;
     },
-    keptFiles: peers.forOthers(() => createKeptFiles({ store, log, uptime })),
     downloads: { owns: downloads.owns, handle: downloads.at(config.console.url) },
     proxies,
     async maxAgeMs() {

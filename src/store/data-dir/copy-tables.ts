@@ -25,7 +25,6 @@ import { listServers } from '../servers/servers.ts';
 
 /** What is of one database and its servers, and would be wrong in another. */
 const left = new Set([
-  'console_files',
   'kysely_migration',
   'kysely_migration_lock',
   'leases',

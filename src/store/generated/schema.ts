@@ -453,16 +453,6 @@ export interface Schema {
     /** A server renews its tokens; no other does before this. */
     renewing_until: string | null;
   };
-  /** A file of the console's pages, of whichever version. */
-  console_files: {
-    path: string;
-    type: string;
-    tag: string;
-    /** Its content, packed with Brotli, in base64. */
-    packed: string;
-    /** When a server last answered with a page that names it. */
-    named_at: string;
-  };
   /** Tries by key, under a limit; times are ms since 1970. */
   limit_counts: {
     name: string;

@@ -143,17 +143,6 @@ create table console_sessions (
 );
 create index console_sessions_of on console_sessions (user_id);
 
--- A file of the console's pages, of whichever version.
-create table console_files (
-  path text primary key not null,
-  type text not null,
-  tag text not null,
-  -- Its content, packed with Brotli, in base64.
-  packed text not null,
-  -- When a server last answered with a page that names it.
-  named_at text not null
-);
-
 -- Tries by key, under a limit; times are ms since 1970.
 create table limit_counts (
   name text not null,

@@ -1,6 +1,6 @@
 /**
  * A native table. The first column and the one with the rows' buttons stay in sight, as the header does. People filter (`/`), sort
- * by any column, choose columns, and go from row to row with the arrow keys; Enter opens a row.
+ * by any column, and go from row to row with the arrow keys; Enter opens a row.
  */
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { isValidElement, type KeyboardEvent, type ReactNode, useDeferredValue, useState } from 'react';
@@ -80,36 +80,30 @@ interface RemoteOptions<Row> extends Pick<ShownOptions<Row>, 'name' | 'rows' | '
 
 /** One that is filtered, sorted and cut by what gives the rows. */
 export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: RemoteOptions<Row>) {
-  const { name, columns, rows } = table;
+  const { name, rows } = table;
   const { filter, setFilter, total, more } = remote;
-  const [shown, choice] = useShown(name, columns);
   const left = (total ?? 0) - rows.length;
   const known = filter === '' ? `${all}` : total === undefined ? '…' : `${total} of ${all}`;
   return (
     <div className="table">
-      {(isFiltered || choice) && (
+      {isFiltered && (
         <div className="filter">
-          {isFiltered && (
-            <>
-              <input
-                type="search"
-                data-filter
-                aria-label={`Filter ${name}`}
-                placeholder="Filter  /"
-                value={filter}
-                onChange={(event) => setFilter(event.target.value)}
-              />
-              <span className="soft" role="status">
-                {known}
-              </span>
-            </>
-          )}
-          {choice && <ColumnChoice {...choice} />}
+          <input
+            type="search"
+            data-filter
+            aria-label={`Filter ${name}`}
+            placeholder="Filter  /"
+            value={filter}
+            onChange={(event) => setFilter(event.target.value)}
+          />
+          <span className="soft" role="status">
+            {known}
+          </span>
         </div>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <section className="scroll" tabIndex={0} aria-label={name} onKeyDown={moveAmongRows}>
-        <Rows {...table} columns={shown} order={remote.order} setOrder={remote.setOrder} />
+        <Rows {...table} order={remote.order} setOrder={remote.setOrder} />
       </section>
       {left > 0 && (
         <Button className="second small more" onClick={more}>
@@ -239,61 +233,6 @@ export function PersonCell({ of: { user_id: id, name, email } }: { of: PersonNam
 }
 
 type PersonNamed = Record<'user_id' | 'name' | 'email', string>;
-
-interface Choice {
-  columns: readonly string[];
-  hidden: ReadonlySet<string>;
-  toggle: (name: string) => void;
-}
-
-/** Of fewer, all fit. */
-const chosenFrom = 6;
-
-/** The columns to show, and what there is to choose; undefined for a table of few. The first is always there, and the buttons. */
-function useShown<Row>(
-  table: string,
-  columns: readonly Column<Row>[],
-): [columns: readonly Column<Row>[], choice: Choice | undefined] {
-  const key = `andromeda-columns-${table}`;
-  const [hidden, setHidden] = useState<ReadonlySet<string>>(() => kept(key));
-  if (columns.length < chosenFrom) return [columns, undefined];
-  const [first] = columns;
-  const free = columns.filter((one) => one !== first && one.name !== 'Actions').map(({ name }) => name);
-  const toggle = (name: string) => {
-    const now = hidden.symmetricDifference(new Set([name]));
-    localStorage.setItem(key, JSON.stringify([...now]));
-    setHidden(now);
-  };
-  const shown = columns.filter(({ name }) => !free.includes(name) || !hidden.has(name));
-  return [shown, { columns: free, hidden, toggle }];
-}
-
-function kept(key: string): Set<string> {
-  try {
-    const names: unknown = JSON.parse(localStorage.getItem(key) ?? '[]');
-    return new Set(Array.isArray(names) ? names.map(String) : []);
-  } catch {
-    return new Set();
-  }
-}
-
-function ColumnChoice({ columns, hidden, toggle }: Choice) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details className="columns" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>Columns</summary>
-      {isOpen && (
-        <div>
-          {columns.map((name) => (
-            <label key={name}>
-              <input type="checkbox" checked={!hidden.has(name)} onChange={() => toggle(name)} /> {name}
-            </label>
-          ))}
-        </div>
-      )}
-    </details>
-  );
-}
 
 export interface Column<Row> {
   name: string;
