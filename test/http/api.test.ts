@@ -24,9 +24,7 @@ async function startFailing() {
   const app = createApi({
     name: 'business',
     document: loadDocument('business'),
-    url: 'http://127.0.0.1',
     sibling: { title: 'Platform', url: '' },
-    signIn: { issuer: 'http://127.0.0.1', clientId: 'docs', scopes: [], audiences: [] },
     operations: { getMe: fail, listSshKeys: fail, registerSshKey: fail, revokeSshKey: fail },
     deps: {},
     authenticate: async () => 'user_1',

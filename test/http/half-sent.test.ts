@@ -111,9 +111,7 @@ function createTestApi(): RequestListener {
   return createApi({
     name: 'business',
     document: loadDocument('business'),
-    url: 'http://127.0.0.1',
     sibling: { title: 'Platform', url: '' },
-    signIn: { issuer: 'http://127.0.0.1', clientId: 'docs', scopes: [], audiences: [] },
     operations: { registerSshKey: async () => ({}) },
     deps: {},
     authenticate: async () => 'user_1',

@@ -33,57 +33,22 @@ test('what both APIs serve without a token', async (t) => {
       }
     });
 
-    await t.test(`${api}: /docs needs nothing from other origins, under a strict policy`, async () => {
+    await t.test(`${api}: /docs needs nothing from other origins, and runs no script`, async () => {
       const { body, headers } = await get('/docs');
       const [, style = ''] = /<style>([\s\S]*)<\/style>/.exec(body) ?? [];
-      const [, script = ''] = /<script type="module">([\s\S]*)<\/script>/.exec(body) ?? [];
-      const digest = (source: string) => createHash('sha256').update(source).digest('base64');
       assert.deepEqual((headers.get('content-security-policy') ?? '').split('; '), [
         "default-src 'none'",
-        `style-src 'sha256-${digest(style)}'`,
-        `script-src 'sha256-${digest(script)}'`,
-        `connect-src 'self' ${service.issuer.url}`,
+        `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
       ]);
       assert.equal(headers.get('x-content-type-options'), 'nosniff');
       assert.equal(headers.get('referrer-policy'), 'no-referrer');
-      const markup = body.replace(script, '');
-      assert.equal(markup.match(/<script/g)?.length, 1);
       assert.doesNotMatch(
-        markup,
-        /<(link|img|iframe|object|embed|base)\b|\s(on\w+|src|action)=|javascript:|@import|url\(/i,
+        body,
+        /<(script|form|link|img|iframe|object|embed|base)\b|\s(on\w+|src|action)=|javascript:|@import|url\(/i,
       );
-    });
-
-    await t.test(`${api}: /docs puts nothing into the page but text, and stores nothing`, async () => {
-      const { body } = await get('/docs');
-      const script = body.slice(body.indexOf('<script'));
-      assert.doesNotMatch(
-        script,
-        /innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|localStorage|sessionStorage|indexedDB|document\.cookie|pushState|replaceState/,
-      );
-    });
-
-    await t.test(`${api}: /docs has a form to try every operation, hidden where no script runs`, async () => {
-      const document = (await get('/openapi.json')).body;
-      const { body } = await get('/docs');
-      const forms = [...body.matchAll(/<form class="try" ([^>]*)>/g)].map(
-        ([, attributes]) => attributes ?? '',
-      );
-      for (const [path, methods] of Object.entries<object>(document.paths)) {
-        for (const method of Object.keys(methods)) {
-          const wanted = `data-method="${method.toUpperCase()}" data-path="${path}"`;
-          const form = forms.find((attributes) => attributes.endsWith(wanted));
-          assert.match(form ?? '', /\bhidden\b/, wanted);
-        }
-      }
-      const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
-      assert.deepEqual(ids.toSorted(), [...new Set(ids)].toSorted());
-      const labels = new Set([...body.matchAll(/<label for="([^"]*)"/g)].map(([, id]) => id));
-      for (const [field, id] of body.matchAll(/<(?:input|select|textarea)[^>]* id="([^"]*)"/g))
-        assert.ok(labels.has(id), field);
     });
 
     await t.test(

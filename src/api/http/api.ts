@@ -28,7 +28,7 @@ import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { clientAddress, type TrustedProxies } from '../../lib/source-address.ts';
 import { type CheckRequest, createBodyReader, createChecks } from './check.ts';
-import { createDocs, type DocsSignIn } from './docs/index.ts';
+import { docsHeaders, renderDocs } from './docs.ts';
 import { type Document, type DocumentOperation, operationsOf } from './document.ts';
 import { addressNotFound, errorReply, refusalReason } from './errors.ts';
 import { sendCsv, sendJson } from './reply.ts';
@@ -36,9 +36,7 @@ import { sendCsv, sendJson } from './reply.ts';
 export interface ApiOptions<Deps> {
   name: 'business' | 'platform';
   document: Document;
-  url: string;
   sibling: { title: string; url: string };
-  signIn: DocsSignIn;
   // biome-ignore lint/suspicious/noExplicitAny: the document is what ties a request's type to its operation
   operations: Record<string, (deps: Deps, request: any) => Promise<unknown>>;
   deps: Deps;
@@ -81,10 +79,13 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     else if (isDecodable(path)) next();
     else return authenticate(request, response, next);
   });
-  const docs = createDocs(options);
+  let docs: string | undefined;
   const documentText = JSON.stringify(document, null, 2);
   app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
-  app.get('/docs', (_request, response) => response.set(docs.headers).type('text/html').send(docs.page()));
+  app.get('/docs', (_request, response) => {
+    docs ??= renderDocs(options);
+    response.set(docsHeaders).type('text/html').send(docs);
+  });
   app.get('/healthz', (_request, response) => response.json({ status: 'ok' }));
   app.get('/readyz', readiness(options));
 

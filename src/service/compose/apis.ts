@@ -78,7 +78,6 @@ function createBusinessApi(
     ...common,
     name: 'business',
     document: loadDocument('business'),
-    url: config.business.url,
     sibling: { title: 'Platform API', url: config.platform.url },
     operations: businessOperations,
     deps: {
@@ -127,7 +126,6 @@ function createPlatformApi(
     ...common,
     name: 'platform',
     document: loadDocument('platform'),
-    url: config.platform.url,
     sibling: { title: 'Business API', url: config.business.url },
     // People know this address: they sign in with it.
     beside: { owns: downloads.owns, handle: downloads.at(config.platform.url) },
@@ -159,7 +157,7 @@ function createPlatformApi(
 type CommonOptions = ReturnType<typeof commonOptions>;
 
 function commonOptions(parts: ApiParts) {
-  const { config, store, proxies, issuer, gateway, acme, fronts, peers, log, now } = parts;
+  const { store, proxies, gateway, acme, fronts, peers, log, now } = parts;
   const checkStore = createReadinessCheck(store);
   return {
     async checkReady() {
@@ -172,12 +170,6 @@ function commonOptions(parts: ApiParts) {
       if (clockFault !== undefined) throw new DomainError('service_unavailable', clockFault);
       if (acme?.obstacle !== undefined) throw new DomainError('service_unavailable', acme.obstacle);
       await checkStore();
-    },
-    signIn: {
-      issuer: issuer.url,
-      clientId: issuer.docsClientId,
-      scopes: issuer.scopes,
-      audiences: config.identity.audiences,
     },
     proxies,
     log,

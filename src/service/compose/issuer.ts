@@ -34,13 +34,12 @@ type IssuerDeps = Pick<Parts, 'keys' | 'store' | 'proxies' | 'log'> & {
 
 /** Where tokens come from: the external issuer, or the embedded one. */
 export async function startIssuer(config: Config, deps: IssuerDeps): Promise<TokenIssuer> {
-  const { issuer, scopes, cliClientId, console } = config.identity;
+  const { issuer, scopes, console } = config.identity;
   if (issuer === undefined) return startEmbedded(config, deps);
   trustAuthority(config.identity.ca);
   return {
     url: issuer,
     scopes,
-    docsClientId: cliClientId,
     handle: undefined,
     console: console && { clientId: console.clientId, secret: console.clientSecret },
     isSignInOver: undefined,
@@ -58,7 +57,7 @@ async function startEmbedded(
   const { identity, platform, business } = config;
   const { url } = identity.embedded;
   // Loaded only where it is used: an installation with an issuer of its own never pays for it.
-  const { createIssuer, docsClientId } = await import('../../api/identity/issuer/index.ts');
+  const { createIssuer } = await import('../../api/identity/issuer/index.ts');
   const issuer = await createIssuer({
     url,
     store,
@@ -68,7 +67,6 @@ async function startEmbedded(
     ...(identity.kubernetes ? { kubernetesClientId: identity.kubernetes.clientId } : {}),
     ...(config.console ? { consoleUrl: config.console.url } : {}),
     resources: [platform.url, business.url],
-    pageOrigins: [platform, business].map((api) => new URL(api.url).origin),
     secondFactor: identity.secondFactor,
     proxies,
     limits: peers.forOthers(() => createSharedLimits(store)),
@@ -96,7 +94,6 @@ async function startEmbedded(
     userinfo: async () => ({}),
     offersOffline: async () => true,
     scopes: identity.scopes ?? ['openid', 'profile', 'email', 'offline_access'],
-    docsClientId,
     warm: () => issuer.warm(),
   };
 }

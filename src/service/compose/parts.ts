@@ -51,8 +51,6 @@ export interface TokenIssuer {
   isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
   /** The link with which a person sets a password; undefined where another issuer knows passwords. */
   passwordLink: ((userId: string, command: string) => { token: string; url: string }) | undefined;
-  /** The client that the /docs pages sign people in as. */
-  docsClientId: string;
   /** The client that the web console is; undefined where there is no console. */
   console: { clientId: string; secret: string } | undefined;
   /** Its own pages and endpoints; undefined for an external issuer. */

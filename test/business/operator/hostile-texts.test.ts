@@ -1,8 +1,8 @@
 /** Texts that a database does not give back as they were hashed, in every field of the audit trail. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sampleOf } from '../../../src/api/http/docs/index.ts';
-import { loadDocument, operationsOf } from '../../../src/api/http/document.ts';
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { type Document, loadDocument, operationsOf, resolve } from '../../../src/api/http/document.ts';
 import { findBreak } from '../../../src/domain/audit/audit.ts';
 import { appendAuditEntry, listAuditEntries } from '../../../src/store/audit/audit.ts';
 import type { Store } from '../../../src/store/engine/index.ts';
@@ -92,4 +92,43 @@ function filled(value: unknown, text: string): unknown {
   if (Array.isArray(value)) return value.length === 0 ? [text] : value.map((one) => filled(one, text));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, filled(one, text)]));
+}
+
+const mostLevels = 6;
+
+/**
+ * The schema's own example, default or first value where it has one, else an empty value of its type. Objects have
+ * what is required in them; where nothing is, everything there is, as a skeleton to cut down.
+ */
+function sampleOf(document: Document, holder: unknown, level = 0): unknown {
+  const schema = resolve<OpenAPIV3_1.SchemaObject | undefined>(document, holder);
+  if (!schema || level > mostLevels) return null;
+  const given = [schema.examples?.[0], schema.example, schema.const, schema.default, schema.enum?.[0]];
+  const value = given.find((one) => one !== undefined);
+  if (value !== undefined) return value;
+  if (schema.oneOf) return sampleOf(document, schema.oneOf[0], level + 1);
+  const type = [schema.type].flat().find((one) => one !== 'null');
+  switch (type) {
+    case 'object': {
+      const all = Object.entries(schema.properties ?? {});
+      const required = all.filter(([name]) => schema.required?.includes(name));
+      const chosen = required.length > 0 ? required : all;
+      return Object.fromEntries(
+        chosen.map(([name, property]) => [name, sampleOf(document, property, level + 1)]),
+      );
+    }
+    case 'array': {
+      const item = sampleOf(document, (schema as { items?: unknown }).items, level + 1);
+      return item === '' || item === null ? [] : [item];
+    }
+    case 'integer':
+    case 'number':
+      return schema.minimum ?? 0;
+    case 'boolean':
+      return false;
+    case 'string':
+      return schema.format === 'date-time' ? '2030-01-01T00:00:00Z' : '';
+    default:
+      return null;
+  }
 }

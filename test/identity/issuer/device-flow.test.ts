@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
+import { consoleClientId, issuerClients } from '../../../src/api/identity/issuer/clients.ts';
 import { setPassword } from '../../../src/store/people/identities.ts';
 import { updateLifecycle } from '../../../src/store/people/people.ts';
 import { createPasswordLink, findPasswordLink } from '../../../src/store/people/second-factors.ts';
@@ -283,4 +284,9 @@ test('a flood of device codes from one address is refused for a while', async ()
   assert.equal(last.body.error, 'temporarily_unavailable');
   at += 60_000;
   assert.equal((await post(harness.url, '/device/auth', fields)).status, 200);
+});
+
+test('no other client has the ID of the console', () => {
+  assert.throws(() => issuerClients(consoleClientId, undefined), /choose another/);
+  assert.throws(() => issuerClients(cli, consoleClientId), /choose another/);
 });

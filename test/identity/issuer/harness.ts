@@ -43,13 +43,11 @@ export interface Harness extends AsyncDisposable {
 export async function startHarness({
   now,
   publicUrl,
-  pageOrigins = [],
   resources = [],
   proxies = [],
 }: {
   now?: () => number;
   /** Whose /docs pages may sign people in. */
-  pageOrigins?: string[];
   /** The addresses of the APIs. */
   resources?: string[];
   proxies?: string[];
@@ -71,7 +69,6 @@ export async function startHarness({
       audience,
       cliClientId: cli,
       kubernetesClientId: kubernetes,
-      pageOrigins,
       resources,
       proxies: createTrustedProxies(proxies),
       log: createLogger('info', (line) => log.push(line)),

@@ -17,16 +17,11 @@ export const scopes = ['openid', 'offline_access', 'email', 'profile'];
  */
 export const apiResource = 'urn:andromeda:apis';
 
-/** The /docs pages of both APIs: the one client that runs in a browser. */
-export const docsClientId = 'andromeda-docs';
-
 export interface IssuerClient {
   id: string;
   name: string;
   meaning: string;
   callsApis: boolean;
-  /** Stays signed in (refresh tokens) until it is signed out. */
-  stays: boolean;
   /** Granted whether or not it was asked for. */
   always: string[];
   web?: WebClient;
@@ -60,21 +55,12 @@ export function issuerClients(
       id: cliClientId,
       name: 'Andromeda command line',
       meaning: `${actsAsYou} until you sign it out.`,
-      stays: true,
-      ...callsApis,
-    },
-    {
-      id: docsClientId,
-      name: 'Andromeda /docs page',
-      meaning: `${actsAsYou} for the next ten minutes.`,
-      stays: false,
       ...callsApis,
     },
     kubernetesClientId !== undefined && {
       id: kubernetesClientId,
       name: 'kubectl',
       meaning: 'It will act as you on the Kubernetes clusters that you have access to.',
-      stays: true,
       callsApis: false,
       // The API server takes the user's name from the ID token, and a kubeconfig rarely asks for more than openid.
       always: ['openid', 'email'],
@@ -83,7 +69,6 @@ export function issuerClients(
       id: consoleClientId,
       name: 'the Andromeda console',
       meaning: `${actsAsYou} until you sign out.`,
-      stays: true,
       ...callsApis,
       web,
     },
@@ -97,13 +82,8 @@ export function issuerClients(
 function requireOwnIds(cliClientId: string, kubernetesClientId: string | undefined): void {
   if (cliClientId === kubernetesClientId)
     throw invalidState('identity.cliClientId and identity.kubernetes.clientId are the same.');
-  for (const [own, name] of [
-    [docsClientId, 'the /docs pages'],
-    [consoleClientId, 'the web console'],
-  ] as const) {
-    if ([cliClientId, kubernetesClientId].includes(own))
-      throw invalidState(`${own} is the client ID of ${name}; choose another.`);
-  }
+  if ([cliClientId, kubernetesClientId].includes(consoleClientId))
+    throw invalidState(`${consoleClientId} is the client ID of the web console; choose another.`);
 }
 
 /** Scopes granted to a client that asked for `requested`: what there is of them, and what it always gets. */
@@ -112,7 +92,7 @@ export function grantedScopes(client: IssuerClient, requested: string): string[]
   return scopes.filter((scope) => asked.has(scope));
 }
 
-export function clientMetadata({ id, name, stays, web }: IssuerClient): ClientMetadata {
+export function clientMetadata({ id, name, web }: IssuerClient): ClientMetadata {
   if (web) {
     return {
       client_id: id,
@@ -128,7 +108,7 @@ export function clientMetadata({ id, name, stays, web }: IssuerClient): ClientMe
     client_id: id,
     client_name: name,
     application_type: 'native',
-    grant_types: stays ? [deviceCodeGrant, 'refresh_token'] : [deviceCodeGrant],
+    grant_types: [deviceCodeGrant, 'refresh_token'],
     response_types: [],
     redirect_uris: [],
     token_endpoint_auth_method: 'none',

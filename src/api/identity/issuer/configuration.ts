@@ -3,9 +3,9 @@ import { type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provid
 import type { Store } from '../../../store/engine/index.ts';
 import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accounts.ts';
 import { createAdapter, type Rotation } from './adapter.ts';
-import { apiResource, clientMetadata, docsClientId, type IssuerClient, scopes } from './clients.ts';
+import { apiResource, clientMetadata, type IssuerClient, scopes } from './clients.ts';
 import { accessTokenSeconds, type IssuerKeys, idTokenSeconds } from './keys.ts';
-import { type Cors, errorPage, pageHeaders, remoteAddress } from './pages.ts';
+import { errorPage, pageHeaders, remoteAddress } from './pages.ts';
 
 const minute = 60;
 const day = 24 * 60 * minute;
@@ -32,13 +32,12 @@ export interface ConfigurationOptions {
   clients: IssuerClient[];
   audience: string;
   resources: readonly string[];
-  cors: Cors;
   rotation: Rotation;
   origin: string;
 }
 
 export function configuration(options: ConfigurationOptions): Configuration {
-  const { store, keys, clients, audience, resources, cors, rotation, origin } = options;
+  const { store, keys, clients, audience, resources, rotation, origin } = options;
   const hasWeb = clients.some((client) => client.web);
   const alreadyUsed = () => new errors.InvalidGrant('already used');
   return {
@@ -47,7 +46,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
     cookies: { keys: [keys.cookie] },
     clients: clients.map(clientMetadata),
     clientAuthMethods: hasWeb ? ['none', 'client_secret_basic'] : ['none'],
-    clientBasedCORS: (_ctx, origin, client) => client.clientId === docsClientId && cors.allows(origin),
+    clientBasedCORS: () => false,
     // A client sees here whether the address that it was given is one of ours (RFC 9728, section 4).
     discovery: {
       protected_resources: resources,
@@ -75,7 +74,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
       return { ...claims, ...claimOfGeneration(token), ...claimOfSignIn(ctx.oidc.entities) };
     },
     // A person who approved expects to stay signed in, whether or not the client asked for offline_access.
-    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    issueRefreshToken: async () => true,
     // Public clients: every refresh token is good for one use (adapter.ts).
     rotateRefreshToken: true,
     expiresWithSession: async () => false,

@@ -31,21 +31,12 @@ import { type FactorPolicy, relyingPartyOf, SecondFactors } from './account/seco
 import { findSignedIn, generationClaim } from './accounts.ts';
 import { startSweeper } from './adapter.ts';
 import { createBrowsers, createKnownBrowsers } from './browser.ts';
-import {
-  consoleAddresses,
-  consoleClientId,
-  docsClientId,
-  type IssuerClient,
-  issuerClients,
-} from './clients.ts';
+import { consoleAddresses, consoleClientId, type IssuerClient, issuerClients } from './clients.ts';
 import { sign } from './cookie.ts';
 import { createDevicePages } from './device/pages.ts';
 import { type IssuerKeys, publicKeys } from './keys.ts';
-import { createCors } from './pages.ts';
 import { createRequestHandler, createUserInfo } from './routes.ts';
 import { createSignIn } from './sign-in.ts';
-
-export { docsClientId };
 
 export interface IssuerOptions {
   /** The issuer identifier, an origin such as `http://127.0.0.1:8082`. */
@@ -56,8 +47,6 @@ export interface IssuerOptions {
   cliClientId: string;
   kubernetesClientId?: string;
   consoleUrl?: string;
-  /** Origins whose /docs page may sign people in. */
-  pageOrigins?: readonly string[];
   /** The URLs of the APIs that access tokens are for, which a client may name as `resource` (RFC 8707). */
   resources?: readonly string[];
   /** Whom a second factor is asked of; of no one when left out. */
@@ -143,7 +132,6 @@ function createOpener(
 ): (keys: IssuerKeys) => Promise<RequestListener> {
   const { store, audience, log, resources = [] } = options;
   const { clock: { now, uptime } = createClock({}), proxies = createTrustedProxies([]) } = options;
-  const cors = createCors(options.pageOrigins ?? []);
   const secure = url.protocol === 'https:';
   const limits = options.limits ?? createLimits(uptime);
   const ownSecret = (purpose: string) => Buffer.from(sign(cookieKey, 'secret', purpose), 'base64url');
@@ -159,12 +147,12 @@ function createOpener(
     const { createProvider } = await import('./provider.ts');
     const jwks = publicKeys(keys);
     const shared = { store, clients, limits, log, now, uptime };
-    const provider = createProvider({ ...shared, url, keys, audience, resources, cors });
+    const provider = createProvider({ ...shared, url, keys, audience, resources });
     const pages = { provider, issuer: url, jwks, browsers, knownBrowsers, signIn, factors, stepSecret };
     const devicePages = createDevicePages({ ...shared, ...pages });
     const userInfo = createUserInfo({ reader: store.read, jwks, issuer: url.origin, audience });
     const library = provider.callback();
-    return createRequestHandler({ url, proxies, devicePages, userInfo, library, cors, log, uptime });
+    return createRequestHandler({ url, proxies, devicePages, userInfo, library, log, uptime });
   };
 }
 

@@ -25,7 +25,6 @@ export function createProvider({
   // Where the URL is https and the socket is not, a proxy does TLS, and the addresses in answers must say https. The
   // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.
   provider.proxy = url.protocol === 'https:';
-  provider.use(rest.cors.middleware);
   // For errors outside the library's own handlers, which report theirs as `server_error`.
   provider.use(async (ctx, next) => {
     try {

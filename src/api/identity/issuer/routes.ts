@@ -11,7 +11,6 @@ import type { Reader } from '../../../store/engine/index.ts';
 import { claimsOf, findSignedIn, generationClaim } from './accounts.ts';
 import type { DevicePages } from './device/pages.ts';
 import {
-  type Cors,
   messagePage,
   mostBodyBytes,
   pinToIssuer,
@@ -40,13 +39,12 @@ interface RequestHandlerOptions {
   devicePages: DevicePages;
   userInfo: UserInfo;
   library: RequestListener;
-  cors: Cors;
   log: Logger;
   uptime: () => number;
 }
 
 export function createRequestHandler(options: RequestHandlerOptions): RequestListener {
-  const { url: issuer, proxies, devicePages, userInfo, library, cors, log, uptime } = options;
+  const { url: issuer, proxies, devicePages, userInfo, library, log, uptime } = options;
   // Every device code is a write to disk that anybody can ask for.
   const deviceCodes = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
   const allDeviceCodes = createRateLimiter({ burst: 3000, everyMs: 20 }, uptime);
@@ -76,7 +74,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestLis
     if (url.pathname === '/device/auth' && !mayStartDevice(sourceNetwork(remoteAddress(req)))) {
       const error_description = 'too many sign-ins were started from here; wait a minute';
       const error = { error: 'temporarily_unavailable', error_description };
-      return sendJson(res, 429, error, { 'Retry-After': '60', ...cors.headers(req) });
+      return sendJson(res, 429, error, { 'Retry-After': '60' });
     }
     res.setHeader('X-Content-Type-Options', 'nosniff');
     res.setHeader('Referrer-Policy', 'no-referrer');
