@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findBrowser } from '../../src/cli/commands/auth.ts';
-import { editorCommand } from '../../src/cli/edit.ts';
 import { quoted } from '../../src/cli/everyday/ssh-host.ts';
 import { isHeldOnWindows } from '../../src/cli/files.ts';
 import { differenceNotice } from '../../src/cli/net/discovery.ts';
@@ -15,23 +14,6 @@ test('the session is kept where the system keeps what is local', () => {
   assert.equal(stateDirectory(moved, 'win32'), 'D:\\state\\andromeda');
   assert.equal(stateDirectory({ XDG_STATE_HOME: '/state' }, 'linux'), '/state/andromeda');
   assert.match(stateDirectory({ LOCALAPPDATA: 'C:\\x' }, 'darwin'), /\/\.local\/state\/andromeda$/);
-});
-
-test('an editor is started by the shell of the system, with its arguments and the file as one', () => {
-  const file = 'C:\\Users\\Ada Lovelace\\slurm.yaml';
-  assert.deepEqual(editorCommand(file, { ComSpec: 'C:\\cmd.exe' }, 'win32'), {
-    editor: 'notepad',
-    program: 'C:\\cmd.exe',
-    args: ['/d', '/s', '/c', `"notepad "${file}""`],
-    windowsVerbatimArguments: true,
-  });
-  assert.equal(editorCommand(file, { EDITOR: 'code --wait' }, 'win32').args[3], `"code --wait "${file}""`);
-  assert.deepEqual(editorCommand('/x', { VISUAL: 'emacs -nw' }, 'darwin'), {
-    editor: 'emacs -nw',
-    program: '/bin/sh',
-    args: ['-c', 'emacs -nw "$1"', 'editor', '/x'],
-  });
-  assert.equal(editorCommand('/x', {}, 'linux').editor, 'vi');
 });
 
 test('a page is opened by what the system has for it', () => {

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
-import { formatYaml, parseYaml, readYaml } from '../files.ts';
+import { readYaml } from '../files.ts';
 import type { PlatformApi, Platform as Schemas } from '../net/api.ts';
 import { type Answer, listed, printer, printMessage } from '../output.ts';
 import { type Noun, optional, reads, required, writes, yesFlag } from '../verb.ts';
@@ -230,26 +230,6 @@ export const slurmConfig: Noun = {
           return { json, text: '', message };
         }
         return replace(platform, target, { before, after, about: options.file }, options);
-      },
-    }),
-    writes<Options>({
-      usage: 'edit [cluster]',
-      summary: 'change a Slurm configuration in your editor (VISUAL, EDITOR, vi)',
-      example: 'slurm-config edit alpha',
-      flags: [...targetFlags, yesFlag],
-      formats,
-      async run({ api, platform, options }, wanted): Promise<Answer> {
-        const target = await findTarget({ api, platform }, wanted, options);
-        const before = await target.read();
-        const { editText } = await import('../edit.ts');
-        const text = `# The Slurm configuration of ${target.name}; what is left out is cleared.\n${await formatYaml(before)}\n`;
-        return editText('slurm.yaml', text, async (edited, file) => {
-          const after = await parseYaml(edited, file);
-          // A change that another person made since the first read must not be undone.
-          if (!isDeepStrictEqual(await target.read(), before))
-            throw failure('Another person changed it in the meantime; look at it, and edit it again.');
-          return replace(platform, target, { before, after, about: file }, options);
-        });
       },
     }),
     writes<Options>({

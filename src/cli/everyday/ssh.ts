@@ -1,12 +1,13 @@
 /** `andromeda ssh`: the system's ssh, with what it has to know of the cluster. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseLoginName } from '../../domain/access/ssh-session.ts';
 import { commandIo } from '../../lib/command-io.ts';
 import { confirm, isAttended } from '../ask.ts';
 import { findBrowser } from '../commands/auth.ts';
-import { runAtTerminal } from '../edit.ts';
 import { failure, usage } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
 import type { Api, PlatformReader } from '../net/api.ts';
@@ -64,7 +65,7 @@ export const ssh = writes<OrgOptions>({
     const host = { cluster, access };
     if (!isReachable(host)) throw failure(`${cluster.name} has no address to log in to.`);
     const args = [...(await sshArguments(host, suffix)), ...rest];
-    const status = await runAtTerminal('ssh', args).catch((error: NodeJS.ErrnoException) => {
+    const status = await runSsh(args).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT')
         throw failure('There is no ssh on this machine; install the OpenSSH client.', error);
       throw failure(`ssh could not be started: ${error.message}.`, error);
@@ -247,3 +248,25 @@ export const sshConfig = reads<OrgOptions & { write?: string | true }>({
     return { json, text: '', message: await put(file, text, names) };
   },
 });
+
+/** Runs ssh at the person's terminal. Resolves to its exit status, 128 and more where a signal ended it. */
+async function runSsh(args: readonly string[]): Promise<number> {
+  // Ctrl-C is for the program, which has it from the terminal: were we to end first, the two would share the terminal. What
+  // only we get is handed on, from its first moment.
+  const { env, childStdio: stdio, signals } = commandIo();
+  const ignore = () => {};
+  const handOn = (signal: NodeJS.Signals) => child.kill(signal);
+  signals.on('SIGINT', ignore);
+  signals.on('SIGTERM', handOn);
+  signals.on('SIGHUP', handOn);
+  const child = spawn('ssh', args, { env, stdio });
+  try {
+    const ended = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    const [status, signal] = ended;
+    return status ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+  } finally {
+    signals.off('SIGINT', ignore);
+    signals.off('SIGTERM', handOn);
+    signals.off('SIGHUP', handOn);
+  }
+}

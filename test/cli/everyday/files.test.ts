@@ -1,11 +1,10 @@
 /** Commands that read and write files: `kubeconfig` and `slurm-config`. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmod, lstat, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { kubeconfig } from '../../../src/domain/kubernetes/kubeconfig.ts';
 import { alphaId } from '../admin/operator-api.ts';
@@ -431,69 +430,6 @@ test('slurm-config says what a change comes to, how far it is, and who made the 
   const restored = await run(['slurm-config', 'restore', 'alpha', '2', '--reason', 'back']);
   assert.equal(restored.stderr, 'The Slurm configuration of alpha is set.\n');
   assert.deepEqual(puts(), [`PUT ${ofAlpha} {"slurmExtraConfig":"A=0\\n"}`]);
-});
-
-/** An editor that runs a line of shell on the file. */
-async function editor(directory: string, line: string): Promise<Record<string, string>> {
-  const file = join(directory, 'editor');
-  await writeFile(file, `#!/bin/sh\n${line}\n`);
-  await chmod(file, 0o755);
-  return { EDITOR: `${file} --wait`, VISUAL: '' };
-}
-
-test('slurm-config edit shows what is set, and sends what was made of it', async (t) => {
-  const { run, puts, directory } = await withSlurm(t);
-  const edit = async (line: string) =>
-    run(['slurm-config', 'edit', 'alpha'], { env: await editor(directory, line) });
-  const shown = await edit(`test "$1" = --wait && cp "$2" ${directory}/shown`);
-  assert.deepEqual([shown.status, shown.stderr, puts()], [0, 'Nothing to change.\n', []]);
-  assert.equal(
-    await readFile(join(directory, 'shown'), 'utf8'),
-    `# The Slurm configuration of alpha; what is left out is cleared.\n${slurmYaml}`,
-  );
-  const changed = await edit('sed -i s/A=1/A=3/ "$2"');
-  assert.deepEqual([changed.status, changed.stderr], [0, 'The Slurm configuration of alpha is set.\n']);
-  assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify({ ...slurm, slurmExtraConfig: 'A=3\n' })}`]);
-  const failed = await edit('exit 1');
-  assert.match(failed.stderr, /^The editor '.*editor --wait' did not end well; nothing was changed\.\n$/);
-});
-
-test('Ctrl-C is for the editor, not for us', async (t) => {
-  const { start, directory, puts } = await withSlurm(t);
-  const [ready, go] = [join(directory, 'ready'), join(directory, 'go')];
-  const wait = 'n=0; while [ ! -e "$go" ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done';
-  const env = await editor(directory, `go=${go}; touch ${ready}; ${wait}; sed -i s/A=1/A=3/ "$2"`);
-  const { result, signal } = start(['slurm-config', 'edit', 'alpha'], { env });
-  for (let tries = 0; tries < 300 && !(await stat(ready).catch(() => undefined)); tries++) await sleep(100);
-  signal('SIGINT');
-  await sleep(100);
-  await writeFile(go, '');
-  const { status, stderr } = await result;
-  assert.deepEqual([status, stderr], [0, 'The Slurm configuration of alpha is set.\n']);
-  assert.equal(puts().length, 1);
-});
-
-test("what was edited is not lost when it is refused, and does not undo another person's change", async (t) => {
-  let now: object = slurm;
-  const { run, directory, puts } = await withSlurm(t, {
-    [`GET ${ofAlpha}`]: (_seen: Seen, response: ServerResponse) => {
-      json(response, 200, now);
-      now = { slurmExtraConfig: 'other' };
-    },
-    [`PUT ${ofAlpha}`]: (_seen: Seen, response: ServerResponse) => refuse(response, 400, 'Not so.'),
-  });
-  const env = await editor(directory, 'sed -i s/hi/ho/ "$2"');
-  const raced = await run(['slurm-config', 'edit', 'alpha'], { env: { ...env, TMPDIR: directory } });
-  const [, file = ''] =
-    /^Another person changed it in the meantime; look at it, and edit it again\. Your text is in (\S+)\.\n$/.exec(
-      raced.stderr,
-    ) ?? [];
-  assert.match(await readFile(file, 'utf8'), /echo ho/);
-  assert.deepEqual(puts(), []);
-  now = { prolog: { 'a.sh': 'hi' } };
-  const broken = await editor(directory, 'echo "a: [" > "$2"');
-  const unread = await run(['slurm-config', 'edit', 'alpha'], { env: { ...broken, TMPDIR: directory } });
-  assert.match(unread.stderr, /^slurm\.yaml:\d:\d: .* Your text is in \S+\/slurm\.yaml\.\n$/);
 });
 
 test('at a terminal, a change is shown and asked for', async (t) => {

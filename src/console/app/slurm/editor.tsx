@@ -58,7 +58,7 @@ export function Editor({ cluster, stored, versions, isInService, restored, onSav
   return (
     <Panel
       title="Configuration"
-      cli={`andromeda slurm-config edit ${cluster.name}`}
+      cli={`andromeda slurm-config set ${cluster.name} -f slurm.yaml`}
       operation={`PUT /clusters/${cluster.id}/scheduler-configuration?businessOrgId=${orgID}`}
     >
       {isConflict && draft && (
