@@ -159,7 +159,7 @@ test('the menu has what is for the person, in groups, and on a phone three pages
     assert.deepEqual(await names(page, 'Me'), ['Start', 'Access', 'Keys', 'Sessions']);
     const lab = ['Members', 'Requests', 'Clusters', 'GPUs', 'Active sessions', 'Audit'];
     assert.deepEqual(await names(page, 'Lab'), lab);
-    const operations = ['Overview', 'Machines', 'Storage', 'People', 'Lab file', 'Keys and backups'];
+    const operations = ['Overview', 'Machines', 'Storage', 'People', 'Keys and backups'];
     assert.deepEqual(await names(page, 'Operations'), operations);
     await page.setViewportSize({ width: 390, height: 844 });
     const bar = page.getByRole('navigation', { name: 'Main pages' });

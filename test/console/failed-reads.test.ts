@@ -51,7 +51,6 @@ const pages: Record<string, Looked> = {
   '/operator': { said: /clusters?/, of: /operator\/clusters/ },
   '/operator/machines': { said: /machines?:/, of: /machines/ },
   '/operator/people': { said: /staff/, of: /people/ },
-  '/operator/lab': {},
   '/operator/service': { said: /replaced/, of: /installation/ },
   '/who': { said: /active sessions/i, of: /operator\/sessions/ },
   '/past': { said: /session/, of: /past/ },

@@ -3,7 +3,6 @@ import {
   Activity,
   Boxes,
   Cpu,
-  FileCode,
   HardDrive,
   History,
   House,
@@ -55,7 +54,6 @@ const operations = [
   item('/operator/machines', 'Machines', 'Admit, quarantine', Server),
   item('/storage', 'Storage', 'Volumes and quotas of every cluster', HardDrive),
   item('/operator/people', 'People', 'Accounts, identities, staff keys', UserCog),
-  item('/operator/lab', 'Lab file', 'Plan and apply', FileCode),
   item('/operator/service', 'Keys and backups', 'Keys and backups of the service', Vault),
 ];
 

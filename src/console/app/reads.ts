@@ -22,8 +22,6 @@ export type OperatorMachine = Schemas['OperatorMachine'];
 export type Person = Schemas['Person'];
 export type Problem = Schemas['Problem'];
 export type Installation = Schemas['Installation'];
-export type LabPlan = Schemas['LabPlan'];
-export type Lab = Schemas['Lab'];
 
 export function read<T>(key: readonly unknown[], topics: readonly string[], ask: () => Promise<T>) {
   return queryOptions({ queryKey: key, meta: { topics }, queryFn: ask });

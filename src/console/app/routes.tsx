@@ -64,7 +64,6 @@ const StoragePage = lazy(() => import('./pages/storage.tsx'));
 const OperatorPage = lazy(() => import('./pages/operator.tsx'));
 const OperatorMachinesPage = lazy(() => import('./pages/operator-machines.tsx'));
 const OperatorPeoplePage = lazy(() => import('./pages/operator-people.tsx'));
-const OperatorLabPage = lazy(() => import('./pages/operator-lab.tsx'));
 const OperatorServicePage = lazy(() => import('./pages/operator-service.tsx'));
 const ActiveSessionsPage = lazy(() => import('./pages/sessions.tsx'), 'ActiveSessionsPage');
 const PastSessionsPage = lazy(() => import('./pages/sessions.tsx'), 'PastSessionsPage');
@@ -88,7 +87,6 @@ const pages = [
   page('/operator', OperatorPage, none),
   page('/operator/machines', OperatorMachinesPage, texts('cluster')),
   page('/operator/people', OperatorPeoplePage, texts('email')),
-  page('/operator/lab', OperatorLabPage, none),
   page('/operator/service', OperatorServicePage, none),
   page('/who', ActiveSessionsPage, filter),
   page('/past', PastSessionsPage, sessionSearch),

@@ -1,6 +1,6 @@
 /** The pages below "Installation", walked in a browser: what operators do by the command line, they do here. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -124,61 +124,6 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
   });
 });
 
-test('the lab file: planned, then applied with a reason, and nothing of it is kept in the browser', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('root', async (page) => {
-    await show(page, '/operator/lab');
-    const field = page.getByLabel('Or paste it');
-    const plan = page.getByRole('button', { name: 'Show the plan' });
-    await field.fill('organizations: [secret-token');
-    await plan.click();
-    const refusal = page.getByRole('alert');
-    assert.match(await refusal.innerText(), /^Not valid YAML: .* at line 1/);
-    assert.doesNotMatch(await refusal.innerText(), /secret-token/);
-    await field.fill('organizations: [{ slug: physics, name: Physics, nonsense: 1 }]');
-    await plan.click();
-    await page
-      .getByText(/nonsense/)
-      .nth(1)
-      .waitFor();
-
-    const host = { host: '10.0.0.5', hostKey: 'ssh-ed25519 AAAA' };
-    const slurm = {
-      login: [{ name: 'l1', ...host }],
-      controller: host,
-      manage: { identityFile: join(directory.path, 'manage') },
-    };
-    const real = { name: 'real', organization: 'physics', scheduler: 'sunk', slurm };
-    await field.fill(JSON.stringify({ clusters: [real] }));
-    await plan.click();
-    await page
-      .getByText(/rollout restart: each first key .* ends all sessions and jobs there \(live/)
-      .waitFor();
-
-    const file = `# secret-token\norganizations:\n  - slug: physics\n    name: '${evil}'\n`;
-    await page.getByLabel('Choose a file').setInputFiles({
-      name: 'lab.yaml',
-      mimeType: 'application/yaml',
-      buffer: Buffer.from(file),
-    });
-    await plan.click();
-    await page.getByText('Planned changes').waitFor();
-    await page.getByRole('cell', { name: 'physics', exact: true }).waitFor();
-    assert.equal(await page.evaluate('window.hit'), undefined);
-    await checkPage(page, '/operator/lab');
-    await page.getByLabel('Reason').fill('Renamed');
-    await page.getByRole('button', { name: 'Apply 1 change' }).click();
-    await page.getByRole('heading', { name: 'Applied' }).waitFor();
-    assert.equal(await field.inputValue(), '');
-    const kept = await page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])');
-    assert.doesNotMatch(String(kept), /secret-token|slug/);
-    const download = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Download the current file' }).click();
-    assert.match(readFileSync(await (await download).path(), 'utf8'), /slug: physics/);
-  });
-});
-
 test('a copy of the audit trail that cannot be written is to be mended, until it can, on the open page', {
   skip: noBrowser,
 }, async () => {
@@ -219,9 +164,5 @@ test('keys, backups and what must be mended, for who may read only', { skip: noB
       });
       assert.equal(await buttons.count(), 0, path);
     }
-    await show(page, '/operator/lab');
-    await page.getByLabel('Or paste it').fill('organizations: [{ slug: physics, name: Other }]');
-    await page.getByRole('button', { name: 'Show the plan' }).click();
-    await page.getByText('Applying it needs the staff key staff.operate.').waitFor();
   });
 });
