@@ -9,8 +9,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Attempt, Decision, Route } from '../../src/gateway/ssh/decision.ts';
 import type { GatewayEvent } from '../../src/gateway/ssh/events.ts';
-import { type Gateway, type GatewayOptions, startGateway } from '../../src/gateway/ssh/index.ts';
+import { type GatewayOptions, startGateway } from '../../src/gateway/ssh/index.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { becomes } from '../support/app.ts';
+import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 
 /** Why these tests cannot run here, or false. */
@@ -23,27 +25,7 @@ export const whyNot: string | false =
 
 export const LOGIN = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.root';
 
-export interface Lab {
-  dir: string;
-  gateway: Gateway;
-  sshdPort: number;
-  route: Route;
-  events: Record<string, unknown>[];
-  /** What authorize was asked. */
-  asked: Attempt[];
-  /** What authorize answers; tests change it. `gone`: the client's connection has ended. */
-  decide: { next: (route: Route, gone?: AbortSignal) => Decision | Promise<Decision> };
-  /** Gets what is recorded of sessions; tests change it. */
-  recorder: { record: (event: GatewayEvent) => void };
-  /** Options for ssh, scp and sftp that lead to the gateway. */
-  options: string[];
-  /** A fresh key pair's path. */
-  newKey(name: string): string;
-  run(program: string, args: string[], input?: string | Buffer): Promise<Ran>;
-  ssh(args: string[], input?: string | Buffer): Promise<Ran>;
-  start(program: string, args: string[]): ChildProcess;
-  close(): Promise<void>;
-}
+export type Lab = Awaited<ReturnType<typeof openLab>>;
 
 export interface Ran {
   status: number | null;
@@ -57,8 +39,9 @@ export async function openLab(
   limits: GatewayOptions['limits'] = {},
   sshdLines: readonly string[] = [],
   more: Pick<GatewayOptions, 'isProxy' | 'proxyProtocol'> = {},
-): Promise<Lab> {
+) {
   const dir = mkdtempSync(join(tmpdir(), 'andromeda-gateway-'));
+  /** A fresh key pair's path. */
   const newKey = (name: string) => {
     const path = join(dir, name);
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', path]);
@@ -69,12 +52,9 @@ export async function openLab(
   const publicText = (path: string) => readFileSync(`${path}.pub`, 'utf8').trim();
 
   const sshdPort = await freePort();
-  writeFileSync(join(dir, 'sshd_config'), sshdConfig(sshdPort, nodeKey, dir, sshdLines));
   writeFileSync(join(dir, 'authorized'), `${publicText(clientKey)}\n${publicText(userKey)}\n`);
-  const sshd = spawn('/usr/sbin/sshd', ['-D', '-e', '-f', join(dir, 'sshd_config')], {
-    stdio: ['ignore', 'ignore', process.env.LAB_SSHD_LOG ? 'inherit' : 'ignore'],
-  });
-  await listening(sshdPort);
+  const sshd = startSshd(dir, sshdPort, nodeKey, sshdLines);
+  await becomes(() => canConnect(sshdPort), true);
 
   const route: Route = {
     clusterId: LOGIN.split('.')[0] ?? '',
@@ -85,12 +65,15 @@ export async function openLab(
     loginNode: { host: '127.0.0.1', port: sshdPort, hostKey: publicText(nodeKey) },
   };
   const lab = {
+    /** What authorize answers; tests change it. The signal: the client's connection has ended. */
     decide: {
       next: (to: Route, _?: AbortSignal): Decision | Promise<Decision> => ({ allowed: true, route: to }),
     },
+    /** Gets what is recorded of sessions; tests change it. */
     recorder: { record(_: GatewayEvent) {} },
   };
   const events: Record<string, unknown>[] = [];
+  /** What authorize was asked. */
   const asked: Attempt[] = [];
   const known = publicText(userKey);
   const gateway = await startGateway({
@@ -128,13 +111,14 @@ export async function openLab(
     '  HostName 127.0.0.1',
     `  Port ${gateway.port}`,
     `  User ${LOGIN}`,
-    'Host direct inner jump',
+    'Host inner',
     '  HostName 127.0.0.1',
     `  Port ${sshdPort}`,
     '  User root',
     '',
   ];
   writeFileSync(join(dir, 'ssh_config'), config.join('\n'));
+  /** For ssh, scp and sftp: they lead to the gateway. */
   const options = ['-F', join(dir, 'ssh_config')];
 
   const children = new Set<ChildProcess>();
@@ -156,6 +140,12 @@ export async function openLab(
     child.stdin?.end(input);
     return finished(child);
   };
+  const close = async () => {
+    for (const child of children) killGroup(child);
+    await gateway.stop();
+    sshd.kill();
+    rmSync(dir, { recursive: true, force: true });
+  };
   return Object.assign(lab, {
     dir,
     gateway,
@@ -168,17 +158,12 @@ export async function openLab(
     run,
     start,
     ssh: (args: string[], input?: string | Buffer) => run('ssh', [...options, ...args], input),
-    async close() {
-      for (const child of children) killGroup(child);
-      await gateway.stop();
-      sshd.kill();
-      rmSync(dir, { recursive: true, force: true });
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   });
 }
 
-/** A busy machine takes its time. */
-const CHILD_MS = 60_000;
+const CHILD_MS = limit(60_000);
 
 function killGroup(child: ChildProcess): void {
   try {
@@ -235,23 +220,26 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-async function listening(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 1_000; attempt += 1) {
-    const up = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => {
-        resolve(true);
-        socket.destroy();
-      });
-      socket.once('error', () => resolve(false));
+/** Whether something listens on a port of this machine, or on a socket's path. */
+export function canConnect(at: number | string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = typeof at === 'string' ? connect(at) : connect(at, '127.0.0.1');
+    socket.once('error', () => resolve(false)).once('close', () => resolve(false));
+    socket.once('connect', () => {
+      resolve(true);
+      socket.destroy();
     });
-    if (up) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error('sshd did not start');
+  });
 }
 
-function sshdConfig(port: number, hostKey: string, dir: string, more: readonly string[]): string {
-  return [
+/** A login node, which lets in as anybody who has a key in the file `authorized`. */
+export function startSshd(
+  dir: string,
+  port: number,
+  hostKey: string,
+  more: readonly string[] = [],
+): ChildProcess {
+  const lines = [
     `Port ${port}`,
     'ListenAddress 127.0.0.1',
     `HostKey ${hostKey}`,
@@ -268,5 +256,9 @@ function sshdConfig(port: number, hostKey: string, dir: string, more: readonly s
     // Not the home of whoever runs the tests: what its shells read at a start may print, fail or stay. The first counts.
     `SetEnv HOME=${dir}`,
     '',
-  ].join('\n');
+  ];
+  writeFileSync(join(dir, 'sshd_config'), lines.join('\n'));
+  return spawn('/usr/sbin/sshd', ['-D', '-e', '-f', join(dir, 'sshd_config')], {
+    stdio: ['ignore', 'ignore', process.env.LAB_SSHD_LOG ? 'inherit' : 'ignore'],
+  });
 }

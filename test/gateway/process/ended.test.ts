@@ -1,9 +1,9 @@
 /** A gateway process that ends: its own sessions end with it, and the service starts another. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { becomes, eventually } from '../../support/app.ts';
+import { becomes } from '../../support/app.ts';
 import { whyNot } from '../lab.ts';
-import { type Entry, isAlive, openProcessLab } from './lab.ts';
+import { openProcessLab } from './lab.ts';
 
 test('kill -9 of the gateway process ends its sessions, their records say why, and the next login gets in', {
   skip: whyNot,
@@ -18,19 +18,10 @@ test('kill -9 of the gateway process ends its sessions, their records say why, a
   assert.equal(session?.channels, 1);
   process.kill(gateway, 'SIGKILL');
   assert.notEqual((await open.ended).status, 0);
-  await eventually(
-    async () => lab.gateways(),
-    ([pid]) => pid !== undefined && pid !== gateway,
-  );
-  await eventually(
-    async () => service.events('gateway.started'),
-    (started) => started.length === 2,
-  );
+  await lab.untilGateways(([pid]) => pid !== undefined && pid !== gateway);
+  await becomes(() => service.events('gateway.started').length, 2);
   assert.equal((await lab.ssh(['echo again'])).out, 'again\n');
-  const entries = await eventually(
-    () => service.ask<Entry[]>('entries'),
-    (all) => all.length === 4,
-  );
+  const entries = await service.entries(4);
   assert.deepEqual(
     entries.map(({ operation, target, reason }) => [operation, target === session?.id, reason]),
     [
@@ -44,18 +35,4 @@ test('kill -9 of the gateway process ends its sessions, their records say why, a
   assert.deepEqual([ended?.['pid'], ended?.['signal'], ended?.['sessions']], [gateway, 'SIGKILL', 1]);
   await service.kill('SIGTERM');
   assert.deepEqual(lab.gateways(), []);
-});
-
-test('a gateway process that cannot start is said in words, and none is left', async () => {
-  await using lab = await openProcessLab();
-  const { createServer } = await import('node:net');
-  const other = createServer().listen(lab.port, '127.0.0.1');
-  await new Promise((resolve) => other.once('listening', resolve));
-  await assert
-    .rejects(lab.serve(), /SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use/)
-    .finally(() => other.close());
-  await eventually(
-    async () => lab.gateways().filter(isAlive),
-    (pids) => pids.length === 0,
-  );
 });

@@ -5,47 +5,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
-import { alpha, physics } from '../../support/app.ts';
+import { alpha, eventually, physics } from '../../support/app.ts';
 import { freePorts } from '../../support/ports.ts';
-import { finished, firstOutput, type Ran } from '../lab.ts';
+import { finished, firstOutput, startSshd } from '../lab.ts';
+import { bundleService } from './bundle.ts';
 import type { ServiceOrder } from './service.ts';
 
-export interface Entry {
+interface Entry {
   operation: string;
   target: string;
   reason: string;
   details: string;
 }
 
-export interface Service {
-  pid: number;
-  log(): string;
-  events(name: string): Record<string, unknown>[];
-  ask<T>(question: string): Promise<T>;
-  /** Resolves when it has ended. */
-  kill(signal: NodeJS.Signals): Promise<void>;
-}
-
-export interface ProcessLab extends AsyncDisposable {
-  dir: string;
-  port: number;
-  options: string[];
-  /** Starts the service; resolves when it is ready. `build`: what it takes itself for. */
-  serve(build?: string): Promise<Service>;
-  /** The gateway processes that there are. */
-  gateways(): number[];
-  start(program: string, args: string[]): ChildProcess;
-  ssh(args: string[], input?: string): Promise<Ran>;
-  /** A session that has printed its first line; how it ended, and what it said after that, is in `ended`. */
-  open(command?: string): Promise<{ child: ChildProcess; ended: Promise<Ran> }>;
-}
+export type Service = Awaited<ReturnType<typeof serve>>;
+export type ProcessLab = Awaited<ReturnType<typeof openProcessLab>>;
 
 const login = `${alpha}.root`;
 
-export async function openProcessLab(
-  gateway: object = {},
-  how: { as?: string[]; service?: string } = {},
-): Promise<ProcessLab> {
+export async function openProcessLab(gateway: object = {}, how: { as?: string[]; service?: string } = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'andromeda-process-'));
   const key = (name: string) => {
     const path = join(dir, name);
@@ -82,26 +60,27 @@ export async function openProcessLab(
     child.once('close', () => children.delete(child));
     return child;
   };
+  /** The gateway processes that there are. */
   const gateways = () => gatewaysOf(dir);
   return {
     dir,
     port,
     options,
     gateways,
+    untilGateways: (wanted: (pids: number[]) => boolean) => eventually(async () => gateways(), wanted),
     start,
-    serve: (build) =>
-      serve(start, [
-        ...(how.as ?? []),
-        process.execPath,
-        how.service ?? join(import.meta.dirname, 'service.ts'),
-        join(dir, 'order.json'),
-        ...(build ? [build] : []),
-      ]),
-    ssh(args, input = '') {
+    /** Starts the service; resolves when it is ready. `build`: what it takes itself for. */
+    async serve(build?: string) {
+      const file = how.service ?? (await bundleService());
+      const command = [...(how.as ?? []), process.execPath, file, join(dir, 'order.json')];
+      return serve(start, [...command, ...(build ? [build] : [])]);
+    },
+    ssh(args: string[], input = '') {
       const child = start('ssh', [...options, '127.0.0.1', ...args]);
       child.stdin?.end(input);
       return finished(child);
     },
+    /** A session that has printed its first line; how it ended, and what it said after that, is in `ended`. */
     async open(command = 'cat') {
       const child = start('ssh', [...options, '127.0.0.1', `echo up; ${command}`]);
       await firstOutput(child);
@@ -116,7 +95,10 @@ export async function openProcessLab(
   };
 }
 
-async function serve(start: ProcessLab['start'], [program = '', ...args]: string[]): Promise<Service> {
+async function serve(
+  start: (program: string, args: string[]) => ChildProcess,
+  [program = '', ...args]: string[],
+) {
   const child = start(program, args);
   let log = '';
   child.stderr?.setEncoding('utf8').on('data', (part) => {
@@ -132,19 +114,27 @@ async function serve(start: ProcessLab['start'], [program = '', ...args]: string
     return JSON.parse(value);
   };
   await next();
+  const ask = <T>(question: string): Promise<T> => {
+    child.stdin?.write(`${question}\n`);
+    return next();
+  };
   return {
     pid: child.pid ?? 0,
     log: () => log,
-    events: (name) =>
+    events: (name: string): Record<string, unknown>[] =>
       log
         .split('\n')
         .filter((line) => line.includes(`"event":"${name}"`))
         .map((line) => JSON.parse(line)),
-    ask(question) {
-      child.stdin?.write(`${question}\n`);
-      return next();
-    },
-    async kill(signal) {
+    ask,
+    /** What the trail has of sessions, once it is so much at least. */
+    entries: (count: number) =>
+      eventually(
+        () => ask<Entry[]>('entries'),
+        (all) => all.length >= count,
+      ),
+    /** Resolves when it has ended. */
+    async kill(signal: NodeJS.Signals) {
       child.kill(signal);
       await exited;
     },
@@ -165,25 +155,4 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-export function startSshd(dir: string, port: number, hostKey: string): ChildProcess {
-  const lines = [
-    `Port ${port}`,
-    'ListenAddress 127.0.0.1',
-    `HostKey ${hostKey}`,
-    `AuthorizedKeysFile ${join(dir, 'authorized')}`,
-    'StrictModes no',
-    'UsePAM no',
-    'PidFile none',
-    'PermitRootLogin yes',
-    'MaxSessions 100',
-    'MaxStartups 100',
-    // Not the home of whoever runs the tests: what its shells read at a start may print, fail or stay.
-    `SetEnv HOME=${dir}`,
-    'Subsystem sftp internal-sftp',
-    '',
-  ];
-  writeFileSync(join(dir, 'sshd_config'), lines.join('\n'));
-  return spawn('/usr/sbin/sshd', ['-D', '-e', '-f', join(dir, 'sshd_config')], { stdio: 'ignore' });
 }

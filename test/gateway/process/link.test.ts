@@ -14,7 +14,7 @@ import {
   type Settings,
 } from '../../../src/gateway/process/messages.ts';
 import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
-import { becomes, eventually } from '../../support/app.ts';
+import { becomes } from '../../support/app.ts';
 
 const hello: Hello = { type: 'hello', protocol: 1, build: 'b', pid: 1, draining: false, sessions: [] };
 const settings: Settings = {
@@ -71,10 +71,7 @@ test('a question that breaks the connection is asked once more, and then no more
   await using service = await openService((_, socket) => void socket.destroy());
   const { link, asked } = service;
   await assert.rejects(link.ask({ type: 'authorize', attempt }, 60_000), /lost twice/);
-  await eventually(
-    async () => service.welcomed(),
-    (times) => times >= 3,
-  );
+  await becomes(() => service.welcomed() >= 3, true);
   assert.deepEqual(asked, [1, 1]);
 });
 

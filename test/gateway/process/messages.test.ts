@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findWay, gatewayCommand } from '../../../src/gateway/process/launch.ts';
 import { openLines } from '../../../src/gateway/process/lines.ts';
@@ -22,7 +22,7 @@ import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
 import { mostTrustedProxies } from '../../../src/lib/source-address.ts';
 import { alpha, becomes, eventually } from '../../support/app.ts';
 import { finished, whyNot } from '../lab.ts';
-import { openProcessLab } from './lab.ts';
+import { openProcessLab, type ProcessLab, type Service } from './lab.ts';
 
 const hello = { type: 'hello', protocol: 1, build: 'b', pid: 1, draining: false, sessions: [] };
 
@@ -228,109 +228,88 @@ test('a peer that never reads is cut off at a bound', async () => {
   await eventually(async () => at.closed(), Boolean);
 });
 
-test('a connection to the service’s socket that says nothing, garbage or too much is closed; logins go on', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  const path = join(lab.dir, 'data/run/gateway.sock');
-  const others = ['', '\n', 'GET / HTTP/1.1\r\n\r\n', '{"type":"stop"}\n', 'x'.repeat(5 * 2 ** 20)].map(
-    (text) => {
-      const socket = connect(path);
-      socket.on('error', () => {}).write(text);
-      return socket.resume();
-    },
-  );
-  // More than there may be, all silent.
-  for (let n = 0; n < 1_100; n += 1)
-    others.push(
-      connect(path)
-        .on('error', () => {})
-        .resume(),
+describe('a service with its process', { skip: whyNot }, () => {
+  let lab: ProcessLab;
+  let service: Service;
+  before(async () => {
+    lab = await openProcessLab();
+    service = await lab.serve();
+  });
+  // Logins go on, whatever was said.
+  afterEach(async () => assert.equal((await lab.ssh(['echo in'])).out, 'in\n'));
+  after(() => lab[Symbol.asyncDispose]());
+
+  test('a login name of 5,000 characters is refused, and nothing breaks between the service and its process', async () => {
+    const user = ['-o', `User=${'x'.repeat(5_000)}`];
+    const refused = await finished(lab.start('ssh', [...user, ...lab.options, '127.0.0.1', 'true']));
+    assert.equal(refused.status, 255);
+    const [{ reason } = {}] = await eventually(
+      async () => service.events('gateway.login.refused'),
+      (events) => events.length > 0,
     );
-  const liar = connect(path)
-    .on('error', () => {})
-    .resume();
-  liar.write(`${JSON.stringify({ ...hello, build: 'none', port: 22, sessions: ['x'] })}\n`);
-  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
-  await eventually(async () => others.every(({ destroyed }) => destroyed), Boolean);
-  liar.destroy();
-  await sleep(500);
-  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
-  await service.kill('SIGTERM');
-  assert.deepEqual(lab.gateways(), []);
-});
-
-test('a question that is not of its form is undecided and the next is answered; a process that sends garbage is ended', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  const fake = lab.start('sh', ['-c', 'read line', 'gateway']);
-  const ended = once(fake, 'exit');
-  const socket = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
-  let answers = '';
-  socket.setEncoding('utf8').on('data', (text) => {
-    answers += text;
+    assert.equal(reason, 'not_a_login_name');
+    assert.deepEqual(service.events('gateway.process.fault'), []);
   });
-  const ask = (id: number, loginName: string) => ({
-    type: 'authorize',
-    id,
-    attempt: { ...attempt, loginName },
-  });
-  const messages = [
-    { ...hello, build: 'none', pid: fake.pid },
-    ask(1, 'x'.repeat(4_001)),
-    { type: 'record', seq: 1, event: {} },
-    ask(2, name),
-  ];
-  for (const message of messages) socket.write(`${JSON.stringify(message)}\n`);
-  await eventually(
-    async () => answers,
-    () => answers.includes('"type":"undecided","id":1,') && answers.includes('"type":"decision","id":2,'),
-  );
-  socket.write('garbage\n');
-  assert.deepEqual(await ended, [null, 'SIGKILL']);
-  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
-  await service.kill('SIGTERM');
-});
 
-test('seventy processes from before are answered, and one of another protocol is drained and said', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  const others = Array.from({ length: 70 }, () => lab.start('sleep', ['60']));
-  const sockets = others.map(({ pid }, index) => {
+  test('seventy processes from before are answered, and one of another protocol is drained and said', async () => {
+    const others = Array.from({ length: 70 }, () => lab.start('sleep', ['60']));
+    const sockets = others.map(({ pid }, index) => {
+      const socket = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
+      socket.write(`${JSON.stringify({ ...hello, pid, protocol: index === 0 ? 2 : 1, port: 22 })}\n`);
+      return socket.resume();
+    });
+    await becomes(() => service.events('gateway.process.found').length, 70);
+    assert.ok(sockets.every(({ destroyed }) => !destroyed));
+    assert.deepEqual(
+      service.events('gateway.process.foreign').map(({ pid, protocol }) => [pid, protocol]),
+      [[others[0]?.pid, 2]],
+    );
+    for (const other of others) other.kill('SIGKILL');
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('a connection to the service’s socket that says nothing, garbage or too much is closed; logins go on', async () => {
+    const path = join(lab.dir, 'data/run/gateway.sock');
+    const say = (text: string) => {
+      const socket = connect(path).on('error', () => {});
+      socket.write(text);
+      return socket.resume();
+    };
+    const texts = ['\n', 'GET / HTTP/1.1\r\n\r\n', '{"type":"stop"}\n', 'x'.repeat(5 * 2 ** 20)];
+    // More than there may be, most of them silent.
+    const others = [...texts, ...Array<string>(1_100).fill('')].map(say);
+    const liar = say(`${JSON.stringify({ ...hello, build: 'none', port: 22, sessions: ['x'] })}\n`);
+    assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
+    await eventually(async () => others.every(({ destroyed }) => destroyed), Boolean);
+    liar.destroy();
+    await sleep(500);
+  });
+
+  test('a question that is not of its form is undecided and the next is answered; a process that sends garbage is ended', async () => {
+    const fake = lab.start('sh', ['-c', 'read line', 'gateway']);
+    const ended = once(fake, 'exit');
     const socket = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
-    socket.write(`${JSON.stringify({ ...hello, pid, protocol: index === 0 ? 2 : 1, port: 22 })}\n`);
-    return socket.resume();
+    let answers = '';
+    socket.setEncoding('utf8').on('data', (text) => {
+      answers += text;
+    });
+    const ask = (id: number, loginName: string) => ({
+      type: 'authorize',
+      id,
+      attempt: { ...attempt, loginName },
+    });
+    const messages = [
+      { ...hello, build: 'none', pid: fake.pid },
+      ask(1, 'x'.repeat(4_001)),
+      { type: 'record', seq: 1, event: {} },
+      ask(2, name),
+    ];
+    for (const message of messages) socket.write(`${JSON.stringify(message)}\n`);
+    await eventually(
+      async () => answers,
+      () => answers.includes('"type":"undecided","id":1,') && answers.includes('"type":"decision","id":2,'),
+    );
+    socket.write('garbage\n');
+    assert.deepEqual(await ended, [null, 'SIGKILL']);
   });
-  await becomes(() => service.events('gateway.process.found').length, 70);
-  assert.ok(sockets.every(({ destroyed }) => !destroyed));
-  assert.deepEqual(
-    service.events('gateway.process.foreign').map(({ pid, protocol }) => [pid, protocol]),
-    [[others[0]?.pid, 2]],
-  );
-  for (const other of others) other.kill('SIGKILL');
-  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
-  await service.kill('SIGTERM');
-});
-
-test('a login name of 5,000 characters is refused, and nothing breaks between the service and its process', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  const user = ['-o', `User=${'x'.repeat(5_000)}`];
-  const refused = await finished(lab.start('ssh', [...user, ...lab.options, '127.0.0.1', 'true']));
-  assert.equal(refused.status, 255);
-  const [{ reason } = {}] = await eventually(
-    async () => service.events('gateway.login.refused'),
-    (events) => events.length > 0,
-  );
-  assert.equal(reason, 'not_a_login_name');
-  assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
-  assert.deepEqual(service.events('gateway.process.fault'), []);
-  await service.kill('SIGTERM');
 });

@@ -5,64 +5,79 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import type { Unreached } from '../../../src/gateway/process/gateways.ts';
 import { Member } from '../../../src/gateway/process/member.ts';
 import type { Hello, ToProcess } from '../../../src/gateway/process/messages.ts';
 import { becomes, eventually } from '../../support/app.ts';
 import { limit } from '../../support/limit.ts';
 import { whyNot } from '../lab.ts';
-import { openProcessLab } from './lab.ts';
+import { openProcessLab, type ProcessLab, type Service } from './lab.ts';
 
-test('a recheck is over when the sessions concerned are closed, and people read why', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  const open = await lab.open();
-  await service.ask<number>('refuse Your access has ended.');
-  assert.deepEqual(await service.ask('sessions'), []);
-  assert.match((await open.ended).err, /Your access has ended\./);
-  await service.kill('SIGTERM');
-});
+describe('one gateway process', { skip: whyNot }, () => {
+  let lab: ProcessLab;
+  let service: Service;
+  before(async () => {
+    lab = await openProcessLab();
+    service = await lab.serve();
+  });
+  afterEach(async () => {
+    await service.ask('allow');
+    await service.ask('close The test is over.');
+    await becomes(() => service.ask<number>('count'), 0);
+  });
+  after(() => lab[Symbol.asyncDispose]());
 
-test('a gateway process that does not answer holds nothing up for longer than a second, and is known as unreached until it does', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  const open = await lab.open();
-  const [gateway = 0] = lab.gateways();
-  process.kill(gateway, 'SIGSTOP');
-  const ms = await service.ask<number>('refuse Your access has ended.');
-  assert.ok(ms >= 900 && ms < limit(5_000), `${ms} ms`);
-  const [unreached, ...others] = await service.ask<Unreached[]>('unreached');
-  assert.deepEqual([unreached?.pid, unreached?.sessions, others], [gateway, 1, []]);
-  assert.equal(service.events('gateway.process.unreached').length, 1);
-  process.kill(gateway, 'SIGCONT');
-  await open.ended;
-  await eventually(
-    () => service.ask<Unreached[]>('unreached'),
-    (all) => all.length === 0,
-  );
-  assert.equal(service.events('gateway.process.reached').length, 1);
-  await service.kill('SIGTERM');
-  assert.deepEqual(lab.gateways(), []);
-});
+  test('a recheck is over when the sessions concerned are closed, and people read why', async () => {
+    const open = await lab.open();
+    await service.ask<number>('refuse Your access has ended.');
+    assert.deepEqual(await service.ask('sessions'), []);
+    assert.match((await open.ended).err, /Your access has ended\./);
+  });
 
-test('a gateway process whose questions are not decided has confirmed nothing, and is unreached', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  await lab.open();
-  await service.ask('undecided');
-  const unreached = await service.ask<Unreached[]>('unreached');
-  assert.deepEqual(
-    unreached.map(({ pid }) => pid),
-    lab.gateways(),
-  );
-  await service.kill('SIGTERM');
+  test('a gateway process that does not answer holds nothing up for longer than a second, and is known as unreached until it does', async () => {
+    const open = await lab.open();
+    const [gateway = 0] = lab.gateways();
+    process.kill(gateway, 'SIGSTOP');
+    const ms = await service.ask<number>('refuse Your access has ended.');
+    assert.ok(ms >= 900 && ms < limit(5_000), `${ms} ms`);
+    const [unreached, ...others] = await service.ask<Unreached[]>('unreached');
+    assert.deepEqual([unreached?.pid, unreached?.sessions, others], [gateway, 1, []]);
+    assert.equal(service.events('gateway.process.unreached').length, 1);
+    process.kill(gateway, 'SIGCONT');
+    await open.ended;
+    await becomes(async () => (await service.ask<Unreached[]>('unreached')).length, 0);
+    assert.equal(service.events('gateway.process.reached').length, 1);
+  });
+
+  test('a gateway process whose questions are not decided has confirmed nothing, and is unreached', async () => {
+    await lab.open();
+    await service.ask('undecided');
+    const unreached = await service.ask<Unreached[]>('unreached');
+    assert.deepEqual(
+      unreached.map(({ pid }) => pid),
+      lab.gateways(),
+    );
+  });
+
+  test('a process that is cut off is unreached at once, and all its sessions are checked when it is back', async () => {
+    const open = await lab.open();
+    await becomes(() => service.ask<number>('count'), 1);
+    const [gateway = 0] = lab.gateways();
+    process.kill(gateway, 'SIGSTOP');
+    // The process says hello on a new connection, as if on its own, and that one is cut.
+    const other = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
+    const hello = { type: 'hello', protocol: 1, build: 'b', pid: gateway, draining: false };
+    const [session] = await service.ask<{ id: string }[]>('sessions');
+    other.write(`${JSON.stringify({ ...hello, port: lab.port, sessions: [session?.id] })}\n`);
+    other.end();
+    await becomes(async () => (await service.ask<string | null>('fault')) !== null, true);
+    await service.ask('refuse Your access has ended.');
+    assert.equal((await service.ask<Unreached[]>('unreached')).length, 1);
+    process.kill(gateway, 'SIGCONT');
+    assert.match((await open.ended).err, /Your access has ended\./);
+    await becomes(async () => (await service.ask<Unreached[]>('unreached')).length, 0);
+  });
 });
 
 test('a gateway process that stands still is unreached with nothing to revoke, and is no fault where another one serves', {
@@ -70,8 +85,7 @@ test('a gateway process that stands still is unreached with nothing to revoke, a
 }, async () => {
   await using lab = await openProcessLab({ processes: 2 });
   const service = await lab.serve();
-  const [first = 0, second = 0] = await eventually(
-    async () => lab.gateways(),
+  const [first = 0, second = 0] = await lab.untilGateways(
     (all) => all.length === 2 && service.events('gateway.started').length === 2,
   );
   const unreached = async () => (await service.ask<Unreached[]>('unreached')).map(({ pid }) => pid);
@@ -94,36 +108,6 @@ test('a gateway process that stands still is unreached with nothing to revoke, a
   open.child.stdin?.write('still here\n');
   assert.match((await open.ended).out, /still here/);
   assert.equal((await lab.ssh(['echo in'])).out, 'in\n');
-  await service.kill('SIGTERM');
-});
-
-test('a process that is cut off is unreached at once, and all its sessions are checked when it is back', {
-  skip: whyNot,
-}, async () => {
-  await using lab = await openProcessLab();
-  const service = await lab.serve();
-  const open = await lab.open();
-  await becomes(() => service.ask<number>('count'), 1);
-  const [gateway = 0] = lab.gateways();
-  process.kill(gateway, 'SIGSTOP');
-  // The process says hello on a new connection, as if on its own, and that one is cut.
-  const other = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
-  const hello = { type: 'hello', protocol: 1, build: 'b', pid: gateway, draining: false };
-  const [session] = await service.ask<{ id: string }[]>('sessions');
-  other.write(`${JSON.stringify({ ...hello, port: lab.port, sessions: [session?.id] })}\n`);
-  other.end();
-  await eventually(
-    () => service.ask<string | null>('fault'),
-    (fault) => fault !== null,
-  );
-  await service.ask('refuse Your access has ended.');
-  assert.equal((await service.ask<Unreached[]>('unreached')).length, 1);
-  process.kill(gateway, 'SIGCONT');
-  assert.match((await open.ended).err, /Your access has ended\./);
-  await eventually(
-    () => service.ask<Unreached[]>('unreached'),
-    (all) => all.length === 0,
-  );
   await service.kill('SIGTERM');
 });
 

@@ -97,6 +97,10 @@ const questions: Record<string, (argument: string) => Promise<unknown>> = {
     await gateway.recheck();
     return performance.now() - started;
   },
+  async allow() {
+    [refusal, isUndecided] = [undefined, false];
+    return true;
+  },
   close: async (text) => gateway.close({}, 'closed by an operator', text),
   entries: () =>
     store.read
