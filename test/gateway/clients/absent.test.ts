@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { missing } from '../../sync/login-node/helpers.ts';
 import { type Lab, openLab, whyNot } from '../lab.ts';
-import { missing } from './nodes.ts';
 
 describe('a login node without scp and rsync', { skip: whyNot }, () => {
   let lab: Lab;

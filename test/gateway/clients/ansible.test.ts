@@ -1,4 +1,4 @@
 /** Some commands as Ansible sends them; many are in ansible.full.test.ts. */
 import { testCommands } from './commands.ts';
 
-testCommands(100);
+testCommands(40);

@@ -1,17 +1,16 @@
 /** The connection protocol from end to end (RFC 4254): what the gateway passes on keeps its order and its meaning. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { message, SSH, WireReader } from '../../../src/lib/ssh/wire.ts';
+import { becomes } from '../../support/app.ts';
 import { openLab, whyNot } from '../lab.ts';
-import { until, withEachNode } from './nodes.ts';
+import { withEachNode } from './nodes.ts';
 import { data, eof, exec, rawClient, requestName } from './raw.ts';
 
 const { CHANNEL_DATA, CHANNEL_EXTENDED_DATA, CHANNEL_EOF, CHANNEL_CLOSE, CHANNEL_REQUEST } = SSH;
 
-withEachNode('channels', (at) => {
+withEachNode('channels', {}, (at) => {
   test('exit-status comes before close, and after it nothing; stdout and stderr stay apart', async () => {
     const client = await rawClient(at.lab);
     const to = await client.openSession(7);
@@ -78,10 +77,7 @@ withEachNode('channels', (at) => {
     client.transport.send(exec(to, 'cat; sleep 0.3; echo more'));
     client.transport.send(data(to, 'last'));
     client.transport.send(eof(to));
-    await until(
-      () => said(client.heard) === 'lastmore\n',
-      () => `all was said: ${said(client.heard)}`,
-    );
+    await becomes(() => said(client.heard), 'lastmore\n');
     await client.next(CHANNEL_CLOSE);
     client.close();
   });
@@ -119,10 +115,7 @@ withEachNode('channels', (at) => {
     const again = [wider(closed), data(closed, 'x'), resize, eof(closed), close(closed)];
     for (const late of [close(closed), ...again]) transport.send(late);
     transport.send(exec(other, 'echo still here'));
-    await until(
-      () => said(client.heard, 9) === 'still here\n' || client.ended() !== '',
-      'the other session had its say',
-    );
+    await becomes(() => said(client.heard, 9) === 'still here\n' || client.ended() !== '', true);
     assert.equal(client.ended(), '');
     client.close();
   });
@@ -131,20 +124,20 @@ withEachNode('channels', (at) => {
     const client = await rawClient(at.lab);
     const narrow = await client.openSession(1, 1000);
     client.transport.send(exec(narrow, 'seq 1 5000'));
-    await until(() => said(client.heard, 1).length === 1000, 'the window was full');
+    await becomes(() => said(client.heard, 1).length, 1000);
     const wide = await client.openSession(2);
     client.transport.send(exec(wide, 'echo other'));
-    await until(() => said(client.heard, 2) === 'other\n', 'the other channel had its say');
+    await becomes(() => said(client.heard, 2), 'other\n');
     assert.equal(said(client.heard, 1).length, 1000);
     client.transport.send(message(SSH.CHANNEL_WINDOW_ADJUST, { uint32: narrow }, { uint32: 1_000_000 }));
-    await until(() => said(client.heard, 1).length === 23_893, 'the rest came');
+    await becomes(() => said(client.heard, 1).length, 23_893);
     client.close();
   });
 
   test('many channels, opened and used at once, are closed and their numbers free again', async () => {
     const client = await rawClient(at.lab);
     // The lab's sshd allows 100 and forgets a closed one a little later.
-    const count = at.kind === 'sshd' ? 45 : 100;
+    const count = 45;
     for (const round of [1, 2]) {
       const numbers = Array.from({ length: count }, (_, i) => i);
       const nodes = await Promise.all(numbers.map((number) => client.openSession(number)));
@@ -156,31 +149,7 @@ withEachNode('channels', (at) => {
       }
       for (const i of numbers) assert.equal(said(client.heard, i), `${i}\n`.repeat(round));
     }
-    await until(() => at.lab.gateway.sessions().some(({ channels }) => channels === 0), 'all were closed');
-    client.close();
-  });
-
-  test('keepalives, pings and other requests of the connection are answered once each and in order', async () => {
-    const client = await rawClient(at.lab);
-    const to = await client.openSession(0);
-    client.transport.send(exec(to, 'cat'));
-    await client.next(SSH.CHANNEL_SUCCESS);
-    const from = client.heard.length;
-    client.transport.send(message(SSH.GLOBAL_REQUEST, 'keepalive@openssh.com', true));
-    client.transport.send(message(SSH.PING, 'one'));
-    client.transport.send(message(SSH.GLOBAL_REQUEST, 'no-such-thing@example.org', false));
-    client.transport.send(message(SSH.GLOBAL_REQUEST, 'tcpip-forward', true, 'localhost', { uint32: 0 }));
-    client.transport.send(message(SSH.CHANNEL_REQUEST, { uint32: to }, 'keepalive@openssh.com', true));
-    client.transport.send(message(SSH.PING, 'two'));
-    client.transport.send(message(SSH.GLOBAL_REQUEST, 'keepalive@openssh.com', true));
-    const { REQUEST_FAILURE, CHANNEL_FAILURE } = SSH;
-    const answers = () =>
-      client
-        .types()
-        .slice(from)
-        .filter((type) => type === REQUEST_FAILURE || type === CHANNEL_FAILURE);
-    await until(() => answers().length === 4, 'all were answered');
-    assert.deepEqual(answers(), [REQUEST_FAILURE, REQUEST_FAILURE, CHANNEL_FAILURE, REQUEST_FAILURE]);
+    await becomes(() => at.lab.gateway.sessions().some(({ channels }) => channels === 0), true);
     client.close();
   });
 });
@@ -201,34 +170,20 @@ function said(heard: readonly Buffer[], channel = 1): string {
 
 test('a login node that asks for signs of life gets them, and OpenSSH’s client from the gateway', {
   skip: whyNot,
-}, async (t) => {
-  const lab = await openLab({ keepaliveMs: 300, recheckMs: 200 }, [
+}, async () => {
+  await using lab = await openLab({ keepaliveMs: 300, keepaliveMisses: 20, recheckMs: 200 }, [
     'ClientAliveInterval 1',
-    'ClientAliveCountMax 1',
+    'ClientAliveCountMax 3',
   ]);
-  t.after(() => lab.close());
   const ran = await lab.ssh([
     '-v',
     '-o',
     'ServerAliveInterval=1',
     '-o',
-    'ServerAliveCountMax=1',
+    'ServerAliveCountMax=3',
     'gateway',
-    'sleep 3; echo done',
+    'sleep 6; echo done',
   ]);
   assert.deepEqual([ran.status, ran.out], [0, 'done\n'], ran.err);
   assert.match(ran.err, /client_input_global_request: rtype keepalive@openssh\.com want_reply 1/);
-});
-
-test('the host keys of a login node are not offered to OpenSSH’s client, which gets the gateway’s and is content', {
-  skip: whyNot,
-}, async (t) => {
-  const lab = await openLab();
-  t.after(() => lab.close());
-  const file = join(lab.dir, 'known_hosts');
-  const before = readFileSync(file, 'utf8');
-  const ran = await lab.ssh(['-v', '-o', 'UpdateHostKeys=yes', 'gateway', 'echo in; sleep 0.2']);
-  assert.equal(ran.out, 'in\n');
-  assert.doesNotMatch(ran.err, /rtype hostkeys[\s\S]*rtype hostkeys|protocol error|unexpected|Unsupported/i);
-  assert.equal(readFileSync(file, 'utf8'), before);
 });

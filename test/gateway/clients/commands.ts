@@ -6,11 +6,11 @@ import { test } from 'node:test';
 import { startMaster, withEachNode } from './nodes.ts';
 
 /** As many as one client's process runs, and how many such run side by side: ends of some meet beginnings of others. */
-const ROW = 25;
+const ROW = 10;
 const SIDE = 4;
 
 export function testCommands(count: number): void {
-  withEachNode('Ansible', (at) => {
+  withEachNode('Ansible', {}, (at) => {
     test('Ansible makes its directory at the `ansible_remote_tmp` of docs/ssh.md', async () => {
       const { lab } = at;
       const [, tmp] = /ansible_remote_tmp: (\S+)`/.exec(readFileSync('docs/ssh.md', 'utf8')) ?? [];

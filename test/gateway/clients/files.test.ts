@@ -5,12 +5,13 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { missing } from '../../sync/login-node/helpers.ts';
 import { LOGIN } from '../lab.ts';
-import { missing, withEachNode } from './nodes.ts';
+import { withEachNode } from './nodes.ts';
 
 const bytes = randomBytes(3_000_000);
 
-withEachNode('files', (at) => {
+withEachNode('files', {}, (at) => {
   /** A folder with a large file, a small one, an empty one, an executable and a link, below the lab's. */
   function tree(name: string): string {
     const top = join(at.lab.dir, name);

@@ -1,29 +1,24 @@
 /** Both kinds of login node behind one gateway, and what the tests of the clients share. */
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayOptions } from '../../../src/gateway/ssh/index.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { becomes } from '../../support/app.ts';
+import { echo } from '../../sync/login-node/helpers.ts';
 import { type ListeningNode, startListeningNode } from '../../sync/login-node/listening.ts';
 import { firstOutput, type Lab, openLab, whyNot } from '../lab.ts';
 
-export type Kind = 'sshd' | 'the embedded login node';
-
 export interface At {
   lab: Lab;
-  kind: Kind;
+  kind: 'sshd' | 'the embedded login node';
   /** A folder on the login node that the person may write to. */
   folder: string;
 }
 
 /** Runs the same tests with either login node behind the gateway; `at` holds when they run. */
-export function withEachNode(
-  what: string,
-  tests: (at: At) => void,
-  limits: GatewayOptions['limits'] = {},
-): void {
+export function withEachNode(what: string, limits: GatewayOptions['limits'], tests: (at: At) => void): void {
   for (const kind of ['sshd', 'the embedded login node'] as const)
     describe(`${what}, to ${kind}`, { skip: whyNot }, () => {
       const at = { kind } as At;
@@ -62,12 +57,6 @@ async function embeddedNode(lab: Lab): Promise<ListeningNode> {
   return node;
 }
 
-/** A reason to skip, or false. */
-export function missing(program: string): string | false {
-  const found = spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
-  return found ? false : `${program} is not installed here`;
-}
-
 /** The Python that has a module (a pyenv's may hide Debian's), or undefined. */
 export function pythonWith(module: string): string | undefined {
   return ['/usr/bin/python3', 'python3'].find((python) => {
@@ -80,16 +69,6 @@ export function pythonWith(module: string): string | undefined {
   });
 }
 
-const echo = `import socketserver
-class Echo(socketserver.BaseRequestHandler):
-  def handle(self):
-    while data := self.request.recv(65536): self.request.sendall(data)
-socketserver.ThreadingTCPServer.request_queue_size = 64
-server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo)
-server.daemon_threads = True
-print(server.server_address[1])
-server.serve_forever()
-`;
 const echoPorts = new WeakMap<Lab, Promise<string>>();
 
 /**
@@ -108,18 +87,6 @@ function startEcho(lab: Lab): Promise<string> {
   return firstOutput(child);
 }
 
-/** Waits until something holds, at most half a minute: other tests run beside this one. */
-export async function until(
-  holds: () => boolean | Promise<boolean>,
-  what: string | (() => string),
-): Promise<void> {
-  for (let round = 0; round < 1_500; round += 1) {
-    if (await holds()) return;
-    await sleep(20);
-  }
-  throw new Error(`It did not come to pass that ${typeof what === 'string' ? what : what()}.`);
-}
-
 /** Starts a master connection of OpenSSH's, which ends with the test; the options lead through it. */
 export async function startMaster(t: TestContext, lab: Lab, ...more: string[]): Promise<string[]> {
   const path = join(lab.dir, `mux-${Math.random().toString(36).slice(2, 8)}`);
@@ -130,6 +97,6 @@ export async function startMaster(t: TestContext, lab: Lab, ...more: string[]): 
   // It removes its socket when it ends, at the wrong moment for whoever removes the folder.
   const ended = new Promise((resolve) => master.once('exit', resolve));
   t.after(() => master.kill() && ended);
-  await until(() => existsSync(path), 'the master connection stood');
+  await becomes(() => existsSync(path), true);
   return control;
 }

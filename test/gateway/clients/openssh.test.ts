@@ -4,13 +4,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import pty from '@lydell/node-pty';
+import { becomes } from '../../support/app.ts';
 import { throughSocks } from '../../support/socks.ts';
+import { missing } from '../../sync/login-node/helpers.ts';
 import { finished, firstOutput, freePort } from '../lab.ts';
-import { echoPort, missing, startMaster, until, withEachNode } from './nodes.ts';
+import { echoPort, startMaster, withEachNode } from './nodes.ts';
 
 const noPython = missing('python3');
 
-withEachNode('ssh', (at) => {
+withEachNode('ssh', {}, (at) => {
   test('a shell in a terminal: its size, resizing, interruption, the exit status', async (t) => {
     const local = pty.spawn('ssh', [...at.lab.options, 'gateway'], { cols: 91, rows: 23 });
     t.after(() => local.kill());
@@ -18,18 +20,14 @@ withEachNode('ssh', (at) => {
     local.onData((text) => {
       screen += text;
     });
-    const shows = (what: string) =>
-      until(
-        () => screen.includes(what),
-        () => `the terminal showed ${what}: ${screen}`,
-      );
+    const shows = (what: string) => becomes(() => screen.includes(what), true);
     local.write('echo "size=$(stty size)="\r');
     await shows('size=23 91=');
     local.resize(120, 40);
-    await until(async () => {
-      local.write('echo "size=$(stty size)="\r');
-      return screen.includes('size=40 120=');
-    }, 'the terminal was resized');
+    await becomes(async () => {
+      local.write('echo "size=$(stty size)=$TERM="\r');
+      return screen.includes('size=40 120=xterm=');
+    }, true);
     local.write('echo "asleep=$((1 + 1))="; sleep 60\r');
     await shows('asleep=2=');
     local.write('\x03');
@@ -97,7 +95,7 @@ withEachNode('ssh', (at) => {
     const port = await echoPort(at);
     const local = await freePort();
     at.lab.start('ssh', [...at.lab.options, '-N', '-L', `${local}:localhost:${port}`, 'gateway']);
-    await until(() => reachable(local), 'the forwarded port was open');
+    await becomes(() => reachable(local), true);
     const sent = Array.from({ length: 20 }, () => randomBytes(200_000 + Math.floor(Math.random() * 100_000)));
     const got = await Promise.all(sent.map((bytes) => exchange(connect(local, '127.0.0.1'), bytes)));
     assert.deepEqual(got.map(digest), sent.map(digest));
@@ -109,7 +107,7 @@ withEachNode('ssh', (at) => {
     const port = await echoPort(at);
     const socks = await freePort();
     at.lab.start('ssh', [...at.lab.options, '-N', '-D', `${socks}`, 'gateway']);
-    await until(() => reachable(socks), 'the proxy was open');
+    await becomes(() => reachable(socks), true);
     for (const host of ['localhost', '127.0.0.1', 'example.org', '10.0.0.5', 'localhost']) {
       const through = await throughSocks(socks, host, port);
       const isHere = host === 'localhost' || host === '127.0.0.1';
@@ -165,7 +163,7 @@ withEachNode('ssh', (at) => {
     child.stdin?.write(
       `uname -s\n${'# a line of the script that installs the server\n'.repeat(20_000)}echo "ready=$((6 * 7))="\n`,
     );
-    await until(() => out.includes('ready=42='), 'the script had run');
+    await becomes(() => out.includes('ready=42='), true);
     const traffic = await throughSocks(socks, '127.0.0.1', port);
     assert.ok(traffic);
     const bytes = randomBytes(1_000_000);

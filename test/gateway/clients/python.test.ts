@@ -7,7 +7,10 @@ import { keygen } from '../../support/ssh-keys.ts';
 import { LOGIN } from '../lab.ts';
 import { echoPort, pythonWith, withEachNode } from './nodes.ts';
 
-withEachNode('Python', (at) => {
+// New keys are asked for by the gateway too.
+const limits = { rekeyBytes: 1_000_000 };
+
+withEachNode('Python', limits, (at) => {
   /** Runs a script to its end; what it says it has seen. */
   async function seenBy(
     python: string | undefined,

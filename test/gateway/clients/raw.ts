@@ -10,37 +10,30 @@ import { readPrivateKey } from '../../../src/gateway/ssh/transport/ssh2.ts';
 import { Transport } from '../../../src/gateway/ssh/transport/transport.ts';
 import { signatureBlob, signedData } from '../../../src/lib/ssh/public-key.ts';
 import { message, SSH, sshString, WireReader } from '../../../src/lib/ssh/wire.ts';
+import { becomes } from '../../support/app.ts';
 import { type Lab, LOGIN } from '../lab.ts';
-import { until } from './nodes.ts';
 
-export interface RawClient {
-  transport: Transport;
-  /** Every message so far, first to last. */
-  heard: Buffer[];
-  types(): (number | undefined)[];
-  /** The first message of this type that has not been asked for yet. */
-  next(type: number): Promise<Buffer>;
-  /** Opens a session; resolves to the number that messages to it carry. */
-  openSession(number: number, window?: number): Promise<number>;
-  ended(): string;
-  close(): void;
-}
+export type RawClient = Awaited<ReturnType<typeof rawUnauthenticated>>;
 
 /** Logged in. */
 export async function rawClient(lab: Lab): Promise<RawClient> {
   const client = await rawUnauthenticated(lab);
-  await logIn(client, lab);
+  client.transport.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+  client.transport.send(proof(client, lab));
+  await client.next(SSH.USERAUTH_SUCCESS);
   return client;
 }
 
-/** After the key exchange, before any login; `localAddress` is where it comes from. */
-export async function rawUnauthenticated(lab: Lab, localAddress = '127.0.0.1'): Promise<RawClient> {
+/** After the key exchange, before any login. */
+export async function rawUnauthenticated(lab: { gateway: { port: number } }) {
+  /** Every message so far, first to last. */
   const heard: Buffer[] = [];
   let ended = '';
+  const socket = connect(lab.gateway.port, '127.0.0.1');
   const transport = await new Promise<Transport>((resolve) => {
     const made: Transport = new Transport({
       barrier: createBarrier(),
-      socket: connect({ port: lab.gateway.port, host: '127.0.0.1', localAddress }),
+      socket,
       offer: offerToNode('aes128-gcm@openssh.com'),
       verifyHostKey: () => true,
       // It may send what it likes: what bounds that is not its own.
@@ -55,44 +48,37 @@ export async function rawUnauthenticated(lab: Lab, localAddress = '127.0.0.1'): 
   // Its own bounds are not what is tested.
   transport.trust();
   const asked = new Map<number, number>();
-  const client: RawClient = {
-    transport,
-    heard,
-    types: () => heard.map((payload) => payload[0]),
-    async next(type) {
-      const index = asked.get(type) ?? 0;
-      asked.set(type, index + 1);
-      const found = () => heard.filter((payload) => payload[0] === type)[index];
-      await until(
-        () => found() !== undefined || ended !== '',
-        () => `a message ${type} came after ${client.types()}`,
-      );
-      const message = found();
-      assert.ok(message, `the connection ended: ${ended}`);
-      return message;
-    },
-    async openSession(number, window = 1 << 21) {
-      const sizes = [{ uint32: window }, { uint32: 32_768 }];
-      transport.send(message(SSH.CHANNEL_OPEN, 'session', { uint32: number }, ...sizes));
-      const confirmed = await client.next(SSH.CHANNEL_OPEN_CONFIRMATION);
-      assert.equal(confirmed.readUInt32BE(1), number);
-      return confirmed.readUInt32BE(5);
-    },
-    ended: () => ended,
-    close: () => transport.close(11, 'done', 100),
+  const types = () => heard.map((payload) => payload[0]);
+  /** The first message of this type that has not been asked for yet. */
+  const next = async (type: number) => {
+    const index = asked.get(type) ?? 0;
+    asked.set(type, index + 1);
+    const found = () => heard.filter((payload) => payload[0] === type)[index];
+    await becomes(() => found() !== undefined || ended !== '', true);
+    const message = found();
+    assert.ok(message, `no message ${type} came after ${types()}; the connection ended: ${ended}`);
+    return message;
   };
-  return client;
+  /** Opens a session; resolves to the number that messages to it carry. */
+  const openSession = async (number: number, window = 1 << 21) => {
+    const sizes = [{ uint32: window }, { uint32: 32_768 }];
+    transport.send(message(SSH.CHANNEL_OPEN, 'session', { uint32: number }, ...sizes));
+    const confirmed = await next(SSH.CHANNEL_OPEN_CONFIRMATION);
+    assert.equal(confirmed.readUInt32BE(1), number);
+    return confirmed.readUInt32BE(5);
+  };
+  const close = () => transport.close(11, 'done', 100);
+  return { transport, socket, heard, types, next, openSession, ended: () => ended, close };
 }
 
-async function logIn({ transport, next }: RawClient, lab: Lab): Promise<void> {
-  transport.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
-  const key = readPrivateKey(readFileSync(join(lab.dir, 'user'), 'utf8'));
+/** The request for a login with the signature of a key, the person's unless it is another. */
+export function proof({ transport }: RawClient, lab: Lab, file: string = join(lab.dir, 'user')): Buffer {
+  const key = readPrivateKey(readFileSync(file, 'utf8'));
   const how = ['ssh-connection', 'publickey', true, 'ssh-ed25519', key.getPublicSSH()] as const;
   const request = message(SSH.USERAUTH_REQUEST, LOGIN, ...how);
   const signature = key.sign(signedData(transport.sessionId, request));
   assert.ok(Buffer.isBuffer(signature));
-  transport.send(Buffer.concat([request, sshString(signatureBlob(signature))]));
-  await next(SSH.USERAUTH_SUCCESS);
+  return Buffer.concat([request, sshString(signatureBlob(signature))]);
 }
 
 export const exec = (to: number, command: string, wantsReply = true) =>
@@ -104,3 +90,12 @@ export const eof = (to: number) => message(SSH.CHANNEL_EOF, { uint32: to });
 
 /** The name of a channel request. */
 export const requestName = (payload: Buffer) => new WireReader(payload, 5).text();
+
+/** A packet as it is before there are keys. */
+export function packet(payload: Buffer): Buffer {
+  const padding = 4 + ((8 - ((payload.length + 9) % 8)) % 8);
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(payload.length + padding + 1);
+  head.writeUInt8(padding, 4);
+  return Buffer.concat([head, payload, Buffer.alloc(padding)]);
+}
