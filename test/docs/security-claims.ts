@@ -163,7 +163,11 @@ export const claims: Record<string, Record<string, string[]>> = {
       'one that sends pings without end and never reads, after a login, is not read and harms no one',
     ],
   },
-  "A person's key never leaves": { 'gateway/gateway': ['refused: agent forwarding'] },
+  "A person's key never leaves": {
+    'gateway/gateway': [
+      'refused: agent forwarding, X11, remote forwarding (-R) and environment variables; -v says so',
+    ],
+  },
   'A host or API server whose key': {
     'slurm/bad-days': ['a host whose key changed gets nothing, and is named'],
     'sync/known-hosts': ['a host is taken at its word once, by one server; every other one expects that key'],

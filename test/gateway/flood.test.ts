@@ -10,15 +10,9 @@ import { createBarrier } from '../../src/gateway/ssh/transport/barrier.ts';
 import { readPrivateKey } from '../../src/gateway/ssh/transport/ssh2.ts';
 import { Transport } from '../../src/gateway/ssh/transport/transport.ts';
 import { message, SSH } from '../../src/lib/ssh/wire.ts';
-import { until } from './clients/nodes.ts';
+import { becomes } from '../support/app.ts';
 import { exec, rawClient, rawUnauthenticated } from './clients/raw.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
-
-async function labOf(t: TestContext): Promise<Lab> {
-  const lab = await openLab();
-  t.after(() => lab.close());
-  return lab;
-}
 
 const bigPing = message(SSH.PING, Buffer.alloc(32_000));
 
@@ -44,10 +38,7 @@ describe('strangers', { skip: whyNot }, () => {
       for (let bytes = 0; bytes < 16e6 && !transport.ended; await sleep(0))
         for (const end = bytes + 500_000; bytes < end; bytes += flood.length + 32) transport.send(flood);
       transport.resume();
-      await until(
-        () => ended() !== '',
-        () => 'the gateway ended it',
-      );
+      await becomes(() => ended() !== '', true);
       assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
     });
 
@@ -67,17 +58,14 @@ describe('strangers', { skip: whyNot }, () => {
   test('a second key exchange before the login ends the connection', async () => {
     const { transport, ended } = await rawUnauthenticated(lab);
     transport.renewKeys(Date.now(), 0);
-    await until(
-      () => ended() !== '',
-      () => 'it was ended',
-    );
+    await becomes(() => ended() !== '', true);
     assert.match(ended(), /protocol error/);
   });
 });
 
 describe('people who are logged in', { skip: whyNot }, () => {
-  test('a client that asks without reading the answers is not read, keeps little waiting, and may go on', async (t) => {
-    const lab = await labOf(t);
+  test('a client that asks without reading the answers is not read, keeps little waiting, and may go on', async () => {
+    await using lab = await openLab();
     const client = await rawClient(lab);
     let pongs = 0;
     client.transport.refuseMessage = () => {
@@ -94,10 +82,7 @@ describe('people who are logged in', { skip: whyNot }, () => {
     assert.equal(client.ended(), '');
     assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
     client.transport.resume();
-    await until(
-      () => pongs === sent,
-      () => `${pongs} of ${sent} answers, ${client.ended()}`,
-    );
+    await becomes(() => pongs, sent);
     client.close();
   });
 });
@@ -143,7 +128,7 @@ describe('login nodes', { skip: whyNot }, () => {
   ];
   for (const [what, behave] of before)
     test(`one that ${what} before it lets a person in is given up, and the person gets the reason`, async (t) => {
-      const lab = await labOf(t);
+      await using lab = await openLab();
       const real = lab.route.loginNode;
       await hostileNode(t, lab, (node, loggedIn) => loggedIn || behave(node));
       const ran = await lab.ssh(['gateway', 'true']);
@@ -153,7 +138,7 @@ describe('login nodes', { skip: whyNot }, () => {
     });
 
   test('one that sends pings without end and never reads, after a login, is not read and harms no one', async (t) => {
-    const lab = await labOf(t);
+    await using lab = await openLab();
     const real = lab.route.loginNode;
     await hostileNode(t, lab, (node, loggedIn) => loggedIn && flood(bigPing)(node));
     const client = await rawClient(lab);
@@ -163,15 +148,12 @@ describe('login nodes', { skip: whyNot }, () => {
     lab.route.loginNode = real;
     assert.equal((await lab.ssh(['gateway', 'exit 6'])).status, 6);
     assert.equal(lab.gateway.close({}, 'closed by an operator', 'Bye.'), 1);
-    await until(
-      () => client.ended() !== '',
-      () => 'the person was told',
-    );
+    await becomes(() => client.ended() !== '', true);
     assert.equal(client.ended(), 'Bye.');
   });
 
   test('one that takes a whole upload and reads nothing of it holds up the person, and no one else', async (t) => {
-    const lab = await labOf(t);
+    await using lab = await openLab();
     const real = lab.route.loginNode;
     await hostileNode(t, lab, (node, loggedIn) => {
       if (!loggedIn) return;

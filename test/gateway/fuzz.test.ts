@@ -1,5 +1,5 @@
 /**
- * Random messages through the relay and the policy, for a second each and for as long as FUZZ_SECONDS says. What gets to
+ * Random messages through the relay and the policy, 2,000 of each and for as long as FUZZ_SECONDS says. What gets to
  * the other side is read again here, by other code than that which let it through. FUZZ_SEED brings a run back.
  */
 import assert from 'node:assert/strict';
@@ -19,7 +19,7 @@ const number = (below: number) => Math.floor(random() * below);
 
 function rounds(t: { diagnostic(text: string): void }, body: () => void) {
   t.diagnostic(`FUZZ_SEED=${seed}`);
-  const until = Date.now() + Number(process.env['FUZZ_SECONDS'] ?? 1) * 1000;
+  const until = Date.now() + Number(process.env['FUZZ_SECONDS'] ?? 0) * 1000;
   let count = 0;
   for (; count < 2000 || Date.now() < until; count += 1) body();
   t.diagnostic(`${count} rounds`);

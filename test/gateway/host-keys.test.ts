@@ -14,9 +14,8 @@ import { openLab, whyNot } from './lab.ts';
 
 test('a client learns the next key before it is used, and forgets the one before', {
   skip: whyNot,
-}, async (t) => {
-  const lab = await openLab();
-  t.after(() => lab.close());
+}, async () => {
+  await using lab = await openLab();
   const known = join(lab.dir, 'learned');
   const name = `[127.0.0.1]:${lab.gateway.port}`;
   const [one, two] = [
@@ -65,9 +64,8 @@ test('only keys of the gateway are proven, each at most once, and not for ever',
   assert.equal(hostKeys.prove(id, asking(two)), undefined);
 });
 
-test('a login node is asked about a key without a login', { skip: whyNot }, async (t) => {
-  const lab = await openLab();
-  t.after(() => lab.close());
+test('a login node is asked about a key without a login', { skip: whyNot }, async () => {
+  await using lab = await openLab();
   const { loginNode, username } = lab.route;
   const publicKey = readFileSync(join(lab.dir, 'client.pub'), 'utf8');
   const other = generateSshKey().publicKey;
@@ -84,9 +82,8 @@ test('a login node is asked about a key without a login', { skip: whyNot }, asyn
 
 test('a login node that takes only one of the gateway’s keys lets people in, whichever is tried first', {
   skip: whyNot,
-}, async (t) => {
-  const lab = await openLab();
-  t.after(() => lab.close());
+}, async () => {
+  await using lab = await openLab();
   const [hostKey, known] = ['host', 'client'].map((name) => readFileSync(join(lab.dir, name), 'utf8'));
   const other = generateSshKey().privateKey;
   assert.ok(hostKey && known);

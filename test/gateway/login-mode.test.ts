@@ -1,4 +1,4 @@
-/** Login modes: `Shared`, everyone uses one login node; `PerUser`, each person has their own. */
+/** The login mode `PerUser`: each person has a login node of their own. `Shared` is test/platform/ssh-access.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LoginNodeReport } from '../../src/domain/access/manifest.ts';
@@ -15,12 +15,6 @@ const perUser = {
       : cluster,
   ),
 };
-
-test('Shared: ssh-access says so', async () => {
-  await using service = await startTestApp();
-  using bob = await sshPerson(service, 'bob');
-  assert.equal((await bob.access())['login_mode'], 'Shared');
-});
 
 test('PerUser: ssh-access says so, and each person comes to their own login node', async (t) => {
   // So rarely that only this test reports.

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { findBreak } from '../../src/domain/audit/audit.ts';
 import { listAuditEntries } from '../../src/store/audit/audit.ts';
 import { deleteOld, forgetKeyAddresses } from '../../src/store/audit/retention.ts';
-import { alpha, eventually, startTestApp, type TestApp } from '../support/app.ts';
+import { alpha, becomes, eventually, startTestApp, type TestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
 async function past(service: TestApp, as: string, query = '', path = '/operator/sessions/past') {
@@ -80,20 +80,14 @@ test('sessions that are over are found by person, cluster, key, address and time
     });
     assert.equal(done.status, 200, JSON.stringify(done.body));
   }
-  await eventually(
-    () => past(service, 'root'),
-    (list) => list.length === 0,
-  );
+  await becomes(async () => (await past(service, 'root')).length, 0);
 });
 
 test('each cluster says when it first lacked a revoked key; sessions go as retention says', async () => {
   await using service = await startTestApp();
   using bob = await sshPerson(service, 'bob');
   await bob.ssh([bob.target, 'true']);
-  await eventually(
-    () => past(service, 'root'),
-    (list) => list.length === 1,
-  );
+  await becomes(async () => (await past(service, 'root')).length, 1);
   const path = `/me/ssh-keys/${bob.keyId}/clusters`;
   const drops = async () => (await service.business(path, { as: 'bob' })).body.clusters;
   assert.deepEqual(await drops(), []);

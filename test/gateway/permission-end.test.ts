@@ -1,7 +1,7 @@
 /** A permission that ends by itself: open sessions end with it, and the gateway says why. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventually, startTestApp } from '../support/app.ts';
+import { becomes, startTestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
 const day = 86_400_000;
@@ -42,10 +42,7 @@ test('an open session ends at the end of the permission, not before, and goes on
   const forGood = { permissions: ['clusters.ssh'], expires_at: { 'clusters.ssh': null } };
   assert.equal((await service.write(path, { as: 'ada', method: 'PUT', body: forGood })).status, 200);
   // The account goes and comes back, and login nodes restart for either.
-  await eventually(
-    () => bob.ssh([bob.target, 'exit 9']),
-    ({ status }) => status === 9,
-  );
+  await becomes(async () => (await bob.ssh([bob.target, 'exit 9'])).status, 9);
 });
 
 test('a permission that ends in a moment ends an open session then, by the clock of the host', async () => {

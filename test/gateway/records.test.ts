@@ -7,10 +7,11 @@ import { createLogger } from '../../src/lib/log.ts';
 import { startSessionRecords } from '../../src/service/compose/session-records.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../src/store/engine/index.ts';
-import { alpha, eventually, startTestApp, type TestApp } from '../support/app.ts';
+import { alpha, becomes, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { sshPerson } from '../support/ssh-person.ts';
-import { missing } from './clients/nodes.ts';
+import { openTestStore, userId } from '../support/store.ts';
+import { missing } from '../sync/login-node/helpers.ts';
 
 interface Entry {
   operation: string;
@@ -98,7 +99,7 @@ test('a person’s own key that is refused is recorded once, however often it is
 
 test('draining: a stopping service gives open sessions their time, and their records are on disk when it has stopped', async () => {
   const [port = 0] = await freePorts(1);
-  const gateway = { listen: `127.0.0.1:${port}`, port, limits: { drainSeconds: 2 } };
+  const gateway = { listen: `127.0.0.1:${port}`, port, limits: { drainSeconds: 5 } };
   await using service = await startTestApp({ config: { gateway } });
   using bob = await sshPerson({ ...service, gatewayPort: port }, 'bob');
   const long = bob.start([bob.target, 'echo up; exec sleep 60']);
@@ -107,7 +108,7 @@ test('draining: a stopping service gives open sessions their time, and their rec
   await service.app[Symbol.asyncDispose]();
   const [first, last] = await Promise.all([short.ended, long.ended]);
   assert.equal(first.status, 5, first.err);
-  assert.match(first.err, /The gateway is being restarted: this session ends in 2 s/);
+  assert.match(first.err, /The gateway is being restarted: this session ends in 5 s/);
   assert.equal(last.status, 255);
   assert.match(last.err, /The gateway is being restarted\. Please connect again in a minute/);
   const store = await openStore(join(service.dataDir, 'data'));
@@ -124,51 +125,47 @@ test('draining: a stopping service gives open sessions their time, and their rec
   );
 });
 
+const refused = (userId: string, reason: string, remoteAddress: string, at = Date.now()): GatewayEvent => ({
+  ...{ kind: 'refused', at, reason, message: 'a sentence' },
+  subject: { clusterId: alpha, userId, keyId: 'ssh_key_1' },
+  attempt: { loginName: `${alpha}.bob`, publicKey: '', fingerprint: 'SHA256:x', remoteAddress },
+});
+
+const written = async ({ read }: Store) => {
+  const rows = read.selectFrom('audit_entries').select(['source_address', 'result', 'details']);
+  return (await rows.where('operation', 'like', 'ssh.%').orderBy('seq').execute()).map(Object.values);
+};
+
 test('refusals that repeat are one entry with a count, and nothing is lost while the database takes no writes', async () => {
-  await using service = await startTestApp();
-  using bob = await sshPerson(service, 'bob');
-  const { store } = service.app;
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const bob = await userId(store, 'bob@physics.example');
   let down = true;
   const flaky: Store = {
     ...store,
     write: (body, options) => (down ? Promise.reject(new Error('disk full')) : store.write(body, options)),
   };
   const records = startSessionRecords(flaky, createLogger('silent'));
-  const refused = (reason: string, remoteAddress = '10.0.0.1'): GatewayEvent => ({
-    kind: 'refused',
-    at: Date.now(),
-    subject: { clusterId: alpha, userId: bob.userId, keyId: bob.keyId },
-    attempt: { loginName: `${alpha}.bob`, publicKey: '', fingerprint: 'SHA256:x', remoteAddress },
-    reason,
-    message: 'a sentence',
-  });
-  for (let n = 0; n < 1000; n += 1) records.record(refused('key_revoked'));
-  records.record(refused('key_revoked', '10.0.0.2'));
-  records.record(refused('access_removed'));
+  for (let n = 0; n < 1000; n += 1) records.record(refused(bob, 'key_revoked', '10.0.0.1'));
+  records.record(refused(bob, 'key_revoked', '10.0.0.2'));
+  records.record(refused(bob, 'access_removed', '10.0.0.1'));
   await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.deepEqual(await entries(service), []);
+  assert.deepEqual(await written(store), []);
   down = false;
-  await eventually(
-    () => entries(service),
-    (all) => all.length === 3,
-  );
+  await becomes(async () => (await written(store)).length, 3);
   await records.stop();
-  const all = await entries(service);
-  assert.deepEqual(
-    all.map(({ source_address, result, details }) => [source_address, result, details]),
-    [
-      ['10.0.0.1', 'refused: key_revoked', 'key SHA256:x'],
-      ['10.0.0.2', 'refused: key_revoked', 'key SHA256:x'],
-      ['10.0.0.1', 'refused: access_removed', 'key SHA256:x'],
-      ['10.0.0.1', 'refused: key_revoked', 'key SHA256:x; 999 more times'],
-    ],
-  );
+  assert.deepEqual(await written(store), [
+    ['10.0.0.1', 'refused: key_revoked', 'key SHA256:x'],
+    ['10.0.0.2', 'refused: key_revoked', 'key SHA256:x'],
+    ['10.0.0.1', 'refused: access_removed', 'key SHA256:x'],
+    ['10.0.0.1', 'refused: key_revoked', 'key SHA256:x; 999 more times'],
+  ]);
 });
 
 test('a record that may have been written before is looked for until the trail can be read, and is there once', async () => {
-  await using service = await startTestApp();
-  using bob = await sshPerson(service, 'bob');
-  const { store } = service.app;
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const bob = await userId(store, 'bob@physics.example');
   let down = true;
   const flaky: Store = {
     ...store,
@@ -177,35 +174,19 @@ test('a record that may have been written before is looked for until the trail c
       return store.read;
     },
   };
-  const refused = (at: number): GatewayEvent => ({
-    ...{ kind: 'refused', at, reason: 'key_revoked', message: 'a sentence' },
-    subject: { clusterId: alpha, userId: bob.userId, keyId: bob.keyId },
-    attempt: {
-      loginName: `${alpha}.bob`,
-      publicKey: '',
-      fingerprint: 'SHA256:x',
-      remoteAddress: `10.0.0.${at}`,
-    },
-  });
   const before = startSessionRecords(store, createLogger('silent'));
-  await before.record(refused(1));
+  await before.record(refused(bob, 'key_revoked', '10.0.0.1', 1));
   await before.stop();
   const lines: string[] = [];
-  const records = startSessionRecords(
-    flaky,
-    createLogger('error', (line) => lines.push(line)),
-  );
-  const all = Promise.all([records.record(refused(1), true), records.record(refused(2), true)]);
-  await eventually(
-    async () => lines.length,
-    (count) => count > 0,
-  );
-  assert.match(`${lines[0]}`, /gateway\.records\.failed.*cannot be read/);
+  const log = createLogger('error', (line) => lines.push(line));
+  const records = startSessionRecords(flaky, log);
+  const all = [1, 2].map((n) => records.record(refused(bob, 'key_revoked', `10.0.0.${n}`, n), true));
+  await becomes(() => /gateway\.records\.failed.*cannot be read/.test(`${lines[0]}`), true);
   down = false;
-  await all;
+  await Promise.all(all);
   await records.stop();
   assert.deepEqual(
-    (await entries(service)).map(({ source_address }) => source_address),
+    (await written(store)).map(([address]) => address),
     ['10.0.0.1', '10.0.0.2'],
   );
 });
