@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { test } from 'node:test';
-import type { Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import type { Cluster } from '../../src/domain/clusters/cluster.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
@@ -18,10 +16,11 @@ import { findObservation } from '../../src/store/clusters/observations.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import type { Change, Store } from '../../src/store/engine/index.ts';
 import { createSshKey } from '../../src/store/people/ssh-keys.ts';
-import { type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
+import { startSyncLoop } from '../../src/sync/index.ts';
 import { becomes, eventually } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
+import { HandMade } from './hand-made.ts';
 
 const simulated = { computeNodes: 3, gpusPerNode: 1 };
 const lab: Lab = {
@@ -33,77 +32,16 @@ const lab: Lab = {
 
 const noKubernetes = () => Promise.reject(new Error('no cluster here has a Kubernetes side'));
 
-/** A cluster in memory that does as it is told, and can be told to fail or to hang. */
-class HandMade implements SlurmDriver {
-  readonly gatherMs = 0;
-  report: SlurmReport = {
-    manifestGeneration: 0,
-    desiredGeneration: 0,
-    controlPlaneReady: true,
-    machines: ['n1', 'n2', 'n3'].map((name) => ({ name, ready: true, phase: 'idle' })),
-    runningJobs: [],
-    loginNodes: [],
-    accounts: [],
-    failure: null,
-  };
-  applied: Manifest[] = [];
-  observed = 0;
-  closed = 0;
-  released = 0;
-  followsSettings = false;
-  failing: Error | undefined;
-  hanging = false;
-  /** What is applied changes nothing there. */
-  refusing = false;
-  /** What applying waits for. */
-  slow: Promise<void> | undefined;
-  /** The first applying ends when something newer is wanted. */
-  makingWay = false;
-  /** So does the first look. */
-  lookingAway = false;
-
-  async observe(signal: AbortSignal, superseded = signal): Promise<SlurmReport> {
-    this.observed++;
-    if (this.lookingAway && this.observed === 1 && !superseded.aborted) await once(superseded, 'abort');
-    if (this.failing) throw this.failing;
-    if (this.hanging) {
-      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
-    }
-    return structuredClone(this.report);
-  }
-
-  async apply(manifest: Manifest, _signal: AbortSignal, superseded?: AbortSignal): Promise<void> {
-    this.applied.push(manifest);
-    await this.slow;
-    if (this.makingWay && this.applied.length === 1 && superseded?.aborted === false)
-      await once(superseded, 'abort');
-    if (this.refusing) return;
-    const { generation, desiredGeneration } = manifest;
-    const accounts = [...manifest.accounts];
-    this.report = { ...this.report, manifestGeneration: generation, desiredGeneration, accounts };
-  }
-
-  async release(): Promise<void> {
-    if (this.failing) throw this.failing;
-    this.released++;
-  }
-
-  async close(): Promise<void> {
-    this.closed++;
-  }
-}
-
 async function start(
   options: {
     intervalMs?: number;
-    prepare?: (drivers: Drivers) => void;
+    alpha?: Partial<HandMade>;
     recheckSessions?: (clusterId: string) => Promise<void>;
     log?: Logger;
   } = {},
 ) {
   const opened = await openTestStore(lab);
-  const drivers: Drivers = { alpha: new HandMade(), beta: new HandMade() };
-  options.prepare?.(drivers);
+  const drivers = { alpha: Object.assign(new HandMade(), options.alpha), beta: new HandMade() };
   const made: string[] = [];
   const loop = await startSyncLoop({
     store: opened.store,
@@ -136,15 +74,12 @@ async function start(
     made,
     stop,
     alphaId: alpha?.id ?? '',
+    passes: () => loop.passesOf(alpha?.id ?? '', 'slurm'),
     async [Symbol.asyncDispose]() {
       await stop();
       await opened[Symbol.asyncDispose]();
     },
   };
-}
-interface Drivers {
-  alpha: HandMade;
-  beta: HandMade;
 }
 
 async function addKey(store: Store): Promise<void> {
@@ -180,20 +115,14 @@ test('a change reaches every cluster concerned without waiting for the interval'
   await using lab = await start();
   await becomes(() => lab.alpha.applied.length + lab.beta.applied.length, 2);
   await addKey(lab.store);
-  await eventually(
-    async () => [lab.alpha, lab.beta],
-    (both) => both.every(({ applied }) => applied.length === 2),
-  );
+  for (const { applied } of [lab.alpha, lab.beta]) await becomes(() => applied.length, 2);
   assert.deepEqual(lab.alpha.applied[1]?.accounts[0]?.keySetGeneration, 1);
   assert.equal(lab.alpha.applied[1]?.accounts[0]?.keyFingerprints.length, 1);
 });
 
 test('it applies only what is not in force, and activates once', async () => {
   await using lab = await start({ intervalMs: 20 });
-  await eventually(
-    async () => lab.alpha.observed,
-    (count) => count > 6,
-  );
+  await becomes(() => lab.alpha.observed > 6, true);
   assert.equal(lab.alpha.applied.length, 1);
   assert.equal((await cluster(lab.store, lab.alphaId)).lifecycle_version, 2);
   assert.deepEqual(lab.made.sort(), ['alpha', 'beta']);
@@ -218,22 +147,22 @@ test('a cluster that forgot what was applied gets it again', async () => {
 });
 
 test('a cluster that fails backs off, changes do not hurry it, and it recovers', async () => {
-  await using lab = await start({
-    prepare: ({ alpha }) => {
-      alpha.failing = new Error('no route to host');
-    },
-  });
-  await becomes(() => lab.alpha.observed, 1);
+  await using lab = await start({ alpha: { observeFault: 'no route to host' } });
+  const { nextAt = 0 } = await eventually(
+    async () => ({ ...lab.passes() }),
+    ({ nextAt }) => nextAt !== undefined,
+  );
+  const { observed } = lab.alpha;
   for (let i = 0; i < 5; i++) await addKey(lab.store);
-  await rests(200);
-  assert.equal(lab.alpha.observed, 1);
+  await becomes(() => lab.alpha.observed > observed, true);
+  assert.ok((lab.alpha.observedAt[observed] ?? 0) >= nextAt - 5, 'not before its time');
   assert.equal((await cluster(lab.store, lab.alphaId)).state, 'provisioning');
   const observations = await lab.store.read.selectFrom('observations').select('cluster_id').execute();
   assert.ok(
     observations.every(({ cluster_id }) => cluster_id !== lab.alphaId),
     'nothing is recorded of it',
   );
-  lab.alpha.failing = undefined;
+  lab.alpha.observeFault = '';
   await becomes(() => lab.alpha.applied.length, 1);
   assert.equal(lab.alpha.applied[0]?.accounts[0]?.keySetGeneration, 5);
 });
@@ -249,10 +178,7 @@ test('a change that a cluster can be seen not to take is waiting until it is in 
   await isInForce();
   lab.alpha.refusing = true;
   await addKey(lab.store);
-  await eventually(
-    async () => behind.at(-1) ?? 0,
-    (ms) => ms > 300,
-  );
+  await becomes(() => (behind.at(-1) ?? 0) > 300, true);
   lab.alpha.refusing = false;
   await isInForce();
 });
@@ -260,14 +186,9 @@ test('a change that a cluster can be seen not to take is waiting until it is in 
 test('a cluster that hangs does not hold up another, nor the end', async () => {
   await using lab = await start({
     intervalMs: 20,
-    prepare: ({ alpha }) => {
-      alpha.hanging = true;
-    },
+    alpha: { hanging: true },
   });
-  await eventually(
-    async () => lab.beta.observed,
-    (count) => count > 3,
-  );
+  await becomes(() => lab.beta.observed > 3, true);
   assert.equal(lab.alpha.observed, 1);
   await lab.stop();
   assert.deepEqual([lab.alpha.closed, lab.beta.closed], [1, 1]);
@@ -279,14 +200,9 @@ test('a cluster that hangs does not hold up another, nor the end', async () => {
 test('a control plane that is not ready leaves the cluster provisioning', async () => {
   await using lab = await start({
     intervalMs: 20,
-    prepare: ({ alpha }) => {
-      alpha.report = { ...alpha.report, controlPlaneReady: false };
-    },
+    alpha: { report: { ...new HandMade().report, controlPlaneReady: false } },
   });
-  await eventually(
-    async () => lab.alpha.observed,
-    (count) => count > 3,
-  );
+  await becomes(() => lab.alpha.observed > 3, true);
   assert.equal((await cluster(lab.store, lab.alphaId)).state, 'provisioning');
 });
 
@@ -310,28 +226,19 @@ async function startAnnounced(store: Store, from: 'here' | 'elsewhere', log: Log
   return { loop, notify };
 }
 
-test('what is applied is superseded by a change, which is applied next', async () => {
-  await using it = await start({ prepare: ({ alpha }) => void Object.assign(alpha, { makingWay: true }) });
-  await becomes(() => it.alpha.applied.length, 1);
-  await it.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: it.alphaId }));
-  await eventually(
-    async () => (await findObservation(it.store.read, it.alphaId, 'slurm'))?.manifestGeneration ?? 0,
-    (generation) => generation > 0,
-  );
-});
-
-test('a look that waits for a host ends with a change, which does not wait for that host', async () => {
-  await using it = await start({ prepare: ({ alpha }) => void Object.assign(alpha, { lookingAway: true }) });
-  await eventually(
-    async () => it.alpha.observed,
-    (count) => count > 0,
-  );
-  await it.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: it.alphaId }));
-  await eventually(
-    async () => (await findObservation(it.store.read, it.alphaId, 'slurm'))?.manifestGeneration ?? 0,
-    (generation) => generation > 0,
-  );
-});
+for (const [what, waits] of [
+  ['what is applied is superseded by a change, which is applied next', { makingWay: true }],
+  ['a look that waits for a host ends with a change, which does not wait for it', { lookingAway: true }],
+] as const)
+  test(what, async () => {
+    await using it = await start({ alpha: waits });
+    await becomes(() => it.alpha.observed > 0 && (it.alpha.lookingAway || it.alpha.applied.length > 0), true);
+    await it.store.write(async ({ changed }) => changed({ kind: 'cluster', clusterId: it.alphaId }));
+    await eventually(
+      async () => (await findObservation(it.store.read, it.alphaId, 'slurm'))?.manifestGeneration ?? 0,
+      (generation) => generation > 0,
+    );
+  });
 
 test('a cluster of which no host answers is not observed, however often it is asked', async () => {
   let seen = 0;
@@ -340,17 +247,11 @@ test('a cluster of which no host answers is not observed, however often it is as
     if (event === 'sync.observed' && cluster === 'alpha') seen += 1;
   });
   await using it = await start({ intervalMs: 20, log });
-  await eventually(
-    async () => it.alpha.applied.length,
-    (count) => count > 0,
-  );
+  await becomes(() => it.alpha.applied.length > 0, true);
   it.alpha.report = { ...it.alpha.report, silent: 'all' };
   const asked = async (times: number) => {
     const before = it.alpha.observed;
-    await eventually(
-      async () => it.alpha.observed,
-      (count) => count >= before + times,
-    );
+    await becomes(() => it.alpha.observed >= before + times, true);
   };
   await asked(2);
   const find = async () => findObservation(it.store.read, it.alphaId, 'slurm');
@@ -384,10 +285,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     const before = passes;
     changesAfter = before + 1;
     notify([{ kind: 'cluster', clusterId: alpha?.id ?? '' }]);
-    await eventually(
-      async () => passes,
-      (count) => count >= before + 2,
-    );
+    await becomes(() => passes >= before + 2, true);
   } finally {
     await loop.stop();
   }
@@ -432,10 +330,7 @@ const release = (store: Store, clusterId: string) =>
 
 test('a cluster that is releasing is released by its driver, let go of, and never looked at again', async () => {
   await using lab = await start({ intervalMs: 20 });
-  await eventually(
-    () => cluster(lab.store, lab.alphaId),
-    ({ state }) => state === 'active',
-  );
+  await becomes(async () => (await cluster(lab.store, lab.alphaId)).state, 'active');
   const { version } = await cluster(lab.store, lab.alphaId);
   await release(lab.store, lab.alphaId);
   const row = await eventually(
@@ -458,36 +353,12 @@ test('a cluster that is releasing is released by its driver, let go of, and neve
   assert.equal(person?.facts.confirmed, undefined);
 });
 
-test('a release that fails says why, and is tried again', async () => {
-  await using lab = await start();
-  await eventually(
-    () => cluster(lab.store, lab.alphaId),
-    ({ state }) => state === 'active',
-  );
-  lab.alpha.failing = new Error('the head node does not answer');
-  await release(lab.store, lab.alphaId);
-  const row = await eventually(
-    () => cluster(lab.store, lab.alphaId),
-    ({ cleanup_state }) => cleanup_state !== 'pending',
-  );
-  assert.deepEqual([row.state, row.cleanup_state], ['releasing', 'the head node does not answer']);
-  lab.alpha.failing = undefined;
-  await eventually(
-    () => cluster(lab.store, lab.alphaId),
-    ({ state }) => state === 'released',
-  );
-});
-
 for (const followsSettings of [false, true]) {
   const title = followsSettings
     ? 'a driver that follows its settings stays'
     : 'another driver is made for other settings';
   test(title, async () => {
-    await using lab = await start({
-      prepare: ({ alpha }) => {
-        alpha.followsSettings = followsSettings;
-      },
-    });
+    await using lab = await start({ alpha: { followsSettings } });
     await becomes(() => lab.alpha.applied.length, 1);
     const alpha = await findCluster(lab.store.read, lab.alphaId);
     assert.ok(alpha);
@@ -503,9 +374,7 @@ test('a cluster that takes long to apply is looked at meanwhile, so that its peo
   const { promise, resolve } = Promise.withResolvers<void>();
   await using house = await start({
     intervalMs: 20,
-    prepare: ({ alpha }) => {
-      alpha.slow = promise;
-    },
+    alpha: { slow: promise },
   });
   const { store, alpha, alphaId } = house;
   const report = () => findObservation(store.read, alphaId, 'slurm');
@@ -522,15 +391,11 @@ test('a cluster that takes long to apply is looked at meanwhile, so that its peo
 test('sessions are checked again before anything is applied: a person reads why, and not that the login node closed', async () => {
   const rechecked: string[] = [];
   let applied = -1;
-  let drivers: Drivers | undefined;
   await using lab = await start({
-    prepare: (all) => {
-      drivers = all;
-    },
     async recheckSessions(clusterId) {
       await new Promise((resolve) => setTimeout(resolve, 50));
       rechecked.push(clusterId);
-      if (clusterId === lab.alphaId) applied = drivers?.alpha.applied.length ?? -1;
+      if (clusterId === lab.alphaId) applied = lab.alpha.applied.length;
     },
   });
   await becomes(() => lab.alpha.applied.length, 1);

@@ -5,7 +5,7 @@ import type { Manifest, SlurmReport } from '../../src/domain/access/manifest.ts'
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { serverLifeMs } from '../../src/domain/server.ts';
-import { createLogger, type Logger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { joinPeers } from '../../src/service/compose/peers/index.ts';
 import { findObservation } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
@@ -14,12 +14,7 @@ import { createSshKey } from '../../src/store/people/ssh-keys.ts';
 import { type Lease, LeaseLostError } from '../../src/store/servers/leases.ts';
 import { listManagedHosts } from '../../src/store/servers/managed-hosts.ts';
 import { listServers } from '../../src/store/servers/servers.ts';
-import {
-  type KubernetesDriver,
-  type SlurmDriver,
-  type SyncLoop,
-  startSyncLoop,
-} from '../../src/sync/index.ts';
+import { type KubernetesDriver, type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
 import { openHostRecord } from '../../src/sync/slurm/host-record.ts';
 import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -81,23 +76,9 @@ class OneCluster {
   }
 }
 
-interface Shared extends AsyncDisposable {
-  store: Store;
-  cluster: OneCluster;
-  /** Starts a server with a sync loop; it is stopped at the end of the test at the latest. */
-  start(name: string, options?: { log?: Logger; renews?: boolean }): Promise<TestServer>;
-}
+type Shared = Awaited<ReturnType<typeof share>>;
 
-interface TestServer {
-  store: Store;
-  loop: SyncLoop;
-  stop(): Promise<void>;
-}
-
-async function share(
-  filled: Lab = lab,
-  kubernetes?: (name: string, lease: Lease) => KubernetesDriver,
-): Promise<Shared> {
+async function share(filled: Lab = lab, kubernetes?: (name: string, lease: Lease) => KubernetesDriver) {
   const stack = new AsyncDisposableStack();
   const { store } = stack.use(await openTestStore(filled));
   const cluster = new OneCluster();
@@ -105,7 +86,8 @@ async function share(
   return {
     store,
     cluster,
-    async start(name, { log = createLogger('silent'), renews = true } = {}) {
+    /** Starts a server with a sync loop; it is stopped at the end of the test at the latest. */
+    async start(name: string, { log = createLogger('silent'), renews = true } = {}) {
       const own = asServer(store, wire);
       const directory = stack.use(temporaryDirectory());
       const config = { dataDir: directory.path, server: { name } };
@@ -177,9 +159,9 @@ test('a server that stops leaves its sides to another at once, which takes up wh
   await addKey(all.store);
   await all.start('two');
   await untilKeys(all, 1);
-  await eventually(
-    async () => findObservation(all.store.read, clusterId, 'slurm'),
-    (observation) => observation?.manifestGeneration === 2,
+  await becomes(
+    async () => (await findObservation(all.store.read, clusterId, 'slurm'))?.manifestGeneration,
+    2,
   );
   assert.deepEqual(await leasesOf(all), { two: 1 });
 });
@@ -191,10 +173,7 @@ test('what a server does late that another has taken over from is not written, a
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   all.cluster.slow.set('one', released);
   const one = await all.start('one', { log, renews: false });
-  await eventually(
-    async () => all.cluster.applying.has('one'),
-    (isApplying) => isApplying,
-  );
+  await becomes(() => all.cluster.applying.has('one'), true);
   // Its time is up for the others.
   await letPass(all.store, one.store.server.id, serverLifeMs);
   const two = await all.start('two');
@@ -314,10 +293,7 @@ test('which hosts have something of ours is written as what must not be lost, ma
   const record = await openHostRecord(noting, cluster.id);
   for (let i = 0; i < 150; i++) record.add({ address: `node-${i}`, roles: new Set(), nodes: [] });
   record.remove('node-7');
-  await eventually(
-    () => listManagedHosts(store.read, cluster.id),
-    (hosts) => hosts.length === 149,
-  );
+  await becomes(async () => (await listManagedHosts(store.read, cluster.id)).length, 149);
   assert.ok(flushes.length < 10 && flushes.every((flush) => flush));
   const again = await openHostRecord(store, cluster.id);
   assert.equal(again.left([]).length, 149);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterOptions, optionFacts } from '../../src/api/platform/options.ts';
-import type { KubernetesSideReport, Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
+import type { KubernetesSideReport } from '../../src/domain/access/manifest.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import {
   type KubernetesAccess,
@@ -16,9 +16,10 @@ import { findCluster, startRelease } from '../../src/store/clusters/clusters.ts'
 import { listMachines } from '../../src/store/clusters/machines.ts';
 import { findClusterReport, findObservation } from '../../src/store/clusters/observations.ts';
 import { createGrant } from '../../src/store/organizations/grants.ts';
-import { type KubernetesDriver, type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
+import { type KubernetesDriver, startSyncLoop } from '../../src/sync/index.ts';
 import { becomes, eventually } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
+import { HandMade } from './hand-made.ts';
 
 const id = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7JY0kB1n6sQXv0f5V5S7hCkXH0mM0Yf0Hc1b2JwXyZ';
@@ -41,51 +42,15 @@ const lab: Lab = {
 };
 const loginNode = { name: 'login1', host: '10.0.0.5', port: 22, hostKey, up: true };
 
-/** A Slurm side in memory that does as it is told. */
-function slurmSide() {
-  const state = {
-    calls: [] as string[],
-    manifest: undefined as Manifest | undefined,
-    observeFault: '',
-    applyFault: '',
-    releaseFault: '',
-    slow: Promise.resolve(),
-    machines: ['gpu-1', 'cpu-1'],
-  };
-  const driver: SlurmDriver = {
-    followsSettings: false,
-    gatherMs: 0,
-    async observe(): Promise<SlurmReport> {
-      state.calls.push('observe');
-      if (state.observeFault) throw new Error(state.observeFault);
-      const { manifest } = state;
-      return {
-        manifestGeneration: manifest?.generation ?? 0,
-        desiredGeneration: manifest?.desiredGeneration ?? 0,
-        listVersion: manifest?.listVersion ?? 0,
-        controlPlaneReady: true,
-        scheduler: { configured: 'sunk', ready: { status: 'True', reason: 'Ready' } },
-        storage: { ceph: false, weka: false, nfs: true },
-        machines: state.machines.map((name) => ({ name, ready: true, phase: 'idle', ibSpeed: '400 Gb/sec' })),
-        runningJobs: [],
-        loginNodes: [loginNode],
-        accounts: [],
-        failure: null,
-      };
-    },
-    async apply(manifest) {
-      state.calls.push('apply');
-      await state.slow;
-      if (state.applyFault) throw new Error(state.applyFault);
-      state.manifest = manifest;
-    },
-    async release() {
-      state.calls.push('release');
-      if (state.releaseFault) throw new Error(state.releaseFault);
-    },
-    async close() {},
-  };
-  return { state, driver };
+function slurmSide(): HandMade {
+  const side = new HandMade();
+  Object.assign(side.report, {
+    scheduler: { configured: 'sunk', ready: { status: 'True', reason: 'Ready' } },
+    storage: { ceph: false, weka: false, nfs: true },
+    machines: ['gpu-1', 'cpu-1'].map((name) => ({ name, ready: true, phase: 'idle', ibSpeed: '400 Gb/sec' })),
+    loginNodes: [loginNode],
+  });
+  return side;
 }
 
 /** A Kubernetes side in memory that does as it is told. */
@@ -139,28 +104,30 @@ function kubernetesSide() {
 }
 
 type Sides = {
-  slurm: ReturnType<typeof slurmSide>['state'];
+  slurm: HandMade;
   kubernetes: ReturnType<typeof kubernetesSide>['state'];
 };
 
 async function start({
   intervalMs = 600_000,
-  prepare,
   log = createLogger('silent'),
+  ...told
 }: {
   intervalMs?: number;
   log?: Logger;
-  prepare?(sides: Sides): void;
+  slurm?: Partial<HandMade>;
+  kubernetes?: Partial<Sides['kubernetes']>;
 } = {}) {
   const house = await openTestStore(lab);
   const { store } = house;
   const [slurm, kubernetes] = [slurmSide(), kubernetesSide()];
-  const sides = { slurm: slurm.state, kubernetes: kubernetes.state };
-  prepare?.(sides);
+  const sides = { slurm, kubernetes: kubernetes.state };
+  Object.assign(slurm, told.slurm);
+  Object.assign(kubernetes.state, told.kubernetes);
   const loop = await startSyncLoop({
     store,
     drivers: {
-      slurm: async () => slurm.driver,
+      slurm: async () => slurm,
       async kubernetes(_cluster, wake) {
         kubernetes.state.wake = wake;
         return kubernetes.driver;
@@ -177,12 +144,14 @@ async function start({
     assert.ok(row);
     return row;
   };
+  const report = async () => findClusterReport(store.read, await cluster(), Date.now());
   return {
     ...sides,
     store,
     passes: () => loop.passesOf(id, 'kubernetes'),
     cluster,
-    report: async () => findClusterReport(store.read, await cluster(), Date.now()),
+    report,
+    reported: (wanted: (one: Awaited<ReturnType<typeof report>>) => boolean) => eventually(report, wanted),
     options: async () => clusterOptions(await optionFacts(store.read, await cluster(), Date.now())),
     observation: (side: 'slurm' | 'kubernetes') => findObservation(store.read, id, side),
     grant: (expiresAt: number | null = null) =>
@@ -233,7 +202,7 @@ test("one report: Slurm's scheduler, Kubernetes' API, and the machines and stora
 test('a machine that neither side reports any more is retired, and one that only the other has is not', async () => {
   await using house = await start({ intervalMs: 50 });
   await settled(house);
-  house.slurm.machines = ['gpu-1'];
+  Object.assign(house.slurm.report, { machines: house.slurm.report.machines?.slice(0, 1) });
   await eventually(
     async () => (await listMachines(house.store.read, id)).map(({ name }) => name).sort(),
     (names) => names.join() === 'gpu-1,node-2',
@@ -242,16 +211,9 @@ test('a machine that neither side reports any more is retired, and one that only
 
 test('a permission does not wait for a Slurm list that takes long to apply', async () => {
   const over = Promise.withResolvers<void>();
-  await using house = await start({
-    prepare: ({ slurm }) => {
-      slurm.slow = over.promise;
-    },
-  });
+  await using house = await start({ slurm: { slow: over.promise } });
   try {
-    await eventually(
-      async () => house.slurm.calls,
-      (calls) => calls.includes('apply'),
-    );
+    await becomes(() => house.slurm.applied.length, 1);
     await house.grant();
     await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
     assert.equal((await house.observation('slurm'))?.manifestGeneration, 0, 'the list is still on its way');
@@ -265,44 +227,20 @@ test('a grant that ends by itself is taken away then, and is never read as live 
   await settled(house);
   const expiresAt = Date.now() + 1500;
   await house.grant(expiresAt);
-  await eventually(
-    async () => house.kubernetes.applied.at(-1),
-    (last) => last !== undefined && last.at >= expiresAt,
-  );
-  for (const { at, access } of house.kubernetes.applied) {
-    if (at > expiresAt + 50) assert.deepEqual(access.grants, []);
-  }
-});
-
-test('an API server that is away: Slurm is applied and reported, and its list does not fail for it', async () => {
-  await using house = await start({
-    prepare: ({ kubernetes }) => {
-      kubernetes.observeFault = 'The API server of gamma cannot be reached: ECONNREFUSED';
-    },
-  });
-  await eventually(
-    () => house.observation('slurm'),
-    (one) => one?.manifestGeneration === 1,
-  );
-  const { failure, kubernetes } = await eventually(
-    () => house.report(),
-    (report) => report.failure !== null,
-  );
-  assert.match(failure ?? '', /API server of gamma cannot be reached/);
-  assert.equal(kubernetes, undefined);
-  assert.equal((await house.observation('slurm'))?.failure, null);
+  const { applied } = house.kubernetes;
+  const isOver = ({ at, access }: (typeof applied)[0]) => at >= expiresAt && access.grants.length === 0;
+  await becomes(() => applied.some(isOver), true);
+  house.kubernetes.wake();
+  const count = applied.length;
+  await becomes(() => applied.length > count, true);
+  assert.ok(applied.slice(applied.findIndex(isOver)).every(isOver));
 });
 
 test('a Slurm side that is away: permissions are kept, Kubernetes is reported, and no one is confirmed', async () => {
-  await using house = await start({
-    prepare: ({ slurm }) => {
-      slurm.observeFault = 'ssh: no route to host';
-    },
-  });
+  await using house = await start({ slurm: { observeFault: 'ssh: no route to host' } });
   await house.grant();
   await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
-  const { failure, kubernetes } = await eventually(
-    () => house.report(),
+  const { failure, kubernetes } = await house.reported(
     (report) => report.kubernetes !== undefined && report.failure !== null,
   );
   assert.deepEqual([kubernetes?.ready, failure], [true, 'ssh: no route to host']);
@@ -314,62 +252,39 @@ test('an API server that goes away is not ready from the first failed look on, a
   await settled(house);
   assert.equal((await house.report()).kubernetes?.ready, true);
   house.kubernetes.observeFault = 'The API server of gamma cannot be reached: ECONNREFUSED';
-  const { kubernetes, scheduler, failure } = await eventually(
-    () => house.report(),
+  const { kubernetes, scheduler, failure } = await house.reported(
     (report) => report.kubernetes?.ready === false,
   );
   assert.equal(kubernetes?.ready, false);
   assert.deepEqual([scheduler?.configured, scheduler?.ready?.status], ['sunk', 'True']);
-  assert.match(failure ?? '', /cannot be reached/);
+  assert.match(failure ?? '', /API server of gamma cannot be reached/);
+  assert.equal((await house.observation('slurm'))?.failure, null);
   house.kubernetes.observeFault = '';
-  await eventually(
-    () => house.report(),
-    (report) => report.kubernetes?.ready === true && report.failure === null,
-  );
+  await house.reported((report) => report.kubernetes?.ready === true && report.failure === null);
 });
 
 test('applying that fails on Slurm is said, and holds up no permission', async () => {
-  await using house = await start({
-    prepare: ({ slurm }) => {
-      slurm.applyFault = 'the disk is full';
-    },
-  });
-  const { failure } = await eventually(
-    () => house.report(),
-    (report) => report.failure !== null,
-  );
+  await using house = await start({ slurm: { applyFault: 'the disk is full' } });
+  const { failure } = await house.reported((report) => report.failure !== null);
   assert.equal(failure, 'the disk is full');
   await house.grant();
   await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
   house.slurm.applyFault = '';
-  await eventually(
-    () => house.report(),
-    (report) => report.failure === null,
-  );
+  await becomes(async () => (await house.report()).failure, null);
 });
 
 test('a permission that could not be changed for the moment is tried again soon, also with a long interval', async () => {
   await using house = await start({
-    prepare: ({ kubernetes }) => {
-      kubernetes.failure = 'The API server is in trouble (500): webhook.';
-      kubernetes.retry = true;
-    },
+    kubernetes: { failure: 'The API server is in trouble (500): webhook.', retry: true },
   });
-  await eventually(
-    async () => house.kubernetes.applied.length,
-    (count) => count >= 3,
-  );
-  const { failure, kubernetes } = await eventually(
-    () => house.report(),
+  await becomes(() => house.kubernetes.applied.length >= 3, true);
+  const { failure, kubernetes } = await house.reported(
     (report) => report.failure !== null && report.kubernetes !== undefined,
   );
   assert.deepEqual([kubernetes?.ready, failure], [true, 'The API server is in trouble (500): webhook.']);
   house.kubernetes.failure = null;
   house.kubernetes.retry = false;
-  await eventually(
-    () => house.report(),
-    (report) => report.failure === null,
-  );
+  await becomes(async () => (await house.report()).failure, null);
 });
 
 test('that a cluster became active is logged also where a change overtook the pass that observed it', async () => {
@@ -381,9 +296,7 @@ test('that a cluster became active is logged also where a change overtook the pa
   });
   await using house = await start({
     log,
-    prepare: ({ kubernetes }) => {
-      kubernetes.applying = applying;
-    },
+    kubernetes: { applying },
   });
   await becomes(() => events.includes('sync.observed'), true);
   await becomes(async () => (await house.cluster()).state, 'active');
@@ -409,10 +322,7 @@ test('a change waits for no observation that takes long', async () => {
 
 test('a change waits for no back-off of what could not be changed for the moment', async () => {
   await using house = await start({
-    prepare: ({ kubernetes }) => {
-      kubernetes.failure = 'The API server is in trouble (500): webhook.';
-      kubernetes.retry = true;
-    },
+    kubernetes: { failure: 'The API server is in trouble (500): webhook.', retry: true },
   });
   const { nextAt = 0 } = await eventually(
     async () => ({ ...house.passes() }),
@@ -425,15 +335,16 @@ test('a change waits for no back-off of what could not be changed for the moment
 
 test('permissions are changed on an API server that cannot be observed, and each fault is named', async () => {
   await using house = await start({
-    prepare: ({ kubernetes }) => {
-      kubernetes.observeFault = 'The API server of gamma cannot be reached: it does not answer in time';
-      kubernetes.failure = 'The cluster refuses RoleBinding x: policy.';
+    kubernetes: {
+      observeFault: 'The API server of gamma cannot be reached: it does not answer in time',
+      failure: 'The cluster refuses RoleBinding x: policy.',
     },
   });
   await house.grant();
   await becomes(() => house.kubernetes.applied.at(-1)?.access.grants.length, 1);
   const both = `${house.kubernetes.observeFault} ${house.kubernetes.failure}`;
   await becomes(async () => (await house.report()).failure, both);
+  await becomes(async () => (await house.observation('slurm'))?.manifestGeneration, 1);
   house.kubernetes.applyFault = house.kubernetes.observeFault;
   house.kubernetes.wake();
   // What both say is said once.
@@ -445,17 +356,11 @@ test('a side that fails is passed at once when the cluster itself shows signs of
   await settled(house);
   house.kubernetes.observeFault = 'away';
   house.kubernetes.wake();
-  await eventually(
-    () => house.report(),
-    (report) => report.failure === 'away',
-  );
+  await becomes(async () => (await house.report()).failure, 'away');
   const before = house.kubernetes.applied.length;
   house.kubernetes.observeFault = '';
   house.kubernetes.wake();
-  await eventually(
-    async () => house.kubernetes.applied.length,
-    (count) => count > before,
-  );
+  await becomes(() => house.kubernetes.applied.length > before, true);
 });
 
 test('released, each side is released whether or not the other is, and what is left is said of both', async () => {
@@ -470,10 +375,7 @@ test('released, each side is released whether or not the other is, and what is l
   );
   assert.deepEqual([row.state, row.cleanupState], ['releasing', 'login1: no route to host']);
   house.slurm.releaseFault = '';
-  await eventually(
-    () => house.cluster(),
-    ({ state }) => state === 'released',
-  );
+  await becomes(async () => (await house.cluster()).state, 'released');
   assert.equal(house.kubernetes.released, 1, 'what is released is not released again');
 });
 
@@ -506,10 +408,7 @@ test('a cluster that cannot be reached any more is given up, and what is left on
   await settled(house);
   house.slurm.releaseFault = 'login1: no route to host';
   await house.store.write((tx) => startRelease(tx, { clusterId: id, commandId: null }));
-  await eventually(
-    () => house.cluster(),
-    ({ cleanupState }) => cleanupState === 'login1: no route to host',
-  );
+  await becomes(async () => (await house.cluster()).cleanupState, 'login1: no route to host');
   const cluster = await house.cluster();
   await house.store.write((tx) => abandonRelease(tx, cluster));
   const { state, cleanupState } = await house.cluster();

@@ -7,11 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Manifest } from '../../src/domain/access/manifest.ts';
 import type { SimulatedSettings } from '../../src/domain/clusters/lab.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
-import { createLogger } from '../../src/lib/log.ts';
 import { readLab } from '../../src/service/config/lab-file.ts';
-import { createSimulatedSlurmDriver } from '../../src/sync/simulated/index.ts';
 import { createSimulatedKubernetesDriver } from '../../src/sync/simulated/kubernetes.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { start } from './simulated-driver.ts';
 
 const signal = new AbortController().signal;
 const job = { id: '7', user: 'ada', name: 'train', machines: ['alpha-1'] };
@@ -25,39 +24,15 @@ const manifest = (desiredGeneration: number, slurmConfiguration: SlurmConfigurat
   accounts: [],
 });
 
-async function start(dataDir: string, more: Partial<SimulatedSettings> = {}) {
-  const settings: SimulatedSettings = { computeNodes: 3, gpusPerNode: 8, applyMs: 0, ...more };
-  let starts = 0;
-  const driver = await createSimulatedSlurmDriver({
-    name: 'Alpha',
-    settings: async () => settings,
-    dataDir,
-    log: createLogger('silent'),
-    async startLoginNode() {
-      starts += 1;
-      return {
-        host: '127.0.0.1',
-        port: 1,
-        hostKey: 'ssh-ed25519 AAAA',
-        running: true,
-        async setAccounts() {},
-        setJobs() {},
-        async stop() {},
-      };
-    },
-  });
-  return { driver, settings, starts: () => starts };
-}
-
 test('a Slurm configuration restarts the login node when it differs, and not when it is the same', async () => {
   using directory = temporaryDirectory();
-  const { driver, starts } = await start(directory.path, { runningJobs: [job] });
+  const { driver, nodes } = await start(directory.path, { runningJobs: [job] });
   await driver.apply(manifest(1), signal);
-  assert.equal(starts(), 1);
+  assert.equal(nodes.length, 1);
   await driver.apply(manifest(2, { slurmExtraConfig: 'a' }), signal);
-  assert.equal(starts(), 2);
+  assert.equal(nodes.length, 2);
   await driver.apply(manifest(3, { slurmExtraConfig: 'a' }), signal);
-  assert.equal(starts(), 2);
+  assert.equal(nodes.length, 2);
   const report = await driver.observe(signal);
   assert.equal(report.desiredGeneration, 3);
   assert.deepEqual(
@@ -68,7 +43,7 @@ test('a Slurm configuration restarts the login node when it differs, and not whe
 
   const again = await start(directory.path, { runningJobs: [job] });
   await again.driver.apply(manifest(3, { slurmExtraConfig: 'a' }), signal);
-  assert.equal(again.starts(), 1, 'what is in force is remembered');
+  assert.equal(again.nodes.length, 1, 'what is in force is remembered');
 });
 
 test('another computeS6Packages restarts compute nodes and ends the jobs there', async () => {
@@ -102,26 +77,6 @@ test('a Kubernetes-only cluster that has a failure says so of the configuration 
   await assert.rejects(driver.release(signal), /the disk is full/);
   delete settings.failure;
   assert.equal((await driver.observe(signal)).scheduler?.ready?.status, 'True');
-});
-
-test('silent: it throws at every look, and reports again when it is set to', async () => {
-  using directory = temporaryDirectory();
-  const { driver, settings } = await start(directory.path, { silent: true });
-  await assert.rejects(driver.observe(signal), /does not answer/);
-  await assert.rejects(driver.apply(manifest(1), signal), /does not answer/);
-  settings.silent = false;
-  assert.equal((await driver.observe(signal)).controlPlaneReady, true);
-});
-
-test('failure: it applies nothing, and says in words what must be mended', async () => {
-  using directory = temporaryDirectory();
-  const { driver, settings } = await start(directory.path, { failure: 'the disk is full' });
-  await driver.apply(manifest(1), signal);
-  const report = await driver.observe(signal);
-  assert.deepEqual([report.failure, report.desiredGeneration], ['the disk is full', 0]);
-  delete settings.failure;
-  await driver.apply(manifest(1), signal);
-  assert.deepEqual((await driver.observe(signal)).failure, null);
 });
 
 test('provisionMs: the control plane works after that time, counted from the first start', async () => {

@@ -5,11 +5,10 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Manifest, ManifestAccount } from '../../src/domain/access/manifest.ts';
 import { isUsername } from '../../src/domain/people/person.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { createSimulatedSlurmDriver, type SimulatedSlurmOptions } from '../../src/sync/simulated/index.ts';
 import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
+import { start } from './simulated-driver.ts';
 
 const signal = new AbortController().signal;
 const ada: ManifestAccount = {
@@ -34,43 +33,6 @@ const manifest = (generation: number, ...accounts: ManifestAccount[]): Manifest 
   listVersion: 10 + generation,
   accounts,
 });
-
-/** The driver with a login node that only remembers what it was told. */
-async function start(dataDir: string, more: Partial<SimulatedSlurmOptions> = {}) {
-  const events: string[] = [];
-  const names = (accounts: readonly { username: string }[]) =>
-    accounts.map(({ username }) => username).join(',');
-  const nodes: { running: boolean; setAccounts(next: readonly { username: string }[]): Promise<void> }[] = [];
-  const driver = await createSimulatedSlurmDriver({
-    name: 'alpha',
-    settings: async () => ({ computeNodes: 2, gpusPerNode: 8, applyMs: 0 }),
-    dataDir,
-    log: createLogger('silent'),
-    async startLoginNode(_dataDir, accounts) {
-      events.push(`start ${names(await accounts())}`);
-      const node = {
-        host: '127.0.0.1' as const,
-        port: 1000 + nodes.length,
-        hostKey: 'ssh-ed25519 AAAA',
-        running: true,
-        async setAccounts(next: readonly { username: string }[]) {
-          events.push(`set ${names(next)}`);
-        },
-        setJobs() {},
-        async stop() {
-          events.push('stop');
-          node.running = false;
-          await setTimeout(20);
-        },
-      };
-      nodes.push(node);
-      return node;
-    },
-    ...more,
-  });
-  const since = () => events.splice(0);
-  return { driver, since, nodes };
-}
 
 test('the login node restarts when a login account comes or goes, and only then', async () => {
   using directory = temporaryDirectory();
@@ -116,7 +78,7 @@ test('it reports what it applied, as a real cluster does', async () => {
   assert.deepEqual([before.manifestGeneration, before.accounts, before.controlPlaneReady], [0, [], true]);
   await driver.apply(manifest(4, ada, keyless), signal);
   const report = await driver.observe(signal);
-  assert.deepEqual([report.manifestGeneration, report.desiredGeneration, report.machines?.length], [4, 1, 2]);
+  assert.deepEqual([report.manifestGeneration, report.desiredGeneration, report.machines?.length], [4, 1, 3]);
   assert.equal(report.failure, null);
   assert.deepEqual(
     [report.listVersion, report.accounts],
@@ -209,7 +171,7 @@ test('a login node that died is started again with the accounts it had', async (
 test('where no login node may be started, no one can log in, nothing is applied, and the reason is said', async () => {
   using directory = temporaryDirectory();
   const loginNodeRefusal = 'There is no login node: a reason.';
-  const { driver, since } = await start(directory.path, { loginNodeRefusal });
+  const { driver, since } = await start(directory.path, {}, { loginNodeRefusal });
   const before = await driver.observe(signal);
   await driver.apply(manifest(1, ada), signal);
   const after = await driver.observe(signal);
@@ -226,7 +188,7 @@ test('where no login node may be started, no one can log in, nothing is applied,
 test('no one gets an account with a number or a name that this machine has already, also where they had it; the others do, and it is said', async () => {
   using directory = temporaryDirectory();
   let owners = new Map([[bob.uid, 'the account daemon']]);
-  const { driver, since } = await start(directory.path, { findOwners: async () => owners });
+  const { driver, since } = await start(directory.path, {}, { findOwners: async () => owners });
   await driver.apply(manifest(1, ada, bob), signal);
   assert.equal(since().at(-1), 'start ada');
   const report = await driver.observe(signal);

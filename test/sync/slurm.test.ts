@@ -25,7 +25,7 @@ import { configuration } from '../../src/sync/slurm/script/configuration.ts';
 import { prelude } from '../../src/sync/slurm/script/prelude.ts';
 import { readReport, scriptOf } from '../../src/sync/slurm/script.ts';
 import { createShell, HostError } from '../../src/sync/slurm/shell.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 
@@ -605,8 +605,5 @@ test('a script that does not end in time is a host that is away', { skip: noRoot
       error instanceof HostError && error.isUnreachable && /does not answer in time/.test(error.message),
   );
   // What the script has started goes on for a while, and is not listened to.
-  await eventually(
-    async () => pipes(),
-    (open) => open <= before,
-  );
+  await becomes(() => pipes() <= before, true);
 });

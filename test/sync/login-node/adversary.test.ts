@@ -3,14 +3,14 @@
  * grant: what they try from a session. The machine is this one with an /etc of its own.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { freePorts } from '../../support/ports.ts';
-import { isRoot, missing, run, sshArguments } from './helpers.ts';
+import { firstLine, isRoot, missing, run, sshArguments, startParent } from './helpers.ts';
 
 const programs = ['ssh', 'unshare', 'sudo', 'su', 'crontab', 'at', 'python3'];
 const skip = isRoot ? programs.map(missing).find(Boolean) || false : 'only root changes to another user';
@@ -29,22 +29,8 @@ passwd -qd root
 cp /bin/bash /etc/roots-shell; chmod 4755 /etc/roots-shell
 exec "$@"`;
 
-const firstLine = (child: ChildProcess) =>
-  new Promise<string>((resolve) => child.stdout?.once('data', (text) => resolve(String(text).trim())));
-
 async function start(t: TestContext) {
-  const dir = mkdtempSync(join(tmpdir(), 'login-node-adversary-'));
-  chmodSync(dir, 0o755);
-  const key = join(dir, 'key');
-  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
-  const server = [process.execPath, join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`];
-  const parent = spawn('unshare', ['--mount', 'sh', '-ec', machine, 'sh', dir, ...server], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  t.after(() => parent.kill('SIGKILL'));
-  t.after(() => rmSync(dir, { recursive: true }));
-  const { port } = JSON.parse(await firstLine(parent));
-  const at = { key, node: { port } as never };
+  const { parent, at } = await startParent(t, ['unshare', '--mount', 'sh', '-ec', machine, 'sh', 'DIR']);
   /** In the account's own name on the same machine, but in no session. */
   const outside = (command: string) => {
     const enter = ['-t', String(parent.pid), '-m', '--', 'setpriv', '--reuid=24001', '--regid=24001'];

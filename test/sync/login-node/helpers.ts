@@ -1,9 +1,10 @@
 /** A started login node in a directory of its own, and the real clients that log in to it. */
 
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TestContext } from 'node:test';
 import { createLogger } from '../../../src/lib/log.ts';
 import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
 import { limit } from '../../support/limit.ts';
@@ -71,8 +72,29 @@ export async function bench(
   return { dir, node, key, events, options };
 }
 
-/** The options that make ssh, scp and sftp talk to the bench alone. */
-export function clientOptions({ key, node }: Pick<Bench, 'key' | 'node'>): string[] {
+/** Where clients of a login node go, and the key that opens it. */
+type Way = { key: string; node: { port: number } };
+
+/** Starts the server of parent.ts, by way of a command that runs it; what it started is gone when the test is over. */
+export async function startParent(t: TestContext, how: readonly string[] = [], mode = 0o755) {
+  const dir = mkdtempSync(join(tmpdir(), 'login-node-parent-'));
+  chmodSync(dir, mode);
+  const key = join(dir, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  const server = [process.execPath, join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`];
+  const [program = '', ...args] = [...how.map((word) => (word === 'DIR' ? dir : word)), ...server];
+  const parent = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => parent.kill('SIGKILL'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const { port, pid } = JSON.parse(await firstLine(parent)) as { port: number; pid: number };
+  return { dir, parent, pid, at: { key, node: { port } } };
+}
+
+export const firstLine = (child: ChildProcess) =>
+  new Promise<string>((resolve) => child.stdout?.once('data', (text) => resolve(String(text).trim())));
+
+/** What makes ssh talk to the bench alone. */
+export function sshArguments({ key, node }: Way, ...rest: string[]): string[] {
   const settings = [
     `IdentityFile=${key}`,
     'IdentitiesOnly=yes',
@@ -82,11 +104,8 @@ export function clientOptions({ key, node }: Pick<Bench, 'key' | 'node'>): strin
     'LogLevel=ERROR',
     `Port=${node.port}`,
   ];
-  return ['-F', 'none', ...settings.flatMap((setting) => ['-o', setting])];
-}
-
-export function sshArguments(at: Pick<Bench, 'key' | 'node'>, ...rest: string[]): string[] {
-  return [...clientOptions(at), '-l', 'ada', '127.0.0.1', ...rest];
+  const options = settings.flatMap((setting) => ['-o', setting]);
+  return ['-F', 'none', ...options, '-l', 'ada', '127.0.0.1', ...rest];
 }
 
 /** Runs a program to its end. */
@@ -108,15 +127,6 @@ export function run(program: string, args: string[], input: string | Buffer = ''
 
 export const ssh = (at: Bench, command: string, input: string | Buffer = '') =>
   run('ssh', sshArguments(at, command), input);
-
-/** Waits until something holds, at most 30 seconds: processes start slowly where many tests run. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let round = 0; round < 600; round++) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`It did not come to pass that ${what}.`);
-}
 
 /** The number on this machine of the process that sessions on a login node know as `inner`. */
 export function outside(node: { pid: number }, inner: string | number): number {
@@ -146,7 +156,7 @@ function besides({ pid }: { pid: number }): number[] {
   return all.filter((one) => link(`/proc/${one}/ns/pid`) === space);
 }
 
-export function commandOf(pid: number): string {
+function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
   } catch {
@@ -155,7 +165,7 @@ export function commandOf(pid: number): string {
 }
 
 /** Its numbers in the namespaces that it is in, the outermost first; none when it has ended. */
-export function numbersOf(pid: number): number[] {
+function numbersOf(pid: number): number[] {
   try {
     const [, numbers = ''] = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return numbers.split(/\s+/).map(Number);
@@ -180,3 +190,15 @@ export function alive(pid: number): boolean {
     return false;
   }
 }
+
+/** A server in Python: it prints its port, sends back what it gets, and its own end after the other's. */
+export const echo = `import socketserver
+class Echo(socketserver.BaseRequestHandler):
+  def handle(self):
+    while data := self.request.recv(65536): self.request.sendall(data)
+socketserver.ThreadingTCPServer.request_queue_size = 64
+server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo)
+server.daemon_threads = True
+print(server.server_address[1])
+server.serve_forever()
+`;

@@ -1,71 +1,111 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
+import { becomes } from '../../support/app.ts';
 import {
   ada,
   alive,
+  type Bench,
   bench,
   bob,
+  echo,
+  firstLine,
   isRoot,
   missing,
   outside,
   run,
   ssh,
   sshArguments,
-  until,
+  startParent,
 } from './helpers.ts';
 import { startListeningNode } from './listening.ts';
 
 const skip = missing('ssh');
-const firstLine = (child: ReturnType<typeof spawn>) =>
-  new Promise<string>((resolve) => child.stdout?.once('data', (text) => resolve(String(text).trim())));
 
-test('removing an account ends its sessions and refuses new ones', { skip }, async (t) => {
-  for (const namespace of [true, false]) {
-    const at = await bench(t, { namespace });
-    const session = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; sleep 100; true'));
-    const other = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
-    t.after(() => other.kill());
-    const lines = await Promise.all([firstLine(session), firstLine(other)]);
-    const [pid, bobs] = lines.map((line) => outside(at.node, line));
-    await at.node.setAccounts([bob]);
-    assert.ok(!alive(Number(pid)));
-    assert.ok(alive(Number(bobs)));
-    assert.match((await ssh(at, 'true')).stderr, /Permission denied/);
-    await at.node.setAccounts([bob, ada]);
-    assert.equal((await ssh(at, 'echo back')).stdout, 'back\n');
-  }
-});
+for (const namespace of [true, false])
+  describe(namespace ? 'in namespaces of its own' : 'without namespaces', { skip }, () => {
+    const cleanups: (() => Promise<void>)[] = [];
+    let at: Bench;
+    let elsewhere: Bench;
+    before(async () => {
+      const t = { after: (cleanup: () => Promise<void>) => cleanups.push(cleanup) };
+      [at, elsewhere] = [await bench(t, { namespace }), await bench(t, { namespace })];
+    });
+    after(() => Promise.all(cleanups.map((cleanup) => cleanup())));
 
-test('no one who hides in namespaces and environments of their own outlives their account', {
-  skip: skip || (isRoot ? missing('unshare') : 'only root changes to another user'),
-}, async (t) => {
-  const hide =
-    'env -i setsid unshare -Urm setsid sh -c \'trap "" HUP; echo $$; exec sleep 100\' < /dev/null & wait';
-  for (const namespace of [true, false]) {
-    const at = await bench(t, { namespace });
-    const elsewhere = await bench(t, { namespace });
-    const hidden = spawn('ssh', sshArguments(at, `(${hide}) & wait`));
-    const bare = spawn('ssh', sshArguments(at, "env -i setsid sh -c 'echo $$; exec sleep 100'"));
-    const other = spawn('ssh', sshArguments(elsewhere, 'echo $$; exec sleep 100'));
-    const bobs = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
-    for (const client of [hidden, bare, other, bobs]) t.after(() => client.kill());
-    const gone = [await firstLine(hidden), await firstLine(bare)].map((line) => outside(at.node, line));
-    const kept = [outside(at.node, await firstLine(bobs))];
-    // Without namespaces, the person's number is all that tells what is theirs.
-    if (namespace) kept.push(outside(elsewhere.node, await firstLine(other)));
-    // Nobody is left who could be asked where they came from.
-    hidden.kill('SIGKILL');
-    assert.ok([...gone, ...kept].every(alive));
-    await at.node.setAccounts([bob]);
-    assert.deepEqual(gone.map(alive), [false, false]);
-    assert.ok(kept.every(alive));
-  }
-});
+    test('removing an account ends its sessions and refuses new ones', async (t) => {
+      const session = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; sleep 100; true'));
+      const other = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
+      t.after(() => other.kill());
+      const lines = await Promise.all([firstLine(session), firstLine(other)]);
+      const [pid, bobs] = lines.map((line) => outside(at.node, line));
+      await at.node.setAccounts([bob]);
+      assert.ok(!alive(Number(pid)));
+      assert.ok(alive(Number(bobs)));
+      assert.match((await ssh(at, 'true')).stderr, /Permission denied/);
+      await at.node.setAccounts([bob, ada]);
+      assert.equal((await ssh(at, 'echo back')).stdout, 'back\n');
+    });
+
+    test('no one who hides in namespaces and environments of their own outlives their account', {
+      skip: isRoot ? missing('unshare') : 'only root changes to another user',
+    }, async (t) => {
+      const hide =
+        'env -i setsid unshare -Urm setsid sh -c \'trap "" HUP; echo $$; exec sleep 100\' < /dev/null & wait';
+      const hidden = spawn('ssh', sshArguments(at, `(${hide}) & wait`));
+      const bare = spawn('ssh', sshArguments(at, "env -i setsid sh -c 'echo $$; exec sleep 100'"));
+      const other = spawn('ssh', sshArguments(elsewhere, 'echo $$; exec sleep 100'));
+      const bobs = spawn('ssh', ['-l', 'bob', ...sshArguments(at, 'echo $$; exec sleep 100')]);
+      for (const client of [hidden, bare, other, bobs]) t.after(() => client.kill());
+      const gone = [await firstLine(hidden), await firstLine(bare)].map((line) => outside(at.node, line));
+      const kept = [outside(at.node, await firstLine(bobs))];
+      // Without namespaces, the person's number is all that tells what is theirs.
+      if (namespace) kept.push(outside(elsewhere.node, await firstLine(other)));
+      // Nobody is left who could be asked where they came from.
+      hidden.kill('SIGKILL');
+      assert.ok([...gone, ...kept].every(alive));
+      await at.node.setAccounts([bob]);
+      assert.deepEqual(gone.map(alive), [false, false]);
+      assert.ok(kept.every(alive));
+      await at.node.setAccounts([bob, ada]);
+    });
+
+    test('no one sees whose homes there are, here or on other clusters', {
+      skip: isRoot ? false : 'only root changes to another user',
+    }, async () => {
+      const read = (path: string) => ssh(at, `ls -a ${path} || cat ${path}`);
+      for (const dir of [
+        ...(namespace ? ['/home'] : []),
+        join(at.dir, 'data/home'),
+        join(elsewhere.dir, 'data/home'),
+      ]) {
+        const refusal = namespace && dir !== '/home' ? /No such file/ : /Permission denied/;
+        assert.match((await read(dir)).stderr, refusal, dir);
+        for (const inside of ['bob', '.andromeda', '.andromeda/passwd'])
+          assert.match((await read(join(dir, inside))).stderr, refusal);
+      }
+      assert.match((await ssh(at, 'cd; stat -c %a .; touch mine && ls')).stdout, /^700\nmine\n/);
+    });
+
+    test('nothing of its sessions is left behind when a login node crashes, which is logged', async (t) => {
+      const session = spawn(
+        'ssh',
+        sshArguments(elsewhere, 'trap "" HUP; setsid sleep 100 & echo $! $$; sleep 100; true'),
+      );
+      t.after(() => session.kill('SIGKILL'));
+      const pids = (await firstLine(session)).split(' ').map((inner) => outside(elsewhere.node, inner));
+      assert.deepEqual(pids.map(alive), [true, true]);
+      process.kill(elsewhere.node.pid, 'SIGKILL');
+      await becomes(() => pids.some(alive), false);
+      const isLogged = () =>
+        elsewhere.events.some(({ event, level }) => event === 'login_node_exited' && level === 'error');
+      await becomes(isLogged, true);
+    });
+  });
 
 test('a person who starts processes faster than they are found is ended as well', {
   skip: skip || (isRoot ? false : 'only root changes to another user'),
@@ -78,30 +118,9 @@ test('a person who starts processes faster than they are found is ended as well'
   await firstLine(client);
   client.stdin.end(hop);
   const processes = () => spawnSync('pgrep', ['-r', 'RSD', '-u', '20777']).stdout.toString().trim();
-  await until(() => processes() !== '', 'it hops');
+  await becomes(() => processes() !== '', true);
   await at.node.setAccounts([]);
   assert.equal(processes(), '');
-});
-
-test('no one sees whose homes there are, here or on other clusters', {
-  skip: skip || (isRoot ? false : 'only root changes to another user'),
-}, async (t) => {
-  for (const namespace of [true, false]) {
-    const at = await bench(t, { namespace });
-    const other = await bench(t, { namespace });
-    const read = (path: string) => ssh(at, `ls -a ${path} || cat ${path}`);
-    for (const dir of [
-      ...(namespace ? ['/home'] : []),
-      join(at.dir, 'data/home'),
-      join(other.dir, 'data/home'),
-    ]) {
-      const refusal = namespace && dir !== '/home' ? /No such file/ : /Permission denied/;
-      assert.match((await read(dir)).stderr, refusal, dir);
-      for (const inside of ['bob', '.andromeda', '.andromeda/passwd'])
-        assert.match((await read(join(dir, inside))).stderr, refusal);
-    }
-    assert.match((await ssh(at, 'cd; stat -c %a .; touch mine && ls')).stdout, /^700\nmine\n/);
-  }
 });
 
 test('a changed shell is for new sessions', { skip }, async (t) => {
@@ -133,26 +152,6 @@ test('homes and the host key outlive a restart, sessions do not', { skip }, asyn
   assert.equal((await ssh({ ...at, node: again }, 'cat file')).stdout, 'kept\n');
 });
 
-test('nothing of its sessions is left behind when a login node crashes, which is logged', {
-  skip,
-}, async (t) => {
-  for (const namespace of [true, false]) {
-    const at = await bench(t, { namespace });
-    const session = spawn(
-      'ssh',
-      sshArguments(at, 'trap "" HUP; setsid sleep 100 & echo $! $$; sleep 100; true'),
-    );
-    t.after(() => session.kill('SIGKILL'));
-    const pids = (await firstLine(session)).split(' ').map((inner) => outside(at.node, inner));
-    assert.deepEqual(pids.map(alive), [true, true]);
-    process.kill(at.node.pid, 'SIGKILL');
-    await until(() => !pids.some(alive), `${pids} ended`);
-    const isLogged = () =>
-      at.events.some(({ event, level }) => event === 'login_node_exited' && level === 'error');
-    await until(isLogged, 'it was logged');
-  }
-});
-
 test('accounts that are root or no names are refused', async (t) => {
   await assert.rejects(bench(t, { accounts: [{ ...ada, uid: 0 }] }), /No session runs as uid or gid 0/);
   await assert.rejects(bench(t, { accounts: [{ ...ada, username: '../ada' }] }), /is not a username/);
@@ -170,31 +169,14 @@ test('homes that the account cannot reach are an error that says what to do', {
 });
 
 test('nothing is left behind when the server is killed', { skip }, async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'login-node-parent-'));
-  chmodSync(dir, 0o755);
-  const key = join(dir, 'key');
-  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
-  const parent = spawn(process.execPath, [join(import.meta.dirname, 'parent.ts'), dir, `${key}.pub`]);
-  t.after(() => parent.kill('SIGKILL'));
-  t.after(() => rmSync(dir, { recursive: true }));
-  const { port, pid } = JSON.parse(await firstLine(parent));
-  const at = { key, node: { port } as never };
+  const { parent, pid, at } = await startParent(t);
   const piped = spawn('ssh', sshArguments(at, 'trap "" HUP; echo $$; setsid sleep 100 & sleep 100; true'));
   const pids = [pid, outside({ pid }, await firstLine(piped))];
   const tty = spawn('ssh', ['-tt', ...sshArguments(at, 'trap "" HUP; echo $$; sleep 100; true')]);
   pids.push(outside({ pid }, await firstLine(tty)));
   parent.kill('SIGKILL');
-  for (const each of pids) await until(() => !alive(each), `process ${each} ended`);
+  for (const each of pids) await becomes(() => alive(each), false);
 });
-
-/** Answers with what it was sent, one connection after the other, and prints its port. */
-const echo = `import socket
-server = socket.create_server(("127.0.0.1", 0))
-print(server.getsockname()[1])
-while True:
-  with server.accept()[0] as one:
-    while data := one.recv(4096): one.sendall(data)
-`;
 
 test('local forwarding reaches the loopback, and nothing else is forwarded', {
   skip: skip || missing('python3'),
@@ -221,25 +203,11 @@ test('local forwarding reaches the loopback, and nothing else is forwarded', {
 test('an ordinary user runs a login node, too', {
   skip: skip || (isRoot ? missing('setpriv') : 'the other tests run as an ordinary user already'),
 }, async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'login-node-user-'));
-  chmodSync(dir, 0o777);
-  const key = join(dir, 'key');
-  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
   // A uid without a name and without rights to anything.
-  const drop = ['--reuid=30111', '--regid=30111', '--clear-groups'];
-  const readable = spawnSync('setpriv', [...drop, process.execPath, '-e', '0']).status === 0;
-  if (!readable) return t.skip('an ordinary user cannot read this checkout');
-  const parent = spawn('setpriv', [
-    ...drop,
-    process.execPath,
-    join(import.meta.dirname, 'parent.ts'),
-    dir,
-    `${key}.pub`,
-  ]);
-  t.after(() => parent.kill('SIGKILL'));
-  t.after(() => rmSync(dir, { recursive: true }));
-  const { port } = JSON.parse(await firstLine(parent));
-  const at = { key, node: { port } as never };
+  const drop = ['setpriv', '--reuid=30111', '--regid=30111', '--clear-groups'];
+  const [program = '', ...args] = [...drop, process.execPath, '-e', '0'];
+  if (spawnSync(program, args).status !== 0) return t.skip('an ordinary user cannot read this checkout');
+  const { dir, at } = await startParent(t, drop, 0o777);
   const { stdout } = await run('ssh', sshArguments(at, 'id -u; pwd; grep NoNewPrivs /proc/self/status'));
   assert.equal(stdout, `30111\n${join(dir, 'data/home/ada')}\nNoNewPrivs:\t1\n`);
   const tty = await run('ssh', ['-tt', ...sshArguments(at, 'tty')]);

@@ -40,6 +40,7 @@ export async function startListeningNode(options: ListeningNodeOptions): Promise
   return Object.assign(node, { pid });
 }
 
-function children(): number[] {
+/** The processes that this one has started. */
+export function children(): number[] {
   return readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ').map(Number);
 }

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createLogger } from '../../../src/lib/log.ts';
 import { type LoginNode, openLoginNode } from '../../../src/sync/simulated/login-node/index.ts';
 import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
-import { ada, alive, bob, commandOf, missing, numbersOf, run, sshArguments, until } from './helpers.ts';
+import { becomes } from '../../support/app.ts';
+import { ada, alive, bob, missing, run, sshArguments } from './helpers.ts';
+import { children } from './listening.ts';
 
 const skip = missing('ssh');
 
@@ -54,20 +56,13 @@ test('one that died is started again with the next connection, with the accounts
   skip,
 }, async (t) => {
   const { ssh, known } = await open(t, 1);
-  const space = (await ssh(0, 'readlink /proc/self/ns/pid')).stdout.trim();
-  const parent = Number((await ssh(0, 'cut -d" " -f4 /proc/$PPID/stat')).stdout);
-  const own = Number((await ssh(0, 'echo $PPID')).stdout);
-  const pid = readdirSync('/proc')
-    .map(Number)
-    .find((each) => {
-      const isOurs = [own, parent].includes(numbersOf(each).at(-1) ?? 0) && spaceOf(each) === space;
-      return isOurs && commandOf(each).startsWith('andromeda login node');
-    });
-  assert.ok(pid, 'the session tells which process serves it');
+  const before = new Set(children());
+  await ssh(0, 'true');
+  const [pid = assert.fail()] = children().filter((one) => !before.has(one));
   process.kill(pid, 'SIGKILL');
-  await until(() => !alive(pid), 'the process ended');
+  await becomes(() => alive(pid), false);
   known.accounts = [{ ...ada, shell: '/bin/sh' }];
-  await until(async () => (await ssh(0, 'echo $SHELL')).stdout === '/bin/sh\n', 'it serves again');
+  await becomes(async () => (await ssh(0, 'echo $SHELL')).stdout === '/bin/sh\n', true);
 });
 
 test('its end closes what is open, and lets no one in', { skip }, async (t) => {
@@ -81,11 +76,3 @@ test('its end closes what is open, and lets no one in', { skip }, async (t) => {
   assert.equal(node?.running, false);
   assert.match((await ssh(0, 'true')).stderr, /refused/);
 });
-
-function spaceOf(pid: number): string {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`);
-  } catch {
-    return '';
-  }
-}

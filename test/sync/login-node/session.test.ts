@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import * as pty from '@lydell/node-pty';
+import { becomes } from '../../support/app.ts';
 import {
   ada,
   alive,
@@ -19,7 +20,6 @@ import {
   serving,
   ssh,
   sshArguments,
-  until,
 } from './helpers.ts';
 
 const skip = missing('ssh');
@@ -37,7 +37,7 @@ async function startMaster(t: TestContext, at: Bench, name: string): Promise<str
   const way = ['-S', join(at.dir, name)];
   const master = spawn('ssh', ['-M', '-N', ...way, ...sshArguments(at)], { stdio: 'ignore' });
   t.after(() => master.kill());
-  await until(async () => (await run('ssh', [...way, '-O', 'check', 'x'])).code === 0, 'the master runs');
+  await becomes(async () => (await run('ssh', [...way, '-O', 'check', 'x'])).code === 0, true);
   return [...way, 'x'];
 }
 
@@ -50,7 +50,7 @@ test('a reader that goes away ends the writer', { skip }, async () => {
     ...sshArguments(at, 'echo $$; exec -a writer yes'),
   ]);
   await once(client.stdout, 'data');
-  await until(() => !runs(at.node, 'writer'), 'the writer ended');
+  await becomes(() => runs(at.node, 'writer'), false);
 });
 
 test('a client that goes away ends what it ran', { skip }, async () => {
@@ -59,7 +59,7 @@ test('a client that goes away ends what it ran', { skip }, async () => {
   const [line] = await once(client.stdout, 'data');
   const pid = outside(at.node, line);
   client.kill('SIGKILL');
-  await until(() => !alive(pid), 'the command ended');
+  await becomes(() => alive(pid), false);
 });
 
 test('nothing stays open of commands whose input never ended', { skip }, async (t) => {
@@ -77,7 +77,7 @@ test('nothing stays open of commands whose input never ended', { skip }, async (
   await commands(8);
   const before = opened();
   await commands(20);
-  await until(() => opened() <= before + 2, `the ${opened()} descriptors were ${before} again`);
+  await becomes(() => opened() <= before + 2, true);
 });
 
 test('a stalled reader holds the command back and costs no memory', { skip }, async (t) => {
@@ -91,41 +91,6 @@ test('a stalled reader holds the command back and costs no memory', { skip }, as
   const before = resident();
   await new Promise((resolve) => setTimeout(resolve, 1000));
   assert.ok(resident() - before < 20_000, `grew from ${before} to ${resident()} KiB`);
-});
-
-test('a terminal has the size and the modes of the client, and follows its resizing', { skip }, async (t) => {
-  const at = await shared();
-  const local = pty.spawn(
-    'sh',
-    ['-c', 'stty erase ^H -echo; exec ssh "$@"', 'sh', '-tt', ...sshArguments(at)],
-    {
-      cols: 91,
-      rows: 17,
-    },
-  );
-  t.after(() => local.kill());
-  let seen = '';
-  local.onData((text) => {
-    seen += text;
-  });
-  const expect = (what: string) => until(() => seen.includes(what), `the terminal showed ${what}: ${seen}`);
-  local.write('echo size=$(stty size)=\r');
-  await expect('size=17 91=');
-  local.resize(120, 40);
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  local.write('echo size=$(stty size)=$TERM=\r');
-  await expect('size=40 120=xterm');
-  local.write("stty -a | grep -o 'erase = ^.'; echo login=$0 tty=$(tty) home=$PWD\r");
-  await expect('erase = ^H');
-  await expect('tty=/dev/pts/');
-  local.write('sleep 50\r');
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  local.write('\x03');
-  local.write('echo status=$?\r');
-  await expect('status=130');
-  const exit = new Promise<{ exitCode: number }>((resolve) => local.onExit(resolve));
-  local.write('exit 5\r');
-  assert.equal((await exit).exitCode, 5);
 });
 
 test('sessions run as the account and no other, gain no rights and have bounds', {
