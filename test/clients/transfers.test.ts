@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { createDownloads } from '../../src/service/downloads/index.ts';
 import type { TransferLimits } from '../../src/service/downloads/transfers.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { offerRelease } from './release.ts';
 
@@ -85,10 +85,7 @@ test('one address gets its share of the downloads; others, and what is small, ar
 
   // With all taken, by one of each: more than half of them leave one to an address.
   for (const address of ['192.0.2.3', '192.0.2.4', '192.0.2.5'])
-    await eventually(
-      () => service.stall(address),
-      (status) => status === 200,
-    );
+    await becomes(() => service.stall(address), 200);
   assert.equal(await service.stall('192.0.2.6'), 503);
   const many = await Promise.all(
     Array.from({ length: 60 }, () => service.ask('192.0.2.1', '/andromeda.mjs')),
