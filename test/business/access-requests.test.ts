@@ -16,16 +16,11 @@ async function helpers(service: TestApp) {
     org,
     base,
     ids: { eve: user.id as string, bob: bobId, ada: ada.user.id as string },
-    ask: (as: string, body: object, extra: { key?: string; reason?: string } = {}) =>
+    ask: (as: string, body: object, extra: { reason?: string } = {}) =>
       service.write(base, { as, body, ...extra }),
-    decide: (
-      as: string,
-      id: string,
-      how: string,
-      extra: { key?: string; reason?: string; body?: object } = {},
-    ) => service.write(`${base}/${id}/${how}`, { as, ...(how === 'approve' && { body: {} }), ...extra }),
-    withdraw: (as: string, id: string, key?: string) =>
-      service.write(`/me/access-requests/${id}/withdraw`, { as, ...(key && { key }) }),
+    decide: (as: string, id: string, how: string, extra: { reason?: string; body?: object } = {}) =>
+      service.write(`${base}/${id}/${how}`, { as, ...(how === 'approve' && { body: {} }), ...extra }),
+    withdraw: (as: string, id: string) => service.write(`/me/access-requests/${id}/withdraw`, { as }),
     own: async (as: string) => (await service.business('/me/access-requests', { as })).body.requests,
     open: async () => (await service.business(base, { as: 'ada' })).body.requests,
     held: async (name: 'eve' | 'bob') => {
@@ -50,7 +45,7 @@ test('a member asks, an owner approves with one click, the access comes, is exte
     cluster_id: alpha.toUpperCase(),
     hours: 48,
   };
-  const asked = await ask('eve', body, { key: 'ask', reason: encodeURIComponent(reason) });
+  const asked = await ask('eve', body, { reason: encodeURIComponent(reason) });
   assert.equal(asked.status, 201);
   const { id, lapses_at: lapses, created_at: since } = asked.body;
   assert.match(id, /^access_request_[0-9A-Z]{26}$/);
@@ -59,8 +54,6 @@ test('a member asks, an owner approves with one click, the access comes, is exte
     [asked.body.state, asked.body.permissions, asked.body.cluster_id, asked.body.hours, asked.body.email],
     ['open', ['clusters.read', 'clusters.ssh'], alpha, 48, 'eve@physics.example'],
   );
-  const replay = await ask('eve', body, { key: 'ask' });
-  assert.deepEqual([replay.status, replay.body.id], [200, id]);
   assert.deepEqual(
     (await open()).map((one: { id: string }) => one.id),
     [id],
@@ -68,14 +61,12 @@ test('a member asks, an owner approves with one click, the access comes, is exte
   assert.equal((await held('eve')).permissions.length, 0, 'asking gives nothing');
 
   const before = Date.now();
-  const approved = await decide('ada', id, 'approve', { key: 'yes', reason: 'welcome' });
+  const approved = await decide('ada', id, 'approve', { reason: 'welcome' });
   assert.equal(approved.status, 200);
   const { expires_at: end, decided_by: by, state, decision_reason: words } = approved.body;
   assert.deepEqual([state, by, words], ['approved', 'ada@physics.example', 'welcome']);
   assert.ok(Date.parse(end) >= before + 2 * day && Date.parse(end) <= Date.now() + 2 * day);
   assert.deepEqual((await held('eve')).expires_at, { 'clusters.read': end, 'clusters.ssh': end });
-  const again = await decide('ada', id, 'approve', { key: 'yes' });
-  assert.deepEqual([again.status, again.body.expires_at], [200, end]);
   const twice = await decide('ada', id, 'approve');
   assert.deepEqual([twice.status, twice.body.code], [409, 'invalid_state']);
   assert.match(twice.body.message, /was approved already by ada@physics\.example/);
@@ -139,12 +130,8 @@ test('a request is declined with a reason, or withdrawn, or lapses; then it cann
 
 test('who may not decide does not, and a decider gives nothing that they do not hold', async () => {
   await using service = await startTestApp();
-  const { ask, decide, base, ids, set, held } = await helpers(service);
+  const { ask, decide, ids, set, held } = await helpers(service);
   const { id } = (await ask('eve', { permissions: ['clusters.kubernetes', 'clusters.ssh'], hours: 48 })).body;
-  assert.equal((await service.business(base, { as: 'bob' })).status, 403);
-  assert.equal((await service.business(base, { as: 'root' })).status, 404);
-  assert.equal((await service.business('/me/access-requests')).status, 401);
-
   await set(ids.bob, ['members.manage', 'clusters.ssh']);
   const beyond = await decide('bob', id, 'approve');
   assert.deepEqual([beyond.status, beyond.body.code], [403, 'forbidden']);
@@ -155,16 +142,11 @@ test('who may not decide does not, and a decider gives nothing that they do not 
   });
   assert.match((await decide('bob', id, 'approve')).body.message, /You hold clusters\.kubernetes until/);
   const earlier = new Date(Date.now() + hour).toISOString();
-  const key = 'approved by bob';
-  assert.equal((await decide('bob', id, 'approve', { key, body: { expires_at: earlier } })).status, 200);
+  assert.equal((await decide('bob', id, 'approve', { body: { expires_at: earlier } })).status, 200);
   assert.deepEqual((await held('eve')).expires_at, {
     'clusters.kubernetes': earlier,
     'clusters.ssh': earlier,
   });
-  // What bob may is asked again at a replay, and he has lost it.
-  await set(ids.bob, ['clusters.ssh']);
-  assert.equal((await decide('bob', id, 'approve', { key, body: { expires_at: earlier } })).status, 403);
-
   await set(ids.bob, ['members.manage']);
   const own = (await ask('bob', { permissions: ['clusters.read'] })).body.id;
   const self = await decide('bob', own, 'decline');
@@ -187,7 +169,6 @@ test('what cannot be asked for is refused, and only a few wait at a time', async
   }
   const nowhere = { permissions: ['clusters.ssh'], cluster_id: '00000000-0000-4000-8000-000000000000' };
   assert.equal(await status('eve', nowhere), '404 not_found');
-  assert.equal(await status('root', { permissions: ['clusters.ssh'] }), '404 not_found');
   assert.equal(await status('ada', { permissions: ['clusters.ssh'] }), '409 invalid_state');
   assert.equal(await status('bob', { permissions: ['clusters.ssh', 'clusters.read'] }), '409 invalid_state');
   await set(ids.bob, ['clusters.configure']);

@@ -91,7 +91,7 @@ test('the file has all of them, made of the same read; of a cluster, a line for 
   assert.match(ways.at(-1) ?? '', /^"beta".*"kubernetes","grant","grant: developer in ml"/);
 });
 
-test('a member who may not grant gets the members and nothing of what they hold; others get nothing', async () => {
+test('a member who may not grant gets the members and nothing of what they hold', async () => {
   const { people, counts, shows_access: showsAccess } = await review('', 'bob');
   assert.deepEqual([people.length, showsAccess, counts.ssh], [3, false, undefined]);
   for (const one of people) {
@@ -101,8 +101,6 @@ test('a member who may not grant gets the members and nothing of what they hold;
     );
   }
   assert.equal((await app.business(`${path}?cluster=${alpha}`, { as: 'bob' })).status, 403);
-  const token = await app.issuer.token('carl', { email: 'carl@chemistry.example' });
-  assert.equal((await app.business(path, { token })).status, 404);
   assert.equal((await review('', 'root')).shows_access, true);
 });
 

@@ -4,13 +4,8 @@ import { alpha, eventually, startTestApp } from '../support/app.ts';
 
 test('PUT /me/login-preferences', async (t) => {
   await using service = await startTestApp();
-  const put = (shell: unknown, key?: string) =>
-    service.write('/me/login-preferences', {
-      as: 'ada',
-      method: 'PUT',
-      body: { shell },
-      ...(key ? { key } : {}),
-    });
+  const put = (shell: unknown) =>
+    service.write('/me/login-preferences', { as: 'ada', method: 'PUT', body: { shell } });
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const list = async () =>
     (await service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'ada' })).body;
@@ -18,33 +13,17 @@ test('PUT /me/login-preferences', async (t) => {
     (await service.platform(`/clusters/${alpha}/ssh-access?organizationId=${org}`, { as: 'ada' })).body;
 
   await t.test('a shell that cannot be one is refused', async () => {
-    for (const shell of [
-      '',
-      'bash',
-      './bash',
-      '/bin/ba\nsh',
-      '/bin/\u007f',
-      '/usr/sbin/nologin',
-      '/bin/a:b',
-      `/${'x'.repeat(255)}`,
-    ]) {
+    const controls = ['/bin/ba\nsh', '/bin/\u007f', '/bin/a:b'];
+    for (const shell of ['', 'bash', './bash', ...controls, '/usr/sbin/nologin', `/${'x'.repeat(255)}`]) {
       const { status, body } = await put(shell);
-      assert.equal(status, 400, JSON.stringify(shell));
-      assert.equal(body.code, 'invalid_request');
-      assert.equal(typeof body.message, 'string');
+      assert.deepEqual([status, body.code], [400, 'invalid_request'], JSON.stringify(shell));
     }
     assert.equal((await put(7)).status, 422);
-    const bare = await service.business('/me/login-preferences', {
-      as: 'ada',
-      method: 'PUT',
-      body: { shell: '/bin/sh' },
-    });
-    assert.equal(bare.status, 400);
   });
 
   await t.test('the shell is set, reaches the cluster, and nothing else of the account changes', async () => {
     const before = await eventually(list, ({ state }) => state === 'converged');
-    const { status, body } = await put('/bin/zsh', 'shell');
+    const { status, body } = await put('/bin/zsh');
     assert.equal(status, 200);
     assert.equal(body.shell, '/bin/zsh');
     assert.match(body.command_id, /^command_/);
@@ -65,13 +44,5 @@ test('PUT /me/login-preferences', async (t) => {
     assert.equal((await put('/bin/zsh')).status, 200);
     await new Promise((done) => setTimeout(done, 500));
     assert.equal((await list()).generation, generation);
-  });
-
-  await t.test('a replay answers with the first result', async () => {
-    await put('/bin/fish');
-    const replay = await put('/bin/zsh', 'shell');
-    assert.equal(replay.body.shell, '/bin/zsh');
-    assert.equal((await service.business('/me', { as: 'ada' })).body.user.login_shell, '/bin/fish');
-    assert.equal((await put('/bin/sh', 'shell')).status, 409);
   });
 });

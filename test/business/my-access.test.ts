@@ -1,40 +1,25 @@
 /** What each person can do on each cluster, as the service itself says it: by permission, scheduler, key and fault. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import type { PermissionKey } from '../../src/domain/access/permission.ts';
+import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
+import { eventually, physics, physicsWith, startTestApp, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
-const [first, ...others] = physics.organizations ?? [];
-const member = (name: string, permissions: string[]) => ({
-  email: `${name}@physics.example`,
-  role: 'member',
-  username: name,
-  permissions,
+const member = (name: string, ...permissions: PermissionKey[]): LabMember => ({
+  ...{ email: `${name}@physics.example`, role: 'member', username: name, permissions },
 });
-const lab = {
-  ...physics,
-  organizations: [
-    {
-      ...first,
-      members: [
-        ...(first?.members ?? []),
-        member('kay', ['clusters.kubernetes']),
-        member('sam', ['clusters.ssh']),
-      ],
-    },
-    ...others,
-  ],
+const lab: Lab = {
+  ...physicsWith(member('kay', 'clusters.kubernetes'), member('sam', 'clusters.ssh')),
   clusters: [
     ...(physics.clusters ?? []),
     {
-      name: 'gamma',
-      organization: 'physics',
-      scheduler: 'sunk',
+      ...{ name: 'gamma', organization: 'physics', scheduler: 'sunk' as const },
       simulated: { computeNodes: 1, gpusPerNode: 1, failure: 'The disk of node-1 is full.' },
     },
   ],
   grants: [{ user: 'carl@chemistry.example', cluster: 'beta', relation: 'kubernetes.viewer' }],
-} as typeof physics;
+};
 
 interface Use {
   reason: string;

@@ -1,4 +1,4 @@
-/** Permissions that end by themselves: set, shown, extended, and over at their time. */
+/** Permissions that end by themselves: set, shown, extended, over at their time, and what they still take then. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
@@ -30,22 +30,15 @@ const lab: Lab = {
       ],
     },
   ],
-  clusters: [
-    {
-      name: 'alpha',
-      id: alpha,
-      organization: 'physics',
-      scheduler: 'sunk',
-      simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 20 },
-    },
-    {
-      name: 'beta',
-      id: beta,
-      organization: 'physics',
-      scheduler: 'kubernetes',
-      simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 20 },
-    },
-  ],
+  clusters: (
+    [
+      ['alpha', alpha, 'sunk'],
+      ['beta', beta, 'kubernetes'],
+    ] as const
+  ).map(([name, id, scheduler]) => ({
+    ...{ name, id, scheduler, organization: 'physics' },
+    simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 20 },
+  })),
 };
 
 async function helpers(service: TestApp) {
@@ -65,7 +58,14 @@ async function helpers(service: TestApp) {
     const { body } = await service.business(path(name), { as: 'ada' });
     return [body.permissions, body.expires_at];
   };
-  return { org, id, put, held };
+  const ask = (body: object) => service.write(`/organizations/${org}/access-requests`, { as: 'bob', body });
+  const decide = (id: string, how: 'approve' | 'decline', body?: object, key?: string) =>
+    service.write(`/organizations/${org}/access-requests/${id}/${how}`, {
+      as: 'ada',
+      ...(body && { body }),
+      ...(key && { key }),
+    });
+  return { org, id, put, held, ask, decide };
 }
 
 /** By the clock of a service that nobody moved. */
@@ -88,23 +88,12 @@ test('an end is set, kept by a set without ends, moved, and taken away', async (
   const list = await service.business(`/organizations/${org}/permissions`, { as: 'ada' });
   const row = list.body.members.find(({ user_id: one }: { user_id: string }) => one === id('bob'));
   assert.deepEqual(row.expires_at, { 'clusters.ssh': end });
-  const shown = await service.business(`/organizations/${org}/permissions`, { as: 'root' });
-  assert.deepEqual(shown.body, list.body, 'staff see the same');
 
   const local = end.replace('Z', '+00:00');
   assert.equal(
     (await put('ada', 'bob', ['clusters.ssh', 'clusters.read'], { 'clusters.ssh': local }, 'once')).status,
     200,
   );
-  const other = await put(
-    'ada',
-    'bob',
-    ['clusters.ssh', 'clusters.read'],
-    { 'clusters.ssh': inFuture(day) },
-    'once',
-  );
-  assert.deepEqual([other.status, other.body.code], [409, 'idempotency_mismatch']);
-
   await put('ada', 'bob', ['clusters.ssh'], { 'clusters.ssh': null });
   assert.deepEqual(await held('bob'), [['clusters.ssh'], undefined]);
   for (const [ends, status] of [
@@ -280,4 +269,118 @@ test('a member is added with ends, and a lab file leaves alone what ends by itse
   const { permissions, expires_at: ends } = await cy();
   assert.deepEqual([permissions, ends], [['clusters.read', 'reservations.read'], { 'clusters.read': end }]);
   await put('ada', 'bob', []);
+});
+
+const both = ['clusters.read', 'clusters.ssh'];
+
+test('a set from before an end does not bring the permission back; saying its end does', async () => {
+  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  const { org, id, put, held } = await helpers(service);
+  const end = new Date(Date.now() + day).toISOString();
+  assert.equal((await put('ada', 'bob', both, { 'clusters.ssh': end }, 'first')).status, 200);
+  service.advance(day + 3_600_000);
+  for (const as of ['ada', 'root']) {
+    const { status, body } = await put(as, 'bob', both);
+    assert.deepEqual([status, body.code], [409, 'invalid_state'], as);
+    assert.match(body.message, /^clusters\.ssh ended at \S+ \S+ UTC\. Say in expires_at .*null/);
+  }
+  assert.deepEqual(await held('bob'), [['clusters.read'], undefined]);
+  const plan = await service.business(`/organizations/${org}/members/plan`, {
+    as: 'ada',
+    method: 'POST',
+    body: { changes: [{ change: 'permissions', user_id: id('bob'), permissions: both }] },
+  });
+  assert.deepEqual([plan.body.changes[0].result, plan.body.changes[0].code], ['refused', 'invalid_state']);
+  const replay = await put('ada', 'bob', both, { 'clusters.ssh': end }, 'first');
+  assert.deepEqual([replay.status, replay.body.permissions], [200, both], 'a replay is what it was');
+  // Keys that never had an end, and sets without the one that ended, are as ever.
+  assert.equal((await put('ada', 'bob', ['clusters.read', 'reservations.read'])).status, 200);
+  assert.equal((await put('ada', 'bob', both, { 'clusters.ssh': null })).status, 200);
+  assert.deepEqual(await held('bob'), [both, undefined]);
+  assert.equal((await put('ada', 'bob', both)).status, 200);
+});
+
+test('another term counts at once, and a day after its end a key is given like any other', async () => {
+  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  const { put, held } = await helpers(service);
+  const end = new Date(Date.now() + day).toISOString();
+  await put('ada', 'bob', both, { 'clusters.ssh': end });
+  service.advance(day + 3_600_000);
+  const later = new Date(Date.now() + 10 * day).toISOString();
+  assert.equal((await put('ada', 'bob', both, { 'clusters.ssh': later })).status, 200);
+  assert.deepEqual(await held('bob'), [both, { 'clusters.ssh': later }]);
+  service.advance(11 * day);
+  assert.equal((await put('ada', 'bob', both)).status, 200);
+  assert.deepEqual(await held('bob'), [both, undefined]);
+});
+
+test('an end may have small letters, and a bad one is refused in one sentence', async () => {
+  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  const { put, ask, decide } = await helpers(service);
+  const { id } = (await ask({ permissions: ['clusters.ssh'], hours: 24 })).body;
+  for (const refused of [
+    await put('ada', 'bob', both, { 'clusters.ssh': 'tomorrow' }),
+    await decide(id, 'approve', { expires_at: 'tomorrow' }),
+  ]) {
+    assert.equal(refused.status, 422);
+    assert.match(refused.body.message, /must be a time such as 2030-01-31T00:00:00Z/);
+    assert.doesNotMatch(refused.body.message, /oneOf|null|schema/);
+  }
+  const set = await put('ada', 'bob', both, { 'clusters.ssh': '2999-01-31t00:00:00z' });
+  assert.deepEqual(set.body.expires_at, { 'clusters.ssh': '2999-01-31T00:00:00.000Z' });
+});
+
+test('an approval as asked and one for good are two requests', async () => {
+  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  const { ask, decide } = await helpers(service);
+  const { id } = (await ask({ permissions: ['clusters.ssh'], hours: 24 })).body;
+  const first = await decide(id, 'approve', {}, 'once');
+  const again = await decide(id, 'approve', {}, 'once');
+  assert.deepEqual([first.status, again.status, again.body], [200, 200, first.body]);
+  const other = await decide(id, 'approve', { expires_at: null }, 'once');
+  assert.deepEqual([other.status, other.body.code], [409, 'idempotency_mismatch']);
+});
+
+test('with an organization what members asked for ends, and nothing more is asked', async () => {
+  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  const { org, ask, decide } = await helpers(service);
+  const { id } = (await ask({ permissions: ['clusters.ssh'] })).body;
+  const { id: declined } = (await ask({ permissions: ['clusters.kubernetes'] })).body;
+  await decide(declined, 'decline');
+  assert.equal((await service.write(`/organizations/${org}/retire`, { as: 'ada' })).status, 200);
+  const refused = await ask({ permissions: ['clusters.ssh'] });
+  assert.deepEqual([refused.status, refused.body.code], [409, 'invalid_state']);
+  assert.match(refused.body.message, /retired/);
+  for (const how of ['approve', 'decline'] as const) {
+    const { status, body } = await decide(id, how, how === 'approve' ? {} : undefined);
+    assert.deepEqual([status, body.code], [409, 'invalid_state'], how);
+  }
+  const listed = async (path: string, as: string) =>
+    (await service.business(path, { as })).body.requests.map((one: { id: string }) => one.id);
+  assert.deepEqual(await listed(`/organizations/${org}/access-requests`, 'ada'), []);
+  assert.deepEqual(await listed('/me/access-requests', 'bob'), [declined]);
+});
+
+test('before an end the person is warned, and not of what goes on by another key', async () => {
+  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  const { put } = await helpers(service);
+  const notices = async (as: string) => (await service.business('/me', { as })).body.notices;
+  const end = new Date(Date.now() + 9 * day).toISOString();
+  await put('ada', 'bob', [...both, 'clusters.configure'], {
+    'clusters.read': end,
+    'clusters.configure': end,
+  });
+  assert.equal(await notices('bob'), undefined);
+  service.advance(3 * day);
+  assert.equal(await notices('bob'), undefined, 'less than half of its term is over');
+  service.advance(2 * day);
+  const [first, more] = await notices('bob');
+  assert.match(first, /^Your .*clusters\.configure.* in Physics ends? at \S+ \S+ UTC\. Ask for more time/);
+  assert.equal(more, undefined);
+  await put('ada', 'bob', [...both, 'clusters.configure'], {
+    'clusters.read': null,
+    'clusters.configure': null,
+  });
+  assert.equal(await notices('bob'), undefined);
+  assert.equal(await notices('ada'), undefined);
 });

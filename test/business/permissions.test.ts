@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkLab, type Lab } from '../../src/domain/clusters/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, eventually, startTestApp } from '../support/app.ts';
 
 const lab: Lab = {
@@ -20,7 +20,6 @@ const lab: Lab = {
         { email: 'bob@physics.example', role: 'member', username: 'bob' },
       ],
     },
-    { slug: 'other', name: 'Other', members: [{ email: 'oda@physics.example', role: 'owner' }] },
   ],
   clusters: [
     {
@@ -38,7 +37,6 @@ interface Member {
 }
 
 test('permissions', async (t) => {
-  checkLab(lab);
   await using service = await startTestApp({ lab });
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const members = (await service.business(`/organizations/${org}/members`, { as: 'bob' })).body.members;
@@ -74,11 +72,9 @@ test('permissions', async (t) => {
     ]);
   });
 
-  await t.test('members are listed oldest first, to members only', async () => {
+  await t.test('members are listed oldest first', async () => {
     const names = members.map((member: Member) => member.organization_username.username);
     assert.deepEqual(names, ['ada', 'amy', 'max', 'bob']);
-    assert.equal((await service.business(`/organizations/${org}/members`, { as: 'oda' })).status, 404);
-    assert.equal((await service.business('/organizations/org_x/members', { as: 'ada' })).status, 404);
   });
 
   await t.test('own permissions need nothing, others need members.manage', async () => {
@@ -86,18 +82,14 @@ test('permissions', async (t) => {
     assert.deepEqual(own.body, { organization_id: org, user_id: id('bob'), role: 'member', permissions: [] });
     assert.equal((await service.business(path('ada'), { as: 'bob' })).status, 403);
     assert.equal((await service.business(path('bob'), { as: 'max' })).status, 200);
-    assert.equal((await service.business(path('bob'), { as: 'oda' })).status, 404);
-    const nobody = `/organizations/${org}/members/user_01ARZ3NDEKTSV4RRFFQ69G5FAV/permissions`;
-    assert.equal((await service.business(nobody, { as: 'ada' })).status, 404);
   });
 
-  await t.test('an owner and an admin are reported by the key of their role', async () => {
-    assert.deepEqual((await service.business(path('ada'), { as: 'ada' })).body.permissions, [
-      'organization.owner',
-    ]);
-    assert.deepEqual((await service.business(path('amy'), { as: 'ada' })).body.permissions, [
-      'organization.admin',
-    ]);
+  await t.test('who may grant reads what everyone was granted, or the key of their role', async () => {
+    const { body } = await service.business(`/organizations/${org}/permissions`, { as: 'max' });
+    const held = body.members.map((one: { permissions: string[] }) => one.permissions.join());
+    assert.deepEqual(held, ['organization.owner', 'organization.admin', 'clusters.ssh,members.manage', '']);
+    const own = await service.business(path('ada'), { as: 'ada' });
+    assert.deepEqual(own.body.permissions, ['organization.owner']);
   });
 
   await t.test('the set sent is the whole set; order and duplicates are ignored', async () => {
@@ -106,9 +98,6 @@ test('permissions', async (t) => {
     assert.deepEqual(first.body.permissions, ['clusters.read', 'clusters.ssh']);
     const replay = await put('ada', 'bob', ['clusters.read', 'clusters.ssh'], 'set');
     assert.equal(replay.status, 200, 'the same set in another order is the same request');
-    const other = await put('ada', 'bob', ['clusters.read'], 'set');
-    assert.equal(other.status, 409);
-    assert.equal(other.body.code, 'idempotency_mismatch');
     assert.deepEqual((await put('ada', 'bob', ['clusters.read'])).body.permissions, ['clusters.read']);
   });
 
@@ -127,8 +116,6 @@ test('permissions', async (t) => {
       403,
       'holding less than what is added',
     );
-    assert.equal((await put('bob', 'max', [])).status, 403, 'without members.manage');
-    assert.equal((await put('oda', 'bob', [])).status, 404);
   });
 
   await t.test('unknown keys and the keys of roles are refused', async () => {
@@ -148,17 +135,6 @@ test('permissions', async (t) => {
     }
   });
 
-  await t.test('permissions are checked again on a replay', async () => {
-    const first = await put('max', 'bob', ['clusters.ssh'], 'again');
-    assert.equal(first.status, 200);
-    await put('ada', 'max', ['clusters.ssh']);
-    assert.equal((await put('max', 'bob', ['clusters.ssh'], 'again')).status, 403);
-    await put('ada', 'max', ['clusters.ssh', 'members.manage']);
-    const replay = await put('max', 'bob', ['clusters.ssh'], 'again');
-    assert.equal(replay.status, 200);
-    assert.deepEqual(replay.body, first.body);
-  });
-
   await t.test('a change of permissions reaches the access list, with what it says of admins', async () => {
     const list = () => service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'ada' });
     const mode = async () =>
@@ -170,26 +146,8 @@ test('permissions', async (t) => {
     await eventually(mode, (found) => found === 'admin');
     assert.ok((await list()).body.generation > generation);
     await put('ada', 'bob', ['clusters.read']);
+    const ssh = `/clusters/${alpha}/ssh-access?organizationId=${org}`;
+    assert.equal((await service.platform(ssh, { as: 'bob' })).status, 403, 'at once');
     await eventually(mode, (found) => found === undefined);
   });
-});
-
-test('who may grant reads what every member was granted, at once', async () => {
-  await using app = await startTestApp();
-  const { body: me } = await app.business('/me', { as: 'ada' });
-  const path = `/organizations/${me.memberships[0].org_id}/permissions`;
-  const { status, body } = await app.business(path, { as: 'ada' });
-  assert.equal(status, 200);
-  const { body: bob } = await app.business('/me', { as: 'bob' });
-  assert.deepEqual(
-    body.members.map((one: { role: string; permissions: string[] }) => [one.role, one.permissions]),
-    [
-      ['owner', ['organization.owner']],
-      ['member', ['clusters.read', 'clusters.ssh']],
-      ['member', []],
-    ],
-  );
-  assert.equal(body.members[1].user_id, bob.user.id);
-  assert.equal((await app.business(path, { as: 'bob' })).status, 403);
-  assert.equal((await app.business(path)).status, 401);
 });

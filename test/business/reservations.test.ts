@@ -3,21 +3,9 @@ import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 
-/** As `physics`, with 4 nodes of alpha reserved, members who may see that, and no login nodes. */
+/** As `physics`, with 4 nodes of alpha reserved, and no login nodes. */
 const lab: Lab = {
   ...physics,
-  organizations: (physics.organizations ?? []).map((organization) =>
-    organization.slug === 'physics'
-      ? {
-          ...organization,
-          members: [
-            ...(organization.members ?? []),
-            { email: 'rob@physics.example', role: 'member', permissions: ['reservations.read'] },
-            { email: 'amy@physics.example', role: 'admin' },
-          ],
-        }
-      : organization,
-  ),
   clusters: (physics.clusters ?? []).map((cluster) => ({
     ...cluster,
     scheduler: 'kubernetes',
@@ -31,7 +19,6 @@ test('reservations are set by the lab file, and read by members', async (t) => {
   await using service = await startTestApp({ lab });
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const path = `/organizations/${org}/reservations`;
-  const carl = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
   const cluster = async () =>
     (await service.business(`/organizations/${org}/clusters/${alpha}`, { as: 'ada' })).body;
   const list = async () => (await service.business(path, { as: 'ada' })).body.reservations;
@@ -53,19 +40,10 @@ test('reservations are set by the lab file, and read by members', async (t) => {
     assert.equal(listed.filter((one: object) => 'reservation_id' in one).length, 1, 'beta has none');
   });
 
-  await t.test('holders of reservations.read see it: owner, admin, member', async () => {
-    for (const as of ['ada', 'amy', 'rob']) {
-      const { status, body } = await service.business(path, { as });
-      assert.deepEqual([status, body], [200, { reservations: [first] }]);
-    }
-    for (const as of ['bob', 'eve']) {
-      assert.deepEqual(refusal(await service.business(path, { as })), [403, 'forbidden']);
-    }
-    for (const call of [{ as: 'root' }, { token: carl }]) {
-      assert.deepEqual(refusal(await service.business(path, call)), [404, 'not_found']);
-    }
-    const chemistry = (await service.business('/me', { token: carl })).body.default_org_id;
-    const theirs = await service.business(`/organizations/${chemistry}/reservations`, { token: carl });
+  await t.test('another organization has none', async () => {
+    const token = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
+    const chemistry = (await service.business('/me', { token })).body.default_org_id;
+    const theirs = await service.business(`/organizations/${chemistry}/reservations`, { token });
     assert.deepEqual(theirs.body, { reservations: [] });
   });
 

@@ -1,4 +1,4 @@
-/** Every write of both APIs: who may, and a request of it that each of them can make. */
+/** Every operation of Business and every write of Platform: who may, and a request of it that each of them can make. */
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, beta, eventually, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -6,6 +6,7 @@ import { newPublicKey } from '../support/ssh-keys.ts';
 export const people = ['ada', 'amy', 'max', 'dora', 'bob', 'oda', 'root', 'rita', 'otto'] as const;
 export type Name = (typeof people)[number];
 
+export const somePassword = 'correct horse battery staple';
 const simulated = { computeNodes: 1, gpusPerNode: 1, applyMs: 20 };
 const at = (name: Name) => `${name}@physics.example`;
 
@@ -104,7 +105,7 @@ async function addMember({ make, next, org }: Given, more: object = {}): Promise
   return (await make('ada', `/organizations/${org}/members`, body)).user_id;
 }
 
-async function addKey({ make }: Given): Promise<string> {
+export async function addKey({ make }: Given): Promise<string> {
   return (await make('bob', '/me/ssh-keys', { public_key: newPublicKey() })).ssh_key.id;
 }
 
@@ -291,7 +292,7 @@ export const rows: Record<string, Row> = {
     wish: ({ next }) => ({ body: { email: `n-${next()}@physics.example` } }),
   },
   operatorSetStaffKeys: onPerson(() => ({ staff_keys: ['staff.read'] })),
-  operatorSetPassword: { ...onIssuer, ...onPerson(() => ({ password: 'correct horse battery staple' })) },
+  operatorSetPassword: { ...onIssuer, ...onPerson(() => ({ password: somePassword })) },
   operatorCreatePasswordLink: onIssuer,
   operatorResetSecondFactor: onIssuer,
   operatorRebindIdentity: onPerson(identity),
@@ -340,4 +341,53 @@ export const rows: Record<string, Row> = {
     unknown: { orgId: 403 },
     wish: ({ next }) => ({ body: { slurmExtraConfig: `# ${next()}` } }),
   },
+};
+
+type Read = Pick<Row, 'may' | 'refused' | 'answers'> & { query?(given: Given): string };
+
+const members: readonly Name[] = ['ada', 'amy', 'max', 'dora', 'bob'];
+const ofAll: Read = { may: people };
+/** Of members, and of those on the staff who read. */
+const ofMembersAndReaders: Read = { may: [...members, 'root', 'rita'], refused: absent(outsiders) };
+/** Of members alone. */
+const ofMembers: Read = { may: members, refused: absent([...outsiders, 'root']) };
+/** Of who manages members. */
+const ofManagersOnly: Read = { may: ['ada', 'amy', 'max'], refused: absent([...outsiders, 'root']) };
+/** Of Bob: his own, and of who manages members or reads as staff. */
+const aboutBob: Read = { may: ['ada', 'amy', 'max', 'bob', 'root', 'rita'], refused: absent(outsiders) };
+/** Of holders of clusters.read. */
+const ofClusterReaders: Read = { may: ['ada', 'amy', 'bob'] };
+const ofAuditors: Read = { may: ['root', 'otto'] };
+
+/** Every read of Business, with Bob and the cluster alpha in its path. */
+export const reads: Record<string, Read> = {
+  ...{ getMe: ofAll, listSshKeys: ofAll, planSshKeyChange: ofAll, listMySessions: ofAll },
+  ...{ listMyPastSessions: ofAll, listMyRefusals: ofAll, listResourceGrants: ofAll, getMyAccess: ofAll },
+  ...{ listMyKubernetesAccess: ofAll, listPermissionProfiles: ofAll, listMyAccessRequests: ofAll },
+  listKeyClusters: ofBob,
+  getResourceAccess: {
+    may: ['ada', 'amy', 'bob', 'root', 'rita'],
+    query: () => `?kind=kubernetes_cluster&id=${alpha}&gate=read`,
+  },
+  ...{ listMembers: ofMembersAndReaders, reviewAccess: ofMembersAndReaders },
+  saveAccessReview: ofMembersAndReaders,
+  listMemberAccess: {
+    may: ['ada', 'amy', 'max', 'bob'],
+    refused: absent([...outsiders, 'root']),
+    query: ({ ids }) => `?user_ids=${ids.get('bob')}`,
+  },
+  ...{ listOrganizationGrants: ofManagersOnly, listAccessRequests: ofManagersOnly },
+  listReservations: ofManagersOnly,
+  ...{ getMemberPermissions: aboutBob, getMemberKubernetesAccess: aboutBob },
+  listMemberPermissions: { ...aboutBob, may: ['ada', 'amy', 'max', 'root', 'rita'] },
+  ...{ getCluster: ofClusterReaders, getClusterAccess: ofClusterReaders },
+  ...{ getOrganization: ofMembers, listClusters: ofMembers },
+  ...{ operatorListOrganizations: ofReaders, operatorListPeople: ofReaders, operatorListGrants: ofReaders },
+  ...{ operatorListIdentities: ofReaders, operatorListClusters: ofReaders, operatorListMachines: ofReaders },
+  ...{ operatorListPurchases: ofReaders, operatorListSessions: ofReaders, operatorGetGateway: ofReaders },
+  ...{ operatorListProblems: ofReaders, operatorGetInstallation: ofReaders, operatorListServers: ofReaders },
+  ...{ operatorExportLab: ofReaders, operatorListGroups: { ...ofReaders, answers: 409 } },
+  ...{ operatorPlanDeactivation: ofOperators, operatorCheckCluster: { ...ofOperators, answers: 409 } },
+  ...{ operatorListPastSessions: ofAuditors, operatorListAuditEntries: ofAuditors },
+  ...{ operatorGetAuditHead: ofAuditors, operatorListAuditHeads: ofAuditors },
 };

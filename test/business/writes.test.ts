@@ -1,25 +1,60 @@
 /**
- * The rules of all writes, proven of each: who may, what a refusal stores, the two headers, unknown IDs, idempotency, and its
- * entry in the audit trail. What a write does beyond them is proven where its area is.
+ * The rules of all operations, proven of each: who may, and of writes what a refusal stores, the two headers, unknown IDs,
+ * idempotency, and the entry in the audit trail. What an operation does beyond them is proven where its area is.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type DocumentOperation, loadDocument, operationsOf } from '../../src/api/http/document.ts';
 import { alpha, beta, eventually, type Reply, startTestApp, type TestApp } from '../support/app.ts';
-import { type Given, lab, type Name, people, type Row, rows, type Wish } from './writes-table.ts';
+import {
+  addKey,
+  type Given,
+  lab,
+  type Name,
+  people,
+  type Row,
+  reads,
+  rows,
+  somePassword,
+  type Wish,
+} from './writes-table.ts';
 
 type Api = 'business' | 'platform';
 interface Operation extends DocumentOperation {
   api: Api;
 }
-const operations: Operation[] = (['business', 'platform'] as const).flatMap((api) =>
-  operationsOf(loadDocument(api))
-    .filter(({ method }) => method !== 'get')
-    .map((one) => ({ ...one, api })),
+const documented: Operation[] = (['business', 'platform'] as const).flatMap((api) =>
+  operationsOf(loadDocument(api)).map((one) => ({ ...one, api })),
 );
+const operations = documented.filter(({ method }) => method !== 'get');
+// Those of Platform: test/platform/routes.test.ts.
+const readings = documented.filter(({ method, api }) => method === 'get' && api === 'business');
 
-test('every operation of the documents that writes is in the table, and nothing else', () => {
+test('every operation of the documents is in the tables, and nothing else', () => {
   assert.deepEqual(Object.keys(rows).sort(), operations.map(({ operationId }) => operationId).sort());
+  assert.deepEqual(Object.keys(reads).sort(), readings.map(({ operationId }) => operationId).sort());
+});
+
+test('reads', async () => {
+  await using service = await startTestApp({ lab });
+  const given = await prepare(service);
+  const usual: Record<string, string> = {
+    ...{ orgID: given.org, clusterID: alpha, userID: given.ids.get('bob') ?? '' },
+    keyID: await addKey(given),
+  };
+  for (const { operationId, route } of readings) {
+    const row = reads[operationId];
+    const path = route.replaceAll(/:(\w+)/g, (_, name) => usual[name] ?? name) + (row?.query?.(given) ?? '');
+    const stranger = await service.business(path);
+    assert.deepEqual([stranger.status, stranger.body.code], [401, 'unauthorized'], path);
+    for (const as of people) {
+      const expected = row?.may.includes(as) ? (row.answers ?? 200) : (row?.refused?.[as] ?? 403);
+      const { status, body } = await service.business(path, { token: given.tokens.get(as) ?? '' });
+      assert.equal(status, expected, `${operationId} as ${as}: ${JSON.stringify(body)}`);
+      const code = { 403: 'forbidden', 404: 'not_found', 409: 'invalid_state' }[status];
+      assert.equal(body.code, code, operationId);
+    }
+  }
 });
 
 test('writes', async (t) => {
@@ -41,6 +76,8 @@ test('writes', async (t) => {
       if (operation.isCommand && row.answers === undefined) await proveIdempotency(on, first);
     });
   }
+  const trail = await service.app.store.read.selectFrom('audit_entries').selectAll().execute();
+  assert.ok(!JSON.stringify(trail).includes(somePassword), 'no password is in the trail');
 });
 
 interface On {
@@ -119,6 +156,7 @@ async function proveRefusals(on: On): Promise<void> {
   for (const token of [undefined, 'nonsense']) {
     const { status, body } = await send(on, wish, token ? { token } : {});
     assert.deepEqual([status, body.code], [401, 'unauthorized']);
+    assert.deepEqual(Object.keys(body).sort(), ['code', 'message', 'retryable']);
   }
   for (const as of people) {
     if (row.may.includes(as)) continue;
@@ -229,6 +267,12 @@ async function proveIdempotency(on: On, first: Reply): Promise<void> {
   const again = await send(on, wish, { as, headers: { ...headers, 'Audit-Reason': 'another' } });
   assert.deepEqual([again.status, again.body], [200, first.body]);
   assert.deepEqual(await record(on), before, 'nothing is written, not even in the audit trail');
+  if (!row.may.includes('bob')) {
+    await withoutRights(on, async () => {
+      const { status } = await send(on, wish, { as, headers });
+      assert.ok([403, 404].includes(status), `rights are asked for again: ${status}`);
+    });
+  }
   const other = await row.wish(given, as);
   const { commands } = await record(on);
   const { status, body } = await send(on, other, { as, headers });
@@ -236,4 +280,25 @@ async function proveIdempotency(on: On, first: Reply): Promise<void> {
   const field = operation.errorField ? 'error' : 'message';
   assert.deepEqual(Object.keys(body).sort(), ['code', field, 'retryable'].sort());
   assert.equal((await record(on)).commands, commands);
+}
+
+/** Meanwhile the person is a member without permissions, and no staff. */
+async function withoutRights({ service, given, as }: On, body: () => Promise<void>): Promise<void> {
+  const { store } = service.app;
+  const userId = given.ids.get(as) ?? '';
+  const staff = await store.read
+    .selectFrom('staff_permissions')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .execute();
+  await store.write(async ({ db }) => {
+    await db.deleteFrom('staff_permissions').where('user_id', '=', userId).execute();
+    await db.updateTable('memberships').set({ role: 'member' }).where('user_id', '=', userId).execute();
+  });
+  await body();
+  await store.write(async ({ db }) => {
+    if (staff.length > 0) await db.insertInto('staff_permissions').values(staff).execute();
+    const role = as === 'ada' ? 'owner' : 'member';
+    await db.updateTable('memberships').set({ role }).where('user_id', '=', userId).execute();
+  });
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JWTPayload } from 'jose';
 import { stringify } from 'yaml';
-import { checkLab, type Lab } from '../../src/domain/clusters/lab.ts';
+import { checkLab, type Lab, type LabMember } from '../../src/domain/clusters/lab.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
 import { makeSecretsKey } from '../../src/lib/secrets-key.ts';
 import { type App, startApp } from '../../src/service/compose/index.ts';
@@ -100,6 +100,14 @@ export const physics: Lab = {
     },
   ],
 };
+
+/** As `physics`, with more members of the organization of that name. */
+export const physicsWith = (...members: LabMember[]): Lab => ({
+  ...physics,
+  organizations: (physics.organizations ?? []).map((one) =>
+    one.slug === 'physics' ? { ...one, members: [...(one.members ?? []), ...members] } : one,
+  ),
+});
 
 export const alpha = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 export const beta = '8c6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';

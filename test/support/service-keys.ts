@@ -24,9 +24,13 @@ export function loadAuditKey(dataDir: string): AuditKey {
   return auditKeys(dataDir)().used;
 }
 
+/** One a process: to make one takes long. */
+let issuerKey: Promise<string> | undefined;
+
 export async function loadIssuerKeys(dataDir: string): Promise<IssuerKeys> {
   const found = readKeyFiles(dataDir, 'issuer');
-  const set = found ?? { key: await makeIssuerKey() };
+  issuerKey ??= makeIssuerKey();
+  const set = found ?? { key: await issuerKey };
   if (!found) writeKeyFiles(dataDir, 'issuer', set);
   return issuerKeysOf(
     keysAt(

@@ -71,27 +71,11 @@ testOnFile(
     });
     const ada = (await service.business('/me', { as: 'ada' })).body.user.id;
     const session = {
-      seq: 1,
-      id: 'session_1',
-      cluster_id: alpha,
-      organization_id: null,
-      user_id: ada,
-      username: 'ada',
-      key_id: 'key_1',
-      fingerprint: 'SHA256:x',
-      remote_address: '127.0.0.1',
-      login_node: 'login-1',
-      opened_at: '2030-01-01T00:00:00.000Z',
-      closed_at: '2030-01-01T00:00:01.000Z',
-      end_reason: `closed for ${bob}`,
-      bytes_up: 1,
-      bytes_down: 1,
-      shells: 0,
-      file_transfers: 0,
-      command_count: 1,
-      commands: JSON.stringify([`mail "${bob}"`]),
-      forward_count: 0,
-      forwards: '[]',
+      ...{ seq: 1, id: 'session_1', cluster_id: alpha, organization_id: null, user_id: ada, username: 'ada' },
+      ...{ key_id: 'key_1', fingerprint: 'SHA256:x', remote_address: '127.0.0.1', login_node: 'login-1' },
+      ...{ opened_at: '2030-01-01T00:00:00.000Z', closed_at: '2030-01-01T00:00:01.000Z' },
+      ...{ bytes_up: 1, bytes_down: 1, shells: 0, file_transfers: 0, command_count: 1, forward_count: 0 },
+      ...{ end_reason: `closed for ${bob}`, commands: JSON.stringify([`mail "${bob}"`]), forwards: '[]' },
     };
     await service.app.store.write(({ db }) => db.insertInto('ssh_sessions').values(session).execute());
     const change = await service.write(`/operator/people/${id}/email`, {
@@ -110,14 +94,8 @@ testOnFile(
     const machine = await createMachine(t);
     const accessToken = await service.issuer.token('root');
     await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
-    const run = await machine.run([
-      'admin',
-      'person',
-      'erase',
-      'robert@physics.example',
-      '--reason',
-      `wish of ${bob}`,
-    ]);
+    const email = 'robert@physics.example';
+    const run = await machine.run(['admin', 'person', 'erase', email, '--reason', `wish of ${bob}`]);
     assert.equal(run.status, 0, run.stderr);
     const again = await erase(id);
     assert.equal(again.status, 200, 'again changes nothing');
@@ -192,18 +170,16 @@ testOnFile(
 
 test('a login name that was never used is in no list of a date either, once its person is erased', async () => {
   // In an organization that never had a Slurm cluster.
-  const organizations = physics.organizations?.map((one) =>
-    one.slug === 'chemistry'
-      ? {
-          ...one,
-          members: [
-            ...(one.members ?? []),
-            { email: 'zoe@chemistry.example', role: 'member' as const, username: 'zoe' },
-          ],
-        }
-      : one,
-  );
-  await using service = await startTestApp({ lab: { ...physics, organizations } as typeof physics });
+  const [, chemistry] = physics.organizations ?? [];
+  const zoe = { email: 'zoe@chemistry.example', role: 'member' as const, username: 'zoe' };
+  const organization = {
+    slug: 'chemistry',
+    name: 'Chemistry',
+    members: [...(chemistry?.members ?? []), zoe],
+  };
+  await using service = await startTestApp({
+    lab: { ...physics, organizations: [organization], clusters: [] },
+  });
   const { id } = await find(service, 'zoe@chemistry.example');
   const past = () =>
     service.app.store.read
@@ -220,7 +196,7 @@ test('a login name that was never used is in no list of a date either, once its 
 });
 
 test('an address that the issuer says anew is taken over, but never that of another account', async () => {
-  await using service = await startTestApp();
+  await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
   const { id } = (await service.business('/me', { as: 'bob' })).body.user;
   const signIn = async (email: string) => {
     service.advance(60_000);
@@ -266,7 +242,7 @@ test('an address that the issuer says anew is taken over, but never that of anot
 });
 
 test('an identity that was unbound opens the account no more, and rebinding gives it back', async (t) => {
-  await using service = await startTestApp();
+  await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
   const token = await service.issuer.token('bob');
   await service.business('/me', { token });
   const machine = await createMachine(t);

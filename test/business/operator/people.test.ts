@@ -7,11 +7,7 @@ import { newPublicKey } from '../../support/ssh-keys.ts';
 
 const lab: Lab = {
   ...physics,
-  users: [
-    ...(physics.users ?? []),
-    { email: 'rita@physics.example', staff: ['staff.read'] },
-    { email: 'otto@physics.example', staff: ['staff.audit'] },
-  ],
+  users: [...(physics.users ?? []), { email: 'rita@physics.example', staff: ['staff.read'] }],
   grants: [{ user: 'bob@physics.example', cluster: 'beta', relation: 'kubernetes.viewer' }],
 };
 
@@ -26,36 +22,12 @@ test('people, as operators see and manage them', async (t) => {
       ...(body ? { method: 'PUT', body } : {}),
     });
 
-  await t.test(
-    'lists need staff.read, which staff.operate includes; customers and staff.audit do not suffice',
-    async () => {
-      for (const [as, status] of [
-        ['root', 200],
-        ['rita', 200],
-        ['otto', 403],
-        ['ada', 403],
-      ] as const) {
-        assert.equal((await list('', as)).status, status, as);
-        assert.equal((await service.business('/operator/organizations', { as })).status, status, as);
-        assert.equal((await service.business('/operator/clusters', { as })).status, status, as);
-        assert.equal((await service.business('/operator/grants', { as })).status, status, as);
-        assert.equal((await service.business('/operator/sessions', { as })).status, status, as);
-        assert.equal((await service.business('/operator/gateway', { as })).status, status, as);
-        assert.equal((await service.business('/operator/lab', { as })).status, status, as);
-      }
-      assert.equal((await service.business('/operator/people')).status, 401);
-    },
-  );
-
-  await t.test(
-    'who has signed in is shown with when, also in the hour in which the account was made',
-    async () => {
-      assert.equal((await find('eve')).last_sign_in_at, undefined);
-      assert.equal((await service.business('/me', { as: 'eve' })).status, 200);
-      const { last_sign_in_at: at, created_at: since } = await find('eve');
-      assert.ok(at >= since, `${at}, made ${since}`);
-    },
-  );
+  await t.test('who has signed in is shown with when, also in the hour of the account', async () => {
+    assert.equal((await find('eve')).last_sign_in_at, undefined);
+    assert.equal((await service.business('/me', { as: 'eve' })).status, 200);
+    const { last_sign_in_at: at, created_at: since } = await find('eve');
+    assert.ok(at >= since, `${at}, made ${since}`);
+  });
 
   await t.test('pages follow each other by ID and together hold everyone once', async () => {
     const seen: string[] = [];
@@ -96,11 +68,8 @@ test('people, as operators see and manage them', async (t) => {
     await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
     const org = (await service.business('/me', { as: 'bob' })).body.default_org_id;
     const { id: bob } = await find('bob');
-    const plan = (as: string) => service.business(`/operator/people/${bob}/deactivation`, { as });
-    const planned = await eventually(
-      () => plan('root'),
-      (reply) => reply.body.clusters.length > 0,
-    );
+    const plan = () => service.business(`/operator/people/${bob}/deactivation`, { as: 'root' });
+    const planned = await eventually(plan, (reply) => reply.body.clusters.length > 0);
     assert.deepEqual(planned.body.changes, [
       { change: 'remove', email: 'bob@physics.example', user_id: bob, result: 'planned' },
     ]);
@@ -108,13 +77,12 @@ test('people, as operators see and manage them', async (t) => {
       planned.body.clusters.map(({ cluster_name: name, removed }: Reply['body']) => [name, removed]),
       [['alpha', ['bob']]],
     );
-    assert.equal((await plan('rita')).status, 403);
     assert.equal((await service.business('/me', { as: 'bob' })).status, 200, 'nothing of it stays');
     assert.equal((await service.business('/me', { token: before })).status, 200);
     const session = { id: 'a session', userId: bob, sealed: 'x', address: '127.0.0.1', program: 'Firefox' };
     await service.app.store.write((tx) => createConsoleSession(tx, session));
     const { status, body } = await change('bob', 'deactivate');
-    assert.equal((await plan('root')).status, 409);
+    assert.equal((await plan()).status, 409);
     assert.deepEqual([status, body.lifecycle_state, body.staff_keys], [200, 'deactivated', []]);
     const me = await service.business('/me', { as: 'bob' });
     assert.deepEqual([me.status, me.body.code], [401, 'unauthorized']);
@@ -165,28 +133,6 @@ test('people, as operators see and manage them', async (t) => {
   await t.test('the installation itself is not a person', async () => {
     const body = { email: 'Installation@andromeda.invalid' };
     assert.equal((await service.write('/operator/people', { as: 'root', body })).status, 400);
-  });
-
-  await t.test('an attempt on a person’s password is in the audit trail', async () => {
-    await change('ada', 'password', { password: 'secret' }, 'rita').catch(() => {});
-    const { id } = await find('ada');
-    const path = `/operator/people/${id}/password`;
-    const reply = await service.write(path, { as: 'rita', method: 'PUT', body: { password: 'taken over' } });
-    assert.equal(reply.status, 403);
-    const { entries } = (await service.business(`/operator/audit?person=${id}&limit=1000`, { as: 'root' }))
-      .body;
-    const last = entries.at(-1);
-    assert.deepEqual(
-      [last.operation, last.result, last.actor_email],
-      ['operatorSetPassword', 'refused: forbidden', 'rita@physics.example'],
-    );
-    assert.ok(!JSON.stringify(entries).includes('taken over'));
-  });
-
-  await t.test('there are no passwords to set where another issuer is used', async () => {
-    const { status, body } = await change('ada', 'password', { password: 'secret' });
-    assert.deepEqual([status, body.code], [409, 'invalid_state']);
-    assert.equal((await change('ada', 'password', { password: 'secret' }, 'ada')).status, 403);
   });
 
   await t.test('the account of the installation itself cannot be deactivated: 404', async () => {
