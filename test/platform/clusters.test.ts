@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LabCluster } from '../../src/domain/clusters/lab.ts';
 import { eventually, physics, type Reply, startTestApp } from '../support/app.ts';
+import { refused } from './support.ts';
 
 const simulated = { computeNodes: 1, gpusPerNode: 1, applyMs: 0 };
 const cluster = (name: string, n: number, organization = 'physics'): LabCluster => ({
@@ -46,12 +47,6 @@ test('clusters on Platform', async (t) => {
   const guest = () => service.issuer.token('guest', { email: 'guest@elsewhere.example' });
   const list = (query: string, call: object = { as: 'ada' }) => service.platform(`/clusters${query}`, call);
   const idsOf = ({ body }: Reply) => body.items.map(({ id }: { id: string }) => id);
-  const refused = (reply: Reply, status: number, code: string, message?: RegExp) => {
-    assert.deepEqual([reply.status, reply.body.code, reply.body.retryable], [status, code, false]);
-    assert.deepEqual(Object.keys(reply.body).sort(), ['code', 'message', 'retryable']);
-    if (message) assert.match(reply.body.message, message);
-  };
-
   await t.test('GET /clusters shows all of the organization, by id, and no other’s', async () => {
     const reply = await list(`?businessOrgId=${org}`);
     assert.deepEqual(idsOf(reply), ids);
@@ -83,151 +78,40 @@ test('clusters on Platform', async (t) => {
     assert.deepEqual((await list(`?businessOrgId=${org}&limit=1`)).body.items, [body]);
   });
 
-  for (const limit of [1, 2, 3, 6, 7, 8, 200]) {
-    await t.test(`pages of ${limit} show every cluster once, in order; the last has no token`, async () => {
+  await t.test('pages of any size show every cluster once, in order; the last has no token', async () => {
+    for (const limit of [1, 2, 3, 6, 7, 8, 200]) {
       const seen: string[] = [];
-      let after = '';
-      for (let pages = 1; ; pages++) {
-        const reply = await list(`?businessOrgId=${org}&limit=${limit}${after}`);
-        assert.equal(reply.status, 200);
-        assert.ok(reply.body.items.length <= limit);
-        seen.push(...idsOf(reply));
-        if (reply.body.nextPageToken === undefined) {
-          assert.equal(pages, Math.ceil(ids.length / limit));
-          break;
-        }
-        after = `&after=${encodeURIComponent(reply.body.nextPageToken)}`;
+      let pages = 0;
+      for (let after = ''; pages === 0 || after !== ''; pages++) {
+        const { body } = await list(`?businessOrgId=${org}&limit=${limit}${after}`);
+        assert.ok(body.items.length <= limit);
+        seen.push(...body.items.map(({ id }: { id: string }) => id));
+        after = body.nextPageToken === undefined ? '' : `&after=${encodeURIComponent(body.nextPageToken)}`;
       }
-      assert.deepEqual(seen, ids);
-    });
-  }
-
-  await t.test('a page token is refused on another organization’s list', async () => {
-    const { nextPageToken } = (await list(`?businessOrgId=${org}&limit=2`)).body;
-    const call = { token: (await membership('carl@chemistry.example')).token };
-    refused(
-      await list(`?businessOrgId=${chemistry}&after=${nextPageToken}`, call),
-      400,
-      'invalid_pagination',
-    );
+      assert.deepEqual([seen, pages], [ids, Math.ceil(ids.length / limit)]);
+    }
   });
 
   await t.test('anything but a token of this list is 400 invalid_pagination', async () => {
     const { nextPageToken: good } = (await list(`?businessOrgId=${org}&limit=2`)).body;
-    const made = (text: string) => Buffer.from(text).toString('base64url');
-    const tokens = [
-      '',
-      'x',
-      two,
-      `${good}A`,
-      `${good}!`,
-      `${good}=`,
-      good.slice(0, -2),
-      made(`clusters/${org}`),
-    ];
-    tokens.push(
-      made(`clusters/${org}\nx`),
-      made(`machines/${org}\n${one}`),
-      made(`clusters/${org}\n${one}\n`),
-    );
-    for (const after of tokens) {
-      refused(
-        await list(`?businessOrgId=${org}&after=${encodeURIComponent(after)}`),
-        400,
-        'invalid_pagination',
-      );
-    }
-  });
-
-  const shapes: [string, number, string, RegExp][] = [
-    ['limit=0', 422, 'invalid_request', /limit/],
-    ['limit=201', 422, 'invalid_request', /limit must be <= 200/],
-    ['limit=-1', 422, 'invalid_request', /limit/],
-    ['limit=1.5', 422, 'invalid_request', /limit/],
-    ['limit=ten', 422, 'invalid_request', /limit/],
-    ['limit=', 422, 'invalid_request', /limit is empty/],
-    ['limit=1&limit=2', 422, 'invalid_request', /limit/],
-    ['sort=name', 422, 'invalid_request', /query parameter sort is not known/],
-  ];
-  for (const [query, status, code, message] of shapes) {
-    await t.test(`GET /clusters?${query} is ${status} ${code}`, async () => {
-      refused(await list(`?businessOrgId=${org}&${query}`), status, code, message);
-    });
-  }
-
-  await t.test('without businessOrgId, or with an empty one, it is 400 invalid_organization', async () => {
-    for (const path of [
-      '/clusters',
-      '/clusters?businessOrgId=',
-      `/clusters/${one}`,
-      `/clusters/${one}?businessOrgId=`,
+    const { token } = await membership('carl@chemistry.example');
+    const query = `?businessOrgId=${chemistry}&after=${good}`;
+    refused(await list(query, { token }), 400, 'invalid_pagination');
+    const made = (...lines: string[]) => Buffer.from(lines.join('\n')).toString('base64url');
+    for (const after of [
+      ...['', 'x', two, `${good}A`, `${good}!`, `${good}=`, good.slice(0, -2)],
+      ...[made(`clusters/${org}`), made(`clusters/${org}`, 'x'), made(`machines/${org}`, one)],
+      made(`clusters/${org}`, one, ''),
     ]) {
-      refused(await service.platform(path, { as: 'ada' }), 400, 'invalid_organization', /businessOrgId/);
+      const sent = `?businessOrgId=${org}&after=${encodeURIComponent(after)}`;
+      refused(await list(sent), 400, 'invalid_pagination');
     }
   });
-
-  await t.test('without businessOrgId that is what is said, whatever else is wrong: 400', async () => {
-    refused(await list('?limit=201'), 400, 'invalid_organization', /businessOrgId/);
-    refused(await list('?businessOrgId=&limit=0'), 400, 'invalid_organization', /businessOrgId/);
-  });
-
-  await t.test('with businessOrgId twice it is 422 invalid_request', async () => {
-    refused(
-      await list(`?businessOrgId=${org}&businessOrgId=${org}`),
-      422,
-      'invalid_request',
-      /businessOrgId/,
-    );
-  });
-
-  await t.test(
-    'a cluster ID that is no UUID is 400 invalid_cluster, before anything is said of rights',
-    async () => {
-      for (const id of ['nonsense', '%2F', `${one}0`, `org_${one}`, 'cluster_01JD0000000000000000000000']) {
-        for (const as of ['ada', 'eve']) {
-          const reply = await service.platform(`/clusters/${id}?businessOrgId=${org}`, { as });
-          refused(reply, 400, 'invalid_cluster');
-        }
-      }
-    },
-  );
 
   await t.test('a cluster ID may be written in capitals', async () => {
     const path = `/clusters/${two.toUpperCase()}?businessOrgId=${org}`;
     assert.equal((await service.platform(path, { as: 'ada' })).body.id, two);
   });
-
-  await t.test(
-    'a cluster that is not there, or not in the organization named, is 404 not_found',
-    async () => {
-      for (const id of ['00000000-0000-4000-8000-000000000000', foreign.id]) {
-        refused(
-          await service.platform(`/clusters/${id}?businessOrgId=${org}`, { as: 'ada' }),
-          404,
-          'not_found',
-        );
-      }
-    },
-  );
-
-  await t.test(
-    'without clusters.read and without a grant it is 403 forbidden, whether or not it exists',
-    async () => {
-      for (const path of [
-        `/clusters?businessOrgId=${chemistry}`,
-        '/clusters?businessOrgId=org_01JD0000000000000000000000',
-        `/clusters/${foreign.id}?businessOrgId=${chemistry}`,
-        `/clusters/00000000-0000-4000-8000-000000000000?businessOrgId=${chemistry}`,
-      ]) {
-        refused(await service.platform(path, { as: 'ada' }), 403, 'forbidden');
-      }
-      refused(
-        await service.platform(`/clusters/${one}?businessOrgId=${org}`, { as: 'eve' }),
-        403,
-        'forbidden',
-      );
-    },
-  );
 
   await t.test('a member without clusters.read sees only clusters with a grant', async () => {
     assert.deepEqual(idsOf(await list(`?businessOrgId=${org}`, { as: 'eve' })), [two]);
@@ -314,12 +198,5 @@ test('clusters on Platform', async (t) => {
     const token = await guest();
     assert.deepEqual(idsOf(await list(`?businessOrgId=${org}`, { token })), [one]);
     refused(await service.platform(`/clusters/${three}?businessOrgId=${org}`, { token }), 403, 'forbidden');
-  });
-
-  await t.test('a grant that is revoked shows nothing any more', async () => {
-    await service.app.store.write(async ({ db }) => {
-      await db.updateTable('resource_grants').set('revoked_at', new Date().toISOString()).execute();
-    });
-    refused(await list(`?businessOrgId=${org}`, { token: await guest() }), 403, 'forbidden');
   });
 });

@@ -5,7 +5,7 @@ import { dayOf, lastDays } from '../../src/domain/clusters/gpu-hours.ts';
 import { addObservedGpuTime, listGpuDays, saveGpuDays } from '../../src/store/clusters/gpu-days.ts';
 import { findObservation } from '../../src/store/clusters/observations.ts';
 import { alpha, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
-import { silence } from './support.ts';
+import { changeReport, silence } from './support.ts';
 
 interface Hours {
   source?: string;
@@ -58,21 +58,11 @@ test('GET /gpu-hours: by person and by day, of the days that are asked for', asy
   // The simulated cluster's Slurm shows everyone; one that has PrivateData=usage, or does not say, shows people their own.
   assert.equal((await hours('bob')).people.length, 3);
   for (const usageIsPrivate of [true, undefined]) {
-    await service.app.store.write(async ({ db }) => {
-      const of = db.selectFrom('observations').select('report').where('cluster_id', '=', alpha);
-      const { report } = await of.where('side', '=', 'slurm').executeTakeFirstOrThrow();
-      const limits = [
-        { name: 'Fairshare', value: '77', wanted: '40' },
-        { user: 'ada', name: 'MaxJobs', value: '3' },
-      ];
-      const changed = JSON.stringify({ ...JSON.parse(report), usageIsPrivate, limits });
-      await db
-        .updateTable('observations')
-        .set({ report: changed })
-        .where('cluster_id', '=', alpha)
-        .where('side', '=', 'slurm')
-        .execute();
-    });
+    const limits = [
+      { name: 'Fairshare', value: '77', wanted: '40' },
+      { user: 'ada', name: 'MaxJobs', value: '3' },
+    ];
+    await changeReport(service, alpha, { usageIsPrivate, limits });
     const { people, gpu_hours: all } = await hours('bob');
     assert.deepEqual([people.map(({ user }) => user), all], [['bob'], 13.5]);
     assert.deepEqual((await hours('bob')).limits, [{ name: 'Fairshare', value: '77', lab_file: '40' }]);

@@ -75,56 +75,23 @@ test('GET /clusters/{clusterId}/machines', async (t) => {
     assert.deepEqual([ready, phase], [false, 'down']);
   });
 
-  await t.test('ordered by ID, a page at a time, each machine once, in pages of every size', async () => {
+  await t.test('by ID, a page of 50 at a time, with a token of this list', async () => {
     const { items } = (await machines()).body;
     const ids = items.map(({ id }: { id: string }) => id);
     assert.deepEqual(ids, [...ids].sort());
-    for (const limit of [1, 2, 4, 5, 6, 200]) {
-      const seen: string[] = [];
-      for (let after = '', pages = 1; ; pages++) {
-        const { body } = await machines(alpha, `&limit=${limit}${after}`);
-        assert.ok(body.items.length <= limit);
-        seen.push(...body.items.map(({ id }: { id: string }) => id));
-        if (body.next_page_token === undefined) {
-          assert.equal(pages, Math.ceil(5 / limit));
-          break;
-        }
-        assert.equal(body.next_page_token.includes(seen.at(-1)), false, 'tokens are opaque');
-        after = `&after=${body.next_page_token}`;
-      }
-      assert.deepEqual(seen, ids);
-    }
-  });
-
-  await t.test('limit is 1 to 200, 50 when left out', async () => {
-    for (const limit of ['0', '201', '-1', 'x', '1.5', '']) {
-      refused(await machines(alpha, `&limit=${limit}`), 422, 'invalid_request', /limit/);
-    }
+    const first = (await machines(alpha, '&limit=3')).body;
+    const token = first.next_page_token;
+    assert.equal(token.includes(first.items.at(-1).id), false, 'tokens are opaque');
+    const last = (await machines(alpha, `&limit=2&after=${token}`)).body;
+    const seen = [...first.items, ...last.items].map(({ id }: { id: string }) => id);
+    assert.deepEqual([seen, 'next_page_token' in last], [ids, false]);
+    refused(await machines(beta, `&after=${token}`), 400, 'invalid_pagination', /after/);
     await setSimulated(service, beta, { computeNodes: 60 });
     const { body } = await eventually(
       () => machines(beta),
       (reply) => reply.body.next_page_token !== undefined,
     );
     assert.equal(body.items.length, 50);
-    const rest = await machines(beta, `&after=${body.next_page_token}`);
-    assert.equal(rest.body.items.length, 10);
-    assert.equal('next_page_token' in rest.body, false);
-  });
-
-  await t.test('a token of another list, or none at all, is 400 invalid_pagination', async () => {
-    const token = (await machines(alpha, '&limit=1')).body.next_page_token;
-    const clusters = await service.platform(`/clusters?businessOrgId=${org}&limit=1`, { as: 'ada' });
-    for (const [id, after] of [
-      [beta, token],
-      [alpha, clusters.body.nextPageToken],
-      [alpha, 'nonsense'],
-      [alpha, ''],
-      [alpha, alpha],
-    ]) {
-      refused(await machines(id, `&after=${after}`), 400, 'invalid_pagination', /after/);
-    }
-    const onClusters = await service.platform(`/clusters?businessOrgId=${org}&after=${token}`, { as: 'ada' });
-    refused(onClusters, 400, 'invalid_pagination');
   });
 
   await t.test('generation increases and observed_at moves with each report; the ID stays', async () => {
@@ -162,19 +129,6 @@ test('GET /clusters/{clusterId}/machines', async (t) => {
     assert.ok(second.items.every(({ id }: { id: string }) => id > last.id));
   });
 
-  await t.test('a retired machine is not listed; one that comes back is who it was', async () => {
-    const before = await named('alpha-4');
-    await setSimulated(service, alpha, { computeNodes: 3 });
-    const gone = await eventually(machines, ({ body }) => body.items.length === 3);
-    assert.equal(
-      gone.body.items.some(({ id }: { id: string }) => id === before.id),
-      false,
-    );
-    await setSimulated(service, alpha, { computeNodes: 5 });
-    await eventually(machines, ({ body }) => body.items.length === 5);
-    assert.equal((await named('alpha-4')).id, before.id);
-  });
-
   await t.test('a machine that never reported has no observed', async () => {
     const { id } = await named('alpha-1');
     await silence(service, alpha);
@@ -191,16 +145,13 @@ test('GET /clusters/{clusterId}/machines', async (t) => {
     assert.deepEqual(machine.hardware, {});
   });
 
-  await t.test(
-    'two minutes after its last report a machine is stale, and shown with that report',
-    async () => {
-      const { observed } = await named('alpha-1');
-      service.advance(Date.parse(observed.observed_at) + 120_000 - Date.now() - 1000);
-      assert.equal((await named('alpha-1')).observed.freshness, 'fresh');
-      service.advance(1001);
-      assert.deepEqual((await named('alpha-1')).observed, { ...observed, freshness: 'stale' });
-    },
-  );
+  await t.test('two minutes after its report a machine is stale, and shown with it', async () => {
+    const { observed } = await named('alpha-1');
+    service.advance(Date.parse(observed.observed_at) + 120_000 - Date.now() - 1000);
+    assert.equal((await named('alpha-1')).observed.freshness, 'fresh');
+    service.advance(1001);
+    assert.deepEqual((await named('alpha-1')).observed, { ...observed, freshness: 'stale' });
+  });
 
   await t.test('when no heartbeat is due any more it is unknown', async () => {
     await setCluster(service, alpha, { state: 'releasing' });

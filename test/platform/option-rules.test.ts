@@ -169,21 +169,17 @@ test('quota, purchased bytes and the default request for a shared volume are thr
 });
 
 test('admittedQuotaBytes is what was bought of Ceph, or of NFS where the cluster has that', () => {
-  const purchased = { ceph: 20, nfs: 3 };
-  const admitted = (facts: OptionFacts) => [
-    clusterOptions(facts).storage.purchase.admittedQuotaBytes,
-    storageInventory(facts).backends[0]?.purchase?.admittedQuotaBytes,
-  ];
-  const ceph = { ceph: true, weka: false, nfs: false };
-  assert.deepEqual(admitted(withReport({ storage: ceph }, { purchased })), [20, 20]);
-  assert.deepEqual(admitted({ ...facts, observation: undefined, purchased }), [20, 20]);
-  const nfs = { ceph: false, weka: false, nfs: true };
-  assert.deepEqual(admitted(withReport({ storage: nfs }, { purchased })), [3, 3]);
-  const none = { ceph: false, weka: false, nfs: false };
-  assert.deepEqual(admitted(withReport({ storage: none }, { purchased: { ceph: 0, nfs: 3 } })), [
-    undefined,
-    undefined,
-  ]);
+  const types = (ceph: boolean, nfs: boolean) => ({ storage: { ceph, weka: false, nfs } });
+  const bought = { purchased: { ceph: 20, nfs: 3 } };
+  for (const [what, admitted] of [
+    [withReport(types(true, false), bought), 20],
+    [{ ...facts, observation: undefined, ...bought }, 20],
+    [withReport(types(false, true), bought), 3],
+    [withReport(types(false, false), { purchased: { ceph: 0, nfs: 3 } }), undefined],
+  ] as const) {
+    assert.equal(clusterOptions(what).storage.purchase.admittedQuotaBytes, admitted);
+    assert.equal(storageInventory(what).backends[0]?.purchase?.admittedQuotaBytes, admitted);
+  }
 });
 
 test('the storage inventory has Ceph, WEKA and NFS of every cluster, the quota and purchases on Ceph only', () => {

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LabCluster } from '../../src/domain/clusters/lab.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
-import { setCluster, setSimulated, silence } from './support.ts';
+import { addPurchases, setSimulated, silence } from './support.ts';
 
 const ids: Record<string, string> = {};
-const cluster = (name: string, scheduler: LabCluster['scheduler'] | null, simulated = {}): LabCluster => {
+const cluster = (name: string, scheduler: 'sunk' | 'kubernetes', simulated = {}): LabCluster => {
   ids[name] = `${(Object.keys(ids).length + 1).toString(16).padStart(8, '0')}-3c39-4a8e-9a55-0d1c2b3a4f50`;
   return {
     name,
     id: ids[name] as string,
     organization: 'physics',
-    ...(scheduler ? { scheduler } : {}),
+    scheduler,
     simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0, ...simulated },
   };
 };
@@ -19,8 +19,6 @@ const fault = { reason: 'ControllerDown', message: 'slurmctld does not answer on
 const clusters = [
   cluster('slurm', 'sunk', { storage: { types: ['ceph', 'weka'], quotaBytes: 5_000_000_000_000 } }),
   cluster('plain', 'kubernetes'),
-  cluster('bare', null),
-  cluster('nfs', 'sunk', { storage: { types: ['nfs'] } }),
   cluster('broken', 'sunk', {
     schedulerFault: fault,
     storage: { types: ['ceph'], fault: { reason: 'Degraded', message: 'One of three monitors is down.' } },
@@ -76,93 +74,50 @@ test('GET /clusters/{clusterId}/options', async (t) => {
     });
   });
 
-  await t.test(
-    'observedAt moves with each report, lastTransitionTime stays while nothing turns',
-    async () => {
-      const before = await settled('slurm');
-      const after = await eventually(
-        () => options('slurm'),
-        ({ body }) => body.observedAt > before.observedAt,
-      );
-      assert.equal(after.body.scheduler.ready.lastTransitionTime, before.scheduler.ready.lastTransitionTime);
-    },
-  );
-
-  await t.test(
-    'a Kubernetes cluster without storage: ControlPlaneAvailable, nothing configured',
-    async () => {
-      const { scheduler, storage } = await settled('plain');
-      assert.deepEqual(scheduler.configured, { state: 'configured', value: 'kubernetes' });
-      assert.equal(scheduler.ready.type, 'ControlPlaneAvailable');
-      assert.deepEqual(storage, {
-        configured: { ceph: 'not_configured', weka: 'not_configured', nfs: 'not_configured' },
-        supported: { ceph: true, nfs: true },
-        purchase: purchase('plain'),
-      });
-    },
-  );
-
-  await t.test('a cluster without a scheduler: none, without a value', async () => {
-    const { body } = await eventually(
-      () => options('bare'),
-      (reply) => reply.body.state === 'available',
+  await t.test('observedAt moves with each report, lastTransitionTime does not', async () => {
+    const before = await settled('slurm');
+    const after = await eventually(
+      () => options('slurm'),
+      ({ body }) => body.observedAt > before.observedAt,
     );
-    assert.deepEqual(body.scheduler, {
-      configured: { state: 'none' },
-      supported: { kubernetes: true, sunk: true },
-    });
+    assert.equal(after.body.scheduler.ready.lastTransitionTime, before.scheduler.ready.lastTransitionTime);
   });
 
-  await t.test('NFS: its readiness, no quota', async () => {
-    const { storage } = await settled('nfs');
-    assert.deepEqual(storage.configured, {
-      ceph: 'not_configured',
-      weka: 'not_configured',
-      nfs: 'configured',
+  await t.test('a Kubernetes cluster: ControlPlaneAvailable, no storage configured', async () => {
+    const { scheduler, storage } = await settled('plain');
+    assert.deepEqual(scheduler.configured, { state: 'configured', value: 'kubernetes' });
+    assert.equal(scheduler.ready.type, 'ControlPlaneAvailable');
+    assert.deepEqual(storage, {
+      configured: { ceph: 'not_configured', weka: 'not_configured', nfs: 'not_configured' },
+      supported: { ceph: true, nfs: true },
+      purchase: purchase('plain'),
     });
-    assert.equal(storage.ready.type, 'StorageReady');
-    assert.equal('quotaBytes' in storage, false);
   });
 
   await t.test('what does not work is said in words; the cluster is active all the same', async () => {
     const { scheduler, storage } = await settled('broken');
-    assert.equal(scheduler.ready.status, 'False');
-    assert.deepEqual({ reason: scheduler.ready.reason, message: scheduler.ready.message }, fault);
+    const { lastTransitionTime: before, ...ready } = scheduler.ready;
+    assert.deepEqual(ready, { type: 'SUNKReady', status: 'False', observedGeneration: 1, ...fault });
     assert.deepEqual([storage.ready.status, storage.ready.reason], ['False', 'Degraded']);
-    const reply = await service.platform(`/clusters/${ids['broken']}?businessOrgId=${org}`, { as: 'ada' });
-    assert.equal(reply.body.status.lifecycleState, 'active');
-  });
+    const lifecycleOf = async (name: string) =>
+      (await service.platform(`/clusters/${ids[name]}?businessOrgId=${org}`, { as: 'ada' })).body.status
+        .lifecycleState;
+    assert.equal(await lifecycleOf('broken'), 'active');
+    const { scheduler: failing } = await settled('failing');
+    assert.deepEqual(
+      [failing.ready.status, failing.ready.reason, failing.ready.message],
+      ['False', 'ApplyFailed', 'The account ada is there already, and not ours.'],
+    );
+    const { scheduler: starting } = await settled('starting');
+    assert.deepEqual([starting.ready.status, starting.ready.reason], ['False', 'Provisioning']);
+    assert.equal(await lifecycleOf('starting'), 'provisioning');
 
-  await t.test('a fault that is mended turns the condition, and says since when', async () => {
-    const { lastTransitionTime: before } = (await settled('broken')).scheduler.ready;
     await setSimulated(service, ids['broken'] ?? '', { schedulerFault: undefined });
     const { body } = await eventually(
       () => options('broken'),
       (reply) => reply.body.scheduler.ready.status === 'True',
     );
     assert.ok(body.scheduler.ready.lastTransitionTime > before);
-  });
-
-  await t.test('provisioning: available, and the scheduler is not ready yet', async () => {
-    const { scheduler } = await settled('starting');
-    assert.deepEqual([scheduler.ready.status, scheduler.ready.reason], ['False', 'Provisioning']);
-    const reply = await service.platform(`/clusters/${ids['starting']}?businessOrgId=${org}`, { as: 'ada' });
-    assert.deepEqual(
-      [reply.body.status.lifecycleState, reply.body.status.kubeletVersion],
-      ['provisioning', ''],
-    );
-  });
-
-  await t.test('what keeps a cluster from applying its configuration is said in words', async () => {
-    const { scheduler } = await settled('failing');
-    assert.deepEqual(scheduler.ready, {
-      type: 'SUNKReady',
-      status: 'False',
-      reason: 'ApplyFailed',
-      message: 'The account ada is there already, and not ours.',
-      observedGeneration: 1,
-      lastTransitionTime: scheduler.ready.lastTransitionTime,
-    });
   });
 
   await t.test('a condition is present only when it describes the current configuration', async () => {
@@ -199,45 +154,11 @@ test('GET /clusters/{clusterId}/options', async (t) => {
   });
 
   await t.test('admittedQuotaBytes is what accepted purchases come to, whatever the quota', async () => {
-    const { id: userId } = (await service.business('/me', { as: 'ada' })).body.user;
-    await service.app.store.write(async ({ db }) => {
-      for (const [n, state] of (['active', 'active', 'requested', 'declined'] as const).entries()) {
-        const common = {
-          organization_id: org,
-          cluster_id: ids['slurm'] ?? '',
-          storage_type: 'ceph' as const,
-          bytes: 1000 + n,
-          created_by_user_id: userId,
-          created_at: new Date().toISOString(),
-        };
-        const expires_at = common.created_at;
-        await db
-          .insertInto('storage_quotes')
-          .values({ id: `quote_${n}`, current_bytes: 0, expires_at, ...common })
-          .execute();
-        const decision = { decided_by_user_id: null, decided_at: null };
-        await db
-          .insertInto('storage_purchases')
-          .values({ id: `purchase_${n}`, quote_id: `quote_${n}`, state, ...decision, ...common })
-          .execute();
-      }
-    });
+    await addPurchases(service, ids['slurm'] ?? '', 1000);
     const { storage } = await settled('slurm');
     assert.deepEqual(storage.purchase, { ...purchase('slurm'), admittedQuotaBytes: 2001 });
     assert.equal(storage.quotaBytes, 5_000_000_000_000);
   });
-
-  for (const state of ['releasing', 'released'] as const) {
-    await t.test(`${state}: unavailable, cluster_not_active`, async () => {
-      await silence(service, ids['nfs'] ?? '');
-      await setCluster(service, ids['nfs'] ?? '', { state });
-      const { status, body } = await options('nfs');
-      assert.equal(status, 200);
-      const { observedAt, ...rest } = body;
-      assert.ok(observedAt);
-      assert.deepEqual(rest, { state: 'unavailable', reason: 'cluster_not_active', ...nothing('nfs') });
-    });
-  }
 
   await t.test('no observation in the last two minutes: unknown, observation_stale', async () => {
     const id = ids['plain'] ?? '';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createCluster } from '../../src/store/clusters/clusters.ts';
 import { findSchedulerState } from '../../src/store/clusters/slurm-configurations.ts';
-import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
+import { alpha, beta, eventually, physicsWith, startTestApp } from '../support/app.ts';
 import { refused, setCluster, silence } from './support.ts';
 
 const KiB = 1024;
@@ -21,27 +21,13 @@ const { slurmPartitions, gresConf, ...forDefault } = everything;
 
 test('Slurm configuration', async (t) => {
   await using service = await startTestApp({
-    lab: {
-      ...physics,
-      organizations: (physics.organizations ?? []).map((organization) => ({
-        ...organization,
-        members: [
-          ...(organization.members ?? []),
-          ...(organization.slug === 'physics'
-            ? [
-                {
-                  email: 'dora@physics.example',
-                  role: 'member' as const,
-                  permissions: ['clusters.configure' as const, 'clusters.read' as const],
-                },
-              ]
-            : []),
-        ],
-      })),
-    },
+    lab: physicsWith({
+      email: 'dora@physics.example',
+      role: 'member',
+      permissions: ['clusters.configure', 'clusters.read'],
+    }),
   });
-  const { user, memberships } = (await service.business('/me', { as: 'dora' })).body;
-  const org = memberships[0].org_id;
+  const { org_id: org } = (await service.business('/me', { as: 'dora' })).body.memberships[0];
   const own = (id = alpha, of = org) => `/clusters/${id}/scheduler-configuration?businessOrgId=${of}`;
   const standard = `/organizations/${org}/scheduler-configuration`;
   const get = (path: string) => service.platform(path, { as: 'dora' });
@@ -61,13 +47,10 @@ test('Slurm configuration', async (t) => {
     ({ status, spec }) => status.lifecycleState === 'active' && spec.versionGeneration === 1,
   );
 
-  await t.test('never written: empty, and schedulerGeneration is 0', async () => {
-    assert.deepEqual((await get(own())).body, {});
-    assert.equal((await cluster()).spec.schedulerGeneration, 0);
-  });
-
   await t.test('PUT answers with the configuration as stored, and GET shows it', async () => {
+    assert.deepEqual((await get(own())).body, {});
     const before = await cluster();
+    assert.equal(before.spec.schedulerGeneration, 0);
     const { status, body } = await put(own(), everything);
     assert.equal(status, 200);
     assert.deepEqual(body, everything);
@@ -137,42 +120,13 @@ test('Slurm configuration', async (t) => {
     assert.equal((await cluster(beta)).spec.schedulerGeneration, 0);
   });
 
-  const broken: [string, object, RegExp][] = [
-    ['a script without #!', { prolog: { 'a.sh': 'echo' } }, /prolog.*a\.sh.*#!/],
-    ['a file name with a slash', { epilog: { '../x': '#!' } }, /epilog.*letters/],
-    ['a reserved file', { controllerEtc: { 'slurm.conf': '' } }, /controllerEtc.*slurm\.conf/],
-    ['a file over 64 KiB', { controllerEtc: { big: 'é'.repeat(32 * KiB + 1) } }, /big.*65538 bytes/],
-    [
-      'more than 256 KiB together',
-      Object.fromEntries(
-        ['prolog', 'epilog', 'controllerEtc'].map((field) => [
-          field,
-          { a: `#!${'x'.repeat(64 * KiB - 2)}`, b: `#!${'x'.repeat(22 * KiB)}` },
-        ]),
-      ),
-      /together.*256 KiB/,
-    ],
-  ];
-  for (const [what, body, message] of broken) {
-    await t.test(`400 invalid_scheduler_config, and nothing is stored: ${what}`, async () => {
-      const before = await cluster();
-      refused(await put(own(), body), 400, 'invalid_scheduler_config', message);
-      refused(await put(standard, body), 400, 'invalid_scheduler_config', message);
-      assert.deepEqual(await cluster(), before);
-      assert.deepEqual((await get(standard)).body, {});
-    });
-  }
-
-  await t.test('the largest lawful configuration is taken, however long it is as JSON', async () => {
-    const quarter = `#!${'"'.repeat(64 * KiB - 2)}`;
-    const body = {
-      prolog: { a: quarter, b: quarter },
-      epilog: { a: quarter },
-      controllerEtc: { a: quarter },
-    };
-    assert.ok(JSON.stringify(body).length > 500 * KiB);
-    const reply = await put(own(), body);
-    assert.deepEqual([reply.status, reply.body], [200, body]);
+  await t.test('what breaks a rule is 400 invalid_scheduler_config, and nothing is stored', async () => {
+    const before = await cluster();
+    const body = { prolog: { 'a.sh': 'echo' } };
+    refused(await put(own(), body), 400, 'invalid_scheduler_config', /prolog.*a\.sh.*#!/);
+    refused(await put(standard, body), 400, 'invalid_scheduler_config', /prolog.*a\.sh.*#!/);
+    assert.deepEqual(await cluster(), before);
+    assert.deepEqual((await get(standard)).body, {});
   });
 
   await t.test('a name that objects have is a file like any other', async () => {
@@ -183,30 +137,15 @@ test('Slurm configuration', async (t) => {
     assert.equal(JSON.stringify(body), text);
   });
 
-  const misshapen: [string, unknown][] = [
-    ['a list', []],
-    ['a string', '"x"'],
-    ['null', 'null'],
-    ['an unknown field', { slurmConf: '' }],
-    ['a field in snake_case', { slurm_partitions: '' }],
-    ['a number for a text', { slurmExtraConfig: 1 }],
-    ['null for a text', { slurmExtraConfig: null }],
-    ['a list of scripts', { prolog: ['#!'] }],
-    ['a script that is no text', { prolog: { a: 1 } }],
-  ];
-  for (const [what, body] of misshapen) {
-    await t.test(`422 invalid_request when the body is no configuration object: ${what}`, async () => {
-      refused(await put(own(), body), 422, 'invalid_request');
-      refused(await put(standard, body), 422, 'invalid_request');
-    });
-  }
-
-  await t.test('400 invalid_request for a body that is no JSON; 422 for none at all', async () => {
+  await t.test('422 invalid_request for what is no configuration object, and for none', async () => {
     const before = await cluster();
+    const unknown = [{ slurmConf: '' }, { slurm_partitions: '' }];
+    const misshapen = [{ slurmExtraConfig: 1 }, { slurmExtraConfig: null }, { prolog: ['#!'] }];
     for (const path of [own(), standard]) {
-      refused(await put(path, '{"prolog":'), 400, 'invalid_request');
+      for (const body of [[], '"x"', 'null', ...unknown, ...misshapen, { prolog: { a: 1 } }])
+        refused(await put(path, body), 422, 'invalid_request');
       refused(await service.platform(path, { as: 'dora', method: 'PUT' }), 422, 'invalid_request', /missing/);
-      refused(await put(path, ''), 422, 'invalid_request', /missing/);
+      refused(await put(path, '{"prolog":'), 400, 'invalid_request');
     }
     assert.deepEqual(await cluster(), before);
   });
@@ -265,38 +204,20 @@ test('Slurm configuration', async (t) => {
     assert.equal((await cluster(plain)).spec.schedulerGeneration, 0);
   });
 
-  await t.test(
-    'every change is in the audit trail, with who, where and what; so is every refusal',
-    async () => {
-      const before = (await trail()).length;
-      await put(own(), { slurmExtraConfig: 'a', epilog: { a: '#!' } });
-      await put(standard, { slurmExtraConfig: 'a' });
-      refused(await put(own(), { slurmExtraConfig: 'b' }, { as: 'bob' }), 403, 'forbidden');
-      refused(await put(own('00000000-0000-4000-8000-000000000000'), {}), 404, 'not_found');
-      refused(await put(standard, {}, { as: 'bob' }), 403, 'forbidden');
-      refused(await put(own(), { prolog: { a: 'x' } }), 400, 'invalid_scheduler_config');
-      const [set, setDefault, forbidden, missing, forbiddenDefault, ...rest] = (await trail()).slice(before);
-      assert.deepEqual(rest, []);
-      assert.deepEqual(
-        [set?.operation, set?.actor_user_id, set?.cluster_id, set?.organization_id, set?.reason, set?.result],
-        ['setSchedulerConfiguration', user.id, alpha, org, '', 'done'],
-      );
-      assert.equal(set?.details, 'Changed: controllerEtc, epilog, prolog, slurmExtraConfig');
-      assert.match(set?.source_address ?? '', /127\.0\.0\.1/);
-      assert.deepEqual(
-        [setDefault?.operation, setDefault?.target, setDefault?.cluster_id, setDefault?.details],
-        ['setDefaultSchedulerConfiguration', org, null, 'Changed: slurmExtraConfig'],
-      );
-      assert.deepEqual(
-        [forbidden, missing, forbiddenDefault].map((entry) => [entry?.operation, entry?.result]),
-        [
-          ['setSchedulerConfiguration', 'refused: forbidden'],
-          ['setSchedulerConfiguration', 'refused: not_found'],
-          ['setDefaultSchedulerConfiguration', 'refused: forbidden'],
-        ],
-      );
-    },
-  );
+  await t.test('the audit trail says which fields were changed, and where', async () => {
+    const before = (await trail()).length;
+    await put(own(), { slurmExtraConfig: 'a', epilog: { a: '#!' } });
+    await put(standard, { slurmExtraConfig: 'a' });
+    refused(await put(own(), { prolog: { a: 'x' } }), 400, 'invalid_scheduler_config');
+    const entries = (await trail()).slice(before);
+    assert.deepEqual(
+      entries.map((one) => [one.target, one.cluster_id, one.organization_id, one.details]),
+      [
+        [alpha, alpha, org, 'Changed: controllerEtc, epilog, prolog, slurmExtraConfig'],
+        [org, null, org, 'Changed: slurmExtraConfig'],
+      ],
+    );
+  });
 
   await t.test('rule violations are reported before rights, as the shape of a request is', async () => {
     refused(await put(own(), { prolog: { a: 'x' } }, { as: 'eve' }), 400, 'invalid_scheduler_config');

@@ -62,3 +62,46 @@ export async function setCluster(service: TestApp, clusterId: string, change: ob
 export function tokenFor(service: TestApp, email: string): Promise<string> {
   return service.issuer.token(email, { email, sub: email });
 }
+
+/** Makes the last report of a cluster that was silenced another one. */
+export async function changeReport(
+  { app }: TestApp,
+  clusterId: string,
+  change: object,
+  side = 'slurm' as 'slurm' | 'kubernetes',
+): Promise<void> {
+  await app.store.write(async ({ db }) => {
+    const rows = db.selectFrom('observations').select('report').where('cluster_id', '=', clusterId);
+    const { report } = await rows.where('side', '=', side).executeTakeFirstOrThrow();
+    await db
+      .updateTable('observations')
+      .set({ report: JSON.stringify({ ...JSON.parse(report), ...change }) })
+      .where('cluster_id', '=', clusterId)
+      .where('side', '=', side)
+      .execute();
+  });
+}
+
+/** Two active purchases of Ceph, of `bytes` and one more, and others that count for nothing. */
+export async function addPurchases({ app }: TestApp, clusterId: string, bytes: number): Promise<void> {
+  await app.store.write(async ({ db }) => {
+    const { organization_id } = await db
+      .selectFrom('clusters')
+      .select('organization_id')
+      .where('id', '=', clusterId)
+      .executeTakeFirstOrThrow();
+    const { id: created_by_user_id } = await db.selectFrom('users').select('id').executeTakeFirstOrThrow();
+    const created_at = new Date().toISOString();
+    for (const [n, state] of (['active', 'active', 'requested', 'declined'] as const).entries()) {
+      const common = {
+        ...{ organization_id, cluster_id: clusterId, storage_type: 'ceph' as const, bytes: bytes + n },
+        ...{ created_by_user_id, created_at },
+      };
+      const quote = { id: `quote_${n}`, current_bytes: 0, expires_at: created_at, ...common };
+      await db.insertInto('storage_quotes').values(quote).execute();
+      const undecided = { decided_by_user_id: null, decided_at: null };
+      const purchase = { id: `purchase_${n}`, quote_id: quote.id, state, ...undecided, ...common };
+      await db.insertInto('storage_purchases').values(purchase).execute();
+    }
+  });
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
-import { setCluster, setSimulated, silence } from './support.ts';
+import { changeReport, setCluster, setSimulated, silence } from './support.ts';
 
 test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away and why, and what is not known', async () => {
   await using service = await startTestApp();
@@ -130,21 +130,11 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
   // As a cluster reports whose slurm.conf has PrivateData=jobs, and as one that does not say.
   await silence(service, alpha);
   for (const jobsArePrivate of [true, undefined]) {
-    await service.app.store.write(async ({ db }) => {
-      const rows = db.selectFrom('observations').select('report').where('cluster_id', '=', alpha);
-      const { report } = await rows.where('side', '=', 'slurm').executeTakeFirstOrThrow();
-      const waiting = ['site', 'bob'].map((user, at) => {
-        return { id: `5${at}`, user, name: 'later', reason: 'Priority', gpus: 4 };
-      });
-      const pending = { pendingJobs: waiting, moreJobs: { running: 0, pending: 0 } };
-      const changed = JSON.stringify({ ...JSON.parse(report), jobsArePrivate, ...pending });
-      await db
-        .updateTable('observations')
-        .set({ report: changed })
-        .where('cluster_id', '=', alpha)
-        .where('side', '=', 'slurm')
-        .execute();
+    const waiting = ['site', 'bob'].map((user, at) => {
+      return { id: `5${at}`, user, name: 'later', reason: 'Priority', gpus: 4 };
     });
+    const pending = { pendingJobs: waiting, moreJobs: { running: 0, pending: 0 } };
+    await changeReport(service, alpha, { jobsArePrivate, ...pending });
     const bob = await ask('bob');
     assert.deepEqual(
       bob.jobs.map(({ id }: { id: string }) => id),
@@ -179,15 +169,7 @@ test('pods that hold GPUs: for owners, staff and members who are let in to Kuber
   );
   await silence(service, beta);
   const pod = { namespace: 'team', name: 'notebook', machine: 'beta-1', gpus: 2 };
-  await service.app.store.write(async ({ db }) => {
-    const { report } = await db
-      .selectFrom('observations')
-      .select('report')
-      .where('cluster_id', '=', beta)
-      .executeTakeFirstOrThrow();
-    const changed = JSON.stringify({ ...JSON.parse(report), pods: [pod] });
-    await db.updateTable('observations').set({ report: changed }).where('cluster_id', '=', beta).execute();
-  });
+  await changeReport(service, beta, { pods: [pod] }, 'kubernetes');
   for (const as of ['ada', 'root']) assert.deepEqual((await ask(as)).pods, [pod], as);
   assert.equal('pods' in (await ask('bob')), false);
   const { id: bob } = (await service.business('/me', { as: 'bob' })).body.user;
