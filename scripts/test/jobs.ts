@@ -58,7 +58,6 @@ const quick = [
   'test/*.test.ts',
   'test/domain/*.test.ts',
   'test/store/open.test.ts',
-  'test/http/documents.test.ts',
   'test/http/judge.test.ts',
   'test/cli/help.test.ts',
   'test/e2e/walk.test.ts',
