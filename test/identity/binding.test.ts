@@ -42,17 +42,14 @@ test('a sign-in is bound to an account by its verified email once; another with 
     assert.equal((await me({}, 500)).status, 200);
   });
 
-  await t.test(
-    'the address passing to another person at the issuer does not pass the account on',
-    async () => {
-      service.advance(2_000);
-      const moved = await me({ email: 'robert@physics.example' });
-      assert.equal(moved.body.user.primary_email, 'robert@physics.example');
-      assert.equal((await me({ sub: 'new-bob' }, 400)).status, 401);
-      service.advance(2_000);
-      assert.equal((await me({}, 450)).body.user.primary_email, 'bob@physics.example');
-    },
-  );
+  await t.test('an address that passes to another person passes no account on', async () => {
+    service.advance(2_000);
+    const moved = await me({ email: 'robert@physics.example' });
+    assert.equal(moved.body.user.primary_email, 'robert@physics.example');
+    assert.equal((await me({ sub: 'new-bob' }, 400)).status, 401);
+    service.advance(2_000);
+    assert.equal((await me({}, 450)).body.user.primary_email, 'bob@physics.example');
+  });
 
   await t.test('an operator lists the identity, frees the account, and the next sign-in has it', async () => {
     const id = await idOf('bob@physics.example');

@@ -26,7 +26,11 @@ interface Recorded {
 }
 
 const folder = join(import.meta.dirname, 'issuers');
-const lab = { ...physics, users: [...(physics.users ?? []), { email: 'zoe@physics.example', name: 'Zoe' }] };
+const lab = {
+  ...physics,
+  clusters: [],
+  users: [...(physics.users ?? []), { email: 'zoe@physics.example', name: 'Zoe' }],
+};
 const hour = 3_600_000;
 
 for (const name of readdirSync(folder))

@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { noBrowser, withPage } from '../../support/browser.ts';
 import { ada, poll, startDevice, startHarness } from './harness.ts';
 
-test('a person signs a terminal in with a browser that runs no JavaScript', { skip: noBrowser }, async () => {
+test('a person signs a terminal in, and changes their password, in a browser that runs no JavaScript', {
+  skip: noBrowser,
+}, async () => {
   await using harness = await startHarness();
   await withPage(
     async (page) => {
@@ -13,6 +15,7 @@ test('a person signs a terminal in with a browser that runs no JavaScript', { sk
       await page.goto(device.verification_uri);
       await page.getByLabel('Code').fill(device.user_code.toLowerCase());
       await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByRole('link', { name: 'Change your password' }).waitFor();
       await page.getByLabel('Email').fill(ada.email);
       await page.getByLabel('Password').fill(ada.password);
       await page.getByRole('button', { name: 'Sign in' }).click();
@@ -28,12 +31,24 @@ test('a person signs a terminal in with a browser that runs no JavaScript', { sk
       await page.getByText('You can close this window').waitFor();
       assert.equal((await poll(harness.url, device)).status, 200);
 
-      // Signed in by now: the link leads straight to the approval.
-      const second = await startDevice(harness.url);
-      await page.goto(second.verification_uri_complete);
-      await page.getByRole('button', { name: 'Deny' }).click();
-      await page.getByRole('heading', { name: 'Sign-in denied' }).waitFor();
-      assert.equal((await poll(harness.url, second)).body.error, 'access_denied');
+      await page.goto(`${harness.url}/password`);
+      const change = async (current: string, next: string, again: string) => {
+        await page.getByLabel('Email').fill(ada.email);
+        await page.getByLabel('Current password').fill(current);
+        await page.getByLabel('New password', { exact: true }).fill(next);
+        await page.getByLabel('New password again').fill(again);
+        await page.getByRole('button', { name: 'Change it' }).click();
+      };
+      const better = 'tundra violin ladle';
+      await change(ada.password, better, `${better}s`);
+      await page.getByText('The two new passwords are not the same.').waitFor();
+      await change('not my password', better, better);
+      await page.getByText('The email or password is wrong.').waitFor();
+      await change(ada.password, better, better);
+      await page.getByRole('heading', { name: 'Your password is changed' }).waitFor();
+      // Still signed in, with the new one: the link leads straight to the approval.
+      await page.goto((await startDevice(harness.url)).verification_uri_complete);
+      await page.getByRole('heading', { name: 'Approve this sign-in?' }).waitFor();
       assert.deepEqual(
         complaints.filter((line) => /security policy/i.test(line)),
         [],

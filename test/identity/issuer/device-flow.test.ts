@@ -210,32 +210,6 @@ test('a terminal that polls faster than every five seconds gets slow_down', asyn
   assert.equal((await poll(harness.url, device)).status, 200);
 });
 
-test('a browser that is signed in is only asked to approve, and can sign out', async () => {
-  await using harness = await startHarness();
-  const browser = createBrowser(harness.url);
-  await answerDevice(harness.url, await startDevice(harness.url), 'approve', browser);
-  const second = await startDevice(harness.url);
-  const page = await browser.visit(second.verification_uri_complete);
-  assert.match(page.text, /Approve this sign-in\?/);
-  assert.match(page.text, /Ada &lt;Lovelace&gt; \(ada@physics\.example\)/);
-  const out = await browser.submit(page, '/device/sign-out');
-  const back = await browser.visit(out.location ?? '');
-  assert.match(back.text, /type="password"/);
-});
-
-test('a new password ends the sessions of browsers and terminals', async () => {
-  await using harness = await startHarness();
-  const browser = createBrowser(harness.url);
-  const device = await startDevice(harness.url);
-  await answerDevice(harness.url, device, 'approve', browser);
-  const { body } = await poll(harness.url, device);
-  const hash = '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHRzYWx0c2FsdA$c2FsdHNhbHRzYWx0c2FsdHNhbHRzYWx0c2FsdHNhbHQ';
-  await harness.store.write((tx) => setPassword(tx, { userId: ada.id, hash }));
-  const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
-  assert.match(page.text, /type="password"/);
-  assert.equal((await refresh(harness.url, body.refresh_token)).body.error, 'invalid_grant');
-});
-
 test('a deactivation ends browsers, terminals and links for good, also where the person comes back', async () => {
   await using harness = await startHarness();
   const { url, store, issuer } = harness;

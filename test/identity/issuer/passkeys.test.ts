@@ -8,26 +8,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { verifyNew } from '../../../src/api/identity/issuer/account/second-factor.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 
 const party = { id: 'login.example', origin: 'https://login.example' };
-
-/** CBOR of what an attestation is made of (RFC 8949, 3). */
-function cbor(value: string | number | Buffer | readonly unknown[] | ReadonlyMap<unknown, unknown>): Buffer {
-  const head = (major: number, size: number) => {
-    const [short, byte, bytes] = [major << 5, 24, 25];
-    if (size < byte) return Buffer.from([short | size]);
-    return Buffer.from(size < 256 ? [short | byte, size] : [short | bytes, size >> 8, size & 0xff]);
-  };
-  const all = (items: Iterable<unknown>) => Buffer.concat([...items].map((one) => cbor(one as string)));
-  if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value);
-  if (typeof value === 'string') return Buffer.concat([head(3, value.length), Buffer.from(value)]);
-  if (Buffer.isBuffer(value)) return Buffer.concat([head(2, value.length), value]);
-  if (value instanceof Map) return Buffer.concat([head(5, value.size), all([...value].flat(1))]);
-  const items = value as readonly unknown[];
-  return Buffer.concat([head(4, items.length), all(items)]);
-}
 
 /** A certificate that says where to ask whether it was revoked. */
 function certificate(crl: string): Buffer {
@@ -45,7 +30,7 @@ function certificate(crl: string): Buffer {
 function answer(challenge: string, x5c: readonly Buffer[]): string {
   const id = randomBytes(16);
   const point = () => randomBytes(32);
-  const key = cbor(
+  const key = isoCBOR.encode(
     new Map<number, number | Buffer>([
       [1, 2],
       [3, -7],
@@ -55,34 +40,24 @@ function answer(challenge: string, x5c: readonly Buffer[]): string {
     ]),
   );
   const host = createHash('sha256').update(party.id).digest();
-  const data = Buffer.concat([
-    host,
-    Buffer.from([0x45, 0, 0, 0, 1]),
-    Buffer.alloc(16),
-    Buffer.from([0, 16]),
-    id,
-    key,
-  ]);
-  const object = cbor(
-    new Map<string, unknown>([
+  const [flags, zeros, length] = [Buffer.from([0x45, 0, 0, 0, 1]), Buffer.alloc(16), Buffer.from([0, 16])];
+  const data = Buffer.concat([host, flags, zeros, length, id, key]);
+  const statement = new Map([['x5c', [...x5c]]]);
+  const object = isoCBOR.encode(
+    new Map<string, string | Buffer | typeof statement>([
       ['fmt', 'apple'],
-      ['attStmt', new Map([['x5c', x5c]])],
+      ['attStmt', statement],
       ['authData', data],
     ]),
   );
   const client = JSON.stringify({ type: 'webauthn.create', challenge, origin: party.origin });
   const response = {
     clientDataJSON: Buffer.from(client).toString('base64url'),
-    attestationObject: object.toString('base64url'),
+    attestationObject: Buffer.from(object).toString('base64url'),
   };
   const credential = id.toString('base64url');
-  return JSON.stringify({
-    id: credential,
-    rawId: credential,
-    type: 'public-key',
-    response,
-    clientExtensionResults: {},
-  });
+  const ids = { id: credential, rawId: credential, type: 'public-key' };
+  return JSON.stringify({ ...ids, response, clientExtensionResults: {} });
 }
 
 test('nothing is fetched that a certificate in an attestation names', async () => {

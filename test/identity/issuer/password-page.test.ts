@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { noBrowser, withPage } from '../../support/browser.ts';
 import {
   ada,
   answerDevice,
@@ -29,43 +28,6 @@ async function change(
     ...fields,
   });
 }
-
-test('a person changes their own password in a browser that runs no JavaScript', {
-  skip: noBrowser,
-}, async () => {
-  await using harness = await startHarness();
-  await withPage(
-    async (page) => {
-      const complaints: string[] = [];
-      page.on('console', (message) => complaints.push(message.text()));
-      await page.goto((await startDevice(harness.url)).verification_uri_complete);
-      await page.getByRole('link', { name: 'Change your password' }).click();
-      const fill = async (current: string, next: string, again: string) => {
-        await page.getByLabel('Email').fill(ada.email);
-        await page.getByLabel('Current password').fill(current);
-        await page.getByLabel('New password', { exact: true }).fill(next);
-        await page.getByLabel('New password again').fill(again);
-        await page.getByRole('button', { name: 'Change it' }).click();
-      };
-      await fill(ada.password, better, `${better}s`);
-      await page.getByText('The two new passwords are not the same.').waitFor();
-      await fill(ada.password, 'Password1234', 'Password1234');
-      await page.getByText('among the first that others would try').waitFor();
-      await fill('not my password', better, better);
-      await page.getByText('The email or password is wrong.').waitFor();
-      await fill(ada.password, better, better);
-      await page.getByRole('heading', { name: 'Your password is changed' }).waitFor();
-      // This browser is signed in with the new one.
-      await page.goto((await startDevice(harness.url)).verification_uri_complete);
-      await page.getByRole('heading', { name: 'Approve this sign-in?' }).waitFor();
-      assert.deepEqual(
-        complaints.filter((line) => /security policy/i.test(line)),
-        [],
-      );
-    },
-    { width: 360, height: 740 },
-  );
-});
 
 test('a new password ends every other browser and every terminal, and stands in the audit trail', async () => {
   await using harness = await startHarness();

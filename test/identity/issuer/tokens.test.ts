@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mock, test } from 'node:test';
-import { createLocalJWKSet, jwtVerify } from 'jose';
+import { createLocalJWKSet } from 'jose';
 import { parseIssuerKeys } from '../../../src/api/identity/issuer/keys.ts';
 import { verifyToken } from '../../../src/api/identity/token.ts';
 import { deleteExpiredIssuerRecords } from '../../../src/store/people/issuer-records.ts';
@@ -27,14 +27,6 @@ test('a refresh token is good for one use; a second use ends the session', async
   const second = await refresh(url, first.refresh_token);
   assert.equal(second.status, 200);
   assert.notEqual(second.body.refresh_token, first.refresh_token);
-  const { payload } = await jwtVerify(
-    String(second.body.access_token),
-    createLocalJWKSet(harness.issuer.jwks),
-    { issuer: url, audience },
-  );
-  assert.equal(payload.sub, ada.id);
-  assert.equal(payload.email, ada.email);
-
   const third = await refresh(url, second.body.refresh_token);
   assert.equal(third.status, 200);
   // Its successor was used, so that its answer was not lost.
@@ -87,19 +79,6 @@ test('a revoked refresh token is refused; another client cannot revoke it', asyn
   const revoked = await post(harness.url, '/token/revocation', { token: next, client_id: cli });
   assert.equal(revoked.status, 200);
   assert.equal((await refresh(harness.url, next)).body.error, 'invalid_grant');
-});
-
-test('a person who is no longer active gets no token any more', async () => {
-  await using harness = await startHarness();
-  const tokens = await signIn(harness.url);
-  await harness.store.write((tx) =>
-    tx.db.updateTable('users').set({ lifecycle_state: 'deactivated' }).where('id', '=', ada.id).execute(),
-  );
-  assert.equal((await refresh(harness.url, tokens.refresh_token)).body.error, 'invalid_grant');
-  const me = await fetch(`${harness.url}/me`, {
-    headers: { authorization: `Bearer ${tokens.access_token}` },
-  });
-  assert.equal(me.status, 401);
 });
 
 test('userinfo answers both kinds of access token, and no other', async () => {
