@@ -28,20 +28,9 @@ test('IDs made in the same millisecond differ and sort as they were made', () =>
 
 const ulid = '01JD0000000000000000000000';
 const notIds = [
-  '',
-  'ssh_key_',
-  ulid,
-  `ssh_key-${ulid}`,
-  `user_${ulid}`,
-  `ssh_key_${ulid}0`,
-  `ssh_key_${ulid.slice(1)}`,
-  `ssh_key_8${ulid.slice(1)}`,
-  `ssh_key_${ulid.toLowerCase().replace('01jd', '01jd')}`,
-  `ssh_key_${ulid.slice(0, 25)}I`,
-  `ssh_key_${ulid.slice(0, 25)}L`,
-  `ssh_key_${ulid.slice(0, 25)}O`,
-  `ssh_key_${ulid.slice(0, 25)}U`,
-  `ssh_key_${ulid}\n`,
+  ...['', 'ssh_key_', ulid, `ssh_key-${ulid}`, `user_${ulid}`, `ssh_key_${ulid}0`, `ssh_key_${ulid}\n`],
+  ...[`ssh_key_${ulid.slice(1)}`, `ssh_key_8${ulid.slice(1)}`, `ssh_key_${ulid.toLowerCase()}`],
+  ...['I', 'L', 'O', 'U'].map((letter) => `ssh_key_${ulid.slice(0, 25)}${letter}`),
 ];
 
 test('an SSH key ID is ssh_key_ and a ULID, and nothing else is', () => {
@@ -53,15 +42,8 @@ test('a cluster ID is a UUID, in either case', () => {
   const uuid = newUuid();
   assert.ok(isUuid(uuid));
   assert.ok(isUuid(uuid.toUpperCase()));
-  for (const id of [
-    '',
-    uuid.slice(1),
-    `${uuid}0`,
-    `{${uuid}}`,
-    uuid.replaceAll('-', ''),
-    `${uuid}\n`,
-    `org_${ulid}`,
-  ]) {
+  const texts = ['', uuid.slice(1), `${uuid}0`, `{${uuid}}`, uuid.replaceAll('-', ''), `${uuid}\n`];
+  for (const id of [...texts, `org_${ulid}`]) {
     assert.equal(isUuid(id), false, JSON.stringify(id));
   }
 });

@@ -39,25 +39,19 @@ test('the user is kubectl oidc-login get-token with the device-code grant agains
   ]);
 });
 
-for (const [usernameClaim, scopes] of [
-  ['email', ['--oidc-extra-scope=email']],
-  ['sub', []],
-  ['preferred_username', ['--oidc-extra-scope=profile']],
-] as const) {
-  test(`the scope that brings the claim ${usernameClaim} is asked for`, () => {
-    const [user] = kubeconfig({ ...facts, usernameClaim }).users;
-    assert.deepEqual(
-      user?.user.exec.args.filter((arg) => arg.includes('scope')),
-      scopes,
-    );
-  });
-}
-
-test('where the issuer offers to stay signed in, that is asked for, for every claim', () => {
-  for (const usernameClaim of ['email', 'sub', 'preferred_username']) {
-    const [user] = kubeconfig({ ...facts, usernameClaim, staysSignedIn: true }).users;
-    assert.equal(user?.user.exec.args.at(-2), '--oidc-extra-scope=offline_access');
-  }
+test('the scope that brings the claim is asked for, and to stay signed in where that is offered', () => {
+  for (const [usernameClaim, scopes] of [
+    ['email', ['email']],
+    ['sub', []],
+    ['preferred_username', ['profile']],
+  ] as const)
+    for (const staysSignedIn of [false, true]) {
+      const [user] = kubeconfig({ ...facts, usernameClaim, staysSignedIn }).users;
+      assert.deepEqual(
+        user?.user.exec.args.filter((arg) => arg.includes('scope')),
+        [...scopes, ...(staysSignedIn ? ['offline_access'] : [])].map((one) => `--oidc-extra-scope=${one}`),
+      );
+    }
 });
 
 test('the cluster’s own certificate authority and a grant’s namespace are in it where there are any', () => {

@@ -1,46 +1,33 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../src/domain/clusters/lab.ts';
+import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
 import { planLab } from '../../src/domain/clusters/lab-plan.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
 const simulated = { computeNodes: 2, gpusPerNode: 8 };
+const at = (name: string) => `${name}@x.example`;
+const physics = (...members: LabMember[]) => ({
+  organizations: [{ slug: 'physics', name: 'Physics', members }],
+});
+const viewer = { user: 'eve@y.example', cluster: 'alpha', relation: 'kubernetes.viewer' as const };
 const current: Lab = {
-  users: [{ email: 'ada@x.example', name: 'Ada', staff: ['staff.operate'] }, { email: 'bob@x.example' }],
+  users: [{ email: at('ada'), name: 'Ada', staff: ['staff.operate'] }, { email: at('bob') }],
   organizations: [
     {
-      slug: 'physics',
-      name: 'Physics',
-      autoJoinDomains: ['x.example'],
+      ...{ slug: 'physics', name: 'Physics', autoJoinDomains: ['x.example'] },
       members: [
-        { email: 'ada@x.example', role: 'owner', username: 'ada' },
-        {
-          email: 'bob@x.example',
-          role: 'member',
-          username: 'bob',
-          permissions: ['clusters.read', 'clusters.ssh'],
-        },
+        { email: at('ada'), role: 'owner', username: 'ada' },
+        { email: at('bob'), role: 'member', username: 'bob', permissions: ['clusters.read', 'clusters.ssh'] },
       ],
     },
   ],
   clusters: [
     {
-      name: 'alpha',
-      id: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
-      organization: 'physics',
-      site: { id: 'default', name: 'default' },
-      scheduler: 'sunk',
-      simulated,
+      ...{ name: 'alpha', id: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50', organization: 'physics' },
+      ...{ site: { id: 'default', name: 'default' }, scheduler: 'sunk', simulated },
     },
   ],
-  grants: [
-    {
-      user: 'eve@y.example',
-      cluster: 'alpha',
-      relation: 'kubernetes.viewer',
-      expiresAt: '2030-01-01T00:00:00.000Z',
-    },
-  ],
+  grants: [{ ...viewer, expiresAt: '2030-01-01T00:00:00.000Z' }],
 };
 const [organization] = current.organizations ?? [];
 const [cluster] = current.clusters ?? [];
@@ -51,6 +38,9 @@ const lines = (wanted: Lab, prune = false, from = current) =>
     ({ action, kind, name, details }) => `${action} ${kind} ${name}${details === '' ? '' : `: ${details}`}`,
   );
 
+const ended = {
+  ...{ user: 'old@y.example', relation: 'kubernetes.admin' as const, expiresAt: '2020-01-01T00:00:00Z' },
+};
 const cases: [string, Lab, string[]][] = [
   ['the same again is nothing', current, []],
   ['an empty file is nothing', {}, []],
@@ -60,9 +50,7 @@ const cases: [string, Lab, string[]][] = [
       users: [{ email: 'ADA@x.example' }],
       organizations: [
         {
-          slug: 'physics',
-          name: 'Physics',
-          autoJoinDomains: ['X.EXAMPLE'],
+          ...{ slug: 'physics', name: 'Physics', autoJoinDomains: ['X.EXAMPLE'] },
           members: [
             { email: 'Bob@x.example', role: 'member', permissions: ['clusters.ssh', 'clusters.read'] },
           ],
@@ -77,8 +65,8 @@ const cases: [string, Lab, string[]][] = [
     'a person and their staff keys',
     {
       users: [
-        { email: 'ada@x.example', name: 'Ada L.', staff: [] },
-        { email: 'new@x.example', name: 'New' },
+        { email: at('ada'), name: 'Ada L.', staff: [] },
+        { email: at('new'), name: 'New' },
       ],
     },
     [
@@ -91,13 +79,12 @@ const cases: [string, Lab, string[]][] = [
     {
       organizations: [
         {
-          slug: 'physics',
-          name: 'Physics!',
+          ...{ slug: 'physics', name: 'Physics!' },
           members: [
-            { email: 'ada@x.example', role: 'admin' },
-            { email: 'cy@x.example', role: 'member' },
-            { email: 'dot@x.example', role: 'member', username: 'cy', permissions: ['clusters.ssh'] },
-            { email: 'bob@x.example', role: 'owner' },
+            { email: at('ada'), role: 'admin' },
+            { email: at('cy'), role: 'member' },
+            { email: at('dot'), role: 'member', username: 'cy', permissions: ['clusters.ssh'] },
+            { email: at('bob'), role: 'owner' },
           ],
         },
       ],
@@ -114,15 +101,7 @@ const cases: [string, Lab, string[]][] = [
   ],
   [
     'permissions, where given, are the whole set',
-    {
-      organizations: [
-        {
-          slug: 'physics',
-          name: 'Physics',
-          members: [{ email: 'bob@x.example', role: 'member', permissions: ['clusters.read'] }],
-        },
-      ],
-    },
+    physics({ email: at('bob'), role: 'member', permissions: ['clusters.read'] }),
     ['update member physics/bob@x.example: permissions clusters.read, clusters.ssh → clusters.read'],
   ],
   [
@@ -140,14 +119,7 @@ const cases: [string, Lab, string[]][] = [
   [
     'new settings of a cluster',
     {
-      clusters: [
-        {
-          name: 'alpha',
-          organization: 'physics',
-          site: { id: 'r', name: 'R' },
-          simulated: { ...simulated, computeNodes: 3 },
-        },
-      ],
+      clusters: [{ ...cluster, site: { id: 'r', name: 'R' }, simulated: { ...simulated, computeNodes: 3 } }],
     },
     ['update cluster alpha: new settings: site, simulated'],
   ],
@@ -155,25 +127,9 @@ const cases: [string, Lab, string[]][] = [
     'grants: a new one, another end, and one that has ended already, whose person has an account',
     {
       grants: [
-        {
-          user: 'eve@y.example',
-          cluster: 'alpha',
-          relation: 'kubernetes.viewer',
-          expiresAt: '2031-01-01T00:00:00Z',
-        },
-        {
-          user: 'eve@y.example',
-          cluster: 'alpha',
-          relation: 'kubernetes.developer',
-          namespace: 'a',
-          roleId: 'r',
-        },
-        {
-          user: 'old@y.example',
-          cluster: 'alpha',
-          relation: 'kubernetes.admin',
-          expiresAt: '2020-01-01T00:00:00Z',
-        },
+        { ...viewer, expiresAt: '2031-01-01T00:00:00Z' },
+        { ...viewer, relation: 'kubernetes.developer', namespace: 'a', roleId: 'r' },
+        { ...viewer, ...ended },
       ],
     },
     [
@@ -196,14 +152,7 @@ for (const [what, wanted, expected] of cases) {
 }
 
 test('plan: whom only an ended grant names, and whose account is deactivated, is left alone', () => {
-  const grants = [
-    {
-      user: 'Old@y.example',
-      cluster: 'alpha',
-      relation: 'kubernetes.admin' as const,
-      expiresAt: '2020-01-01T00:00:00Z',
-    },
-  ];
+  const grants = [{ ...viewer, ...ended, user: 'Old@y.example' }];
   const deactivated = new Set(['old@y.example']);
   assert.deepEqual(planLab(current, { grants }, { prune: false, now, deactivated }), []);
 });
@@ -269,12 +218,9 @@ for (const [what, wanted, message] of refused) {
 
 test('a Slurm cluster that restarts for people says what that ends and that there is another way, and a live one does not', () => {
   const host = { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' };
-  const slurm = {
-    loginMode: 'Shared' as const,
-    login: [{ name: 'login1', ...host }],
-    controller: host,
-    manage: { user: 'root', identityFile: 'keys/manage' },
-  };
+  const manage = { user: 'root', identityFile: 'keys/manage' };
+  const login = [{ name: 'login1', ...host }];
+  const slurm = { loginMode: 'Shared' as const, login, controller: host, manage };
   const beta = { name: 'beta', organization: 'physics', scheduler: 'sunk' as const };
   const planned = (settings: object, from = current) =>
     lines({ clusters: [{ ...beta, ...settings }] }, false, from).join();

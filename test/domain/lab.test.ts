@@ -13,19 +13,17 @@ const lab = (members: LabMember[], rest: Partial<Lab> = {}): Lab => ({
 const physics = { slug: 'physics', name: 'Physics', members: [owner] };
 const uuid = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 
+const grant = {
+  ...{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer' as const },
+  expiresAt: '2030-01-01T00:00:00Z',
+};
+
 test('an empty lab and a whole one are accepted', () => {
   checkLab({});
   checkLab(
     lab([owner], {
       clusters: [{ ...cluster, id: uuid }],
-      grants: [
-        {
-          user: 'e@y.example',
-          cluster: 'alpha',
-          relation: 'kubernetes.viewer',
-          expiresAt: '2030-01-01T00:00:00Z',
-        },
-      ],
+      grants: [grant],
     }),
   );
 });
@@ -106,18 +104,14 @@ const refused: [string, Lab, string][] = [
       `a grant whose expiresAt is ${expiresAt}, which is no whole RFC 3339 time`,
       lab([owner], {
         clusters: [cluster],
-        grants: [{ user: 'e@y.example', cluster: 'alpha', relation: 'kubernetes.viewer', expiresAt }],
+        grants: [{ ...grant, expiresAt }],
       }),
       `A grant's expiresAt is "${expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,
     ],
   ),
 ];
 test('a grant twice is refused, in whatever case', () => {
-  const grant = { cluster: 'alpha', relation: 'kubernetes.viewer', namespace: 'a' } as const;
-  const twice = [
-    { ...grant, user: 'e@y.example' },
-    { ...grant, user: 'E@y.example' },
-  ];
+  const twice = ['e@y.example', 'E@y.example'].map((user) => ({ ...grant, user, namespace: 'a' }));
   assert.throws(() => checkLab(lab([owner], { clusters: [cluster], grants: twice })), {
     message: 'The grant e@y.example kubernetes.viewer on alpha/a is there twice.',
   });

@@ -15,32 +15,12 @@ test('a password has at least twelve characters, as people count them', () => {
 
 test('what others try first is refused, however it is dressed up', () => {
   const common = [
-    '123456789012',
-    '1234567890123456',
-    'aaaaaaaaaaaa',
-    'passwordpassword',
-    'Password1234',
-    'P@ssw0rd2024!!!',
-    'p-a-s-s-w-o-r-d-1-2-3',
-    'qwertyuiop123',
-    'qwertz123456',
-    '1q2w3e4r5t6y',
-    '1qaz2wsx3edc',
-    'iloveyou1234',
-    'iloveyouforever',
-    'Summer2025!!!',
-    'letmeinletmein',
-    'trustno1trustno1',
-    'administrator1',
-    'xk7xk7xk7xk7xk7',
-    'thisismypassword',
-    'welcome the system',
-    'andromeda2026',
-    'Andromeda-andromeda',
-    'changeme-changeme',
-    'ada.lovelace@physics.example',
-    'AdaLovelace1815',
-    'lovelace_physics',
+    ...['123456789012', '1234567890123456', 'aaaaaaaaaaaa', 'passwordpassword', 'Password1234'],
+    ...['P@ssw0rd2024!!!', 'p-a-s-s-w-o-r-d-1-2-3', 'qwertyuiop123', 'qwertz123456', '1q2w3e4r5t6y'],
+    ...['1qaz2wsx3edc', 'iloveyou1234', 'iloveyouforever', 'Summer2025!!!', 'letmeinletmein'],
+    ...['trustno1trustno1', 'administrator1', 'xk7xk7xk7xk7xk7', 'thisismypassword', 'welcome the system'],
+    ...['andromeda2026', 'Andromeda-andromeda', 'changeme-changeme', 'ada.lovelace@physics.example'],
+    ...['AdaLovelace1815', 'lovelace_physics'],
   ];
   for (const password of common)
     assert.throws(check(password), { message: /first that others would try/ }, password);

@@ -60,15 +60,10 @@ const configured = (before: SlurmConfiguration, after: SlurmConfiguration, accou
   restartPlan([ada], accounts, { before, after }).restarts;
 
 test('another Slurm configuration restarts login nodes and controller, and no compute node', () => {
+  const texts = ['slurmExtraConfig', 'slurmPartitions', 'cgroupExtraConfig', 'gresConf', 'loginS6Packages'];
   for (const after of [
-    { slurmExtraConfig: 'a' },
-    { slurmPartitions: 'a' },
-    { cgroupExtraConfig: 'a' },
-    { gresConf: 'a' },
-    { prolog: { a: '#!' } },
-    { epilog: { a: '#!' } },
-    { controllerEtc: { a: '' } },
-    { loginS6Packages: 'a' },
+    ...texts.map((field): SlurmConfiguration => ({ [field]: 'a' })),
+    ...['prolog', 'epilog', 'controllerEtc'].map((field): SlurmConfiguration => ({ [field]: { a: '#!' } })),
   ]) {
     assert.deepEqual(configured({}, after), ['login', 'controller'], Object.keys(after)[0]);
     assert.deepEqual(configured(after, {}), ['login', 'controller'], 'clearing a field is a change');
