@@ -30,7 +30,9 @@ export const claims: Record<string, Record<string, string[]>> = {
       'a right password from a browser that signed in before is never held back by what others try',
       'whatever fails at other addresses, one with no failure lately has a try at an account, and one alone',
     ],
-    'identity/issuer/device-flow': ['a flood of device codes from one address is refused for a while'],
+    'identity/issuer/cors': [
+      'a flood of device codes from one address is refused for a while, which a page can read',
+    ],
   },
   'Connections that stay silent': {
     'gateway/limits': [
@@ -89,7 +91,7 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   'Each operation asks for its permission': {
     'platform/routes': ['…: opens with … and with no other permission'],
-    'business/permissions': ['members are listed oldest first, to members only'],
+    'business/writes': ['reads', 'writes'],
   },
   'No one gives what they do not hold': {
     'business/permissions': ['a granter must hold every key that is added, and only those'],
@@ -132,9 +134,7 @@ export const claims: Record<string, Record<string, string[]>> = {
   },
   'Every change has its entry': {
     'business/operator/audit': ['who, what, on what, why, when, from where, and the result'],
-    'business/operator/people': [
-      'lists need staff.read, which staff.operate includes; customers and staff.audit do not suffice',
-    ],
+    'business/writes': ['writes'],
   },
   'A grant whose time is up': {
     'sync/sides': ['a grant that ends by itself is taken away then, and is never read as live after that'],
