@@ -5,6 +5,8 @@ import { alpha, beta, eventually, startTestApp, type TestApp } from '../support/
 
 const hour = 3_600_000;
 const day = 24 * hour;
+const idOf = ({ id }: { id: string }) => id;
+const stateOf = ({ state }: { state: string }) => state;
 
 async function helpers(service: TestApp) {
   const { memberships, user } = (await service.business('/me', { as: 'eve' })).body;
@@ -54,10 +56,7 @@ test('a member asks, an owner approves with one click, the access comes, is exte
     [asked.body.state, asked.body.permissions, asked.body.cluster_id, asked.body.hours, asked.body.email],
     ['open', ['clusters.read', 'clusters.ssh'], alpha, 48, 'eve@physics.example'],
   );
-  assert.deepEqual(
-    (await open()).map((one: { id: string }) => one.id),
-    [id],
-  );
+  assert.deepEqual((await open()).map(idOf), [id]);
   assert.equal((await held('eve')).permissions.length, 0, 'asking gives nothing');
 
   const before = Date.now();
@@ -86,10 +85,7 @@ test('a member asks, an owner approves with one click, the access comes, is exte
 
   service.advance(11 * day);
   assert.equal((await access()).status, 403);
-  assert.deepEqual(
-    (await own('eve')).map((one: { state: string }) => one.state),
-    ['approved', 'approved', 'approved'],
-  );
+  assert.deepEqual((await own('eve')).map(stateOf), ['approved', 'approved', 'approved']);
 });
 
 test('a request is declined with a reason, or withdrawn, or lapses; then it cannot be decided any more', async () => {
@@ -117,14 +113,8 @@ test('a request is declined with a reason, or withdrawn, or lapses; then it cann
   assert.deepEqual(await open(), []);
   assert.match((await decide('ada', third, 'approve')).body.message, /has lapsed/);
   const all = await service.business(`${base}?state=all`, { as: 'ada' });
-  assert.deepEqual(
-    all.body.requests.map((one: { id: string; state: string }) => [one.id, one.state]),
-    [
-      [third, 'lapsed'],
-      [second, 'withdrawn'],
-      [first, 'declined'],
-    ],
-  );
+  assert.deepEqual(all.body.requests.map(idOf), [third, second, first]);
+  assert.deepEqual(all.body.requests.map(stateOf), ['lapsed', 'withdrawn', 'declined']);
   assert.deepEqual((await held('eve')).permissions, []);
 });
 
@@ -172,27 +162,20 @@ test('what cannot be asked for is refused, and only a few wait at a time', async
   assert.equal(await status('ada', { permissions: ['clusters.ssh'] }), '409 invalid_state');
   assert.equal(await status('bob', { permissions: ['clusters.ssh', 'clusters.read'] }), '409 invalid_state');
   await set(ids.bob, ['clusters.configure']);
-  assert.equal(
-    await status('bob', { permissions: ['clusters.ssh'] }),
-    '409 invalid_state',
-    'held by another',
-  );
+  // Held by another.
+  assert.equal(await status('bob', { permissions: ['clusters.ssh'] }), '409 invalid_state');
 
   // Two tabs: the second is told of the first.
   assert.equal((await ask('eve', { permissions: ['clusters.ssh'] })).status, 201);
-  assert.match(
-    (await ask('eve', { permissions: ['clusters.ssh'] })).body.message,
-    /You have asked for this already/,
-  );
+  const twice = await ask('eve', { permissions: ['clusters.ssh'] });
+  assert.match(twice.body.message, /You have asked for this already/);
   for (const cluster_id of [alpha, beta]) {
     assert.equal((await ask('eve', { permissions: ['clusters.ssh'], cluster_id })).status, 201);
   }
   assert.equal((await ask('eve', { permissions: ['clusters.read'] })).status, 201);
   const { body: fifth } = await ask('eve', { permissions: ['clusters.kubernetes'] });
-  assert.match(
-    (await ask('eve', { permissions: ['members.manage'] })).body.message,
-    /5 requests of yours are open/,
-  );
+  const sixth = await ask('eve', { permissions: ['members.manage'] });
+  assert.match(sixth.body.message, /5 requests of yours are open/);
   for (const sent of [new Date(Date.now() - 1000).toISOString(), 'soon', 7]) {
     const refused = await decide('ada', fifth.id, 'approve', { body: { expires_at: sent } });
     assert.ok([400, 422].includes(refused.status), String(sent));

@@ -106,18 +106,6 @@ test('owners see what the review ends and when, the people are informed of it, a
   assert.ok(JSON.stringify(trail).includes('still here'));
 });
 
-test('after the end, access is over for people and clusters', async () => {
-  await using at = await start();
-  const { service, due, ends } = at;
-  await at.pass(183);
-  await at.pass(31);
-  assert.deepEqual((await ends('bob')).permissions, []);
-  assert.deepEqual(await due(), []);
-  const org = at.org.split('/')[2];
-  const ssh = await service.platform(`/clusters/${alpha}/ssh-access?organizationId=${org}`, { as: 'bob' });
-  assert.equal(ssh.status, 403);
-});
-
 test('who is removed, or loses what the review ends, is not shown any more', async () => {
   await using at = await start();
   const { service, org, id, due } = at;

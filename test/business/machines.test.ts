@@ -9,7 +9,7 @@ import { listMachines, recordMachines } from '../../src/store/clusters/machines.
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Change } from '../../src/store/engine/index.ts';
 import { alpha, beta, type Call, eventually, physics, startTestApp } from '../support/app.ts';
-import { everyKind, openTestStore } from '../support/store.ts';
+import { everyKind, openTestStore, slurmReport } from '../support/store.ts';
 
 const refusal = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
 
@@ -130,33 +130,16 @@ test('machines, as operators see them', async (t) => {
       },
       (reply) => reply.body.machines.length === 2,
     );
-    const [one, two] = body.machines.map(
-      ({
-        id: _,
-        created_at: _created,
-        updated_at: _updated,
-        observed_at: _seen,
-        ...rest
-      }: { id: string } & Record<string, unknown>) => rest,
-    );
+    const [one, two] = body.machines.map((shown: Record<string, unknown>) => {
+      const { id: _, created_at: _created, updated_at: _updated, observed_at: _seen, ...rest } = shown;
+      return rest;
+    });
+    const common = { cluster_id: beta, lifecycle_state: 'registered' };
     assert.deepEqual(one, {
-      cluster_id: beta,
-      name: 'one',
-      lifecycle_state: 'registered',
-      gpu_model: 'H100',
-      gpu_count: 4,
-      cpu_cores: 96,
-      memory_gib: 1024,
-      ready: true,
-      phase: 'idle',
+      ...{ ...common, name: 'one', gpu_model: 'H100', gpu_count: 4, cpu_cores: 96, memory_gib: 1024 },
+      ...{ ready: true, phase: 'idle' },
     });
-    assert.deepEqual(two, {
-      cluster_id: beta,
-      name: 'two',
-      lifecycle_state: 'registered',
-      ready: false,
-      phase: 'down',
-    });
+    assert.deepEqual(two, { ...common, name: 'two', ready: false, phase: 'down' });
   });
 });
 
@@ -263,16 +246,7 @@ test('machines released from the cluster are not listed', async () => {
 test('a control plane that does not answer retires no machine', async () => {
   await using opened = await openTestStore(physics);
   const { store } = opened;
-  const report = {
-    manifestGeneration: 0,
-    desiredGeneration: 1,
-    controlPlaneReady: true,
-    machines: [machine('a')],
-    runningJobs: [],
-    loginNodes: [],
-    accounts: [],
-    failure: null,
-  };
+  const report = slurmReport({ machines: [machine('a')] });
   const names = async () => (await listMachines(store.read, alpha)).map(({ name }) => name);
   await recordSlurmReport(store, alpha, report);
   await recordSlurmReport(store, alpha, { ...report, controlPlaneReady: false, machines: [] });

@@ -36,13 +36,10 @@ test('GET /me', async (t) => {
     assert.equal('preferred_username' in user, false);
     const [{ organization_username: name, ...membership }] = memberships;
     assert.match(membership.org_id, /^org_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
-    assert.equal(membership.user_id, user.id);
-    assert.equal(membership.email, 'bob@physics.example');
-    assert.equal(membership.role, 'member');
-    assert.equal(membership.lifecycle_state, 'active');
+    const { user_id: userId, email, role, lifecycle_state: state } = membership;
+    assert.deepEqual([userId, email, role, state], [user.id, 'bob@physics.example', 'member', 'active']);
     assert.match(name.id, /^org_username_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
-    assert.equal(name.username, 'bob');
-    assert.equal(name.lifecycle_state, 'reserved');
+    assert.deepEqual([name.username, name.lifecycle_state], ['bob', 'reserved']);
     assert.equal('frozen_at' in name, false);
     assert.deepEqual(rest, { default_org_id: membership.org_id, staff_keys: [] });
   });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listRestarts, listSlurmAccounts } from '../../src/api/business/member-plan.ts';
-import type { Lab } from '../../src/domain/clusters/lab.ts';
+import type { PermissionKey } from '../../src/domain/access/permission.ts';
+import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { alpha, beta, eventually, physics, type Reply, startTestApp, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
@@ -9,37 +10,27 @@ import { openTestStore } from '../support/store.ts';
 
 const [alphaCluster, betaCluster] = physics.clusters ?? [];
 if (!alphaCluster?.simulated || !betaCluster) throw new Error('unreachable');
+const member = (name: string, ...permissions: PermissionKey[]): LabMember => ({
+  ...{ email: `${name}@physics.example`, role: 'member', username: name, permissions },
+});
+const guest = { user: 'guest@elsewhere.example', relation: 'kubernetes.developer' as const };
 const lab: Lab = {
   ...physics,
   organizations: [
     {
-      slug: 'physics',
-      name: 'Physics',
+      ...{ slug: 'physics', name: 'Physics' },
       members: [
         { email: 'ada@physics.example', role: 'owner', username: 'ada' },
         { email: 'amy@physics.example', role: 'admin', username: 'amy' },
-        { email: 'max@physics.example', role: 'member', username: 'max', permissions: ['members.manage'] },
-        { email: 'eve@physics.example', role: 'member', username: 'eve' },
-        {
-          email: 'bob@physics.example',
-          role: 'member',
-          username: 'bob',
-          permissions: ['clusters.ssh', 'clusters.kubernetes'],
-        },
+        member('max', 'members.manage'),
+        member('eve'),
+        member('bob', 'clusters.ssh', 'clusters.kubernetes'),
       ],
     },
     { slug: 'other', name: 'Other', members: [{ email: 'oda@physics.example', role: 'owner' }] },
   ],
   clusters: [alphaCluster, betaCluster],
-  grants: [
-    {
-      user: 'guest@elsewhere.example',
-      cluster: 'beta',
-      relation: 'kubernetes.developer',
-      namespace: 'ml',
-      expiresAt: '2999-01-01T00:00:00Z',
-    },
-  ],
+  grants: [{ ...guest, cluster: 'beta', namespace: 'ml', expiresAt: '2999-01-01T00:00:00Z' }],
 };
 
 const all = ['login', 'controller', 'accounting', 'compute'];
@@ -149,25 +140,15 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     assert.deepEqual(body.changes, [
       { change: 'add', email: 'cy@physics.example', username: 'cy', result: 'planned' },
     ]);
-    const nothing = { added: [], removed: [], restarts: [], ended_jobs: [], ended_sessions: [] };
+    const nothing = {
+      ...{ added: [], removed: [], restarts: [], ended_jobs: [], ended_sessions: [] },
+      ...{ waiting_for_key: [], kubernetes: [] },
+    };
+    const on = { cluster_id: alpha, cluster_name: 'alpha' };
+    const admin = { username: 'cy', before: null, after: 'cluster-admin' };
     assert.deepEqual(body.clusters, [
-      {
-        ...nothing,
-        cluster_id: alpha,
-        cluster_name: 'alpha',
-        added: ['cy'],
-        once_keyed: ['cy'],
-        restarts: ['login', 'controller', 'accounting', 'compute'],
-        waiting_for_key: [],
-        kubernetes: [],
-      },
-      {
-        ...nothing,
-        cluster_id: beta,
-        cluster_name: 'beta',
-        waiting_for_key: [],
-        kubernetes: [{ username: 'cy', before: null, after: 'cluster-admin' }],
-      },
+      { ...nothing, ...on, added: ['cy'], once_keyed: ['cy'], restarts: all },
+      { ...nothing, cluster_id: beta, cluster_name: 'beta', kubernetes: [admin] },
     ]);
     assert.deepEqual(await state(), before);
   });
@@ -224,17 +205,13 @@ test('a plan says what a change of members would do, changes nothing, and is ref
       assert.equal(body.changes[0].result, 'planned', JSON.stringify(body));
       const [onAlpha, onBeta] = body.clusters;
       assert.deepEqual(onAlpha.removed, ['bob']);
-      assert.deepEqual(onAlpha.restarts, ['login', 'controller', 'accounting', 'compute']);
+      assert.deepEqual(onAlpha.restarts, all);
       assert.deepEqual(onBeta.kubernetes, [{ username: 'bob', before: 'edit', after: null }]);
     }
     const { body } = await plan('ada', { change: 'role', user_id: bob, role: 'admin' });
-    assert.deepEqual(body.clusters, [
-      {
-        ...body.clusters[0],
-        cluster_id: beta,
-        kubernetes: [{ username: 'bob', before: 'edit', after: 'cluster-admin' }],
-      },
-    ]);
+    const [onBeta, ...others] = body.clusters;
+    assert.deepEqual(onBeta.kubernetes, [{ username: 'bob', before: 'edit', after: 'cluster-admin' }]);
+    assert.deepEqual([onBeta.cluster_id, others], [beta, []]);
     assert.deepEqual(await state(), before);
   });
 
@@ -244,11 +221,7 @@ test('a plan says what a change of members would do, changes nothing, and is ref
       'ada',
       add('bob'),
       add('zoe'),
-      {
-        change: 'add',
-        email: 'x@physics.example',
-        username: 'root',
-      },
+      { change: 'add', email: 'x@physics.example', username: 'root' },
       { change: 'remove', user_id: ids.get('ada') },
       { change: 'remove', user_id: 'user_nobody' },
     );

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import {
   activateCluster,
   completeRelease,
@@ -10,19 +9,11 @@ import {
 } from '../../src/store/clusters/clusters.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { alpha, physics } from '../support/app.ts';
-import { openTestStore } from '../support/store.ts';
+import { openTestStore, slurmReport } from '../support/store.ts';
 
 const at = (minute: number) => Date.parse('2030-01-01T00:00:00.000Z') + minute * 60_000;
-const report = (names: readonly string[], controlPlaneReady = true): SlurmReport => ({
-  manifestGeneration: 0,
-  desiredGeneration: 1,
-  controlPlaneReady,
-  machines: names.map((name) => ({ name, ready: true, phase: 'idle' })),
-  runningJobs: [],
-  loginNodes: [],
-  accounts: [],
-  failure: null,
-});
+const report = (names: readonly string[], controlPlaneReady = true) =>
+  slurmReport({ controlPlaneReady, machines: names.map((name) => ({ name, ready: true, phase: 'idle' })) });
 
 async function open() {
   let moment = at(0);

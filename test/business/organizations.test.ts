@@ -19,8 +19,8 @@ test('organizations and their clusters on Business', async (t) => {
     lab: { ...physics, clusters: [...(physics.clusters ?? []), other] },
   });
   const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
-  const access = (clusterId: string, as: string, of = org) =>
-    service.business(`/organizations/${of}/clusters/${clusterId}/access`, { as });
+  const access = (clusterId: string, as: string) =>
+    service.business(`/organizations/${org}/clusters/${clusterId}/access`, { as });
   const converged = () =>
     eventually(
       () => access(alpha, 'bob'),
@@ -128,15 +128,6 @@ test('organizations and their clusters on Business', async (t) => {
     assert.deepEqual(bob.allocation, before.users[1].allocation);
   });
 
-  await t.test('its generation stays when nothing on it changes', async () => {
-    const before = (await access(alpha, 'bob')).body;
-    const key = await service.write('/me/ssh-keys', { as: 'eve', body: { public_key: newPublicKey() } });
-    assert.equal(key.status, 201);
-    await new Promise((done) => setTimeout(done, 300));
-    const after = (await access(alpha, 'bob')).body;
-    assert.deepEqual(after, before);
-  });
-
   await t.test('a name on an accepted list is frozen', async () => {
     const { body } = await service.business('/me', { as: 'bob' });
     const name = body.memberships[0].organization_username;
@@ -150,19 +141,8 @@ test('organizations and their clusters on Business', async (t) => {
     assert.equal((await access(alpha.toUpperCase(), 'ada')).body.cluster_id, alpha);
   });
 
-  await t.test('the access list is 403 without clusters.read, whether or not it exists', async () => {
-    for (const [clusterId, as, of] of [
-      [alpha, 'eve', org],
-      [missing, 'eve', org],
-      [alpha, 'ada', missing],
-      [alpha, 'root', org],
-    ] as const) {
-      const { status, body } = await access(clusterId, as, of);
-      assert.deepEqual([status, body.code, body.retryable], [403, 'forbidden', false]);
-    }
-  });
-
-  await t.test('it is 404 for a cluster of others, one that is not there, one without a list', async () => {
+  await t.test('the access list is 404 for a cluster of others, none, one without a list', async () => {
+    assert.equal((await access(missing, 'eve')).status, 403, 'without clusters.read it is none of theirs');
     for (const clusterId of [gamma, '00000000-0000-4000-8000-000000000000', 'nonsense', beta]) {
       const { status, body } = await access(clusterId, 'ada');
       assert.deepEqual([status, body.code], [404, 'not_found'], clusterId);

@@ -30,9 +30,7 @@ export const claims: Record<string, Record<string, string[]>> = {
       'a right password from a browser that signed in before is never held back by what others try',
       'whatever fails at other addresses, one with no failure lately has a try at an account, and one alone',
     ],
-    'identity/issuer/cors': [
-      'a flood of device codes from one address is refused for a while, which a page can read',
-    ],
+    'identity/issuer/device-flow': ['a flood of device codes from one address is refused for a while'],
   },
   'Connections that stay silent': {
     'gateway/limits': [

@@ -86,12 +86,7 @@ test('having no entry is the same as having none, and not as having one', () => 
 
 const now = 1_000_000_000;
 const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null, waiting: [] as string[] };
-const delivered: Delivery = {
-  generation: 5,
-  acceptedGeneration: 5,
-  observation: fresh,
-  now,
-};
+const delivered: Delivery = { generation: 5, acceptedGeneration: 5, observation: fresh, now };
 const states: [string, Partial<Delivery>, AccessListState, ReturnType<typeof observationState>][] = [
   ['computed', { acceptedGeneration: 4, observation: undefined }, 'pending', null],
   [

@@ -20,12 +20,7 @@ const grant = {
 
 test('an empty lab and a whole one are accepted', () => {
   checkLab({});
-  checkLab(
-    lab([owner], {
-      clusters: [{ ...cluster, id: uuid }],
-      grants: [grant],
-    }),
-  );
+  checkLab(lab([owner], { clusters: [{ ...cluster, id: uuid }], grants: [grant] }));
 });
 
 const refused: [string, Lab, string][] = [
@@ -102,10 +97,7 @@ const refused: [string, Lab, string][] = [
   ...['soon', '275760-09-13', '2030-01-01', '2030-02-30T00:00:00Z', '9999-12-31T23:59:59-01:00'].map(
     (expiresAt): [string, Lab, string] => [
       `a grant whose expiresAt is ${expiresAt}, which is no whole RFC 3339 time`,
-      lab([owner], {
-        clusters: [cluster],
-        grants: [{ ...grant, expiresAt }],
-      }),
+      lab([owner], { clusters: [cluster], grants: [{ ...grant, expiresAt }] }),
       `A grant's expiresAt is "${expiresAt}", which is not a time such as 2030-01-01T00:00:00Z.`,
     ],
   ),

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import { createApi } from '../../src/api/http/api.ts';
-import { loadDocument } from '../../src/api/http/document.ts';
 import { DomainError, type ErrorCode } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { eventually } from '../support/app.ts';
+import { createBusinessApi } from './support.ts';
 
 /** The Business API with operations that fail as told. */
 async function startFailing() {
@@ -21,19 +20,13 @@ async function startFailing() {
     if (state.error !== undefined) throw state.error;
     return state.reply;
   };
-  const app = createApi({
-    name: 'business',
-    document: loadDocument('business'),
-    sibling: { title: 'Platform', url: '' },
+  const app = createBusinessApi({
     operations: { getMe: fail, listSshKeys: fail, registerSshKey: fail, revokeSshKey: fail },
-    deps: {},
-    authenticate: async () => 'user_1',
     checkReady: async () => {
       if (state.ready) throw state.ready;
     },
     proxies: createTrustedProxies(['127.0.0.1']),
     log: createLogger('debug', (line) => lines.push(line)),
-    now: () => 0,
   });
   const server = app.listen(0, '127.0.0.1');
   await new Promise((done) => server.once('listening', done));

@@ -5,14 +5,12 @@ import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { createApi } from '../../src/api/http/api.ts';
-import { loadDocument } from '../../src/api/http/document.ts';
 import { type Deadlines, listen } from '../../src/api/http/listen.ts';
-import { createLogger } from '../../src/lib/log.ts';
-import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { startHarness } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
+import { createBusinessApi } from './support.ts';
 
+const api = createBusinessApi({ operations: { registerSshKey: async () => ({}) } });
 const deadlines = { headersMs: 300, requestMs: 600, keepAliveMs: 500, idleMs: 600_000, closeMs: 200 };
 const each = 10;
 
@@ -30,7 +28,7 @@ const halves = (path: string, type: string): Record<string, string> => ({
 const unread = (path: string, times: number) => [`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(times)];
 
 test('half-sent requests hold no socket of an API', async () => {
-  await assertAllGone(createTestApi(), Object.values(halves('/v1/ssh-keys', 'application/json')), each);
+  await assertAllGone(api, Object.values(halves('/v1/ssh-keys', 'application/json')), each);
 });
 
 test('half-sent requests hold no socket of the issuer', async () => {
@@ -40,7 +38,7 @@ test('half-sent requests hold no socket of the issuer', async () => {
 });
 
 test('replies that are not read hold no socket of an API', async () => {
-  await assertAllGone(createTestApi(), unread('/openapi.json', 300), 2, { idleMs: 1_000 });
+  await assertAllGone(api, unread('/openapi.json', 300), 2, { idleMs: 1_000 });
 });
 
 test('replies that are not read hold no socket of the issuer', async () => {
@@ -105,19 +103,4 @@ async function assertAllGone(
     for (const client of clients) client.destroy();
     await listener.stop(0);
   }
-}
-
-function createTestApi(): RequestListener {
-  return createApi({
-    name: 'business',
-    document: loadDocument('business'),
-    sibling: { title: 'Platform', url: '' },
-    operations: { registerSshKey: async () => ({}) },
-    deps: {},
-    authenticate: async () => 'user_1',
-    checkReady: async () => {},
-    proxies: createTrustedProxies([]),
-    log: createLogger('error', () => {}),
-    now: () => 0,
-  });
 }

@@ -1,8 +1,7 @@
 /** The second opinion itself: it finds what it is there for, and lets the rest be. */
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import { startAnswers } from '../support/answers.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { type Exchange, judge, watchApis } from '../support/judge.ts';
 import { askJudge, startJudge } from '../support/shared-judge.ts';
@@ -54,15 +53,8 @@ test('the judge that all files of a run share says the same; where it is not the
 });
 
 test('a service that answers otherwise than its document fails the test that started it', async () => {
-  const server = createServer((_request, response) => {
-    response.setHeader('content-type', json);
-    response.end('{"keys":[]}');
-  });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
-  const watch = watchApis({ business: port, platform: 0 });
-  await (await fetch(`http://127.0.0.1:${port}${path}`)).text();
-  server.close();
-  server.closeAllConnections();
+  await using server = await startAnswers(() => [200, '{"keys":[]}', { 'content-type': json }]);
+  const watch = watchApis({ business: Number(new URL(server.url).port), platform: 0 });
+  await (await fetch(`${server.url}${path}`)).text();
   await assert.rejects(watch.end(), /not what openapi.*generation/s);
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 import { generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { createLogger } from '../../src/lib/log.ts';
 import { alpha, physics, type Reply, startTestApp } from '../support/app.ts';
@@ -200,30 +200,26 @@ test('a token whose key the issuer dropped is refused with the first look at the
   assert.deepEqual([await me(old), await me(kept)], [401, 401]);
 });
 
-test('the key set is fetched again after ten minutes, and what was accepted is good for no longer without it', async () => {
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  try {
-    await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
-    const { issuer } = service;
-    const me = async (token: string) => (await service.business('/me', { token })).status;
-    const dropped = await issuer.token('ada', {}, 3600);
-    assert.equal(await me(dropped), 200);
-    mock.timers.tick(599_000);
-    assert.equal(await me(dropped), 200);
-    mock.timers.tick(2_000);
-    assert.equal(await me(dropped), 200, 'its key is in the set still');
-    await issuer.rotate({ drop: true });
-    mock.timers.tick(601_000);
-    assert.equal(await me(dropped), 401);
-    const orphan = await issuer.token('ada', {}, 3600);
-    assert.equal(await me(orphan), 200);
-    await issuer[Symbol.asyncDispose]();
-    mock.timers.tick(601_000);
-    const { status, body } = await service.business('/me', { token: orphan });
-    assert.deepEqual([status, body.code], [503, 'integration_unavailable']);
-  } finally {
-    mock.timers.reset();
-  }
+test('the key set is fetched again after ten minutes, and what was accepted is good for no longer without it', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
+  const { issuer } = service;
+  const me = async (token: string) => (await service.business('/me', { token })).status;
+  const dropped = await issuer.token('ada', {}, 3600);
+  assert.equal(await me(dropped), 200);
+  t.mock.timers.tick(599_000);
+  assert.equal(await me(dropped), 200);
+  t.mock.timers.tick(2_000);
+  assert.equal(await me(dropped), 200, 'its key is in the set still');
+  await issuer.rotate({ drop: true });
+  t.mock.timers.tick(601_000);
+  assert.equal(await me(dropped), 401);
+  const orphan = await issuer.token('ada', {}, 3600);
+  assert.equal(await me(orphan), 200);
+  await issuer[Symbol.asyncDispose]();
+  t.mock.timers.tick(601_000);
+  const { status, body } = await service.business('/me', { token: orphan });
+  assert.deepEqual([status, body.code], [503, 'integration_unavailable']);
 });
 
 test('many strangers with key IDs that do not exist are 401, and share one fetch of the keys a second', async () => {

@@ -1,14 +1,12 @@
 /** An external issuer by its address: its certificate authority, and its own name for itself. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
 import { type Config, readConfig } from '../../src/service/config/index.ts';
 import { type Finding, warn, wrong } from '../../src/service/host/checks/findings.ts';
 import { checkIssuer } from '../../src/service/host/checks/surroundings.ts';
+import { startAnswers } from '../support/answers.ts';
 import { eventually, startTestApp } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 
@@ -57,25 +55,21 @@ test('an issuer with a slash at the end that it does not have itself is named at
   assert.equal((await other.business('/me', { as: 'bob' })).status, 503);
 });
 
-test('an issuer whose keys cannot be had is none that answers', async (t) => {
-  const answers = { '/none': '{"keys":[]}', '/broken': 'no JSON' };
-  const server = createServer(({ url = '' }, response) => {
+test('an issuer whose keys cannot be had is none that answers', async () => {
+  const answers: Record<string, string> = { '/none': '{"keys":[]}', '/broken': 'no JSON' };
+  await using server = await startAnswers(({ url = '' }, origin) => {
     const [, path = ''] = /^(.*)\/\.well-known/.exec(url) ?? [];
-    const keysAt = path === '/plain' ? 'http://192.0.2.1/keys' : `${origin}${path}`;
-    const keys = { issuer: `${origin}${path}`, jwks_uri: keysAt };
-    if (url === '/moved') response.writeHead(302, { location: '/none' });
-    response.end(answers[url as keyof typeof answers] ?? JSON.stringify(keys));
-  }).listen(0, '127.0.0.1');
-  t.after(() => server.close());
-  await once(server, 'listening');
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const jwks_uri = path === '/plain' ? 'http://192.0.2.1/keys' : `${origin}${path}`;
+    const metadata = JSON.stringify({ issuer: `${origin}${path}`, jwks_uri });
+    return url === '/moved' ? [302, '', { location: '/none' }] : [200, answers[url] ?? metadata];
+  });
   for (const [path, text, expected = 'warn'] of [
     ['/none', /\/none has no keys\. Nobody can sign in\.$/],
     ['/broken', /\/broken cannot be read: /],
     ['/moved', /\/moved cannot be read: unexpected redirect/],
     ['/plain', /192\.0\.2\.1\/keys, where its keys are, is plain http\. Nobody can sign in\.$/, 'wrong'],
   ] as const) {
-    const config = { identity: { issuer: `${origin}${path}` } } as Config;
+    const config = { identity: { issuer: `${server.url}${path}` } } as Config;
     const found = await Array.fromAsync(checkIssuer(config, warn));
     assert.deepEqual(
       found.map(({ verdict }) => verdict),

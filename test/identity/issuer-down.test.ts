@@ -1,27 +1,20 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { createRemoteIssuer } from '../../src/api/identity/remote-issuer.ts';
 import { verifyToken } from '../../src/api/identity/token.ts';
+import { startAnswers } from '../support/answers.ts';
 import { startTestIssuer } from '../support/issuer.ts';
 
 const now = () => Date.now();
 
+type Answers = (url: string) => Record<string, [number, string]>;
 /** An issuer that answers some of its addresses wrongly. */
-async function startBroken(answers: (url: string) => Record<string, [number, string]>) {
-  const server = createServer((request, response) => {
-    const [status, body] = answers(url)[request.url ?? ''] ?? [404, '{}'];
-    response.writeHead(status, { 'content-type': 'application/json' }).end(body);
-  });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, [Symbol.asyncDispose]: () => new Promise<void>((done) => void server.close(() => done())) };
-}
+const startBroken = (answers: Answers) =>
+  startAnswers(({ url = '' }, origin) => answers(origin)[url] ?? [404, '{}']);
 
 const metadata = (url: string) => JSON.stringify({ issuer: url, jwks_uri: `${url}/jwks` });
 const discovery = '/.well-known/openid-configuration';
-const broken: [string, (url: string) => Record<string, [number, string]>][] = [
+const broken: [string, Answers][] = [
   ['has no discovery document', () => ({})],
   ['answers discovery with 500', () => ({ [discovery]: [500, '{}'] })],
   ['answers discovery with HTML', () => ({ [discovery]: [200, '<html>'] })],

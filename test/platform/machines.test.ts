@@ -153,11 +153,6 @@ test('GET /clusters/{clusterId}/machines', async (t) => {
     assert.deepEqual((await named('alpha-1')).observed, { ...observed, freshness: 'stale' });
   });
 
-  await t.test('when no heartbeat is due any more it is unknown', async () => {
-    await setCluster(service, alpha, { state: 'releasing' });
-    assert.equal((await named('alpha-1')).observed.freshness, 'unknown');
-  });
-
   await t.test('machines of a released cluster are not listed', async () => {
     await setCluster(service, alpha, { state: 'released' });
     const { status, body } = await machines();

@@ -118,11 +118,7 @@ test('every Platform route', async (t) => {
   // A configuration to ask for by its number.
   const configured = await service.platform(
     `/clusters/${alpha}/scheduler-configuration?businessOrgId=${org}`,
-    {
-      as: 'ada',
-      method: 'PUT',
-      body: { slurmExtraConfig: 'MaxArraySize=2000' },
-    },
+    { as: 'ada', method: 'PUT', body: { slurmExtraConfig: 'MaxArraySize=2000' } },
   );
   assert.equal(configured.status, 200);
 

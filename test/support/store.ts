@@ -1,6 +1,7 @@
 /** A store in a directory of its own, filled from a lab. */
 import { type TestContext, test } from 'node:test';
 import type { AccessPolicy } from '../../src/domain/access/lapse.ts';
+import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { createClock } from '../../src/lib/clock.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
@@ -81,3 +82,9 @@ export async function userId(store: Store, email: string): Promise<string> {
   if (!row) throw new Error(`nobody is ${email}`);
   return row.id;
 }
+
+/** What a cluster reports that is well and has nothing. */
+export const slurmReport = (more: Partial<SlurmReport> = {}): SlurmReport => ({
+  ...{ manifestGeneration: 0, desiredGeneration: 1, controlPlaneReady: true, failure: null },
+  ...{ machines: [], runningJobs: [], loginNodes: [], accounts: [], ...more },
+});

@@ -168,58 +168,39 @@ test('the audit trail', async (t) => {
   });
 
   await t.test('nothing has a name with NUL, nor is it stored, and no request gets a 500', async () => {
-    const business: [string, number][] = [
-      ['/organizations/org_%00/members', 404],
-      [`/organizations/${org}/clusters/%00`, 404],
-      [`/organizations/${org}/members/user_%00/permissions`, 404],
-      ['/resource-access?kind=kubernetes_cluster&id=%00&gate=read', 403],
-      ['/operator/audit?person=%00', 200],
-      ['/operator/audit?operation=%00', 200],
-      ['/operator/people?email=%00', 403],
-    ];
-    for (const [path, status] of business) {
-      const as = path.startsWith('/operator') ? 'otto' : 'ada';
-      const reply = await service.business(path, { as });
-      assert.equal(reply.status, status, `${path}: ${JSON.stringify(reply.body)}`);
-    }
-    const platform: [string, number][] = [
-      ['/clusters?businessOrgId=org_%00', 403],
-      [`/clusters?businessOrgId=${org}&after=%00`, 400],
-      [`/clusters/%00?businessOrgId=${org}`, 400],
-      [`/clusters/${alpha}/ssh-access?organizationId=%00`, 403],
-      ['/organizations/%00/storage', 403],
-    ];
-    for (const [path, status] of platform) {
-      const reply = await service.platform(path, { as: 'ada' });
+    for (const [api, path, status] of [
+      ['business', '/organizations/org_%00/members', 404],
+      ['business', `/organizations/${org}/clusters/%00`, 404],
+      ['business', `/organizations/${org}/members/user_%00/permissions`, 404],
+      ['business', '/resource-access?kind=kubernetes_cluster&id=%00&gate=read', 403],
+      ['business', '/operator/audit?person=%00&operation=%00', 200],
+      ['business', '/operator/people?email=%00', 403],
+      ['platform', '/clusters?businessOrgId=org_%00', 403],
+      ['platform', `/clusters?businessOrgId=${org}&after=%00`, 400],
+      ['platform', `/clusters/%00?businessOrgId=${org}`, 400],
+      ['platform', `/clusters/${alpha}/ssh-access?organizationId=%00`, 403],
+      ['platform', '/organizations/%00/storage', 403],
+    ] as const) {
+      const reply = await service[api](path, { as: path.startsWith('/operator') ? 'otto' : 'ada' });
       assert.equal(reply.status, status, `${path}: ${JSON.stringify(reply.body)}`);
     }
     const withdrawn = await service.write('/me/access-requests/a%00b/withdraw', { as: 'ada' });
     assert.equal(withdrawn.status, 404, JSON.stringify(withdrawn.body));
     assert.equal((await trail()).at(-1).target, 'a\ufffdb');
     const configuration = `/clusters/${alpha}/scheduler-configuration?businessOrgId=${org}`;
+    const put = (body: object | string) =>
+      service.platform(configuration, { as: 'ada', method: 'PUT', body });
     for (const body of ['{"slurmExtraConfig":"a\\u0000"}', '{"prolog":{"a\\u0000":"#!"}}']) {
-      const call = { method: 'PUT', body };
-      const reply = await service.platform(configuration, { as: 'ada', ...call });
+      const reply = await put(body);
       assert.deepEqual([reply.status, reply.body.code], [400, 'invalid_request']);
       assert.match(reply.body.message, /has a NUL character \(\\u0000\)/);
     }
-    const literal = await service.platform(configuration, {
-      as: 'ada',
-      method: 'PUT',
-      body: { slurmExtraConfig: '\\u0000' },
-    });
+    const literal = await put({ slurmExtraConfig: '\\u0000' });
     assert.deepEqual([literal.status, literal.body.slurmExtraConfig], [200, '\\u0000']);
     // What comes from elsewhere is stored without it, and its entry fits into the trail.
-    await service.app.store.write((tx) =>
-      appendAuditEntry(tx, {
-        actorUserId: me.user.id,
-        operation: 'test',
-        target: 'x\0',
-        reason: '\0y',
-        result: 'done',
-        details: 'z\0z',
-      }),
-    );
+    const entry = { actorUserId: me.user.id, operation: 'test', result: 'done' } as const;
+    const texts = { target: 'x\0', reason: '\0y', details: 'z\0z' };
+    await service.app.store.write((tx) => appendAuditEntry(tx, { ...entry, ...texts }));
     const { target, reason, details } = (await trail()).at(-1);
     assert.deepEqual([target, reason, details], ['x\ufffd', '\ufffdy', 'z\ufffdz']);
     const write = (name: string) =>

@@ -27,7 +27,9 @@ async function start(t: TestContext, options: { config?: object; clusters?: LabC
     const applied = await service.write('/operator/lab', { as: 'root', body });
     return [planned, added, applied];
   };
-  return { ...service, ask };
+  const apply = (cluster: LabCluster) =>
+    service.write('/operator/lab', { as: 'root', body: { lab: { clusters: [cluster] } } });
+  return { ...service, ask, apply };
 }
 
 test('a lab over the API names files below the directory of the configuration, and no others', async (t) => {
@@ -127,18 +129,16 @@ test('clusters.secretsDir is the directory in its place, and is never in the dat
 test('what the seed named stays, also when the lab is applied again; other uses of it are refused', async (t) => {
   const seeded = kubernetes('gamma', { server, tokenFile: '/run/lab/token' });
   const service = await start(t, { clusters: [seeded] });
-  const apply = (cluster: LabCluster) =>
-    service.write('/operator/lab', { as: 'root', body: { lab: { clusters: [cluster] } } });
-  const again = await apply(seeded);
+  const again = await service.apply(seeded);
   assert.deepEqual([again.status, again.body.changes], [200, []]);
   const prefixed = { ...seeded, kubernetes: { ...seeded.kubernetes, usernamePrefix: 'lab:' } };
-  assert.equal((await apply(prefixed)).status, 200);
+  assert.equal((await service.apply(prefixed)).status, 200);
   for (const section of [
     { server: 'https://127.0.0.1:2', tokenFile: '/run/lab/token' },
     { server, tokenFile: '/run/lab/other' },
     { kubeconfig: '/run/lab/token' },
   ]) {
-    assert.equal((await apply(kubernetes('gamma', section))).status, 400, JSON.stringify(section));
+    assert.equal((await service.apply(kubernetes('gamma', section))).status, 400, JSON.stringify(section));
   }
 });
 
@@ -175,11 +175,9 @@ test('local: true comes from the host only: the seed, or a cluster that clusters
   assert.equal(added?.status, 201);
   const [, allowed] = await service.ask(slurm('allowed', { ...local, commands }));
   assert.equal(allowed?.status, 201);
-  const apply = (cluster: LabCluster) =>
-    service.write('/operator/lab', { as: 'root', body: { lab: { clusters: [cluster] } } });
-  assert.deepEqual((await apply(slurm('seeded', local))).body.changes, []);
-  assert.equal((await apply(slurm('seeded', { ...local, commands }))).status, 400);
-  assert.equal((await apply(slurm('away', { ...local, commands }))).status, 400);
+  assert.deepEqual((await service.apply(slurm('seeded', local))).body.changes, []);
+  assert.equal((await service.apply(slurm('seeded', { ...local, commands }))).status, 400);
+  assert.equal((await service.apply(slurm('away', { ...local, commands }))).status, 400);
 });
 
 test('a simulated login node on a service that is root comes from the host only: the seed, or clusters.allowSimulated', {
@@ -201,10 +199,8 @@ test('a simulated login node on a service that is root comes from the host only:
   // Kubernetes has no login node.
   const [, kubernetesOnly] = await service.ask(described('gamma', { scheduler: 'kubernetes', simulated }));
   assert.equal(kubernetesOnly?.status, 201);
-  const apply = (cluster: LabCluster) =>
-    service.write('/operator/lab', { as: 'root', body: { lab: { clusters: [cluster] } } });
   const larger = { ...seeded, simulated: { ...simulated, computeNodes: 2 } } as LabCluster;
-  assert.equal((await apply(larger)).status, 200);
+  assert.equal((await service.apply(larger)).status, 200);
   const allowed = await start(t, { config: { clusters: { allowSimulated: true } } });
   const [, added] = await allowed.ask(described('beta', { scheduler: 'sunk', simulated }));
   assert.equal(added?.status, 201);

@@ -130,12 +130,9 @@ test('people, as operators see and manage them', async (t) => {
     assert.equal((await change('lena', 'deactivate')).status, 200);
   });
 
-  await t.test('the installation itself is not a person', async () => {
+  await t.test('the installation itself is not a person, and cannot be deactivated: 404', async () => {
     const body = { email: 'Installation@andromeda.invalid' };
     assert.equal((await service.write('/operator/people', { as: 'root', body })).status, 400);
-  });
-
-  await t.test('the account of the installation itself cannot be deactivated: 404', async () => {
     const system = '/operator/people/user_00000000000000000000000000/deactivate';
     assert.equal((await service.write(system, { as: 'root' })).status, 404);
   });

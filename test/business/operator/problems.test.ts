@@ -60,8 +60,6 @@ test('GET /operator/problems: in a sentence, newest first, with the one thing to
   assert.deepEqual([failure, state, since], [schedulerFault.message, 'reported', down.since]);
   await setSimulated(service, alpha, { schedulerFault: undefined });
   await eventually(ofAlpha, (found) => found.length === 0);
-
-  assert.equal((await service.business('/operator/problems', { as: 'ada' })).status, 403);
 });
 
 test('GET /operator/problems: a copy of the audit trail that cannot be written, until it can', async () => {
@@ -104,5 +102,4 @@ test('GET /operator/installation: keys, and the state of backups', async () => {
     kept: made,
     drill: { at: made.at, file: '/b/one', good: true },
   });
-  assert.equal((await service.business('/operator/installation', { as: 'bob' })).status, 403);
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { consoleClientId, issuerClients } from '../../../src/api/identity/issuer/clients.ts';
 import { setPassword } from '../../../src/store/people/identities.ts';
@@ -13,6 +13,7 @@ import {
   createBrowser,
   type Device,
   kubernetes,
+  openDevice,
   poll,
   post,
   refresh,
@@ -143,9 +144,7 @@ test('who is denied gets access_denied', async () => {
 
 test('a code answered in one window cannot be answered again in another', async () => {
   await using harness = await startHarness();
-  const device = await startDevice(harness.url);
-  const browser = createBrowser(harness.url);
-  const signInPage = await browser.visit(device.verification_uri_complete);
+  const { device, browser, page: signInPage } = await openDevice(harness.url);
   await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password });
   const window = await browser.visit(device.verification_uri_complete);
   const answers = await Promise.all(
@@ -156,33 +155,27 @@ test('a code answered in one window cannot be answered again in another', async 
   assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 410, 410]);
 });
 
-test('a code that expired is reported in the browser and at the terminal, as is an unknown one', async () => {
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  try {
-    await using harness = await startHarness();
-    const { url } = harness;
-    const device = await startDevice(url);
-    const browser = createBrowser(url);
-    const signInPage = await browser.visit(device.verification_uri_complete);
-    await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password });
-    const approval = await browser.visit(device.verification_uri_complete);
-    mock.timers.tick(601_000);
-    for (const page of [
-      await browser.visit(device.verification_uri_complete),
-      await browser.submit(approval, '/device/approval', { decision: 'approve' }),
-      await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password }),
-    ]) {
-      if (page.status === 403) continue;
-      assert.equal(page.status, 410);
-      assert.match(page.text, /This code has expired\. Run the command again to get a new one\./);
-    }
-    assert.equal((await poll(url, device)).body.error, 'expired_token');
-    const unknown = await browser.visit('/device?user_code=BBBB-BBBB');
-    assert.equal(unknown.status, 404);
-    assert.match(unknown.text, /We do not know this code/);
-  } finally {
-    mock.timers.reset();
+test('a code that expired is reported in the browser and at the terminal, as is an unknown one', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  await using harness = await startHarness();
+  const { url } = harness;
+  const { device, browser, page: signInPage } = await openDevice(url);
+  await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password });
+  const approval = await browser.visit(device.verification_uri_complete);
+  t.mock.timers.tick(601_000);
+  for (const page of [
+    await browser.visit(device.verification_uri_complete),
+    await browser.submit(approval, '/device/approval', { decision: 'approve' }),
+    await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password }),
+  ]) {
+    if (page.status === 403) continue;
+    assert.equal(page.status, 410);
+    assert.match(page.text, /This code has expired\. Run the command again to get a new one\./);
   }
+  assert.equal((await poll(url, device)).body.error, 'expired_token');
+  const unknown = await browser.visit('/device?user_code=BBBB-BBBB');
+  assert.equal(unknown.status, 404);
+  assert.match(unknown.text, /We do not know this code/);
 });
 
 test('a code may be typed in any case and without its dash', async () => {

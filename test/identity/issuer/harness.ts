@@ -47,7 +47,6 @@ export async function startHarness({
   proxies = [],
 }: {
   now?: () => number;
-  /** Whose /docs pages may sign people in. */
   /** The addresses of the APIs. */
   resources?: string[];
   proxies?: string[];
@@ -238,6 +237,12 @@ export function createBrowser(url: string, localAddress = '127.0.0.1') {
       return visit(action, { ...values, ...fields }, more);
     },
   };
+}
+
+/** Another terminal's link, opened in a browser. */
+export async function openDevice(url: string, browser = createBrowser(url)) {
+  const device = await startDevice(url);
+  return { device, browser, page: await browser.visit(device.verification_uri_complete) };
 }
 
 /** Opens the link, signs in and answers; ends on the last page. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 import { DomainError } from '../../../src/domain/error.ts';
 import { html } from '../../../src/lib/pages.ts';
 import {
@@ -9,6 +9,7 @@ import {
   createBrowser,
   type Device,
   type Page,
+  openDevice,
   poll,
   startDevice,
   startHarness,
@@ -33,9 +34,7 @@ function assertSafe(page: Page): void {
 
 test('no page has a script or anything from other origins, and each is sent with a strict policy', async () => {
   await using harness = await startHarness();
-  const browser = createBrowser(harness.url);
-  const device = await startDevice(harness.url);
-  const signIn = await browser.visit(device.verification_uri_complete);
+  const { device, browser, page: signIn } = await openDevice(harness.url);
   const wrong = await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: 'x' });
   await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
   const pages = [
@@ -89,9 +88,7 @@ test('what hides or turns text around is escaped in the pages, and a long name i
   await harness.store.write((tx) =>
     tx.db.updateTable('users').set({ display_name: name }).where('id', '=', ada.id).execute(),
   );
-  const device = await startDevice(harness.url);
-  const browser = createBrowser(harness.url);
-  const signIn = await browser.visit(device.verification_uri_complete);
+  const { device, browser, page: signIn } = await openDevice(harness.url);
   const wrong = await browser.submit(signIn, '/device/sign-in', { email: 'a\u202e@b', password: 'x' });
   assert.match(wrong.text, /value="a\\u202e@b"/);
   await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
@@ -104,9 +101,7 @@ test('what hides or turns text around is escaped in the pages, and a long name i
 
 test('a form counts only from the browser that was given it', async () => {
   await using harness = await startHarness();
-  const device = await startDevice(harness.url);
-  const browser = createBrowser(harness.url);
-  const signIn = await browser.visit(device.verification_uri_complete);
+  const { device, browser, page: signIn } = await openDevice(harness.url);
   const credentials = { email: ada.email, password: ada.password };
   const stranger = createBrowser(harness.url);
   const refused = [
@@ -134,7 +129,7 @@ test('a form counts only from the browser that was given it', async () => {
   assert.equal(other.status, 403);
 });
 
-test('a browser stays signed in for half a day', async () => {
+test('a browser stays signed in for half a day', async (t) => {
   let at = Date.now();
   await using harness = await startHarness({ now: () => at });
   const browser = createBrowser(harness.url);
@@ -150,13 +145,9 @@ test('a browser stays signed in for half a day', async () => {
   for (const [name, value] of cookies) browser.cookies.set(name, value.replace(/^./, 'x'));
   assert.equal(await later(), true);
   for (const [name, value] of cookies) browser.cookies.set(name, value);
-  mock.timers.enable({ apis: ['Date'], now: Date.now() + 12 * 3_600_000 });
-  try {
-    at = Date.now();
-    assert.equal(await later(), true);
-  } finally {
-    mock.timers.reset();
-  }
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 12 * 3_600_000 });
+  at = Date.now();
+  assert.equal(await later(), true);
 });
 
 test('signing out ends the session of the cookie, and of every copy of it, over a restart too', async () => {
@@ -209,35 +200,25 @@ test('large bodies are refused', async () => {
   }
 });
 
-test('nothing is printed: the library keeps its notices to itself', async () => {
+test('nothing is printed: the library keeps its notices to itself', async (t) => {
   const printed: unknown[] = [];
-  const methods = (['log', 'info', 'warn', 'error'] as const).map((name) =>
-    mock.method(console, name, (...args: unknown[]) => printed.push(args)),
-  );
-  try {
-    await using harness = await startHarness();
-    const browser = createBrowser(harness.url);
-    const device = await startDevice(harness.url);
-    await browser.visit(device.verification_uri_complete);
-    await poll(harness.url, device);
-    await browser.visit('/auth', undefined, { accept: 'text/html' });
-    await fetch(`${harness.url}/token`, { method: 'POST', headers: { origin: 'http://x.example' } });
-    await fetch(`${harness.url}/token`, {
-      method: 'POST',
-      body: '{',
-      headers: { 'content-type': 'application/json' },
-    });
-  } finally {
-    for (const method of methods) method.mock.restore();
-  }
+  for (const name of ['log', 'info', 'warn', 'error'] as const)
+    t.mock.method(console, name, (...args: unknown[]) => printed.push(args));
+  await using harness = await startHarness();
+  const browser = createBrowser(harness.url);
+  const device = await startDevice(harness.url);
+  await browser.visit(device.verification_uri_complete);
+  await poll(harness.url, device);
+  await browser.visit('/auth', undefined, { accept: 'text/html' });
+  await fetch(`${harness.url}/token`, { method: 'POST', headers: { origin: 'http://x.example' } });
+  const headers = { 'content-type': 'application/json' };
+  await fetch(`${harness.url}/token`, { method: 'POST', body: '{', headers });
   assert.deepEqual(printed, []);
 });
 
 test('while the database takes no writes a page says so and when to try again, and nothing was used up', async () => {
   await using harness = await startHarness();
-  const browser = createBrowser(harness.url);
-  const device = await startDevice(harness.url);
-  const signIn = await browser.visit(device.verification_uri_complete);
+  const { device, browser, page: signIn } = await openDevice(harness.url);
   const signedIn = await browser.submit(signIn, '/device/sign-in', {
     email: ada.email,
     password: ada.password,

@@ -2,14 +2,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { verifyNew } from '../../../src/api/identity/issuer/account/second-factor.ts';
+import { startAnswers } from '../../support/answers.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 
 const party = { id: 'login.example', origin: 'https://login.example' };
@@ -62,15 +60,12 @@ function answer(challenge: string, x5c: readonly Buffer[]): string {
 
 test('nothing is fetched that a certificate in an attestation names', async () => {
   const asked: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
-    asked.push(request.url);
-    response.end();
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  await using server = await startAnswers(({ url }) => {
+    asked.push(url);
+    return [200, ''];
+  });
   const challenge = randomBytes(32).toString('base64url');
-  const passkey = answer(challenge, [certificate(`http://127.0.0.1:${port}/revoked`)]);
+  const passkey = answer(challenge, [certificate(`${server.url}/revoked`)]);
   assert.equal(await verifyNew(party, { passkey, challenge }, '2030-01-01T00:00:00Z'), undefined);
-  server.close();
   assert.deepEqual(asked, []);
 });

@@ -7,15 +7,14 @@ import {
   answerDevice,
   createBrowser,
   type Harness,
+  openDevice,
   type Page,
   startDevice,
   startHarness,
 } from './harness.ts';
 
 async function attempt(harness: Harness, { email = ada.email, password = 'wrong', from = '127.0.0.1' } = {}) {
-  const device = await startDevice(harness.url);
-  const browser = createBrowser(harness.url, from);
-  const page = await browser.visit(device.verification_uri_complete);
+  const { browser, page } = await openDevice(harness.url, createBrowser(harness.url, from));
   return browser.submit(page, '/device/sign-in', { email, password });
 }
 
@@ -119,7 +118,7 @@ test('a right password from a browser that signed in before is never held back b
   // Signed out, as the next morning; the cookie that knows the browser stays.
   for (const name of own.cookies.keys()) if (name !== cookie) own.cookies.delete(name);
   const tryOwn = async (password: string, browser = own) => {
-    const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+    const { page } = await openDevice(harness.url, browser);
     const answer = await browser.submit(page, '/device/sign-in', { email: ada.email, password });
     for (const name of browser.cookies.keys()) if (name !== cookie) browser.cookies.delete(name);
     return answer;
@@ -138,7 +137,7 @@ test('a right password from a browser that signed in before is never held back b
   await addPerson(harness.store, { id: 'user_9', email: 'bob@physics.example', name: 'Bob', hash: adaHash });
   const bob = { email: 'bob@physics.example' };
   for (let i = 0; i < 5; i++) assert.equal((await attempt(harness, bob)).status, 403);
-  const page = await own.visit((await startDevice(harness.url)).verification_uri_complete);
+  const { page } = await openDevice(harness.url, own);
   const asBob = await own.submit(page, '/device/sign-in', { ...bob, password: ada.password });
   assert.equal(asBob.status, 429);
   const forged = createBrowser(harness.url);
@@ -177,12 +176,9 @@ test('whatever strangers try, a known browser is served, an address with few tri
   const own = createBrowser(harness.url, '127.0.1.1');
   await answerDevice(harness.url, await startDevice(harness.url), 'approve', own);
   for (const name of own.cookies.keys()) if (!name.includes('known')) own.cookies.delete(name);
-  const open = async (browser: ReturnType<typeof createBrowser>) => ({
-    browser,
-    page: await browser.visit((await startDevice(harness.url)).verification_uri_complete),
-  });
-  const attackers = await Promise.all([1, 2, 3].map((n) => open(createBrowser(harness.url, `127.0.1.${n}`))));
-  const [known, fresh] = [await open(own), await open(createBrowser(harness.url, '127.0.0.10'))];
+  const open = (from: string) => openDevice(harness.url, createBrowser(harness.url, from));
+  const attackers = await Promise.all([1, 2, 3].map((n) => open(`127.0.1.${n}`)));
+  const [known, fresh] = [await openDevice(harness.url, own), await open('127.0.0.10')];
   const signIn = ({ browser, page }: typeof known) =>
     browser.submit(page, '/device/sign-in', { email: ada.email, password: ada.password });
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 import { createLocalJWKSet } from 'jose';
+import { createIssuer } from '../../../src/api/identity/issuer/index.ts';
 import { parseIssuerKeys } from '../../../src/api/identity/issuer/keys.ts';
 import { verifyToken } from '../../../src/api/identity/token.ts';
+import { createLogger } from '../../../src/lib/log.ts';
 import { deleteExpiredIssuerRecords } from '../../../src/store/people/issuer-records.ts';
 import {
   ada,
@@ -47,25 +49,21 @@ test('a session survives a restart, and so does a device that waits', async () =
   assert.equal((await poll(harness.url, device)).body.error, 'authorization_pending');
 });
 
-test('a session ends after 30 days without use, and after 180 days however used', async () => {
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  try {
-    await using harness = await startHarness();
-    const idle = await signIn(harness.url);
-    let used: unknown = (await signIn(harness.url)).refresh_token;
-    const day = 24 * 3_600_000;
-    for (let days = 29; days < 180; days += 29) {
-      mock.timers.tick(29 * day);
-      const { status, body } = await refresh(harness.url, used);
-      assert.equal(status, 200, `${days} days: ${JSON.stringify(body)}`);
-      used = body.refresh_token;
-    }
-    assert.equal((await refresh(harness.url, idle.refresh_token)).body.error, 'invalid_grant');
-    mock.timers.tick(7 * day);
-    assert.equal((await refresh(harness.url, used)).body.error, 'invalid_grant');
-  } finally {
-    mock.timers.reset();
+test('a session ends after 30 days without use, and after 180 days however used', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  await using harness = await startHarness();
+  const idle = await signIn(harness.url);
+  let used: unknown = (await signIn(harness.url)).refresh_token;
+  const day = 24 * 3_600_000;
+  for (let days = 29; days < 180; days += 29) {
+    t.mock.timers.tick(29 * day);
+    const { status, body } = await refresh(harness.url, used);
+    assert.equal(status, 200, `${days} days: ${JSON.stringify(body)}`);
+    used = body.refresh_token;
   }
+  assert.equal((await refresh(harness.url, idle.refresh_token)).body.error, 'invalid_grant');
+  t.mock.timers.tick(7 * day);
+  assert.equal((await refresh(harness.url, used)).body.error, 'invalid_grant');
 });
 
 test('a revoked refresh token is refused; another client cannot revoke it', async () => {
@@ -112,31 +110,21 @@ test('nothing in the database is a token, a code or a session', async () => {
   const { access_token } = await signIn(harness.url, kubernetes, 'openid');
   const rows = await harness.store.read.selectFrom('issuer_records').selectAll().execute();
   const all = JSON.stringify(rows);
-  for (const secret of [
-    device.device_code,
-    device.user_code,
-    device.user_code.replace('-', ''),
-    refresh_token,
-    access_token,
-  ]) {
+  const { device_code, user_code } = device;
+  for (const secret of [device_code, user_code, user_code.replace('-', ''), refresh_token, access_token])
     assert.ok(!all.includes(String(secret)), String(secret));
-  }
 });
 
-test('records that expired are not found, and are removed a few at a time', async () => {
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  try {
-    await using harness = await startHarness();
-    for (let i = 0; i < 3; i++) await startDevice(harness.url);
-    const remove = (limit: number) =>
-      harness.store.write((tx) => deleteExpiredIssuerRecords(tx, Math.floor(Date.now() / 1000), limit));
-    assert.equal(await remove(10), 0);
-    mock.timers.tick(21 * 60_000);
-    assert.equal(await remove(2), 2);
-    assert.equal(await remove(2), 1);
-  } finally {
-    mock.timers.reset();
-  }
+test('records that expired are not found, and are removed a few at a time', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  await using harness = await startHarness();
+  for (let i = 0; i < 3; i++) await startDevice(harness.url);
+  const remove = (limit: number) =>
+    harness.store.write((tx) => deleteExpiredIssuerRecords(tx, Math.floor(Date.now() / 1000), limit));
+  assert.equal(await remove(10), 0);
+  t.mock.timers.tick(21 * 60_000);
+  assert.equal(await remove(2), 2);
+  assert.equal(await remove(2), 1);
 });
 
 test('the keys are a file that only its owner reads; a broken one is reported, not replaced', async () => {
@@ -151,8 +139,6 @@ test('the keys are a file that only its owner reads; a broken one is reported, n
     () => parseIssuerKeys(text.slice(0, 100), file),
     /is not a file of the embedded issuer's keys/,
   );
-  const { createIssuer } = await import('../../../src/api/identity/issuer/index.ts');
-  const { createLogger } = await import('../../../src/lib/log.ts');
   const { store } = harness;
   const keys = parseIssuerKeys(text, file);
   const log = createLogger('silent');
@@ -162,21 +148,16 @@ test('the keys are a file that only its owner reads; a broken one is reported, n
 
 test('discovery names the endpoints under the issuer URL, whatever host was asked for', async () => {
   await using harness = await startHarness();
-  const { request } = await import('node:http');
-  const text = await new Promise<string>((resolve, reject) => {
-    const headers = {
-      host: 'evil.example',
-      'x-forwarded-host': 'evil.example',
-      'x-forwarded-proto': 'https',
-    };
-    request(`${harness.url}/.well-known/openid-configuration`, { headers }, async (res) => {
-      let all = '';
-      for await (const chunk of res) all += chunk;
-      resolve(all);
-    })
-      .on('error', reject)
-      .end();
-  });
+  const elsewhere = {
+    host: 'evil.example',
+    'x-forwarded-host': 'evil.example',
+    'x-forwarded-proto': 'https',
+  };
+  const { text } = await createBrowser(harness.url).visit(
+    '/.well-known/openid-configuration',
+    undefined,
+    elsewhere,
+  );
   const { url } = harness;
   const document = JSON.parse(text);
   assert.equal(document.issuer, url);

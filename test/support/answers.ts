@@ -1,0 +1,25 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** An HTTP server that answers as it is told, JSON unless a header says otherwise. */
+export async function startAnswers(
+  answer: (
+    request: IncomingMessage,
+    url: string,
+  ) => readonly [status: number, body: string, headers?: OutgoingHttpHeaders],
+): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer((request, response) => {
+    const [status, body, headers] = answer(request, url);
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    },
+  };
+}
