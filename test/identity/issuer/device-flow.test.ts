@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { consoleClientId, issuerClients } from '../../../src/api/identity/issuer/clients.ts';
-import { setPassword } from '../../../src/store/people/identities.ts';
 import { updateLifecycle } from '../../../src/store/people/people.ts';
 import { createPasswordLink, findPasswordLink } from '../../../src/store/people/second-factors.ts';
 import {
