@@ -8,14 +8,13 @@ import { completeRelease, startRelease } from '../../src/store/clusters/clusters
 import { listMachines, recordMachines } from '../../src/store/clusters/machines.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Change } from '../../src/store/engine/index.ts';
-import { alpha, beta, type Call, eventually, physics, startTestApp } from '../support/app.ts';
+import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
 import { everyKind, openTestStore, slurmReport } from '../support/store.ts';
 
 const refusal = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
 
 const lab: Lab = {
   ...physics,
-  users: [...(physics.users ?? []), { email: 'rita@physics.example', staff: ['staff.read'] }],
   clusters: (physics.clusters ?? []).map((cluster) => ({
     ...cluster,
     scheduler: 'kubernetes',
@@ -26,10 +25,10 @@ const lab: Lab = {
 test('machines, as operators see them', async (t) => {
   await using service = await startTestApp({ lab });
   const { store } = service.app;
-  const list = (clusterId = alpha, call: Call = { as: 'root' }) =>
-    service.business(`/operator/clusters/${clusterId}/machines`, call);
-  const set = (id: string, what: 'admit' | 'quarantine', call: Partial<Call> & { key?: string } = {}) =>
-    service.write(`/operator/machines/${id}/${what}`, { as: 'root', ...call });
+  const list = (clusterId = alpha) =>
+    service.business(`/operator/clusters/${clusterId}/machines`, { as: 'root' });
+  const set = (id: string, what: 'admit' | 'quarantine', as = 'root') =>
+    service.write(`/operator/machines/${id}/${what}`, { as });
   const cluster = () =>
     store.read.selectFrom('clusters').selectAll().where('id', '=', alpha).executeTakeFirstOrThrow();
   const audit = () =>
@@ -60,6 +59,14 @@ test('machines, as operators see them', async (t) => {
 
   await t.test('admit and quarantine move it, announce it, and raise desiredGeneration', async () => {
     const [machine] = await listMachines(store.read, alpha);
+    assert.equal((await set(machine?.id ?? '', 'admit', 'ada')).status, 403);
+    const refused = await audit();
+    const { organization_id: organization } = await cluster();
+    assert.deepEqual(
+      [refused.target, refused.cluster_id, refused.organization_id],
+      [machine?.id, alpha, organization],
+      'a refusal names the machine, its cluster and organization',
+    );
     const id = machine?.id ?? '';
     for (const [what, from, to] of [
       ['admit', 'registered', 'admitted'],

@@ -87,15 +87,7 @@ test('a plan of a key says whom it ends jobs for: the first, the last and no oth
   );
 });
 
-interface Group {
-  service: TestApp;
-  org: string;
-  ids: Map<string, string>;
-  plan(as: string, ...changes: object[]): Promise<Reply>;
-  access(as: string, ...names: string[]): Promise<Reply>;
-}
-
-async function open(service: TestApp): Promise<Group> {
+async function open(service: TestApp) {
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const { body } = await service.business(`/organizations/${org}/members`, { as: 'ada' });
   const ids = new Map<string, string>(
@@ -104,16 +96,13 @@ async function open(service: TestApp): Promise<Group> {
   const grants = await service.business(`/organizations/${org}/grants`, { as: 'ada' });
   ids.set('guest', grants.body.grants[0].grant.user_id);
   return {
-    service,
-    org,
-    ids,
-    plan: (as, ...changes) =>
+    ...{ org, ids },
+    plan: (as: string, ...changes: object[]) =>
       service.business(`/organizations/${org}/members/plan`, { as, method: 'POST', body: { changes } }),
-    access: (as, ...names) =>
-      service.business(
-        `/organizations/${org}/access?user_ids=${names.map((name) => ids.get(name) ?? name).join(',')}`,
-        { as },
-      ),
+    access: (as: string, ...names: string[]) => {
+      const userIds = names.map((name) => ids.get(name) ?? name).join(',');
+      return service.business(`/organizations/${org}/access?user_ids=${userIds}`, { as });
+    },
   };
 }
 
@@ -164,17 +153,14 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     // Named twice: the first must not make a member of whom the second tells.
     const adds = names.map((name) => ({ change: 'add', email: `${name}@physics.example` }));
     const { body } = await plan('ada', ...adds, ...adds);
+    const planned = ({ email, username, result }: Reply['body']) => [email.split('@')[0], username, result];
     assert.deepEqual(
-      body.changes.slice(0, 3),
-      names.map((name) => ({
-        change: 'add',
-        email: `${name}@physics.example`,
-        username: name,
-        result: 'planned',
-      })),
+      body.changes.slice(0, 3).map(planned),
+      names.map((name) => [name, name, 'planned']),
     );
+    assert.ok(body.changes.every((one: object) => !('user_id' in one)));
     for (const one of body.changes.slice(3)) {
-      assert.deepEqual([one.result, one.code, one.user_id], ['refused', 'invalid_state', undefined]);
+      assert.deepEqual([one.result, one.code], ['refused', 'invalid_state']);
       assert.doesNotMatch(one.message, /deactivated/);
     }
     const { body: known } = await plan('ada', { change: 'add', email: 'bob@physics.example' });
@@ -239,23 +225,17 @@ test('a plan says what a change of members would do, changes nothing, and is ref
   });
 
   await t.test('a person who may not do it may not plan it', async () => {
-    const refused = async (as: string, change: object) => {
+    for (const [as, change] of [
+      ['max', { change: 'remove', user_id: bob }],
+      ['amy', { change: 'role', user_id: bob, role: 'owner' }],
+      ['max', { change: 'permissions', user_id: bob, permissions: ['clusters.ssh.admin'] }],
+    ] as const) {
       const { status, body } = await plan(as, change);
-      return [status, body.code];
-    };
-    const remove = { change: 'remove', user_id: bob };
-    assert.deepEqual(await refused('max', remove), [403, 'forbidden']);
-    assert.deepEqual(await refused('amy', { change: 'role', user_id: bob, role: 'owner' }), [
-      403,
-      'forbidden',
-    ]);
-    assert.deepEqual(
-      await refused('max', { change: 'permissions', user_id: bob, permissions: ['clusters.ssh.admin'] }),
-      [403, 'forbidden'],
-    );
+      assert.deepEqual([status, body.code], [403, 'forbidden']);
+    }
     const allowed = await plan('max', { change: 'permissions', user_id: bob, permissions: [] });
     assert.equal(allowed.status, 200);
-    assert.equal((await refused('ada', { change: 'vanish', user_id: bob }))[0], 422);
+    assert.equal((await plan('ada', { change: 'vanish', user_id: bob })).status, 422);
   });
 
   await t.test('what people reach, by which way, until when, and how far a change has come', async () => {

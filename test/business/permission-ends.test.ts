@@ -12,33 +12,19 @@ import { everyKind, openTestStore, userId } from '../support/store.ts';
 
 const day = 86_400_000;
 
+const max = { email: 'max@physics.example', role: 'member' as const, username: 'max' };
 const lab: Lab = {
-  users: [{ email: 'root@physics.example', staff: ['staff.operate'] }],
+  ...physics,
   organizations: [
     {
-      slug: 'physics',
-      name: 'Physics',
+      ...{ slug: 'physics', name: 'Physics' },
       members: [
         { email: 'ada@physics.example', role: 'owner', username: 'ada' },
-        {
-          email: 'max@physics.example',
-          role: 'member',
-          username: 'max',
-          permissions: ['members.manage', 'clusters.ssh'],
-        },
+        { ...max, permissions: ['members.manage', 'clusters.ssh'] },
         { email: 'bob@physics.example', role: 'member', username: 'bob' },
       ],
     },
   ],
-  clusters: (
-    [
-      ['alpha', alpha, 'sunk'],
-      ['beta', beta, 'kubernetes'],
-    ] as const
-  ).map(([name, id, scheduler]) => ({
-    ...{ name, id, scheduler, organization: 'physics' },
-    simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 20 },
-  })),
 };
 
 async function helpers(service: TestApp) {

@@ -80,12 +80,6 @@ test('what both APIs serve without a token', async (t) => {
       }
     });
 
-    await t.test(`${api}: an address that cannot be decoded is 400 invalid_request`, async () => {
-      const path = api === 'business' ? '/organizations/%zz' : '/clusters/%zz?businessOrgId=x';
-      const { status, body } = await get(path, { as: 'ada' });
-      assert.deepEqual([status, body.code], [400, 'invalid_request']);
-    });
-
     await t.test(`${api}: a method that an address does not take is 404 not_found`, async () => {
       const path = api === 'business' ? '/me' : '/clusters';
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {

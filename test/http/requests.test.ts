@@ -43,6 +43,7 @@ test('requests', async (t) => {
   });
 
   await t.test('an address that cannot be decoded is 401 for strangers, 400 for people', async () => {
+    refused(await service.business('/organizations/%zz', { as: 'ada' }), 400);
     for (const path of ['/clusters/%zz', '/clusters/%E2%82', `/clusters/%zz/options?businessOrgId=${org}`]) {
       const stranger = await service.platform(path);
       assert.deepEqual([stranger.status, stranger.body.code], [401, 'unauthorized'], path);
