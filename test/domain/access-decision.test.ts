@@ -83,73 +83,42 @@ test('a revoked key counts before everything but access itself; without any acti
 });
 
 const staffPolicy = { securityKeys: true, requireSecurityKeys: 'staff' } as const;
+const ended = [{ key: 'clusters.configure', expiresAt: '2030-01-01T09:00:00.000Z' }] as const;
+const knownAs = (loginState: 'ready' | 'waiting_for_key', key: string) => ({
+  confirmed: { loginState, keyFingerprints: [key] },
+});
+const lapsed = { activeKeys: ['SHA256:b'], lapsedKeys: ['SHA256:a'] };
+const unfit = { activeKeys: ['SHA256:b'], unfitKeys: ['SHA256:a'] };
+const added = { activeKeys: ['SHA256:a', 'SHA256:c'] };
+const addedKey = { fingerprint: 'SHA256:c' };
+const noLogins = { takesAccessList: false, isListed: false, loginNodes: [] };
 const more: [string, Partial<AccessFacts>, AccessQuestion, Obstacle | undefined][] = [
-  [
-    'one whose permission ended by itself',
-    { permissions: [], ended: [{ key: 'clusters.configure', expiresAt: '2030-01-01T09:00:00.000Z' }] },
-    thisKey,
-    'access_ended',
-  ],
+  ['one whose permission ended', { permissions: [], ended: [...ended] }, thisKey, 'access_ended'],
   ['one who left, or whose organization is retired', { isMember: false }, thisKey, 'access_removed'],
   ['an owner, who holds every permission', { role: 'owner', permissions: [] }, thisKey, undefined],
   ['a cluster that never reported', { observedMsAgo: undefined }, allKeys, 'observation_stale'],
   ['a report exactly two minutes old', { observedMsAgo: 120_000 }, thisKey, undefined],
-  [
-    'one who waits for a key there',
-    { confirmed: { loginState: 'waiting_for_key', keyFingerprints: ['SHA256:a'] } },
-    thisKey,
-    'projection_pending',
-  ],
-  [
-    'one whom the cluster knows by revoked keys only',
-    { confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:gone'] } },
-    allKeys,
-    'projection_pending',
-  ],
-  ['a key that lapsed', { activeKeys: ['SHA256:b'], lapsedKeys: ['SHA256:a'] }, thisKey, 'key_lapsed'],
+  ['one who waits for a key there', knownAs('waiting_for_key', 'SHA256:a'), thisKey, 'projection_pending'],
+  ['one known by revoked keys only', knownAs('ready', 'SHA256:gone'), allKeys, 'projection_pending'],
+  ['a key that lapsed', lapsed, thisKey, 'key_lapsed'],
   ['one of whose keys another lapsed', { lapsedKeys: ['SHA256:c'] }, allKeys, undefined],
-  ['one whose keys all lapsed', { activeKeys: [], lapsedKeys: ['SHA256:a'] }, allKeys, 'key_lapsed'],
-  [
-    'a security key where they are not accepted',
-    { activeKeys: ['SHA256:b'], unfitKeys: ['SHA256:a'] },
-    thisKey,
-    'security_key_off',
-  ],
-  [
-    'a key of the staff that is no security key',
-    { activeKeys: ['SHA256:b'], unfitKeys: ['SHA256:a'], policy: staffPolicy },
-    thisKey,
-    'security_key_required',
-  ],
+  ['one whose keys all lapsed', { ...lapsed, activeKeys: [] }, allKeys, 'key_lapsed'],
+  ['a security key where they are not accepted', unfit, thisKey, 'security_key_off'],
+  ['a plain key of the staff', { ...unfit, policy: staffPolicy }, thisKey, 'security_key_required'],
   ['one of whose keys another is of such a type', { unfitKeys: ['SHA256:c'] }, allKeys, undefined],
   [
     'one whose keys are all of such a type',
-    { activeKeys: [], unfitKeys: ['SHA256:a'], policy: staffPolicy },
+    { ...unfit, activeKeys: [], policy: staffPolicy },
     allKeys,
     'security_key_required',
   ],
-  [
-    'a revoked key of a person whose other key is of such a type',
-    { activeKeys: [], unfitKeys: ['SHA256:b'] },
-    thisKey,
-    'key_revoked',
-  ],
-  ['a key that waits beside another', { activeKeys: ['SHA256:a', 'SHA256:c'] }, thisKey, undefined],
-  [
-    'a key that waits, itself',
-    { activeKeys: ['SHA256:a', 'SHA256:c'] },
-    { fingerprint: 'SHA256:c' },
-    'projection_pending',
-  ],
-  ['all keys, of which one waits', { activeKeys: ['SHA256:a', 'SHA256:c'] }, allKeys, 'projection_pending'],
+  ['a revoked key next to such a one', { activeKeys: [], unfitKeys: ['SHA256:b'] }, thisKey, 'key_revoked'],
+  ['a key next to one that waits', added, thisKey, undefined],
+  ['a key that waits, itself', added, addedKey, 'projection_pending'],
+  ['all keys, of which one waits', added, allKeys, 'projection_pending'],
   ['a fault on the cluster', { confirmed: undefined, failure: 'no disk' }, allKeys, 'projection_failed'],
-  ['a fault that is somebody else’s', { failure: 'no disk' }, thisKey, undefined],
-  [
-    'a cluster without accounts and login nodes',
-    { takesAccessList: false, isListed: false, loginNodes: [] },
-    allKeys,
-    'no_login_nodes',
-  ],
+  ['a fault that is another person’s', { failure: 'no disk' }, thisKey, undefined],
+  ['a cluster without accounts and login nodes', noLogins, allKeys, 'no_login_nodes'],
 ];
 const [plain, sk] = ['ssh-ed25519', 'sk-ssh-ed25519@openssh.com'];
 const fit: [policy: AccessFacts['policy'], type: string, staff: boolean, others: boolean][] = [

@@ -53,6 +53,7 @@ const kubernetes: KubernetesUseFacts = {
 };
 const late = { changedAt: now - usualMs - 1 };
 const fault = { fault: 'the disk of node-3 is full' };
+const sees = { seesFaults: true };
 
 interface Case extends Partial<UseContext> {
   facts?: Partial<AccessFacts>;
@@ -65,6 +66,12 @@ const ssh = ({ facts: changes, gatewayFault, listChangedAt = 0, ...context }: Ca
   sshUse({ access: { ...facts, ...changes }, gatewayFault, listChangedAt }, { ...on, ...context });
 const kubectl = ({ facts: changes, kubernetes: other, ...context }: Case): Use =>
   kubernetesUse({ ...facts, ...changes }, { ...kubernetes, ...other }, { ...on, ...context });
+
+const unconfirmed: Case = { facts: { confirmed: undefined } };
+const newKey: Case = { facts: { activeKeys: ['SHA256:a', 'SHA256:new'] } };
+const refused: Case = { kubernetes: { access: { state: 'failed' } } };
+const down: Case = { facts: { loginNodes: [] } };
+const provisioning: Case = { facts: { clusterState: 'provisioning' }, lifecycle: 'provisioning' };
 
 /** What is so; the state, who acts next, the reason, and a part of the sentence. */
 type Row = [so: Case, outcome: string, sentence: RegExp];
@@ -82,52 +89,24 @@ const sshTable: Row[] = [
   [{ facts: { activeKeys: [], unfitKeys: ['x'] } }, 'missing you no_keys', /Security keys are not acc/],
   [{ facts: { signIn: { ms: 90 * 86_400_000, leftMs: -1 } } }, 'missing you sign_in_lapsed', /for 90 days/],
   [{ facts: { username: undefined } }, 'missing manager named_user_required', /no user name/],
-  [
-    { facts: { clusterState: 'provisioning' }, lifecycle: 'provisioning' },
-    'missing operator cluster_inactive',
-    /alpha is provisioning/,
-  ],
+  [provisioning, 'missing operator cluster_inactive', /alpha is provisioning/],
   [{ facts: { isListed: false } }, 'pending service applying', /account and keys to alpha/],
-  [{ facts: { confirmed: undefined } }, 'pending service applying', /to alpha, which takes some seconds/],
-  [{ facts: { confirmed: undefined }, ...late }, 'failed operator late', /since 2030-01-02 02:59 UTC/],
-  [
-    { facts: { confirmed: undefined }, ...fault },
-    'failed operator fault',
-    /applied\. Your administrator has been told\.$/,
-  ],
-  [
-    { facts: { confirmed: undefined }, ...fault, seesFaults: true },
-    'failed operator fault',
-    /applied: the disk of node-3 is full$/,
-  ],
+  [unconfirmed, 'pending service applying', /to alpha, which takes some seconds/],
+  [{ ...unconfirmed, ...late }, 'failed operator late', /since 2030-01-02 02:59 UTC/],
+  [{ ...unconfirmed, ...fault }, 'failed operator fault', /applied\. Your administrator has been told\.$/],
+  [{ ...unconfirmed, ...fault, ...sees }, 'failed operator fault', /applied: the disk of node-3 is full$/],
   // Of what works already, a fault about others says nothing.
   [fault, 'ready - ready', /over SSH/],
-  [
-    { facts: { activeKeys: ['SHA256:a', 'SHA256:new'] } },
-    'ready - ready',
-    /Sending your newest key to alpha/,
-  ],
-  [
-    { facts: { activeKeys: ['SHA256:a', 'SHA256:new'] }, ...late },
-    'ready - ready',
-    /Tell your administrator/,
-  ],
+  [newKey, 'ready - ready', /Sending your newest key to alpha/],
+  [{ ...newKey, ...late }, 'ready - ready', /Tell your administrator/],
   [{ facts: { observedMsAgo: 600_000 } }, 'failed operator not_reporting', /since 2030-01-02 02:54 UTC/],
   [{ facts: { observedMsAgo: undefined } }, 'pending service applying', /first report of alpha/],
   [{ facts: { observedMsAgo: undefined }, ...late }, 'failed operator not_reporting', /not reported yet/],
-  [{ facts: { loginNodes: [] } }, 'pending service restarting', /login nodes of alpha restart/],
-  [{ facts: { loginNodes: [] }, ...late }, 'failed operator not_answering', /Tell your administrator/],
-  [
-    { facts: { loginNodes: [] }, ...late, listChangedAt: now },
-    'pending service restarting',
-    /list of accounts/,
-  ],
-  [{ facts: { loginNodes: [] }, ...fault }, 'failed operator fault', /has been told/],
-  [
-    { gatewayFault: 'no port', seesFaults: true },
-    'failed operator fault',
-    /^The SSH gateway does not serve\. Your adm/,
-  ],
+  [down, 'pending service restarting', /login nodes of alpha restart/],
+  [{ ...down, ...late }, 'failed operator not_answering', /Tell your administrator/],
+  [{ ...down, ...late, listChangedAt: now }, 'pending service restarting', /list of accounts/],
+  [{ ...down, ...fault }, 'failed operator fault', /has been told/],
+  [{ gatewayFault: 'x', ...sees }, 'failed operator fault', /^The SSH gateway does not serve\. Your adm/],
 ];
 
 const kubectlTable: Row[] = [
@@ -136,11 +115,7 @@ const kubectlTable: Row[] = [
   [{ facts: { activeKeys: [], permissions: ['clusters.kubernetes'] } }, 'ready - ready', /kubectl/],
   [{ facts: { permissions: ['clusters.kubernetes.admin'] } }, 'ready - ready', /kubectl/],
   [{ facts: { permissions: ['clusters.ssh'] } }, 'missing you no_permission', /clusters\.kubernetes\.$/],
-  [
-    { facts: { permissions: [], isMember: false }, kubernetes: { hasGrant: true } },
-    'ready - ready',
-    /kubectl/,
-  ],
+  [{ facts: { isMember: false }, kubernetes: { hasGrant: true } }, 'ready - ready', /kubectl/],
   [{ facts: { signIn: { ms: 90 * 86_400_000, leftMs: -1 } } }, 'missing you sign_in_lapsed', /for 90 days/],
   [{ lifecycle: 'provisioning' }, 'missing operator cluster_inactive', /is provisioning/],
   [{ kubernetes: { offersLogin: false } }, 'missing operator no_kubernetes_login', /no sign-in for kubectl/],
@@ -148,11 +123,7 @@ const kubectlTable: Row[] = [
   [{ kubernetes: { isReady: undefined, observedMsAgo: 600_000 } }, 'failed operator not_reporting', /02:54/],
   [{ kubernetes: { access: { state: 'pending' } } }, 'pending service applying', /permissions to alpha/],
   [{ kubernetes: { access: { state: 'pending' } }, ...late }, 'failed operator late', /Tell your adm/],
-  [
-    { kubernetes: { access: { state: 'failed' } }, ...fault, seesFaults: true },
-    'failed operator fault',
-    /: the disk of node-3 is full$/,
-  ],
+  [{ ...refused, ...fault, ...sees }, 'failed operator fault', /: the disk of node-3 is full$/],
 ];
 
 for (const [side, useOf, table] of [

@@ -23,6 +23,12 @@ test('an empty lab and a whole one are accepted', () => {
   checkLab(lab([owner], { clusters: [{ ...cluster, id: uuid }], grants: [grant] }));
 });
 
+const bob = { email: 'b@x.example', role: 'member' as const };
+const holding = (permission: string) => lab([owner, { ...bob, permissions: [permission as PermissionKey] }]);
+const withClusters = (...clusters: LabCluster[]) => lab([owner], { clusters });
+const joining = (slug: string, domain: string) => ({ ...physics, slug, autoJoinDomains: [domain] });
+const stored = (...types: ('ceph' | 'weka' | 'nfs')[]) =>
+  withClusters({ ...cluster, simulated: { ...simulated, storage: { types } } });
 const refused: [string, Lab, string][] = [
   [
     'a user twice, in whatever case',
@@ -36,64 +42,34 @@ const refused: [string, Lab, string][] = [
   ],
   [
     'a member twice',
-    lab([owner, { email: 'ADA@x.example', role: 'member' }]),
+    lab([owner, { ...bob, email: 'ADA@x.example' }]),
     'The member of physics ada@x.example is there twice.',
   ],
   [
     'a username twice',
-    lab([owner, { email: 'b@x.example', role: 'member', username: 'ada' }]),
+    lab([owner, { ...bob, username: 'ada' }]),
     'The username in physics ada is there twice.',
   ],
   [
     'a domain that joins two organizations',
-    {
-      organizations: [
-        { ...physics, autoJoinDomains: ['x.example'] },
-        { slug: 'chemistry', name: 'C', members: [owner], autoJoinDomains: ['X.example'] },
-      ],
-    },
+    { organizations: [joining('physics', 'x.example'), joining('chemistry', 'X.example')] },
     'The autoJoinDomains entry x.example is there twice.',
   ],
-  [
-    'a permission that is none',
-    lab([owner, { email: 'b@x.example', role: 'member', permissions: ['clusters.sudo' as PermissionKey] }]),
-    'clusters.sudo is not a permission.',
-  ],
-  [
-    'an organization permission, which no file can give',
-    lab([
-      owner,
-      { email: 'b@x.example', role: 'member', permissions: ['organization.owner' as PermissionKey] },
-    ]),
-    'organization.owner is not a permission.',
-  ],
-  [
-    'two clusters of one name',
-    lab([owner], { clusters: [cluster, cluster] }),
-    'The cluster alpha is there twice.',
-  ],
+  ['a permission that is none', holding('clusters.sudo'), 'clusters.sudo is not a permission.'],
+  ['a permission of a role', holding('organization.owner'), 'organization.owner is not a permission.'],
+  ['two clusters of one name', withClusters(cluster, cluster), 'The cluster alpha is there twice.'],
   [
     'two clusters of one id',
-    lab([owner], {
-      clusters: [
-        { ...cluster, id: uuid },
-        { ...cluster, name: 'beta', id: uuid.toUpperCase() },
-      ],
-    }),
+    withClusters({ ...cluster, id: uuid }, { ...cluster, name: 'beta', id: uuid.toUpperCase() }),
     `The cluster id ${uuid} is there twice.`,
   ],
   [
     'an id that is no UUID',
-    lab([owner], { clusters: [{ ...cluster, id: 'alpha' }] }),
+    withClusters({ ...cluster, id: 'alpha' }),
     'Cluster alpha: the id alpha is not a UUID.',
   ],
-  ...(['ceph', 'weka'] as const).map((other): [string, Lab, string] => [
-    `NFS beside ${other}`,
-    lab([owner], {
-      clusters: [{ ...cluster, simulated: { ...simulated, storage: { types: ['nfs', other] } } }],
-    }),
-    'Cluster alpha: NFS storage excludes Ceph and WEKA.',
-  ]),
+  ['NFS next to Ceph', stored('nfs', 'ceph'), 'Cluster alpha: NFS storage excludes Ceph and WEKA.'],
+  ['NFS next to WEKA', stored('nfs', 'weka'), 'Cluster alpha: NFS storage excludes Ceph and WEKA.'],
   ...['soon', '275760-09-13', '2030-01-01', '2030-02-30T00:00:00Z', '9999-12-31T23:59:59-01:00'].map(
     (expiresAt): [string, Lab, string] => [
       `a grant whose expiresAt is ${expiresAt}, which is no whole RFC 3339 time`,

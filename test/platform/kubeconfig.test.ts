@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { kubeconfig as kubeconfigOf } from '../../src/domain/kubernetes/kubeconfig.ts';
 import { alpha, beta, eventually, physics, physicsWith, startTestApp } from '../support/app.ts';
-import { temporaryDirectory } from '../support/directory.ts';
 import { refused, setCluster, setSimulated, silence, tokenFor } from './support.ts';
 
-const noKubectl =
-  spawnSync('kubectl', ['version', '--client']).status === 0
-    ? false
-    : 'kubectl is not installed (Debian package kubernetes-client)';
 const soon = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
 const later = new Date(Date.parse(soon) + 3_600_000).toISOString();
 const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
@@ -83,26 +75,6 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
     assert.deepEqual(parse(body.kubeconfig), JSON.parse(JSON.stringify(file)));
     assert.deepEqual(Object.keys(file.users[0]?.user ?? {}), ['exec'], 'no credential');
     assert.equal((await kubeconfig({ as: 'ada' })).body.kubeconfig, body.kubeconfig, 'nothing of the caller');
-  });
-
-  await t.test('kubectl takes it', { skip: noKubectl }, async () => {
-    using directory = temporaryDirectory();
-    const file = join(directory.path, 'config');
-    writeFileSync(file, (await held('forever')).body.kubeconfig);
-    const kubectl = (...args: string[]) =>
-      execFileSync('kubectl', ['--kubeconfig', file, ...args], {
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore'],
-        env: { ...process.env, HOME: directory.path },
-      });
-    const view = JSON.parse(kubectl('config', 'view', '--raw', '-o', 'json'));
-    assert.equal(view['current-context'], beta);
-    assert.equal(view.users[0].user.exec.command, 'kubectl');
-    assert.match(kubectl('config', 'current-context'), new RegExp(beta));
-    assert.equal(
-      JSON.parse(kubectl('config', 'view', '--minify', '-o', 'json')).contexts[0].context.namespace,
-      'team-a',
-    );
   });
 
   await t.test('admitted by permission: no accessExpiresAt, though a grant expires', async () => {

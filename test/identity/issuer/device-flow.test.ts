@@ -10,6 +10,7 @@ import {
   audience,
   cli,
   createBrowser,
+  credentials,
   type Device,
   kubernetes,
   openDevice,
@@ -79,7 +80,7 @@ test('tokens are for the addresses that the metadata list, and for no other', as
   const approvalOf = async (device: Device) => {
     const browser = createBrowser(url);
     const page = await browser.visit(device.verification_uri_complete);
-    await browser.submit(page, '/device/sign-in', { email: ada.email, password: ada.password });
+    await browser.submit(page, '/device/sign-in', credentials);
     return (await browser.visit(device.verification_uri_complete)).text;
   };
   assert.match(
@@ -144,7 +145,7 @@ test('who is denied gets access_denied', async () => {
 test('a code answered in one window cannot be answered again in another', async () => {
   await using harness = await startHarness();
   const { device, browser, page: signInPage } = await openDevice(harness.url);
-  await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(signInPage, '/device/sign-in', credentials);
   const window = await browser.visit(device.verification_uri_complete);
   const answers = await Promise.all(
     ['approve', 'deny', 'approve'].map((decision) =>
@@ -159,13 +160,13 @@ test('a code that expired is reported in the browser and at the terminal, as is 
   await using harness = await startHarness();
   const { url } = harness;
   const { device, browser, page: signInPage } = await openDevice(url);
-  await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(signInPage, '/device/sign-in', credentials);
   const approval = await browser.visit(device.verification_uri_complete);
   t.mock.timers.tick(601_000);
   for (const page of [
     await browser.visit(device.verification_uri_complete),
     await browser.submit(approval, '/device/approval', { decision: 'approve' }),
-    await browser.submit(signInPage, '/device/sign-in', { email: ada.email, password: ada.password }),
+    await browser.submit(signInPage, '/device/sign-in', credentials),
   ]) {
     if (page.status === 403) continue;
     assert.equal(page.status, 410);

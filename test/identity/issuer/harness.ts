@@ -20,6 +20,7 @@ export const ada = {
   email: 'ada@physics.example',
   password: 'correct horse battery staple',
 };
+export const credentials = { email: ada.email, password: ada.password };
 export const audience = 'andromeda';
 export const cli = 'andromeda-cli';
 export const kubernetes = 'andromeda-kubernetes';
@@ -254,7 +255,7 @@ export async function answerDevice(
 ): Promise<Page> {
   let page = await browser.visit(device.verification_uri_complete);
   if (page.text.includes('type="password"')) {
-    page = await browser.submit(page, '/device/sign-in', { email: ada.email, password: ada.password });
+    page = await browser.submit(page, '/device/sign-in', credentials);
     assert.equal(page.status, 303, page.text);
     page = await browser.visit(page.location ?? '');
   }

@@ -7,9 +7,10 @@ import {
   ada,
   addPerson,
   createBrowser,
+  credentials,
   type Device,
-  type Page,
   openDevice,
+  type Page,
   poll,
   startDevice,
   startHarness,
@@ -36,7 +37,7 @@ test('no page has a script or anything from other origins, and each is sent with
   await using harness = await startHarness();
   const { device, browser, page: signIn } = await openDevice(harness.url);
   const wrong = await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: 'x' });
-  await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(signIn, '/device/sign-in', credentials);
   const pages = [
     signIn,
     wrong,
@@ -70,7 +71,7 @@ test('what came from outside is text in the page', async () => {
   const browser = createBrowser(harness.url);
   const signIn = await browser.visit(device.verification_uri_complete);
   const wrong = await browser.submit(signIn, '/device/sign-in', { email: evil, password: 'x' });
-  await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(signIn, '/device/sign-in', credentials);
   const approval = await browser.visit(device.verification_uri_complete);
   assert.match(approval.text, /&quot;&gt;&lt;script&gt;/);
   assert.ok(approval.text.length < 15_000);
@@ -91,7 +92,7 @@ test('what hides or turns text around is escaped in the pages, and a long name i
   const { device, browser, page: signIn } = await openDevice(harness.url);
   const wrong = await browser.submit(signIn, '/device/sign-in', { email: 'a\u202e@b', password: 'x' });
   assert.match(wrong.text, /value="a\\u202e@b"/);
-  await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(signIn, '/device/sign-in', credentials);
   const { text } = await browser.visit(device.verification_uri_complete);
   const [, shown = ''] = /Signed in as (.*) \(ada@/.exec(text) ?? [];
   assert.match(shown, /^\\u202egnp\.exe\\u200b\\u0007\\u009b31mn+…$/);
@@ -102,7 +103,6 @@ test('what hides or turns text around is escaped in the pages, and a long name i
 test('a form counts only from the browser that was given it', async () => {
   await using harness = await startHarness();
   const { device, browser, page: signIn } = await openDevice(harness.url);
-  const credentials = { email: ada.email, password: ada.password };
   const stranger = createBrowser(harness.url);
   const refused = [
     await stranger.submit(signIn, '/device/sign-in', credentials),
@@ -134,7 +134,7 @@ test('a browser stays signed in for half a day', async (t) => {
   await using harness = await startHarness({ now: () => at });
   const browser = createBrowser(harness.url);
   const first = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
-  await browser.submit(first, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(first, '/device/sign-in', credentials);
   const later = async () => {
     // The device code is on the library's clock, this one is ours.
     const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
@@ -155,7 +155,7 @@ test('signing out ends the session of the cookie, and of every copy of it, over 
   const browser = createBrowser(harness.url);
   const { verification_uri_complete: link } = await startDevice(harness.url);
   const first = await browser.visit(link);
-  await browser.submit(first, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(first, '/device/sign-in', credentials);
   const approval = await browser.visit(link);
   const copy = createBrowser(harness.url);
   for (const [name, value] of browser.cookies) copy.cookies.set(name, value);
@@ -219,10 +219,7 @@ test('nothing is printed: the library keeps its notices to itself', async (t) =>
 test('while the database takes no writes a page says so and when to try again, and nothing was used up', async () => {
   await using harness = await startHarness();
   const { device, browser, page: signIn } = await openDevice(harness.url);
-  const signedIn = await browser.submit(signIn, '/device/sign-in', {
-    email: ada.email,
-    password: ada.password,
-  });
+  const signedIn = await browser.submit(signIn, '/device/sign-in', credentials);
   const approval = await browser.visit(signedIn.location ?? '');
   const { write } = harness.store;
   const message = 'The database takes no writes at the moment. Nothing was changed; try again.';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ada, createBrowser, type Harness, startDevice, startHarness } from './harness.ts';
+import { ada, createBrowser, credentials, type Harness, startDevice, startHarness } from './harness.ts';
 
 const via = (client: string) => ({ 'x-forwarded-for': client });
 
@@ -37,7 +37,7 @@ test('the approval page names the address that the proxy passes on', async () =>
   const device = (await asked.json()) as { verification_uri_complete: string };
   const browser = createBrowser(harness.url);
   const page = await browser.visit(device.verification_uri_complete);
-  await browser.submit(page, '/device/sign-in', { email: ada.email, password: ada.password });
+  await browser.submit(page, '/device/sign-in', credentials);
   const approval = await browser.visit(device.verification_uri_complete);
   assert.match(approval.text, /<dt>Address<\/dt><dd>2001:db8::7<\/dd>/);
 });

@@ -6,6 +6,7 @@ import {
   addPerson,
   answerDevice,
   createBrowser,
+  credentials,
   type Harness,
   openDevice,
   type Page,
@@ -155,10 +156,7 @@ test('the cookie that knows a browser is out of the reach of scripts, and signs 
   await using harness = await startHarness();
   const browser = createBrowser(harness.url);
   const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
-  const signedIn = await browser.submit(page, '/device/sign-in', {
-    email: ada.email,
-    password: ada.password,
-  });
+  const signedIn = await browser.submit(page, '/device/sign-in', credentials);
   const line = signedIn.headers.getSetCookie().find((one) => one.includes('known')) ?? '';
   assert.match(line, /; Path=\/; HttpOnly; SameSite=Lax; Max-Age=\d+$/);
   for (const name of browser.cookies.keys()) if (!name.includes('known')) browser.cookies.delete(name);
@@ -179,8 +177,7 @@ test('whatever strangers try, a known browser is served, an address with few tri
   const open = (from: string) => openDevice(harness.url, createBrowser(harness.url, from));
   const attackers = await Promise.all([1, 2, 3].map((n) => open(`127.0.1.${n}`)));
   const [known, fresh] = [await openDevice(harness.url, own), await open('127.0.0.10')];
-  const signIn = ({ browser, page }: typeof known) =>
-    browser.submit(page, '/device/sign-in', { email: ada.email, password: ada.password });
+  const signIn = ({ browser, page }: typeof known) => browser.submit(page, '/device/sign-in', credentials);
 
   // More than may wait: the first that is refused says that the queue is full.
   const answers: Page[] = [];
