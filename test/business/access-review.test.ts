@@ -9,11 +9,8 @@ const lab = {
   ...physics,
   grants: [
     {
-      user: 'guest@far.example',
-      cluster: 'beta',
-      relation: 'kubernetes.developer' as const,
-      namespace: 'ml',
-      expiresAt: '2999-01-01T00:00:00Z',
+      ...{ user: 'guest@far.example', cluster: 'beta', namespace: 'ml' },
+      ...{ relation: 'kubernetes.developer' as const, expiresAt: '2999-01-01T00:00:00Z' },
     },
   ],
 };
@@ -49,12 +46,8 @@ test('members and people with a grant only are in one list, with what each holds
 
 test('it is filtered, sorted and cut by the server; who lacks what it is sorted by comes last', async () => {
   assert.deepEqual((await review('sort=clusters.ssh')).emails, ['ada', 'bob', 'eve', 'guest']);
-  assert.deepEqual((await review('sort=clusters.ssh&order=descending')).emails, [
-    'bob',
-    'ada',
-    'eve',
-    'guest',
-  ]);
+  const descending = await review('sort=clusters.ssh&order=descending');
+  assert.deepEqual(descending.emails, ['bob', 'ada', 'eve', 'guest']);
   assert.deepEqual((await review('sort=ends')).emails[0], 'guest');
   assert.deepEqual((await review('filter=beta/ML')).emails, ['guest']);
   const filtered = await review('filter=clusters.ssh');
@@ -95,10 +88,7 @@ test('a member who may not grant gets the members and nothing of what they hold'
   const { people, counts, shows_access: showsAccess } = await review('', 'bob');
   assert.deepEqual([people.length, showsAccess, counts.ssh], [3, false, undefined]);
   for (const one of people) {
-    assert.deepEqual(
-      [one.permissions, one.grants, one.last_sign_in_at, one.ways],
-      [undefined, undefined, undefined, undefined],
-    );
+    for (const field of ['permissions', 'grants', 'last_sign_in_at', 'ways']) assert.ok(!(field in one));
   }
   assert.equal((await app.business(`${path}?cluster=${alpha}`, { as: 'bob' })).status, 403);
   assert.equal((await review('', 'root')).shows_access, true);

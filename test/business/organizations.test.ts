@@ -44,7 +44,7 @@ test('organizations and their clusters on Business', async (t) => {
     assert.equal(body.display_name, 'Physics');
   });
 
-  await t.test('an organization that is not yours cannot be told from one that is not there', async () => {
+  await t.test('an organization of others is answered as one that is not there', async () => {
     const token = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
     const messages: string[] = [];
     for (const path of ['', '/clusters'])

@@ -8,6 +8,7 @@ import { refused, setCluster, setSimulated, silence, tokenFor } from './support.
 const soon = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
 const later = new Date(Date.parse(soon) + 3_600_000).toISOString();
 const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+const kubernetes = { server: 'https://10.0.0.5:6443', certificateAuthority: pem, version: 'v1.33.1' };
 /** Names that a namespace may have, and that YAML 1.1 reads as something else than text. */
 const oddNames = 'no n off yes y on true null 0b1 0x1 017 0o17 1e3 12'.split(' ');
 const grant = (name: string, cluster: string, rest = {}) => ({
@@ -24,19 +25,7 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
       ...physicsWith({ email: 'dora@physics.example', role: 'member', permissions: ['clusters.kubernetes'] }),
       clusters: (physics.clusters ?? []).map((cluster) =>
         cluster.name === 'alpha'
-          ? {
-              ...cluster,
-              simulated: {
-                computeNodes: 1,
-                gpusPerNode: 1,
-                applyMs: 0,
-                kubernetes: {
-                  server: 'https://10.0.0.5:6443',
-                  certificateAuthority: pem,
-                  version: 'v1.33.1',
-                },
-              },
-            }
+          ? { ...cluster, simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0, kubernetes } }
           : cluster,
       ),
       grants: [

@@ -52,6 +52,7 @@ const routes: Route[] = [
   { ...standard, method: 'PUT' },
   { path: '/organizations/{org}/storage', grant: false, staff: true, permission: 'clusters.read' },
 ];
+const viewer = { cluster: 'alpha', relation: 'kubernetes.viewer' as const };
 const permissions = [...new Set(routes.map(({ permission }) => permission))];
 
 test('every Platform route', async (t) => {
@@ -68,13 +69,8 @@ test('every Platform route', async (t) => {
         ...{ email: `staff.${what}@staff.example`, staff: [`staff.${what}` as const] },
       })),
       grants: [
-        { user: 'whole@elsewhere.example', cluster: 'alpha', relation: 'kubernetes.viewer' },
-        {
-          user: 'namespace@elsewhere.example',
-          cluster: 'alpha',
-          relation: 'kubernetes.viewer',
-          namespace: 'team-a',
-        },
+        { user: 'whole@elsewhere.example', ...viewer },
+        { user: 'namespace@elsewhere.example', ...viewer, namespace: 'team-a' },
         { user: 'beta@elsewhere.example', cluster: 'beta', relation: 'kubernetes.admin' },
       ],
     },

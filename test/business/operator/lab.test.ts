@@ -36,19 +36,6 @@ test('an installation as a lab file', async (t) => {
   const done = (reply: { body: { changes: { action: string; name: string }[] } }) =>
     reply.body.changes.map(({ action, name }) => `${action} ${name}`);
 
-  await t.test('what is exported, applied again, changes nothing', async () => {
-    const file = await exported();
-    assert.deepEqual(
-      file.organizations?.map(({ slug }) => slug),
-      ['physics', 'chemistry'],
-    );
-    for (const prune of [false, true]) {
-      const reply = await apply(file, prune);
-      assert.equal(reply.status, 200, JSON.stringify(reply.body));
-      assert.deepEqual(reply.body, { changes: [], restarts: [] });
-    }
-  });
-
   await t.test('links of a cluster can change, which is no new configuration', async () => {
     const version = async () =>
       await service.app.store.read
