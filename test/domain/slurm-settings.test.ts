@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DomainError } from '../../src/domain/error.ts';
 import { checkSlurmSettings, type SlurmSettings } from '../../src/domain/slurm/settings.ts';
 
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKk5';
+const twoLines = `${hostKey}\n* ${hostKey}`;
 const whole: SlurmSettings = {
   login: [{ name: 'login1', host: '10.0.0.5', hostKey }],
   controller: { host: 'head.lab', port: 2222, hostKey },
@@ -30,28 +30,19 @@ for (const [what, changes, words] of [
   ],
   ["a person's own needs it", { loginMode: 'PerUser' }, /needs \{username\} in it/],
   ['two login nodes of one name', { login: [...login('a'), ...login('b')] }, /the same name/],
-  [
-    'a host that is an option of ssh',
-    { controller: { host: '-oProxyCommand=id', hostKey } },
-    /no name or address/,
-  ],
+  ['a host that is an option', { controller: { host: '-oProxyCommand=id', hostKey } }, /no name or addr/],
   ['a host with a space', { controller: { host: 'a b', hostKey } }, /no name or address/],
   ['a host key that is none', { controller: { host: 'a', hostKey: 'AAAA' } }, /not a public key/],
-  [
-    'a host key of two lines',
-    { controller: { host: 'a', hostKey: `${hostKey}\n* ${hostKey}` } },
-    /not a public key/,
-  ],
+  ['a host key of two lines', { controller: { host: 'a', hostKey: twoLines } }, /not a public key/],
   ['a controller without host key', { controller: { host: 'a' } }, /the controller needs its hostKey/],
   ['a controller without host', { controller: {} }, /needs a host, or local: true/],
   ['no management key', { manage: {} }, /needs manage\.identityFile/],
   ['a relative slurm.conf', { configFile: 'slurm.conf' }, /absolute path/],
 ] as const) {
   test(`refused in words: ${what}`, () => {
-    assert.throws(
-      () => checkSlurmSettings('beta', { ...whole, ...changes } as SlurmSettings),
-      (error) =>
-        error instanceof DomainError && error.code === 'invalid_request' && words.test(error.message),
-    );
+    assert.throws(() => checkSlurmSettings('beta', { ...whole, ...changes } as SlurmSettings), {
+      code: 'invalid_request',
+      message: words,
+    });
   });
 }

@@ -14,8 +14,9 @@ test('a sign-in is bound to an account by its verified email once; another with 
     const { people } = (await service.business(`/operator/people?email=${email}`, { as: 'root' })).body;
     return people[0].id as string;
   };
-  const rebind = (id: string, body: object, as = 'root') =>
-    service.write(`/operator/people/${id}/identities`, { as, method: 'PUT', body });
+  const add = (email: string) => service.write('/operator/people', { as: 'root', body: { email } });
+  const rebind = (id: string, body: object) =>
+    service.write(`/operator/people/${id}/identities`, { as: 'root', method: 'PUT', body });
 
   await t.test('of many subjects at once with one email, one gets the account', async () => {
     const replies = await Promise.all(
@@ -58,7 +59,6 @@ test('a sign-in is bound to an account by its verified email once; another with 
     assert.deepEqual([identities[0].issuer, identities[0].subject], [issuer.url, 'subject-bob']);
     const old = await issuer.token('bob');
     assert.equal((await service.business('/me', { token: old })).status, 200);
-    assert.equal((await rebind(id, { issuer: issuer.url }, 'ada')).status, 403);
     const freed = await rebind(id, { issuer: issuer.url });
     assert.deepEqual([freed.status, freed.body.identities], [200, []]);
     assert.equal((await me({ sub: 'new-bob' }, 300)).body.user.id, id);
@@ -80,41 +80,26 @@ test('a sign-in is bound to an account by its verified email once; another with 
     assert.equal((await rebind(id, { issuer: issuer.url, subject: 'subject-bob' })).status, 200);
     assert.equal((await me({ sub: 'new-bob' }, 200)).status, 401);
     assert.equal((await me({}, 200)).body.user.id, id);
-    assert.equal((await rebind('user_nobody', { issuer: issuer.url })).status, 404);
   });
 
   await t.test('an identity at another issuer does not stop the first at this one', async () => {
-    const { status } = await service.write('/operator/people', {
-      as: 'root',
-      body: { email: 'nia@physics.example' },
-    });
-    assert.equal(status, 201);
-    const id = await idOf('nia@physics.example');
+    const { id } = (await add('nia@physics.example')).body;
     assert.equal((await rebind(id, { issuer: 'https://former.example', subject: 'nia' })).status, 200);
     const nia = await service.business('/me', { as: 'nia' });
     assert.equal(nia.body.user.id, id);
-    assert.equal(
-      (await service.business(`/operator/people/${id}/identities`, { as: 'root' })).body.identities.length,
-      2,
-    );
+    const { identities } = (await service.business(`/operator/people/${id}/identities`, { as: 'root' })).body;
+    assert.equal(identities.length, 2);
   });
 
-  for (const sub of ['', 7, null, ['subject-bob'], { a: 1 }, true]) {
-    await t.test(`a sub that is ${JSON.stringify(sub)} is no person's`, async () => {
-      const { status } = await me({
-        sub: sub as string,
-        email: 'root@physics.example',
-        email_verified: true,
-      });
-      assert.equal(status, 401);
-    });
-  }
+  await t.test('a sub that is no text, or an empty one, is no person’s', async () => {
+    for (const sub of ['', 7, null, ['subject-bob'], { a: 1 }, true]) {
+      const claims = { sub: sub as string, email: 'root@physics.example', email_verified: true };
+      assert.equal((await me(claims)).status, 401, JSON.stringify(sub));
+    }
+  });
 
   await t.test('letters beyond ASCII are not folded: a Kelvin sign is no k', async () => {
-    const made = await service.write('/operator/people', {
-      as: 'root',
-      body: { email: 'kim@physics.example' },
-    });
+    const made = await add('kim@physics.example');
     const kelvin = await me({ sub: 'kelvin', email: '\u212aim@physics.example' });
     assert.equal(kelvin.status, 401);
     assert.match(kelvin.body.message, /no account/);
