@@ -43,15 +43,8 @@ test('after a thousand own changes within a day, another is possible when one of
   const setShell = (shell: string, as = 'bob') =>
     service.write('/me/login-preferences', { as, method: 'PUT', body: { shell } });
   assert.equal((await setShell('/bin/sh')).status, 200);
-  const entries = async () =>
-    Number(
-      (
-        await service.app.store.read
-          .selectFrom('audit_entries')
-          .select((eb) => eb.fn.countAll().as('count'))
-          .executeTakeFirstOrThrow()
-      ).count,
-    );
+  const { read } = service.app.store;
+  const entries = async () => (await read.selectFrom('audit_entries').select('seq').execute()).length;
   const before = await entries();
   const refused = await setShell('/bin/bash');
   assert.deepEqual(
