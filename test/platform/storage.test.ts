@@ -132,5 +132,4 @@ test('GET /organizations/{orgId}/storage', async (t) => {
     assert.deepEqual([lifecycleState, state], ['released', 'unavailable']);
     for (const { type, ...rest } of backends) assert.deepEqual(rest, { configured: 'unknown' }, type);
   });
-  });
 });
