@@ -115,18 +115,14 @@ async function raw(accepted: string): Promise<{ encoding: string | undefined; by
 }
 
 test('as it was at a time: who came and went since, and nothing from before it is known', async () => {
-  await using own = await startTestApp({ lab });
-  const me = (await own.business('/me', { as: 'ada' })).body;
-  const org = `/organizations/${me.default_org_id}`;
-  const bob = (await own.business('/me', { as: 'bob' })).body.user.id;
-  const at = async (time: number, as = 'ada', more = '') => {
-    const query = `at=${encodeURIComponent(new Date(time).toISOString())}${more}`;
-    return own.business(`${org}/access-review?sort=email&${query}`, { as });
-  };
+  const org = path.replace('/access-review', '');
+  const bob = (await app.business('/me', { as: 'bob' })).body.user.id;
+  const at = (time: number, as = 'ada', more = '') =>
+    app.business(`${path}?sort=email&at=${new Date(time).toISOString()}${more}`, { as });
   const first = Date.now();
-  own.advance(3_600_000);
-  assert.equal((await own.write(`${org}/members/${bob}/remove`, { as: 'ada' })).status, 200);
-  own.advance(3_600_000);
+  app.advance(3_600_000);
+  assert.equal((await app.write(`${org}/members/${bob}/remove`, { as: 'ada' })).status, 200);
+  app.advance(3_600_000);
   const now = Date.now() + 7_200_000;
   const then = await at(first);
   assert.equal(then.status, 200, JSON.stringify(then.body));
@@ -139,9 +135,7 @@ test('as it was at a time: who came and went since, and nothing from before it i
   ]);
   assert.equal(then.body.people[3].grants[0].scope, 'ml');
   assert.equal((await at(now - 1_000)).body.total, 3);
-  const csv = await own.business(`${org}/access-review/csv?at=${new Date(first).toISOString()}`, {
-    as: 'ada',
-  });
+  const csv = await app.business(`${path}/csv?at=${new Date(first).toISOString()}`, { as: 'ada' });
   assert.match(String(csv.body), /bob@physics\.example/);
 
   assert.match((await at(now + 3_600_000)).body.message, /at is to come/);

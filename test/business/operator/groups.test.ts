@@ -10,8 +10,8 @@ const lab = {
   users: [...(physics.users ?? []), { email: 'zoe@physics.example' }, { email: 'yan@physics.example' }],
 };
 
-async function start(groups: object | undefined) {
-  const service = await startTestApp({ lab, identity: groups ? { groups } : {} });
+async function start(groups: object) {
+  const service = await startTestApp({ lab, identity: { groups } });
   service.issuer.userinfo = {};
   return service;
 }
@@ -96,13 +96,6 @@ test('a plan refuses rules that the service would not start with', async () => {
     assert.deepEqual([status, body.code], [400, 'invalid_request']);
     assert.match(body.message, message);
   }
-});
-
-test('without groups in the configuration there is nothing to plan with', async () => {
-  await using service = await start(undefined);
-  const { status, body } = await plan(service, [gpu]);
-  assert.deepEqual([status, body.code], [409, 'invalid_state']);
-  assert.match(body.message, /has no groups/);
 });
 
 test('a lab file has what people gave: what rules give is no part of it, and stays when it is applied', async () => {

@@ -23,13 +23,17 @@ async function startKillable(port: number, dataDir: string) {
   return { child, exited, [Symbol.asyncDispose]: async () => void (child.kill('SIGKILL') && (await exited)) };
 }
 
-test('a session outlives kill -9 between the write of a refresh and its answer', async () => {
-  using directory = temporaryDirectory();
-  const store = await openStore(directory.path);
+async function placeAda(dataDir: string): Promise<{ port: number; url: string }> {
+  const store = await openStore(dataDir);
   await addAda(store);
   await store.close();
   const [port = 0] = await freePorts(1);
-  const url = `http://127.0.0.1:${port}`;
+  return { port, url: `http://127.0.0.1:${port}` };
+}
+
+test('a session outlives kill -9 between the write of a refresh and its answer', async () => {
+  using directory = temporaryDirectory();
+  const { port, url } = await placeAda(directory.path);
   let token: unknown;
   {
     await using issuer = await startKillable(port, directory.path);
@@ -50,11 +54,7 @@ test('a session outlives kill -9 between the write of a refresh and its answer',
 
 test('a request that a server reads only when its client has long gone to another server uses nothing twice', async () => {
   using directory = temporaryDirectory();
-  const store = await openStore(directory.path);
-  await addAda(store);
-  await store.close();
-  const [port = 0] = await freePorts(1);
-  const url = `http://127.0.0.1:${port}`;
+  const { port, url } = await placeAda(directory.path);
   await using issuer = await startKillable(port, directory.path);
   const { refresh_token: first } = await signIn(url);
   // As by way of another server, while this one stood still.
