@@ -86,25 +86,17 @@ test('having no entry is the same as having none, and not as having one', () => 
 
 const now = 1_000_000_000;
 const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null, waiting: [] as string[] };
+const older = { ...fresh, manifestGeneration: 4 };
+const old = { ...fresh, observedAt: now - 120_001 };
 const delivered: Delivery = { generation: 5, acceptedGeneration: 5, observation: fresh, now };
 const states: [string, Partial<Delivery>, AccessListState, ReturnType<typeof observationState>][] = [
   ['computed', { acceptedGeneration: 4, observation: undefined }, 'pending', null],
-  [
-    'computed anew',
-    { acceptedGeneration: 4, observation: { ...fresh, manifestGeneration: 4 } },
-    'pending',
-    'pending',
-  ],
+  ['computed anew', { acceptedGeneration: 4, observation: older }, 'pending', 'pending'],
   ['accepted, never reported', { observation: undefined }, 'accepted', null],
-  ['accepted, not yet applied', { observation: { ...fresh, manifestGeneration: 4 } }, 'accepted', 'pending'],
+  ['accepted, not yet applied', { observation: older }, 'accepted', 'pending'],
   ['applied', {}, 'converged', 'converged'],
   ['without a host', { observation: { ...fresh, waiting: ['a1'] } }, 'accepted', 'pending'],
-  [
-    'applied, no recent report',
-    { observation: { ...fresh, observedAt: now - 120_001 } },
-    'stale',
-    'converged',
-  ],
+  ['applied, no recent report', { observation: old }, 'stale', 'converged'],
   ['reported as failed', { observation: { ...fresh, failure: 'no space' } }, 'failed', 'failed'],
 ];
 for (const [what, change, state, observed] of states) {

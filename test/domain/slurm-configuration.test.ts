@@ -20,10 +20,7 @@ const lawful: [string, SlurmConfiguration][] = [
   ['a controller file without #!', { controllerEtc: { 'topology.conf': '' } }],
   ['every character a file name may have', { controllerEtc: { 'AZaz09-_.': 'x' } }],
   ['a name of 255 characters', { controllerEtc: { ['n'.repeat(255)]: 'x' } }],
-  [
-    'names that only look like the service’s own',
-    { controllerEtc: { 'Slurm.conf': '', 'slurm.conf.d': '' } },
-  ],
+  ['names that only look reserved', { controllerEtc: { 'Slurm.conf': '', 'slurm.conf.d': '' } }],
   ['slurm.conf as the name of a script', { prolog: { 'slurm.conf': '#!/bin/sh' } }],
   ['a name that objects have', { prolog: parsed('{"__proto__":"#!/bin/sh","constructor":"#!"}') }],
   ['a file of exactly 64 KiB', { controllerEtc: { a: 'x'.repeat(64 * KiB) } }],
@@ -36,12 +33,8 @@ const lawful: [string, SlurmConfiguration][] = [
   [
     'any size and any nonsense in the fields that are not validated',
     {
-      slurmPartitions: 'x'.repeat(300 * KiB),
-      slurmExtraConfig: 'NotASetting',
-      cgroupExtraConfig: '\0',
-      gresConf: '',
-      loginS6Packages: 'no shebang',
-      computeS6Packages: 'x'.repeat(65 * KiB),
+      ...{ slurmPartitions: 'x'.repeat(300 * KiB), slurmExtraConfig: 'NotASetting', gresConf: '' },
+      ...{ cgroupExtraConfig: '\0', loginS6Packages: 'no #!', computeS6Packages: 'x'.repeat(65 * KiB) },
     },
   ],
 ];
