@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** An HTTP server that answers as it is told, JSON unless a header says otherwise. */
@@ -7,11 +7,13 @@ export async function startAnswers(
   answer: (
     request: IncomingMessage,
     url: string,
-  ) => readonly [status: number, body: string, headers?: OutgoingHttpHeaders],
+  ) => readonly [status: number, body: string, headers?: Record<string, string>],
 ): Promise<AsyncDisposable & { url: string }> {
   const server = createServer((request, response) => {
     const [status, body, headers] = answer(request, url);
-    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+    response.statusCode = status;
+    response.setHeaders(new Map(Object.entries({ 'content-type': 'application/json', ...headers })));
+    response.end(body);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
