@@ -10,8 +10,8 @@ export interface Server {
   seenAt: string;
   /** Whether it was seen so lately that what it does is left to it. */
   isLive: boolean;
-  /** How much it does of what one server at a time does. */
-  leases: number;
+  /** Whether it does what one of several does for all of them. */
+  leads: boolean;
   /** By how many ms the database's clock is ahead of its own, at least; undefined where it does not say so. */
   clockDiffersMs: number | undefined;
   /** What has to be the same on all of them, by name; empty where it does not say so. */

@@ -130,7 +130,7 @@ export interface LogEvents {
 
   'issuer.failed': { error: Thrown };
   'issuer.request.failed': { error: Thrown };
-  'issuer.sweep.failed': { error: Thrown };
+  'sweep.failed': { error: Thrown };
   'issuer.sign_in': { address: string; userId: string; hasFactor: boolean };
   'issuer.second_factor.refused': { address: string; userId: string };
   'issuer.account': { address: string; userId: string; what: string };
@@ -263,16 +263,15 @@ export interface LogEvents {
   'servers.clock': { differsMs: number };
   'servers.clock.wrong': { differsMs: number; message: string };
   'servers.clock.right': { differsMs: number };
-  'servers.counted': { servers: number; leases: number };
+  'servers.counted': { servers: number };
   /** It cannot be said that this server is there, or asked what there is to do. */
   'servers.failed': { error: Thrown };
-  /** What one server at a time does, such as to look after a side of a cluster: this one does it. */
-  'lease.taken': { lease: string; token: number };
-  /** Another one may do it by now. */
-  'lease.lost': { lease: string };
-  'lease.left': { lease: string };
-  'lease.given_up': { leases: number; message: string };
-  'lease.end.failed': { lease: string; error: Thrown };
+  /** What is done once for all servers: this one does it, or does no more, as another may. */
+  'leader.began': { token: number };
+  'leader.lost': { token: number };
+  'leader.left': { token: number };
+  'leader.given_up': { message: string };
+  'leader.end.failed': { error: Thrown };
 
   'simulated.applied': {
     cluster: string;

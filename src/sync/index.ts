@@ -8,4 +8,4 @@
  * Level-triggered: any cause, a change or the clock, runs the same pass, and a lost notice costs one interval.
  */
 export type { KubernetesDriver, SlurmDriver } from './driver.ts';
-export { type SyncLoop, startSyncLoop } from './loop/loop.ts';
+export { hearPasses, type SyncLoop, startSyncLoop } from './loop/loop.ts';

@@ -9,7 +9,6 @@ import { findMembership } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
 import { saveGroups } from '../../src/store/people/groups.ts';
 import { findPersonByEmail, updateLifecycle } from '../../src/store/people/people.ts';
-import { allLeases } from '../../src/store/servers/leases.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -28,7 +27,7 @@ async function startWith(store: Store, rules: readonly GroupRule[] | undefined, 
   const groups = rules && { source, rules };
   const lines: string[] = [];
   const log = createLogger('debug', (line) => lines.push(line));
-  const stop = applyGroupRules({ leases: allLeases(store), groups, log });
+  const stop = applyGroupRules({ store, groups, log });
   await eventually(
     async () => lines.some((line) => line.includes('groups.applied')),
     (isDone) => isDone,

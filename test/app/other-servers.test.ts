@@ -13,7 +13,7 @@ import { type AllGateways, joinGateways } from '../../src/service/compose/peers/
 import type { Store, Tx } from '../../src/store/engine/index.ts';
 import { createMessages } from '../../src/store/engine/messages.ts';
 import { enterServer } from '../../src/store/servers/servers.ts';
-import { createPassesOfOthers } from '../../src/sync/loop/loop.ts';
+import { hearPasses } from '../../src/sync/index.ts';
 import { eventually } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -66,12 +66,11 @@ async function openLab(): Promise<Lab> {
     },
     async joinWith(name, own, recheckMs = never) {
       const store = await enter(name);
-      const config = { gateway: { limits: {} } } as unknown as Parameters<typeof joinGateways>[1]['config'];
       const gateway = { sessions: async () => [], ...own } as Gateways;
       const asking = createAsking(store, log);
       parts.defer(() => asking.stop());
       const peers = { ...asking, forOthers: <T>(make: () => T) => make() };
-      return joinGateways(parts, { config, store, peers, gateway, log, now: Date.now, recheckMs });
+      return joinGateways(parts, { store, peers, gateway, log, recheckMs });
     },
     async [Symbol.asyncDispose]() {
       await parts.disposeAsync();
@@ -211,7 +210,7 @@ test('what servers of another version send, of whatever form, ends nothing and c
   });
   const b = await lab.joinWith('b', { close: (...what: unknown[]) => closed.push(what), async recheck() {} });
   const { received, ...messages } = createMessages(undefined, (topic) => void lab.faults.push(topic));
-  const passes = createPassesOfOthers({ messages });
+  const passes = hearPasses({ messages });
   for (const body of oddBodies()) {
     for (const topic of ['answer', 'ask recheck', 'ask close', 'ask count', 'ask nothing', 'rooms'])
       lab.sayAsAnother(topic, body);
@@ -225,7 +224,11 @@ test('what servers of another version send, of whatever form, ends nothing and c
     [5, 5],
   ]) {
     received('sync.passed', { key: 'x/slurm', nextAt, failures: 'many' }, 'server_d');
-    assert.deepEqual(passes.of('x/slurm'), { nextAt: expected, failures: 0, failingSince: undefined });
+    assert.deepEqual(passes.passesOf('x', 'slurm'), {
+      nextAt: expected,
+      failures: 0,
+      failingSince: undefined,
+    });
   }
   // Behind all that came before.
   await b.recheck({ clusterId: 'alpha' });

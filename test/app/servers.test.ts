@@ -6,16 +6,17 @@ import { DomainError } from '../../src/domain/error.ts';
 import { clockFault, problemsOfServers, serverLifeMs } from '../../src/domain/server.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { joinPeers } from '../../src/service/compose/peers/index.ts';
+import type { Peers } from '../../src/service/compose/peers/peers.ts';
 import { createCluster, findClusterByName, startRelease } from '../../src/store/clusters/clusters.ts';
 import type { ChangeListener } from '../../src/store/engine/changes.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
-import { type Lease, LeaseLostError } from '../../src/store/servers/leases.ts';
+import { type Lead, NotLeaderError } from '../../src/store/servers/leader.ts';
 import { listServers } from '../../src/store/servers/servers.ts';
 import { refuseSimulated } from '../../src/store/servers/simulated-clusters.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { asServer, letPass } from '../support/servers.ts';
+import { asServer, letPass, newWire } from '../support/servers.ts';
 import { openTestStore } from '../support/store.ts';
 
 const silent = createLogger('silent');
@@ -41,29 +42,38 @@ async function joining(filled: Lab = lab) {
         return stopped;
       };
       stack.defer(stop);
-      return { own, servers, leases: servers.leases, stop };
+      return { own, servers, stop };
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
 
-/** A duty that notes what becomes of it. */
-function noting() {
+/** Has a server lead, and notes what becomes of that. `slow`: what its end waits for. */
+function leading(servers: Peers, slow?: Promise<void>) {
   const seen: string[] = [];
+  const leads: Lead[] = [];
+  const stop = servers.whileLeading((lead) => {
+    leads.push(lead);
+    seen.push('began');
+    return async (why) => {
+      seen.push(why);
+      await slow;
+    };
+  });
   return {
     seen,
-    tokens: [] as (number | undefined)[],
-    begin({ token }: { token: number | undefined }) {
-      this.tokens.push(token);
-      seen.push('begin');
-    },
-    async end(why: string) {
-      seen.push(why);
-    },
+    leads,
+    tokens: () => leads.map(({ token = 0 }) => token),
+    until: (...wanted: string[]) =>
+      eventually(
+        async () => seen.join(),
+        (text) => text === wanted.join(),
+      ),
+    stop,
   };
 }
 
-test('a server that cannot say that it is there gives up what it does, and begins again when it can', async () => {
+test('a server that cannot say that it is there gives up the lead, and leads again when it can', async () => {
   await using all = await joining();
   const events: string[] = [];
   const log = createLogger('info', (line) => void events.push(JSON.parse(line).event));
@@ -75,35 +85,35 @@ test('a server that cannot say that it is there gives up what it does, and begin
     write: (body, options) => (isAway ? away() : base.write(body, options)),
     writeOwn: (body) => (isAway ? away() : base.writeOwn(body)),
   };
-  const { leases } = await all.join('one', { own, log, times: { ...quick, giveUpMs: 1_000 } });
-  const duty = noting();
-  const leave = leases.want('a', duty);
+  const { servers } = await all.join('one', { own, log, times: { ...quick, giveUpMs: 1_000 } });
+  const led = leading(servers);
   // A machine that stands still for a second makes it give up once more.
   const last = (wanted: string) =>
     eventually(
-      async () => duty.seen.at(-1),
+      async () => led.seen.at(-1),
       (seen) => seen === wanted,
     );
-  await last('begin');
+  await last('began');
   isAway = true;
   await last('lost');
-  assert.ok(events.includes('lease.given_up') && events.includes('servers.failed'));
-  const before = duty.tokens.length;
+  assert.equal(servers.lead, undefined);
+  assert.ok(events.includes('leader.given_up') && events.includes('servers.failed'));
+  const before = led.leads.length;
   isAway = false;
   await eventually(
-    async () => duty.tokens.length,
+    async () => led.leads.length,
     (count) => count > before,
   );
-  const tokens = duty.tokens.map((token = 0) => token);
+  const tokens = led.tokens();
   assert.ok(
     tokens.every((token, index) => index === 0 || token > (tokens[index - 1] ?? 0)),
     'what it did before it gave up is fenced as well',
   );
-  await leave();
-  assert.notEqual(duty.seen.at(-1), 'begin');
+  await led.stop();
+  assert.notEqual(led.seen.at(-1), 'began');
 });
 
-test('where the database lost commits, what is done is begun again with higher tokens', async () => {
+test('where the database lost commits, the leader begins again with a higher token', async () => {
   await using all = await joining();
   const base = asServer(all.store);
   const listeners = new Set<ChangeListener>();
@@ -114,48 +124,54 @@ test('where the database lost commits, what is done is begun again with higher t
       return () => void listeners.delete(listener as ChangeListener);
     },
   };
-  const { leases, stop } = await all.join('one', { own });
-  const duty = noting();
-  leases.want('a', duty);
-  const tokens = (wanted: number) =>
-    eventually(
-      async () => duty.tokens,
-      ({ length }) => length === wanted,
-    );
-  await tokens(1);
+  const { servers, stop } = await all.join('one', { own });
+  const led = leading(servers);
+  await led.until('began');
   for (const tell of listeners) tell([{ kind: 'everything', wentBack: true }], { from: 'elsewhere' });
-  const [first = 0, second = 0] = await tokens(2);
+  await led.until('began', 'lost', 'began');
+  const [first = 0, second = 0] = led.tokens();
   assert.ok(second > first);
-  assert.deepEqual(duty.seen, ['begin', 'lost', 'begin']);
   await stop();
   assert.equal(listeners.size, 0);
 });
 
-test('a server that was taken for gone is there again with what it takes next, and the other keeps what that took', async () => {
+test('a leader that stops hands over at once, also where something of it does not end', async () => {
   await using all = await joining();
-  const one = await all.join('one', { times: { ...quick, heartbeatMs: 3_600_000 } });
-  const [mine, theirs] = [noting(), noting()];
-  one.leases.want('a', mine);
-  await eventually(
-    async () => mine.seen.join(),
-    (seen) => seen === 'begin',
-  );
-  const two = await all.join('two');
-  two.leases.want('a', theirs);
-  await letPass(all.store, one.own.server.id, serverLifeMs);
-  await eventually(
-    async () => theirs.seen.join(),
-    (seen) => seen === 'begin',
-  );
-  // What asks for another makes it say that it is there.
-  one.leases.want('b', noting());
-  await eventually(
-    async () => (await listServers(two.own)).map(({ name, isLive, leases }) => `${name} ${isLive} ${leases}`),
-    (servers) => servers.join() === 'one true 1,two true 1',
-  );
+  const wire = newWire();
+  const one = await all.join('one', { own: asServer(all.store, wire) });
+  const { promise: never, resolve } = Promise.withResolvers<void>();
+  const first = leading(one.servers, never);
+  await first.until('began');
+  const two = await all.join('two', { own: asServer(all.store, wire) });
+  const second = leading(two.servers);
+  const stopped = first.stop();
+  await second.until('began');
+  assert.deepEqual(first.seen, ['began', 'left']);
+  const late = first.leads[0]?.store.write(async () => assert.fail('what goes on writes nothing'));
+  await assert.rejects(late ?? Promise.resolve(), NotLeaderError);
+  resolve();
+  await stopped;
 });
 
-test('a server whose writes wait for long keeps what it does', async () => {
+test('a leader that was taken for gone is there again, and the other leads', async () => {
+  await using all = await joining();
+  const one = await all.join('one', { times: { ...quick, heartbeatMs: 3_600_000 } });
+  const first = leading(one.servers);
+  await first.until('began');
+  const two = await all.join('two');
+  const second = leading(two.servers);
+  await letPass(all.store, one.own.server.id, serverLifeMs);
+  await second.until('began');
+  // What it would write makes it find out; what it asks for then, that it is there.
+  const late = first.leads[0]?.store.write(async () => {});
+  await assert.rejects(late ?? Promise.resolve(), NotLeaderError);
+  assert.deepEqual(first.seen, ['began', 'lost']);
+  const servers = async () =>
+    (await listServers(two.own)).map(({ name, leads }) => `${name} ${leads}`).join();
+  assert.equal(await servers(), 'one false,two true');
+});
+
+test('a leader whose writes wait for long goes on to lead', async () => {
   await using all = await joining();
   const events: string[] = [];
   const log = createLogger('debug', (line) => void events.push(JSON.parse(line).event));
@@ -168,30 +184,20 @@ test('a server whose writes wait for long keeps what it does', async () => {
       return base.write(body, options);
     },
   };
-  const { leases } = await all.join('one', { own, log });
-  const [held, wanted] = [noting(), noting()];
-  leases.want('a', held);
-  await eventually(
-    async () => held.seen.join(),
-    (seen) => seen === 'begin',
-  );
+  const { servers } = await all.join('one', { own, log });
+  const led = leading(servers);
+  await led.until('began');
   const { promise, resolve } = Promise.withResolvers<void>();
   waiting = promise;
-  // What is asked for meanwhile waits, and it says that it is there all the same.
-  leases.want('b', wanted);
+  // It says that it is there all the same.
   const counted = () => events.filter((event) => event === 'servers.counted').length;
   const before = counted();
   await eventually(
     async () => counted(),
     (count) => count > before + 3,
   );
-  assert.deepEqual([held.seen, wanted.seen], [['begin'], []]);
   resolve();
-  await eventually(
-    async () => wanted.seen.join(),
-    (seen) => seen === 'begin',
-  );
-  assert.deepEqual(held.seen, ['begin']);
+  assert.deepEqual(led.seen, ['began']);
 });
 
 test('of a server that was not seen it is said that it is gone, but not by one that could not look meanwhile', async () => {
@@ -240,36 +246,41 @@ test('of a server that was not seen it is said that it is gone, but not by one t
   await seen('servers.gone');
 });
 
-test('what is changed on a cluster in the name of a lease is confirmed before: by the clock, and by the database', async () => {
+test('what the leader changes on a cluster is confirmed before: by the clock, and by the database', async () => {
   await using all = await joining();
   // Nothing of it comes by itself: the timers of a server that stands still fire late.
   const halted = { heartbeatMs: 3_600_000, giveUpMs: 3_600_000, pollMs: 3_600_000 };
   const one = await all.join('one', { times: halted });
-  const { promise: taken, resolve: take } = Promise.withResolvers<Lease>();
-  const mine = noting();
-  one.leases.want('a', { begin: take, end: (why) => mine.end(why) });
-  const lease = await taken;
-  await lease.confirm();
-  lease.requireTime();
+  const first = leading(one.servers);
+  await first.until('began');
+  const [lead] = first.leads;
+  assert.ok(lead);
+  await lead.confirm();
+  lead.requireTime();
   const two = await all.join('two');
-  const theirs = noting();
-  two.leases.want('a', theirs);
+  const second = leading(two.servers);
   await letPass(all.store, one.own.server.id, serverLifeMs);
-  await eventually(
-    async () => theirs.seen.join(),
-    (seen) => seen === 'begin',
-  );
-  assert.deepEqual(mine.seen, []);
-  await assert.rejects(lease.confirm(), LeaseLostError);
-  assert.deepEqual(mine.seen, ['lost']);
-  assert.throws(() => lease.requireTime(), LeaseLostError);
+  await second.until('began');
+  assert.deepEqual(first.seen, ['began']);
+  await assert.rejects(lead.confirm(), NotLeaderError);
+  assert.deepEqual(first.seen, ['began', 'lost']);
+  assert.throws(() => lead.requireTime(), NotLeaderError);
+});
 
-  const slow = await all.join('slow', { times: { ...halted, giveUpMs: 0 } });
-  const { promise: late, resolve: begin } = Promise.withResolvers<Lease>();
-  slow.leases.want('b', { begin, async end() {} });
-  const its = await late;
-  await assert.rejects(its.confirm(), LeaseLostError);
-  assert.throws(() => its.requireTime(), LeaseLostError);
+test('a leader that could not say lately that it is there changes nothing on a cluster', async () => {
+  await using all = await joining();
+  const slow = await all.join('slow', {
+    times: { heartbeatMs: 3_600_000, giveUpMs: 1_000, pollMs: 3_600_000 },
+  });
+  const led = leading(slow.servers);
+  await led.until('began');
+  const [lead] = led.leads;
+  assert.ok(lead);
+  await eventually(
+    () => lead.confirm().catch((error: unknown) => error),
+    (error) => error instanceof NotLeaderError,
+  );
+  assert.throws(() => lead.requireTime(), NotLeaderError);
 });
 
 test('a clock that goes wrong while a server runs is said while it is so, in the log and by every server', async () => {
@@ -390,7 +401,7 @@ test('servers whose configuration differs where it has to be the same say so', a
 });
 
 test('a server that is gone, and two versions side by side, are for an operator to mend', async () => {
-  const server = { startedAt: '', leases: 0, clockDiffersMs: undefined, settings: {} };
+  const server = { startedAt: '', leads: false, clockDiffersMs: undefined, settings: {} };
   const at = '2030-01-01T00:00:00.000Z';
   const of = (name: string, version: string, isLive: boolean) => ({
     ...server,
@@ -443,12 +454,12 @@ test('a server that ended without a word is waited for, and does not keep a simu
   await all.join('two');
 });
 
-test('GET /operator/servers: on SQLite there is one, which answers and shares nothing out', async () => {
+test('GET /operator/servers: on SQLite there is one, which answers and leads', async () => {
   await using service = await startTestApp({ config: { server: { name: 'login-a' } } });
   const { status, body } = await service.business('/operator/servers', { as: 'root' });
   assert.equal(status, 200);
   const [{ id, started_at: started, seen_at: seen, version, ...server }, ...others] = body.servers;
-  assert.deepEqual([server, others], [{ name: 'login-a', state: 'live', answers: true, leases: 0 }, []]);
+  assert.deepEqual([server, others], [{ name: 'login-a', state: 'live', answers: true, leads: true }, []]);
   assert.match(id, /^server_/);
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.ok(seen >= started);
@@ -470,5 +481,9 @@ test('where there can be no other server, none is asked, and nothing is made tha
     peers.forOthers(() => 'made'),
     undefined,
   );
-  assert.ok(peers.leases.areAllHeld);
+  const led = leading(peers);
+  assert.deepEqual(led.tokens(), [0], 'it leads at once, with no token');
+  assert.equal(peers.lead?.store, opened.store);
+  await led.stop();
+  assert.deepEqual(led.seen, ['began', 'left']);
 });

@@ -17,11 +17,10 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createServer } from 'node:tls';
-import { startAudit } from '../../src/service/audit/index.ts';
 import { findLastSeq } from '../../src/store/audit/audit.ts';
 import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
-import { openTrail } from './support.ts';
+import { openTrail, startAudit } from './support.ts';
 
 type Line = { kind: string; seq: number; target?: string };
 

@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { headText, isSignedHead, makeAuditKey, parseAuditKey } from '../../src/domain/audit/audit.ts';
 import { withNext } from '../../src/domain/key-rotation.ts';
-import { startAudit } from '../../src/service/audit/index.ts';
 import { addHead, findLastSeq, listHeads } from '../../src/store/audit/audit.ts';
 import { listKeptFiles } from '../../src/store/data-dir/backup-file.ts';
 import { readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
-import { openTrail, rewrite } from './support.ts';
+import { openTrail, rewrite, startAudit } from './support.ts';
 
 const config = { signMs: 3_600_000, file: undefined, group: undefined };
 const keyFile = 'keys/audit_ed25519.pem';

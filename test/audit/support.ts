@@ -4,12 +4,20 @@ import Database from 'better-sqlite3';
 import type { AuditRecord } from '../../src/domain/audit/audit.ts';
 import { auditHash } from '../../src/domain/audit/audit.ts';
 import type { Logger } from '../../src/lib/log.ts';
+import { createAudit } from '../../src/service/audit/index.ts';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { systemUserId } from '../../src/store/people/people.ts';
 import { physics } from '../support/app.ts';
 import { auditKeys } from '../support/service-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
+
+/** A service that is alone, and so keeps the trail. */
+export function startAudit(...[config, deps]: Parameters<typeof createAudit>) {
+  const audit = createAudit(config, deps);
+  const stop = audit.keep(deps.store);
+  return { ...audit, stop: () => stop(true) };
+}
 
 export async function openTrail() {
   const opened = await openTestStore(physics);

@@ -2,10 +2,10 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLogger } from '../../src/lib/log.ts';
-import { startAudit } from '../../src/service/audit/index.ts';
 import { appendAuditEntry, findLastSeq } from '../../src/store/audit/audit.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { auditKeys } from '../support/service-keys.ts';
+import { startAudit } from './support.ts';
 
 const [dataDir = '', file] = process.argv.slice(2);
 const store = await openStore(dataDir);

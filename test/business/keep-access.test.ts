@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
-import { startMemberReviews } from '../../src/service/compose/member-reviews.ts';
-import { allLeases } from '../../src/store/servers/leases.ts';
+import { startMemberReviews } from '../../src/service/compose/permission-ends.ts';
 import { alpha, eventually, physicsWith, startTestApp, type TestApp } from '../support/app.ts';
 
 const day = 86_400_000;
@@ -19,8 +18,8 @@ async function pass(service: TestApp, clock: { passed: number }, days: number): 
   clock.passed += days * day;
   const lines: string[] = [];
   const log = createLogger('debug', (line) => lines.push(line));
-  const leases = allLeases(service.app.store);
-  const stop = startMemberReviews({ leases, months: 6, log, now: () => Date.now() + clock.passed });
+  const { store } = service.app;
+  const stop = startMemberReviews({ store, months: 6, log, now: () => Date.now() + clock.passed });
   await eventually(
     async () => lines.join(''),
     (text) => text.includes('access.reviewed'),

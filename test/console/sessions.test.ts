@@ -80,10 +80,7 @@ async function startSessions() {
     open,
     use,
     sessions,
-    async [Symbol.asyncDispose]() {
-      sessions.stop();
-      await opened[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };
 }
 

@@ -1,4 +1,4 @@
-/** Three servers, as processes, on one PostgreSQL: one looks after a cluster, and another when that one is gone or halted. */
+/** Three servers, as processes, on one PostgreSQL: one leads, and another when that one is gone or halted. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../support/app.ts';
@@ -71,19 +71,19 @@ const untilBound = (shared: ServerProcesses, namespace: string) =>
 const written = ({ api }: ServerProcesses) =>
   api.asked.filter(({ method, path }) => method !== 'GET' && path.includes('rolebindings')).length;
 
-async function holderOf(shared: ServerProcesses & { servers: ServerProcess[] }): Promise<ServerProcess> {
-  const name = await eventually(shared.holder, (found) => found !== undefined);
+async function leaderOf(shared: ServerProcesses & { servers: ServerProcess[] }): Promise<ServerProcess> {
+  const name = await eventually(shared.leader, (found) => found !== undefined);
   const server = shared.servers.find((one) => one.name === name);
   assert.ok(server);
   return server;
 }
 
-test('a change on any server is applied once; a holder that is killed, halted or stopped is taken over from', {
+test('a change on any server is applied once; a leader that is killed, halted or stopped is taken over from', {
   skip,
 }, async (t) => {
   await using shared = await startThree();
   const { servers, api } = shared;
-  const first = await holderOf(shared);
+  const first = await leaderOf(shared);
   const survivors = servers.filter((one) => one !== first);
   const [near, far] = survivors as [ServerProcess, ServerProcess];
 
@@ -138,31 +138,31 @@ test('a change on any server is applied once; a holder that is killed, halted or
     await first.kill('SIGKILL');
     await guest(far, 'team-b');
     await untilBound(shared, 'team-b');
-    const last = await shared.holder();
+    const last = await shared.leader();
     t.diagnostic(`taken over ${Date.now() - killedAt} ms after the kill`);
     assert.ok(survivors.some(({ name }) => name === last));
   });
 
   await t.test('halted for longer than its time, it writes nothing late, and is there again', async () => {
-    const halted = await holderOf(shared);
+    const halted = await leaderOf(shared);
     const other = survivors.find((one) => one !== halted) ?? halted;
     // It is about to bind somebody who loses that meanwhile.
     api.world.namespaces.set('late', true);
     const role = holdRole(shared, 'gpu-quota-reader');
     const grant = await guest(other, 'late', 'gpu-quota-reader');
     await role.asked;
-    // It may have lost leases before, on a busy machine.
+    // It may have lost the lead before, on a busy machine.
     const from = halted.lines.length;
     const said = () => halted.lines.slice(from);
     halted.child.kill('SIGSTOP');
     await command(other, `/operator/grants/${grant}/revoke`, {});
-    await eventually(shared.holder, (name) => name === other.name);
+    await eventually(shared.leader, (name) => name === other.name);
     await guest(other, 'default');
     await untilBound(shared, 'default');
     role.answer();
     halted.child.kill('SIGCONT');
     await eventually(
-      async () => said().filter(({ event }) => event === 'lease.lost').length,
+      async () => said().filter(({ event }) => event === 'leader.lost').length,
       (count) => count > 0,
     );
     const before = written(shared);
@@ -171,21 +171,21 @@ test('a change on any server is applied once; a holder that is killed, halted or
       async () => api.asked.length,
       (count) => count > passes + 20,
     );
-    assert.deepEqual([await shared.holder(), written(shared) - before], [other.name, 0]);
+    assert.deepEqual([await shared.leader(), written(shared) - before], [other.name, 0]);
     const late = api.asked.filter(({ method, path }) => method !== 'GET' && path.includes('/late/'));
     assert.deepEqual(late, []);
-    const applied = said().slice(said().findIndex(({ event }) => event === 'lease.lost'));
+    const applied = said().slice(said().findIndex(({ event }) => event === 'leader.lost'));
     assert.deepEqual(
-      applied.filter(({ event }) => event === 'sync.applied' || event === 'lease.taken'),
+      applied.filter(({ event }) => event === 'sync.applied' || event === 'leader.began'),
       [],
     );
   });
 
-  await t.test('stopped, it leaves the cluster to another at once', async () => {
-    const stopped = await holderOf(shared);
+  await t.test('stopped, it leaves the lead to another at once', async () => {
+    const stopped = await leaderOf(shared);
     const other = survivors.find((one) => one !== stopped) ?? stopped;
     await stopped.kill('SIGTERM');
-    await eventually(shared.holder, (name) => name === other.name);
+    await eventually(shared.leader, (name) => name === other.name);
     const gone = other.lines.filter(({ event, name }) => event === 'servers.gone' && name === stopped.name);
     assert.equal(gone.length, 0, 'it was not waited for');
   });

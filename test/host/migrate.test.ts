@@ -223,7 +223,7 @@ test('there and back: the same answers to the same tokens, under the same host k
   const database = readConfig(shared).database ?? '';
   const standing = await openStore(at('standing'), { database });
   await using _closed = { [Symbol.asyncDispose]: () => standing.close() };
-  const insert = () => standing.write(({ db }) => db.deleteFrom('leases').execute());
+  const insert = () => standing.write(({ db }) => db.deleteFrom('leader').execute());
   await insert();
   const server = await openPostgres(database, { serverId: 'server_test' });
   await assert.rejects(endWrites(server, 0), {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { startMemberReviews } from '../../src/service/compose/member-reviews.ts';
+import { startMemberReviews } from '../../src/service/compose/permission-ends.ts';
 import { followGroups } from '../../src/store/audit/follow-groups.ts';
 import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
 import { addByHand, permitByHand, removeByHand } from '../../src/store/organizations/by-hand.ts';
@@ -15,7 +15,6 @@ import {
 import { listAllGrantedPermissions } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
 import { systemUserId } from '../../src/store/people/people.ts';
-import { allLeases } from '../../src/store/servers/leases.ts';
 import { eventually, physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -253,8 +252,7 @@ test('the service reviews at its start, and says what it did', async () => {
   lab.clock.now += 200 * day;
   const lines: string[] = [];
   const log = createLogger('info', (line) => lines.push(line));
-  const leases = allLeases(lab.store);
-  const stop = startMemberReviews({ leases, months: 6, log, now: () => lab.clock.now });
+  const stop = startMemberReviews({ store: lab.store, months: 6, log, now: () => lab.clock.now });
   await eventually(
     async () => lines.join(''),
     (text) => text.includes('access.reviewed'),

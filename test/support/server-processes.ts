@@ -35,8 +35,8 @@ export interface ServerProcesses extends AsyncDisposable {
   postgres: TestPostgres;
   /** Starts one of up to three, and waits until it serves. */
   start(name: string): Promise<ServerProcess>;
-  /** The name of the server that looks after the cluster. */
-  holder(): Promise<string | undefined>;
+  /** The name of the server that leads. */
+  leader(): Promise<string | undefined>;
 }
 
 export async function shareDatabase(): Promise<ServerProcesses> {
@@ -83,10 +83,9 @@ export async function shareDatabase(): Promise<ServerProcesses> {
       if (child.exitCode !== null) throw new Error(`${name} did not start: ${JSON.stringify(server.lines)}`);
       return server;
     },
-    async holder() {
+    async leader() {
       const [row] = await postgres.query<{ name: string }>(
-        `select s.name from leases l join servers s on s.id = l.server_id where l.name = $1`,
-        [`sync/${gamma}/kubernetes`],
+        'select s.name from leader l join servers s on s.id = l.server_id',
       );
       return row?.name;
     },

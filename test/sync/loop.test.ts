@@ -43,7 +43,7 @@ async function start(
   const opened = await openTestStore(lab);
   const drivers = { alpha: Object.assign(new HandMade(), options.alpha), beta: new HandMade() };
   const made: string[] = [];
-  const loop = await startSyncLoop({
+  const loop = startSyncLoop({
     store: opened.store,
     drivers: {
       async slurm(cluster: Cluster) {
@@ -209,7 +209,7 @@ test('a control plane that is not ready leaves the cluster provisioning', async 
 /** A loop that hears of the changes that a test announces, and of no others. */
 async function startAnnounced(store: Store, from: 'here' | 'elsewhere', log: Logger) {
   let notify: (changes: Change[]) => void = () => {};
-  const loop = await startSyncLoop({
+  const loop = startSyncLoop({
     store: {
       ...store,
       onChange(_kinds, listener) {

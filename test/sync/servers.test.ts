@@ -1,4 +1,4 @@
-/** Several servers look after the same clusters: each side one of them, and another when that one is gone. */
+/** Several servers have the same clusters: the leader syncs them, and another when that one is gone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
@@ -11,10 +11,16 @@ import { findObservation } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { revokeGrant } from '../../src/store/organizations/grants.ts';
 import { createSshKey } from '../../src/store/people/ssh-keys.ts';
-import { type Lease, LeaseLostError } from '../../src/store/servers/leases.ts';
+import { type Lead, NotLeaderError } from '../../src/store/servers/leader.ts';
 import { listManagedHosts } from '../../src/store/servers/managed-hosts.ts';
 import { listServers } from '../../src/store/servers/servers.ts';
-import { type KubernetesDriver, type SlurmDriver, startSyncLoop } from '../../src/sync/index.ts';
+import {
+  hearPasses,
+  type KubernetesDriver,
+  type SlurmDriver,
+  type SyncLoop,
+  startSyncLoop,
+} from '../../src/sync/index.ts';
 import { openHostRecord } from '../../src/sync/slurm/host-record.ts';
 import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
@@ -78,44 +84,61 @@ class OneCluster {
 
 type Shared = Awaited<ReturnType<typeof share>>;
 
-async function share(filled: Lab = lab, kubernetes?: (name: string, lease: Lease) => KubernetesDriver) {
+async function share(filled: Lab = lab, kubernetes?: (name: string, lead: Lead) => KubernetesDriver) {
   const stack = new AsyncDisposableStack();
   const { store } = stack.use(await openTestStore(filled));
   const cluster = new OneCluster();
   const wire = newWire();
+  const writers: string[] = [];
   return {
     store,
     cluster,
+    /** Whose writes were committed. */
+    writers,
     /** Starts a server with a sync loop; it is stopped at the end of the test at the latest. */
     async start(name: string, { log = createLogger('silent'), renews = true } = {}) {
-      const own = asServer(store, wire);
+      const base = asServer(store, wire);
+      const own: Store = {
+        ...base,
+        async write(body, options) {
+          const result = await base.write(body, options);
+          writers.push(name);
+          return result;
+        },
+      };
       const directory = stack.use(temporaryDirectory());
       const config = { dataDir: directory.path, server: { name } };
       const servers = await joinPeers(config, own, log, renews ? times : never);
-      const loop = await startSyncLoop({
-        store: own,
-        leases: servers.leases,
-        drivers: {
-          slurm: async () => cluster.driver(name),
-          async kubernetes(_cluster, _wake, lease) {
-            if (!kubernetes) throw new Error('no cluster here has a Kubernetes side');
-            return kubernetes(name, lease);
+      const announced = hearPasses(own);
+      let loop: SyncLoop | undefined;
+      const stopLeading = servers.whileLeading((lead) => {
+        const led = startSyncLoop({
+          store: lead.store,
+          drivers: {
+            slurm: async () => cluster.driver(name),
+            async kubernetes() {
+              if (!kubernetes) throw new Error('no cluster here has a Kubernetes side');
+              return kubernetes(name, lead);
+            },
           },
-        },
-        lateWritesMs: 200,
-        subjectIssuer: undefined,
-        // What comes by itself at the interval is nothing that a test waits for.
-        intervalMs: 3_600_000,
-        log,
-        now: Date.now,
+          againMs: 200,
+          subjectIssuer: undefined,
+          // What comes by itself at the interval is nothing that a test waits for.
+          intervalMs: 3_600_000,
+          log,
+          now: Date.now,
+        });
+        loop = led;
+        return () => led.stop();
       });
       let stopped: Promise<void> | undefined;
       const stop = () => {
-        stopped ??= loop.stop().then(() => servers.stop());
+        stopped ??= stopLeading().then(() => servers.stop());
         return stopped;
       };
       stack.defer(stop);
-      return { store: own, loop, stop };
+      const passesOf: SyncLoop['passesOf'] = (...of) => (loop ?? announced).passesOf(...of);
+      return { store: own, passesOf, stop };
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
@@ -129,12 +152,12 @@ async function addKey(store: Store): Promise<void> {
 
 const keysAt = ({ cluster }: Shared) => cluster.applied.at(-1)?.manifest.accounts[0]?.keySetGeneration ?? 0;
 const untilKeys = (all: Shared, generation: number) => becomes(() => keysAt(all), generation);
-const leasesOf = async ({ store }: Shared) => {
+const leadersOf = async ({ store }: Shared) => {
   const servers = await listServers(asServer(store));
-  return Object.fromEntries(servers.map(({ name, leases }) => [name, leases]));
+  return servers.flatMap(({ name, leads }) => (leads ? [name] : []));
 };
 
-test('of three servers one looks after a side, and a change on any of them is applied once', async () => {
+test('of three servers one syncs a cluster, and a change on any of them is applied once', async () => {
   await using all = await share();
   const one = await all.start('one');
   await becomes(() => all.cluster.applied.length, 1);
@@ -147,10 +170,10 @@ test('of three servers one looks after a side, and a change on any of them is ap
   assert.deepEqual(new Set(all.cluster.applied.map(({ by }) => by)), new Set(['one']));
   const generations = all.cluster.applied.map(({ manifest }) => manifest.generation);
   assert.deepEqual(generations, [1, 2, 3, 4]);
-  assert.deepEqual(await leasesOf(all), { one: 1, two: 0, three: 0 });
+  assert.deepEqual(await leadersOf(all), ['one']);
 });
 
-test('a server that stops leaves its sides to another at once, which takes up what was missed', async () => {
+test('a leader that stops leaves its clusters to another at once, which takes up what was missed', async () => {
   await using all = await share();
   const one = await all.start('one');
   await becomes(() => all.cluster.applied.length, 1);
@@ -163,7 +186,7 @@ test('a server that stops leaves its sides to another at once, which takes up wh
     async () => (await findObservation(all.store.read, clusterId, 'slurm'))?.manifestGeneration,
     2,
   );
-  assert.deepEqual(await leasesOf(all), { two: 1 });
+  assert.deepEqual(await leadersOf(all), ['two']);
 });
 
 test('what a server does late that another has taken over from is not written, and its worker ends', async () => {
@@ -181,7 +204,7 @@ test('what a server does late that another has taken over from is not written, a
   const observation = () => findObservation(all.store.read, clusterId, 'slurm');
   await eventually(
     observation,
-    (seen) => seen?.manifestGeneration === 1 && two.loop.passesOf(clusterId, 'slurm')?.nextAt !== undefined,
+    (seen) => seen?.manifestGeneration === 1 && two.passesOf(clusterId, 'slurm')?.nextAt !== undefined,
   );
   assert.equal(all.cluster.applied.map(({ by }) => by).join(), 'two');
   const passes = ofTwo();
@@ -189,14 +212,32 @@ test('what a server does late that another has taken over from is not written, a
   release();
   await eventually(
     async () => events,
-    (seen) => seen.includes('lease.lost') && seen.includes('sync.left'),
+    (seen) => seen.includes('leader.lost') && seen.includes('sync.left'),
   );
   const after = await observation();
   assert.equal(after?.manifestGeneration, 1);
   // Unless there was a reason for a pass of `two`.
   if (ofTwo() === passes) assert.equal(after.observedAt, before?.observedAt);
   assert.ok(!events.includes('sync.applied'), 'nothing is said to be done that is not written');
-  assert.deepEqual(await leasesOf(all), { one: 0, two: 1 });
+  assert.deepEqual(await leadersOf(all), ['two']);
+});
+
+test('a halted leader that hears of a change writes nothing of it, also no access list', async () => {
+  await using all = await share();
+  const events: string[] = [];
+  const log = createLogger('info', (line) => void events.push(JSON.parse(line).event));
+  const one = await all.start('one', { log, renews: false });
+  await becomes(() => one.passesOf(clusterId, 'slurm')?.nextAt !== undefined, true);
+  await letPass(all.store, one.store.server.id, serverLifeMs);
+  await all.start('two');
+  await becomes(async () => (await leadersOf(all)).join(), 'two');
+  const written = () => all.writers.filter((by) => by === 'one').length;
+  const before = written();
+  await addKey(all.store);
+  await untilKeys(all, 1);
+  await becomes(() => events.includes('leader.lost'), true);
+  assert.equal(written(), before);
+  assert.equal(all.cluster.applied.at(-1)?.by, 'two');
 });
 
 test('operators see the same of passes and of fresh reports at every server', async () => {
@@ -205,12 +246,12 @@ test('operators see the same of passes and of fresh reports at every server', as
   const two = await all.start('two');
   await addKey(one.store);
   await untilKeys(all, 1);
-  const passes = () => [one, two].map(({ loop }) => loop.passesOf(clusterId, 'slurm'));
+  const passes = () => [one, two].map(({ passesOf }) => passesOf(clusterId, 'slurm'));
   await eventually(
     async () => passes(),
     ([here, there]) => here?.nextAt !== undefined && JSON.stringify(here) === JSON.stringify(there),
   );
-  assert.equal(two.loop.passesOf(clusterId, 'kubernetes'), undefined);
+  assert.equal(two.passesOf(clusterId, 'kubernetes'), undefined);
 });
 
 test('what a server that stood still would bind late is not bound, and what was on its way is taken back soon', async () => {
@@ -223,7 +264,7 @@ test('what a server that stood still would bind late is not bound, and what was 
   };
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const ready = { status: 'True' as const, reason: 'Ready' };
-  const driver = (name: string, lease: Lease): KubernetesDriver => ({
+  const driver = (name: string, lead: Lead): KubernetesDriver => ({
     gatherMs: 0,
     followsSettings: false,
     observe: async () => ({
@@ -239,7 +280,7 @@ test('what a server that stood still would bind late is not bound, and what was 
         cluster.wanted = ids;
         await released;
       }
-      await lease.confirm().catch((error: unknown) => {
+      await lead.confirm().catch((error: unknown) => {
         cluster.refused.push(error);
         throw error;
       });
@@ -273,7 +314,7 @@ test('what a server that stood still would bind late is not bound, and what was 
   release();
   await eventually(
     async () => cluster.refused,
-    ([error]) => error instanceof LeaseLostError,
+    ([error]) => error instanceof NotLeaderError,
   );
   assert.deepEqual([cluster.bound, new Set(cluster.applied)], [[], new Set(['two'])]);
 });

@@ -124,7 +124,7 @@ async function start({
   const sides = { slurm, kubernetes: kubernetes.state };
   Object.assign(slurm, told.slurm);
   Object.assign(kubernetes.state, told.kubernetes);
-  const loop = await startSyncLoop({
+  const loop = startSyncLoop({
     store,
     drivers: {
       slurm: async () => slurm,

@@ -2290,8 +2290,8 @@ export interface components {
             started_at: components["schemas"]["Time"];
             /** @description By the clock of the database */
             seen_at: components["schemas"]["Time"];
-            /** @description What it does for all of them, such as to look after a side of a cluster; where there can be one server only, 0, as nothing is shared out */
-            leases: number;
+            /** @description Whether it does what one server does for all: syncing clusters, signing the trail, and other work in the background */
+            leads: boolean;
         };
         ServiceKey: {
             /** @description A fingerprint, the kid of tokens, or of the audit trail the key itself */

@@ -8,11 +8,11 @@ import { lists, type Noun, optional, reads, required } from '../verb.ts';
 const serverTable = printer<Business['Server']>(
   {
     NAME: (row) => row.name,
-    STATE: (row) => (row.answers ? `${row.state}, answers` : row.state),
+    STATE: (row) =>
+      [row.state, ...(row.leads ? ['leads'] : []), ...(row.answers ? ['answers'] : [])].join(', '),
     VERSION: (row) => row.version,
     STARTED: (row) => row.started_at,
     SEEN: (row) => row.seen_at,
-    LEASES: (row) => row.leases,
     ID: (row) => row.id,
   },
   'There are no servers.',

@@ -59,7 +59,6 @@ export function createConsole(options: ConsoleOptions): Console {
     handle,
     async stop() {
       events.stop();
-      sessions.stop();
     },
   };
 }

@@ -18,7 +18,6 @@ import {
   claimRenewal,
   createConsoleSession,
   deleteConsoleSession,
-  deleteOldConsoleSessions,
   findConsoleSession,
   leaveRenewal,
   resealConsoleSession,
@@ -37,8 +36,6 @@ const renewMs = 30_000;
 const renewingMs = 3_000 * timeoutSeconds;
 const renewPollMs = 100;
 const usualTokenMs = 5 * minute;
-const sweepMs = 10 * minute;
-const sweepBatch = 200;
 
 interface Kept extends Tokens {
   /** Ms since 1970. */
@@ -96,6 +93,11 @@ export function isOver(
   return now - createdAt >= longestMs || now - seenAt >= idleMs;
 }
 
+/** Before when a session was made, or used last, that is over. */
+export function consoleSessionsEnd(now: number): { created: number; seen: number } {
+  return { created: now - longestMs, seen: now - idleMs };
+}
+
 export type Sessions = ReturnType<typeof createSessions>;
 
 /** More cookies of the name are not looked at. */
@@ -110,7 +112,6 @@ export function createSessions(options: SessionsOptions) {
     maxAge: longestMs / 1000,
   });
   const renew = createRenewal(options);
-  const sweeper = setInterval(() => sweep(options), sweepMs).unref();
 
   return {
     /** Opens one; resolves to the Set-Cookie header. Throws `unauthorized` for a token that the APIs would refuse. */
@@ -144,7 +145,6 @@ export function createSessions(options: SessionsOptions) {
       return { userId: held.session.userId, tokens: held.kept };
     },
     removal: () => cookies.remove(''),
-    stop: () => clearInterval(sweeper),
   };
 }
 
@@ -257,13 +257,6 @@ async function remove(
 ): Promise<void> {
   log.info('console.session.ended', { userId: session.userId, error });
   await store.write((tx) => deleteConsoleSession(tx, session.id));
-}
-
-function sweep({ store, log, now }: SessionsOptions): void {
-  const before = { created: now() - longestMs, seen: now() - idleMs };
-  store
-    .write((tx) => deleteOldConsoleSessions(tx, before, sweepBatch))
-    .catch((error: unknown) => log.error('console.request.failed', { path: 'sweep', error }));
 }
 
 function keptOf(tokens: Tokens, now: number): Kept {

@@ -3,7 +3,8 @@
  * trail and heads in a file. It reads the trail; only retention writes to it.
  *
  * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
- * `copy.ts` appends entries and heads to a file → `retention.ts` deletes what is old, up to a signed checkpoint. Of several servers, one does all that (a lease), and any signs on demand.
+ * `copy.ts` appends entries and heads to a file → `retention.ts` deletes what is old, up to a signed checkpoint. Of several servers the leader does
+ * all that, and any signs on demand.
  */
 import { type AuditKey, type SignedHead, trustedKeys } from '../../domain/audit/audit.ts';
 import type { HeldKeys } from '../../domain/key-rotation.ts';
@@ -11,7 +12,6 @@ import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { allLeases, type Lease, type Leases } from '../../store/servers/leases.ts';
 import { type AuditFault, Copy } from './copy.ts';
 import { startErasures } from './erasure.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
@@ -27,8 +27,6 @@ interface AuditConfig {
 
 export interface AuditDeps {
   store: Store;
-  /** Which of several servers does it; this one when left out. */
-  leases?: Leases | undefined;
   /** Those that hold now. */
   keys(): HeldKeys<AuditKey>;
   /** Left out: everything is kept. */
@@ -46,10 +44,13 @@ export interface Audit {
   markIdentity: AuditKey['markIdentity'];
   /** Takes people who were erased out of the trail, in the background. */
   eraseNames(): void;
-  /** What this server knows not to work of it; nothing where another server of the database keeps it. */
+  /** What this server knows not to work of it; nothing where another server keeps it. */
   faults(): AuditFaults;
-  /** Signs and copies what is left, within about a second. To be called behind everything that writes entries. */
-  stop(): Promise<void>;
+  /**
+   * Keeps the trail from now on, by this store. Returns how to stop: with `last`, it signs and copies what is left, within about a
+   * second. To be called behind everything that writes entries.
+   */
+  keep(by: Store): (last: boolean) => Promise<void>;
 }
 
 /** Why no head is signed, and why the file does not get what it should. */
@@ -59,21 +60,10 @@ const retentionFirstMs = 5_000;
 const retentionMs = 86_400_000;
 const minuteMs = 60_000;
 
-export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
-  const { store, leases = allLeases(store), keys, now } = deps;
+export function createAudit(config: AuditConfig, deps: AuditDeps): Audit {
+  const { store, keys, now } = deps;
   const signer = createSigner(store, keys, now);
   let keeping: Keeping | undefined;
-  const leave = leases.want('audit', {
-    begin(lease) {
-      keeping = keepTrail(config, { ...deps, signer, lease });
-    },
-    async end(why) {
-      const before = keeping;
-      keeping = undefined;
-      await before?.stop(why === 'left');
-    },
-  });
-  const stopListening = store.messages.on(erasureTopic, () => keeping?.erasures.wake());
   return {
     publicKeys: () => trustedKeys(keys()),
     sign: () => signer.sign(),
@@ -84,16 +74,22 @@ export function startAudit(config: AuditConfig, deps: AuditDeps): Audit {
       else store.messages.send(erasureTopic, {}).catch(() => {});
     },
     faults: () => keeping?.faults() ?? {},
-    async stop() {
-      stopListening();
-      await leave();
+    keep(by) {
+      const own = keepTrail(config, { ...deps, store: by, signer });
+      keeping = own;
+      const stopListening = store.messages.on(erasureTopic, own.erasures.wake);
+      return async (last) => {
+        stopListening();
+        if (keeping === own) keeping = undefined;
+        await own.stop(last);
+      };
     },
   };
 }
 
 const erasureTopic = 'erasures';
 
-/** What is done with the trail in the background, by one server. */
+/** What is done with the trail in the background. */
 interface Keeping {
   erasures: Rounds;
   faults(): AuditFaults;
@@ -103,21 +99,14 @@ interface Keeping {
 
 function keepTrail(
   config: AuditConfig,
-  {
-    lease: { store },
-    keys,
-    signer,
-    retention = {},
-    log,
-    now,
-  }: AuditDeps & { lease: Lease; signer: AuditSigner },
+  { store, keys, signer, retention = {}, log, now }: AuditDeps & { signer: AuditSigner },
 ): Keeping {
   let failing: AuditFault | undefined;
   const key = () => keys().used;
 
   async function signNow(): Promise<void> {
     try {
-      await signer.sign();
+      await signer.sign(store);
       failing = undefined;
     } catch (error) {
       const { message } = error as Error;

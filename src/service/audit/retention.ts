@@ -130,7 +130,7 @@ async function deleteEntries(
   let from: ChainLink = (await findCheckpoint(store.read)) ?? { seq: 0, hash: '' };
   // What a crash left of the last time.
   await inParts(true, () => deleteBeforeCheckpoint(store, from.seq), signal);
-  await signer.sign();
+  await signer.sign(store);
   const until = (await lastToGo(deps)) - 1;
   while (!signal.aborted) {
     const next: ChainLink = await deleteSome(deps, { from, until, before, settings }, signal);

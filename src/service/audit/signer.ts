@@ -22,9 +22,9 @@ import type { Store } from '../../store/engine/index.ts';
 export interface AuditSigner {
   /**
    * Signs the trail up to its last entry, unless that is done; undefined while the trail is empty. Throws `invalid_state`
-   * when an entry was changed or is missing.
+   * when an entry was changed or is missing. `by`: the store that writes it, such as the leader's.
    */
-  sign(): Promise<SignedHead | undefined>;
+  sign(by?: Store): Promise<SignedHead | undefined>;
 }
 
 const pageSize = 200;
@@ -33,9 +33,9 @@ export function createSigner(store: Store, keys: () => HeldKeys<AuditKey>, now: 
   // In memory and not from the database, which may have been tampered with.
   let last: SignedHead | undefined;
   let running: Promise<unknown> = Promise.resolve();
-  let queued: Promise<SignedHead | undefined> | undefined;
+  const queued = new Map<Store, Promise<SignedHead | undefined>>();
 
-  async function sign(): Promise<SignedHead | undefined> {
+  async function signNow(by: Store): Promise<SignedHead | undefined> {
     const held = keys();
     const trusted = trustedKeys(held);
     last ??= await ownLastHead(store, trusted);
@@ -52,21 +52,23 @@ export function createSigner(store: Store, keys: () => HeldKeys<AuditKey>, now: 
     const end = await follow(store, start);
     if (end.seq === start.seq) return last;
     const head = held.used.sign({ ...end, at: new Date(now()).toISOString() });
-    await addHead(store, head);
+    await addHead(by, head);
     last = head;
     return head;
   }
 
   return {
     /** One that runs may have read past an entry that is there now, so who asks meanwhile gets the next one. */
-    sign() {
-      queued ??= running.then(() => {
-        queued = undefined;
-        const run = sign();
-        running = run.catch(() => {});
-        return run;
+    sign(by = store) {
+      const joined = queued.get(by);
+      if (joined) return joined;
+      const run = running.then(() => {
+        queued.delete(by);
+        return signNow(by);
       });
-      return queued;
+      running = run.catch(() => {});
+      queued.set(by, run);
+      return run;
     },
   };
 }

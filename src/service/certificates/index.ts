@@ -13,7 +13,7 @@ import type { LiveTls } from '../../api/http/listen.ts';
 import type { Logger } from '../../lib/log.ts';
 import { readCertificate } from './files.ts';
 import { type Challenge, type OrderOptions, orderCertificate } from './order.ts';
-import { Renewal, type SharedCertificate, takeOrOrder } from './renewal.ts';
+import { type CertificateOfAll, Renewal, takeOrOrder } from './renewal.ts';
 import { createResponder } from './responder.ts';
 import { createTls } from './tls.ts';
 
@@ -36,13 +36,11 @@ export interface AnsweredChallenge extends Challenge {
 
 /** All servers have the same certificate, and the authority may come to any of them with its questions. */
 export interface OtherServers {
-  shared: SharedCertificate;
+  certificate: CertificateOfAll;
   /** Has the others answer a question as well; resolves when they do. */
   announce(challenge: AnsweredChallenge): Promise<void>;
   /** Calls `listener` for each that another is asked; returns how to stop. */
   hear(listener: (challenge: AnsweredChallenge) => void): () => void;
-  /** Runs `work` while no other server runs some: they would be asked about the same names. */
-  oneAtATime<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
 }
 
 export interface Acme {
@@ -70,8 +68,8 @@ export function createAcme(options: AcmeOptions): Acme {
   const renewal = new Renewal({
     ...options,
     order: (account, signal) => {
-      const order = () =>
-        orderCertificate(others ? others.shared.account : account, {
+      const order = (ours: typeof account) =>
+        orderCertificate(ours, {
           ...options,
           signal,
           async answer(challenge, keyAuthorization) {
@@ -80,8 +78,7 @@ export function createAcme(options: AcmeOptions): Acme {
             return undo;
           },
         });
-      if (!others) return order();
-      return others.oneAtATime(() => takeOrOrder(others.shared, options, order), signal);
+      return others ? takeOrOrder(others.certificate, options, order, signal) : order(account);
     },
     onObtained: (pem) => tls.use(pem),
   });

@@ -1,8 +1,9 @@
 /**
  * When a certificate is ordered: at once where there is none, at two thirds of its life, and later after a failure. Of several servers
- * behind the same names, the first one orders it, and the others take it from there.
+ * behind the same names, one orders it, and the others take it from there.
  */
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -153,26 +154,47 @@ export function retryAfter(failures: number, random: number, askedMs = 0): numbe
   return Math.max(own, Math.min(askedMs, longestWaitMs));
 }
 
-/** What is kept for every server. */
-export interface SharedCertificate {
-  /** The key of the account at the authority, made by `make` where there is none. */
-  account(make: () => Promise<Buffer>): Promise<Buffer>;
-  /** The certificate that one of them obtained last, and for what. */
-  find(): Promise<{ subject: string; pem: Buffer } | undefined>;
-  keep(certificate: { subject: string; pem: Buffer }): Promise<void>;
+/** What all servers behind the same names have. */
+export interface CertificateOfAll {
+  /** The one that was obtained last, and for what. */
+  find(): Promise<KeptCertificate | undefined>;
+  /** What it takes to order one for all; undefined where it is another server that orders. */
+  ordering():
+    | {
+        /** The key of the account at the authority, made by `make` where there is none. */
+        account(make: () => Promise<Buffer>): Promise<Buffer>;
+        keep(certificate: KeptCertificate): Promise<void>;
+      }
+    | undefined;
 }
 
-/** The certificate that another server has obtained meanwhile, or else what `order` obtains. */
+interface KeptCertificate {
+  subject: string;
+  pem: Buffer;
+}
+
+const pollMs = 5_000;
+
+/** The certificate that another server has obtained meanwhile, or else what `order` obtains, once this server is the one that orders. */
 export async function takeOrOrder(
-  shared: SharedCertificate,
+  all: CertificateOfAll,
   { directory, hosts, now }: { directory: string; hosts: readonly string[]; now(): number },
-  order: () => Promise<Buffer>,
+  order: (account: (make: () => Promise<Buffer>) => Promise<Buffer>) => Promise<Buffer>,
+  signal: AbortSignal,
 ): Promise<Buffer> {
   const subject = JSON.stringify([directory, hosts]);
-  const known = await shared.find();
-  // Random 0 is the earliest time at which any server renews: a certificate past it is not the new one.
-  if (known?.subject === subject && renewalAt(parseCertificate(known.pem), 0) > now()) return known.pem;
-  const pem = await order();
-  await shared.keep({ subject, pem });
-  return pem;
+  for (;;) {
+    const known = await all.find();
+    // Random 0 is the earliest time at which any server renews: a certificate past it is not the new one.
+    if (known?.subject === subject && renewalAt(parseCertificate(known.pem), 0) > now()) return known.pem;
+    const ordering = all.ordering();
+    if (ordering) {
+      const pem = await order(ordering.account);
+      await ordering.keep({ subject, pem });
+      return pem;
+    }
+    await sleep(pollMs, undefined, { signal }).catch(() => {
+      throw new Error('the server that orders it has not obtained it');
+    });
+  }
 }

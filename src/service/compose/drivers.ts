@@ -11,7 +11,7 @@ import { findCluster } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
-import type { Lease } from '../../store/servers/leases.ts';
+import type { Lead } from '../../store/servers/leader.ts';
 import type { Secrets } from '../../store/servers/secrets.ts';
 import type { KubernetesDriver, SlurmDriver } from '../../sync/index.ts';
 import type { SharedKnownHosts } from '../../sync/slurm/shell.ts';
@@ -41,7 +41,7 @@ export function subjectIssuer(config: Config): string | undefined {
 export async function createKubernetesSide(
   cluster: Cluster,
   wake: () => void,
-  { config, store, confirm, log }: Pick<DriverDeps, 'config' | 'store' | 'log'> & Pick<Lease, 'confirm'>,
+  { config, store, confirm, log }: Pick<DriverDeps, 'config' | 'store' | 'log'> & Pick<Lead, 'confirm'>,
 ): Promise<KubernetesDriver> {
   const { kubernetes: settings } = cluster.driver;
   if (!settings) {
@@ -66,11 +66,7 @@ export async function createKubernetesSide(
   });
 }
 
-export async function createSlurmSide(
-  cluster: Cluster,
-  lease: Lease,
-  deps: DriverDeps,
-): Promise<SlurmDriver> {
+export async function createSlurmSide(cluster: Cluster, lead: Lead, deps: DriverDeps): Promise<SlurmDriver> {
   const { config, keys, store, peers, endSessions, log } = deps;
   const { secrets } = keys;
   const { slurm: settings } = cluster.driver;
@@ -85,23 +81,23 @@ export async function createSlurmSide(
     settings,
     dataDir: join(config.dataDir, 'clusters', cluster.id),
     last: (await findObservation(store.read, cluster.id, 'slurm'))?.report,
-    knownHosts: secrets && sharedKnownHosts(secrets, cluster.id),
-    fence: lease.token,
-    requireTime: lease.requireTime,
+    knownHosts: secrets && sharedKnownHosts(secrets, cluster.id, lead.store),
+    fence: lead.token,
+    requireTime: lead.requireTime,
     // Every server must know which hosts have something of ours.
-    record: await peers.forOthers(() => openHostRecord(lease.store, cluster.id)),
+    record: await peers.forOthers(() => openHostRecord(lead.store, cluster.id)),
     endSessions,
     log,
   });
 }
 
 /** The keys of a cluster's hosts: public, but kept among the secrets so that write access to the database cannot replace them. */
-function sharedKnownHosts(secrets: Secrets, clusterId: string): SharedKnownHosts {
+function sharedKnownHosts(secrets: Secrets, clusterId: string, by: Store): SharedKnownHosts {
   const name = knownHostsName(clusterId);
   return {
     read: async () => (await secrets.find(name)) ?? '',
     async add(alias, lines) {
-      await secrets.change(name, (text = '') => (isKnown(text, alias) ? undefined : text + lines));
+      await secrets.change(name, (text = '') => (isKnown(text, alias) ? undefined : text + lines), by);
     },
   };
 }

@@ -1,16 +1,15 @@
 /**
  * Rules for groups at the issuer: refused at the start where they name what is not there, and applied to everyone of whom groups are
- * known, in the background, by one server. Where the configuration has none any more, what they gave is taken away.
+ * known, in the background. Where the configuration has none any more, what they gave is taken away.
  */
 import type { GroupClaim, GroupRule, GroupSettings } from '../../domain/organizations/group-rules.ts';
 import type { Logger } from '../../lib/log.ts';
-import { type Rounds, startRounds } from '../../lib/rounds.ts';
+import { startRounds } from '../../lib/rounds.ts';
 import { followGroups } from '../../store/audit/follow-groups.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
 import { groupsInForce, listBehindGroups } from '../../store/organizations/apply-groups.ts';
 import { listSlugs } from '../../store/organizations/organizations.ts';
 import { findPerson } from '../../store/people/people.ts';
-import type { Leases } from '../../store/servers/leases.ts';
 import { checkOrganizations } from '../config/groups.ts';
 
 /** Throws `invalid_request` for a rule whose organization is not there. A retired one is passed over, as its owners retire it. */
@@ -20,32 +19,24 @@ export async function checkGroupRules(db: Reader, groups: GroupSettings | undefi
 
 /** Applies the rules once, and again after a fault. Returns how to stop. */
 export function applyGroupRules({
-  leases,
+  store,
   groups,
   log,
 }: {
-  leases: Leases;
+  store: Store;
   groups: GroupSettings | undefined;
   log: Logger;
 }): () => Promise<void> {
   const { source, rules = [] } = groups ?? {};
-  let rounds: Rounds | undefined;
-  return leases.want('groups', {
-    begin({ store }) {
-      const onFault = (error: unknown) => log.error('groups.apply.failed', { error });
-      let isDone = false;
-      const round = async (stopping: AbortSignal) => {
-        if (isDone) return;
-        const { changed, failed } = await applyToEach({ store, source, rules, log, stopping });
-        log[changed > 0 ? 'info' : 'debug']('groups.applied', { people: changed });
-        isDone = failed === 0;
-      };
-      rounds = startRounds(round, { everyMs: 60_000, onFault });
-    },
-    async end() {
-      await rounds?.stop();
-    },
-  });
+  const onFault = (error: unknown) => log.error('groups.apply.failed', { error });
+  let isDone = false;
+  const round = async (stopping: AbortSignal) => {
+    if (isDone) return;
+    const { changed, failed } = await applyToEach({ store, source, rules, log, stopping });
+    log[changed > 0 ? 'info' : 'debug']('groups.applied', { people: changed });
+    isDone = failed === 0;
+  };
+  return startRounds(round, { everyMs: 60_000, onFault }).stop;
 }
 
 /** More in one round are no fault of single people's. */

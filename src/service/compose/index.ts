@@ -6,7 +6,6 @@ import type { RequestListener } from 'node:http';
 import manifest from '../../../package.json' with { type: 'json' };
 import { Listeners } from '../../api/http/listeners.ts';
 import type { Lab } from '../../domain/clusters/lab.ts';
-import { allKeys } from '../../domain/key-rotation.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
 import { fastCiphersLoad } from '../../gateway/ssh/transport/fast-ciphers.ts';
 import { type Clock, createClock, logClockJumps } from '../../lib/clock.ts';
@@ -18,9 +17,8 @@ import { raiseNextUid } from '../../store/access/access-lists.ts';
 import { createInstallation } from '../../store/data-dir/lab.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import { type Store, storeForRequests } from '../../store/engine/index.ts';
-import { type SyncLoop, startSyncLoop } from '../../sync/index.ts';
-import { startAudit } from '../audit/index.ts';
-import { startBackups } from '../backup/index.ts';
+import { hearPasses } from '../../sync/index.ts';
+import { createAudit } from '../audit/index.ts';
 import type { Acme } from '../certificates/index.ts';
 import type { Config } from '../config/index.ts';
 import { createDownloads, type Downloads } from '../downloads/index.ts';
@@ -28,19 +26,16 @@ import { openAcme } from './acme.ts';
 import { type Apis, createApis } from './apis.ts';
 import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
-import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { type Ending, Fronts } from './fronts.ts';
 import { gatewayKeys, openGateway, startGateway } from './gateway.ts';
-import { applyGroupRules, checkGroupRules } from './group-rules.ts';
+import { checkGroupRules } from './group-rules.ts';
 import { setPasswords, startIssuer } from './issuer.ts';
-import { warnOfLapses } from './lapses.ts';
+import { leaderWork } from './leader.ts';
 import { watchLoginNodes } from './login-node-keys.ts';
-import { startMemberReviews } from './member-reviews.ts';
 import type { Parts, TokenIssuer } from './parts.ts';
 import { joinGateways } from './peers/gateways.ts';
 import { joinPeers, sharedSettings } from './peers/index.ts';
 import type { Peers } from './peers/peers.ts';
-import { announceEnds } from './permission-ends.ts';
 import { followKeys, loadServiceKeys } from './service-keys.ts';
 import { startSessionRecords } from './session-records.ts';
 
@@ -95,10 +90,10 @@ export async function startApp(options: AppOptions): Promise<App> {
     const gateway = await openGateway(config, { ...common, records, gatewayKeys: gatewayKeys(common.keys) });
     fronts.gateway = gateway;
     const issuer = await startIssuer(config, { ...asked, clock });
-    parts.defer(() => issuer.stop());
     if (issuer.handle) await serve('embedded issuer', config.identity.embedded, issuer.handle);
-    const audit = startAudit(config.audit, { ...config, ...common, keys: () => common.keys.of('audit') });
-    parts.defer(() => audit.stop());
+    const audit = createAudit(config.audit, { ...config, ...common, keys: () => common.keys.of('audit') });
+    let stopLeading: (() => Promise<void>) | undefined;
+    parts.defer(() => stopLeading?.());
     parts.defer(() => records.stop());
     const gatewayStarted = startGateway(gateway, common);
     gatewayStarted.catch(() => {});
@@ -111,11 +106,11 @@ export async function startApp(options: AppOptions): Promise<App> {
     acme?.begin();
     await gatewayStarted;
     parts.defer(useKeys(common, { gateway, issuer }));
-    // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server
-    // stops, and not that their login node did.
-    common.sync.loop = await startSync(parts, { ...common, ...gates });
+    // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server stops, and not
+    // that their login node did, and behind everything that writes entries of the trail.
+    stopLeading = common.peers.whileLeading(leaderWork({ ...common, ...gates, audit }));
     parts.defer(() => fronts.stop(ending.how));
-    startLater(parts, { ...common, issuer });
+    parts.defer(warmSoon(issuer, common.log));
     await passwordsSet;
     return appOf(parts.move(), { ...common, ...gates, issuer, ending });
   } catch (error) {
@@ -138,9 +133,10 @@ async function openBase(
   parts.defer(watchCertificates(config, log, clock.now));
   const { store, peers } = await openShared(parts, { ...options, clock, log });
   parts.defer(logClockJumps(clock, log));
-  parts.defer(warnOfLapses(store, log, peers.leases));
   const { passwordsSet } = await fillStore(store, options);
-  const sync: Parts['sync'] = {};
+  const announced = hearPasses(store);
+  parts.defer(() => announced.stop());
+  const sync: Parts['sync'] = { announced };
   const proxies = createTrustedProxies(config.trustedProxies);
   const downloads = offerClients(config, proxies, log);
   const keys = await loadServiceKeys(config, { store, log, now: store.lapses.now });
@@ -227,37 +223,6 @@ function useKeys(
   });
 }
 
-async function startSync(
-  parts: AsyncDisposableStack,
-  deps: Common & Pick<Parts, 'gateways'>,
-): Promise<SyncLoop> {
-  const { config, keys, store, gateways, log, now } = deps;
-  const loop = await startSyncLoop({
-    store,
-    leases: deps.peers.leases,
-    drivers: {
-      slurm: (cluster, lease) =>
-        createSlurmSide(cluster, lease, {
-          ...deps,
-          gatewayKeys: () => allKeys(keys.of('client')).map(({ publicKey }) => publicKey),
-          endSessions: (loginNode) => {
-            const text = 'The login node is restarting. Log in again in a moment.';
-            gateways.close({ clusterId: cluster.id, loginNode }, 'login_node_restarting', text);
-          },
-        }),
-      kubernetes: (cluster, wake, { confirm }) =>
-        createKubernetesSide(cluster, wake, { config, store, confirm, log }),
-    },
-    subjectIssuer: subjectIssuer(config),
-    intervalMs: config.sync.intervalMs,
-    recheckSessions: (clusterId) => gateways.recheck({ clusterId }),
-    log,
-    now,
-  });
-  parts.defer(() => loop.stop());
-  return loop;
-}
-
 /** The web console, where there is one. It stops together with its listener: a page with an open event stream delays the stop. */
 async function addConsole(
   fronts: Fronts,
@@ -280,21 +245,6 @@ async function fillStore(store: Store, { config, installation }: AppOptions) {
   const passwordsSet = setPasswords(store, installation?.passwords ?? new Map());
   passwordsSet.catch(() => {});
   return { passwordsSet };
-}
-
-/** Parts that the start does not wait for. */
-function startLater(
-  parts: AsyncDisposableStack,
-  { config, store, peers, issuer, log, now }: Common & Pick<Parts, 'issuer'>,
-): void {
-  parts.defer(applyGroupRules({ leases: peers.leases, groups: config.identity.groups, log }));
-  const { reviewMonths: months } = config.access;
-  if (months !== undefined) parts.defer(startMemberReviews({ leases: peers.leases, months, log, now }));
-  parts.defer(announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }));
-  const { backup: settings, dataDir, files } = config;
-  const { version } = manifest;
-  parts.defer(startBackups({ settings, dataDir, version, elsewhere: () => files, log, now }));
-  parts.defer(warmSoon(issuer, log));
 }
 
 /** Loads what sign-ins need after a while. Returns how to cancel that. */

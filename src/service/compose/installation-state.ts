@@ -39,7 +39,7 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
       ...(parts.saysSignInTime() ? [] : [noSignInTime]),
       ...parts.store.formerPrimaries().map(problemOfPrimary),
     ],
-    passesOf: (clusterId, side) => sync.loop?.passesOf(clusterId, side),
+    passesOf: (clusterId, side) => (sync.loop ?? sync.announced).passesOf(clusterId, side),
   };
 }
 

@@ -45,7 +45,6 @@ export async function startIssuer(config: Config, deps: IssuerDeps): Promise<Tok
     isSignInOver: undefined,
     passwordLink: undefined,
     tokenType: undefined,
-    stop: async () => {},
     ...createRemoteIssuer(issuer),
   };
 }
@@ -78,7 +77,6 @@ async function startEmbedded(
   return {
     handle: issuer.handle,
     console: config.console && issuer.console,
-    stop: () => issuer.stop(),
     url,
     keys: (...asked) => verifying(...asked),
     refreshKeys() {

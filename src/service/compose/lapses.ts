@@ -1,31 +1,14 @@
-/** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. One server says it. */
+/** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. */
 import { dayMs, periodText, signInMs, signInWarningMs, warningMs } from '../../domain/access/lapse.ts';
 import type { Logger } from '../../lib/log.ts';
-import { type Rounds, startRounds } from '../../lib/rounds.ts';
+import { startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
 import { findRegisteredBetween, findSignedInBetween } from '../../store/people/people.ts';
-import { allLeases, type Leases } from '../../store/servers/leases.ts';
 
 const hourMs = 3_600_000;
 
-export function warnOfLapses(
-  store: Store,
-  log: Logger,
-  leases: Leases = allLeases(store),
-): () => Promise<void> {
-  let rounds: Rounds | undefined;
-  return leases.want('lapses', {
-    begin() {
-      rounds = startWarning(store, log);
-    },
-    async end() {
-      await rounds?.stop();
-    },
-  });
-}
-
-function startWarning(store: Store, log: Logger): Rounds | undefined {
+export function warnOfLapses(store: Store, log: Logger): () => Promise<void> {
   const { policy, now } = store.lapses;
   // What is over after every night is nothing to report.
   const signIn = signInWarningMs(signInMs(policy) ?? 0) > 0 ? signInMs(policy) : undefined;
@@ -37,9 +20,9 @@ function startWarning(store: Store, log: Logger): Rounds | undefined {
     await sayLapses(store, log, 'access', signIn);
     await sayLapses(store, log, 'keys', keys);
   };
-  if (signIn === undefined && keys === undefined) return undefined;
+  if (signIn === undefined && keys === undefined) return async () => {};
   const onFault = (error: unknown) => log.error('access.check.failed', { error });
-  return startRounds(report, { everyMs: hourMs, onFault });
+  return startRounds(report, { everyMs: hourMs, onFault }).stop;
 }
 
 const kinds = {

@@ -31,8 +31,8 @@ export interface Parts extends Clock {
   acme: Acme | undefined;
   fronts: { readonly isStopping: boolean };
   log: Logger;
-  /** The sync loop, which starts when everything else has. */
-  sync: { loop?: Pick<SyncLoop, 'passesOf'> };
+  /** The sync loop while this server leads, and what the leader announces of its own. */
+  sync: { loop?: Pick<SyncLoop, 'passesOf'>; announced: Pick<SyncLoop, 'passesOf'> };
   downloads: Downloads;
 }
 
@@ -57,5 +57,4 @@ export interface TokenIssuer {
   handle: RequestListener | undefined;
   /** Loads ahead what the first sign-in needs. */
   warm(): Promise<void>;
-  stop(): Promise<void>;
 }

@@ -1,11 +1,15 @@
 /**
- * Announces when permissions expire, so that what depends on them is updated then: access lists, bindings, open sessions,
+ * What ends by itself of what people hold. Announces when permissions expire, so that what depends on them is updated then: access lists, bindings, open sessions,
  * pages. It decides nothing: reads of what a person holds leave out expired permissions anyway.
  */
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
+import { reviewMembers } from '../../store/audit/member-reviews.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { findNextEnd, listEndedBetween } from '../../store/organizations/memberships.ts';
+
+/** What ended before is looked for at the start: the leader before may have been away for a while, with another time. */
+const takeOverMs = 90_000;
 
 export function announceEnds({
   store,
@@ -18,9 +22,8 @@ export function announceEnds({
   intervalMs: number;
   log: Logger;
   now(): number;
-}): () => void {
-  // The other parts began with what held at the start, a moment ago.
-  let seen = now() - intervalMs;
+}): () => Promise<void> {
+  let seen = now() - intervalMs - takeOverMs;
   async function announce(): Promise<number> {
     const moment = now();
     // A clock that is set back brings back what had ended.
@@ -48,6 +51,29 @@ export function announceEnds({
   });
   return () => {
     stopListening();
-    void rounds.stop();
+    return rounds.stop();
   };
+}
+
+/** An end is 30 days ahead: an hour is soon. */
+const reviewMs = 3_600_000;
+
+/** Reviews of members' access: see `domain/access/member-review.ts`. Returns how to stop. */
+export function startMemberReviews({
+  store,
+  months,
+  log,
+  now,
+}: {
+  store: Store;
+  months: number;
+  log: Logger;
+  now(): number;
+}): () => Promise<void> {
+  const round = async (stopping: AbortSignal) => {
+    const ended = await reviewMembers(store, months, { now: now(), stopping });
+    log[ended > 0 ? 'info' : 'debug']('access.reviewed', { ended });
+  };
+  const onFault = (error: unknown) => log.error('access.review.failed', { error });
+  return startRounds(round, { everyMs: reviewMs, onFault }).stop;
 }

@@ -95,19 +95,19 @@ export async function reopenSessions(store: Store, open: ReadonlySet<string>): P
   });
 }
 
-export async function forgetPresumed(store: Store, now: number): Promise<void> {
-  const old = toTime(now - presumedMs);
-  const found = await store.read
-    .selectFrom('open_sessions')
-    .select('id')
-    .where('presumed_at', '<', old)
-    .limit(partSize)
-    .execute();
-  if (found.length === 0) return;
-  const ids = found.map(({ id }) => id);
-  await store.write(({ db }) => db.deleteFrom('open_sessions').where('id', 'in', ids).execute(), {
-    flush: false,
-  });
+/** Deletes at most `most` that were presumed to be closed so long ago; returns how many. */
+export async function forgetPresumed({ db }: Tx, now: number, most: number): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('open_sessions')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('open_sessions')
+        .select('id')
+        .where('presumed_at', '<', toTime(now - presumedMs))
+        .limit(most),
+    )
+    .executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
 }
 
 /** What is kept of an entry while its session is open, as JSON. */

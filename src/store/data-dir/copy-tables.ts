@@ -27,7 +27,7 @@ import { listServers } from '../servers/servers.ts';
 const left = new Set([
   'kysely_migration',
   'kysely_migration_lock',
-  'leases',
+  'leader',
   'managed_hosts',
   'schema_support',
   'secrets',

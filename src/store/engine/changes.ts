@@ -51,7 +51,7 @@ export const hears = {
   /** SSH sessions that a server closes for another. */
   closings: ['closing', 'everything'],
   serviceKeys: ['everything'],
-  leases: ['everything'],
+  leader: ['everything'],
   caches: ['everything'],
 } as const satisfies Record<string, readonly Kind[]>;
 

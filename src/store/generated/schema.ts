@@ -477,11 +477,12 @@ export interface Schema {
     /** What has to be the same on all servers, as JSON. */
     settings: string;
   };
-  leases: {
-    name: string;
-    /** Null: no server has it. */
+  /** One row: the server that does what is done once for all. */
+  leader: {
+    id: number;
+    /** Null: none. */
     server_id: string | null;
-    /** Rises each time a server takes it. */
+    /** Rises each time a server takes the lead. */
     token: number;
   };
   /** A host that has something of ours. */

@@ -171,11 +171,12 @@ create table servers (
   settings text not null
 );
 
-create table leases (
-  name text primary key not null,
-  -- Null: no server has it.
+-- One row: the server that does what is done once for all.
+create table leader (
+  id integer primary key not null check (id = 1),
+  -- Null: none.
   server_id text,
-  -- Rises each time a server takes it.
+  -- Rises each time a server takes the lead.
   token integer not null
 );
 

@@ -12,12 +12,16 @@ import { openSecret, type SealedSecret, sealSecret, wrongKey } from './secret-ci
 export interface Secrets {
   /** Undefined where there never was one. Throws `invalid_state` where it cannot be read, or is gone. */
   find(name: string): Promise<string | undefined>;
-  /** The one that is there, or else what `make` made, also where several servers make one at once. */
-  findOrAdd(name: string, make: () => string | Promise<string>): Promise<string>;
+  /**
+   * The one that is there, or else what `make` made, also where several servers make one at once. `by`: the store that writes it,
+   * such as the leader's.
+   */
+  findOrAdd(name: string, make: () => string | Promise<string>, by?: Store): Promise<string>;
   /** Puts another in its place, made of the one that is there; `undefined` leaves it. Resolves to what is there then. */
   change(
     name: string,
     change: (before: string | undefined) => string | undefined,
+    by?: Store,
   ): Promise<string | undefined>;
 }
 
@@ -62,19 +66,19 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
   requireKnown(keys, await listKeyIds(store.read));
   return {
     find: async (name) => (await find(store.read, name))?.text,
-    async findOrAdd(name, make) {
+    async findOrAdd(name, make, by = store) {
       const known = await find(store.read, name);
       if (known) return known.text;
       const made = await make();
-      return store.write(async (tx) => {
+      return by.write(async (tx) => {
         const other = await find(tx.db, name);
         if (other) return other.text;
         await putSecret(tx, await keyInUse(tx.db), name, { text: made, version: 1 });
         return made;
       });
     },
-    change: (name, change) =>
-      store.write(async (tx) => {
+    change: (name, change, by = store) =>
+      by.write(async (tx) => {
         const before = await find(tx.db, name);
         const text = change(before?.text);
         if (text === undefined || text === before?.text) return before?.text;

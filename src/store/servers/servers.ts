@@ -10,7 +10,7 @@ import {
 } from '../../domain/server.ts';
 import { databaseTime } from '../engine/engine.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { deleteRows, findRow, insertRow, updateRows } from '../engine/rows.ts';
+import { deleteRows, findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
 /** What a server says of itself; `directory` stands for its data directory, which no other process has. */
@@ -22,13 +22,14 @@ export interface Entrant {
   settings: ServerSettings;
 }
 
-/** Writes this server down as the only one. */
+/** Writes this server down as the only one, which leads. */
 export async function enterAlone(tx: Tx, entrant: Entrant): Promise<void> {
   await tx.db.deleteFrom('servers').execute();
   await insert(tx, entrant, await databaseTime(tx.db));
+  await saveRow(tx.db, 'leader', ['id'], { id: 1, server_id: tx.server.id, token: 0 });
 }
 
-/** Writes this server down. One that had the same directory before is certainly gone, and what it held is free. */
+/** Writes this server down. One that had the same directory before is certainly gone, and does not lead. */
 export async function enterServer(tx: Tx, entrant: Entrant): Promise<void> {
   const now = await databaseTime(tx.db);
   await tx.db
@@ -90,8 +91,8 @@ export async function isSeen({ db, server }: Pick<Tx, 'db' | 'server'>, now: num
 }
 
 /**
- * Has those that were not seen wait, if they say in this moment that they are there, until what they had is another's: only then
- * can they find out that it is.
+ * Has those that were not seen wait, if they say in this moment that they are there, until another leads: only then can the
+ * leader before find out that it does not.
  */
 export async function holdGone({ db }: Pick<Tx, 'db'>, now: number): Promise<void> {
   await db
@@ -112,10 +113,10 @@ export async function measureClock(db: Reader, now: () => number): Promise<numbe
   return Math.round(there > after ? there - after : Math.min(0, there - before));
 }
 
-/** Takes this server out, and leaves to others what it held. */
+/** Takes this server out, and leaves the lead to the others. */
 export async function leaveServers(tx: Tx): Promise<void> {
   const { id } = tx.server;
-  await updateRows(tx.db, 'leases', { server_id: id }, { server_id: null });
+  await updateRows(tx.db, 'leader', { server_id: id }, { server_id: null });
   await deleteRows(tx.db, 'servers', { id });
 }
 
@@ -127,11 +128,9 @@ export async function listServers({
   const now = await databaseTime(db);
   const rows = await db
     .selectFrom('servers as s')
-    .leftJoin('leases as l', 'l.server_id', 's.id')
+    .leftJoin('leader as l', 'l.server_id', 's.id')
     .selectAll('s')
-    .select((eb) => eb.fn.count<number>('l.name').as('leases'))
-    .groupBy(['s.id', 's.name', 's.version', 's.directory', 's.started_at', 's.seen_at'])
-    .groupBy(['s.clock_differs_ms', 's.settings'])
+    .select('l.server_id as leader')
     .orderBy('s.started_at')
     .orderBy('s.id')
     .execute();
@@ -145,7 +144,7 @@ export async function listServers({
       startedAt: row.started_at,
       seenAt,
       isLive: now - fromTime(seenAt) < serverLifeMs,
-      leases: Number(row.leases),
+      leads: row.leader !== null,
       clockDiffersMs: row.clock_differs_ms === null ? undefined : Number(row.clock_differs_ms),
       settings: settingsOf(row.settings),
     };

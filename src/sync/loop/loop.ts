@@ -4,7 +4,6 @@ import type { Logger } from '../../lib/log.ts';
 import { listListedOrganizations } from '../../store/access/access-list-users.ts';
 import { findCluster, listConcernedClusters, listDrivenClusters } from '../../store/clusters/clusters.ts';
 import { type Heard, hears, type Store } from '../../store/engine/index.ts';
-import { allLeases, type Duty, type Lease, type Leases } from '../../store/servers/leases.ts';
 import type { KubernetesDriver, SlurmDriver } from '../driver.ts';
 import { kubernetesPasses } from './kubernetes-pass.ts';
 import { createListKeeper, type ListKeeper, type PassDeps } from './pass.ts';
@@ -12,10 +11,8 @@ import { createQueue } from './queue.ts';
 import { passSlurm } from './slurm-pass.ts';
 import { type PassState, startWorker, type Worker } from './worker.ts';
 
-interface PassesOfOthers {
-  /** Announces to the other servers, if there are any, how the passes of a side go. */
-  announce(key: string, state: PassState): void;
-  of(key: string): PassState | undefined;
+/** How the passes of sides go, as the leader announces that to the servers that do not lead. */
+export interface AnnouncedPasses extends Pick<SyncLoop, 'passesOf'> {
   stop(): void;
 }
 
@@ -25,8 +22,9 @@ const most = 10_000;
 const longestKey = 100;
 /** What a date can be made of (ECMA-262, 21.4.1.1). */
 const latestTime = 8.64e15;
+const noPasses: PassState = { nextAt: undefined, failures: 0, failingSince: undefined };
 
-export function createPassesOfOthers({ messages }: Pick<Store, 'messages'>): PassesOfOthers {
+export function hearPasses({ messages }: Pick<Store, 'messages'>): AnnouncedPasses {
   const states = new Map<string, PassState>();
   const stop = messages.on(topic, (body) => {
     const { key, state } = readState(body);
@@ -34,14 +32,7 @@ export function createPassesOfOthers({ messages }: Pick<Store, 'messages'>): Pas
     states.set(key, state);
     for (const oldest of states.keys()) if (states.size > most) states.delete(oldest);
   });
-  return {
-    announce(key, { nextAt, failures, failingSince }) {
-      // If it is lost, the next pass announces its state again.
-      messages.send(topic, { key, nextAt, failures, failingSince }).catch(() => {});
-    },
-    of: (key) => states.get(key),
-    stop,
-  };
+  return { passesOf: (clusterId, side) => states.get(keyOf(clusterId, side)), stop };
 }
 
 function readState(received: unknown): { key: string; state: PassState } {
@@ -58,18 +49,19 @@ function timeOf(received: unknown): number | undefined {
 
 export interface SyncOptions {
   store: Store;
-  /** Which sides this server looks after; all of them when left out. */
-  leases?: Leases | undefined;
   drivers: {
-    slurm(cluster: Cluster, lease: Lease): Promise<SlurmDriver>;
+    slurm(cluster: Cluster): Promise<SlurmDriver>;
     /** `wake` is for the driver to call when something there changed by itself, or it answers again. */
-    kubernetes(cluster: Cluster, wake: () => void, lease: Lease): Promise<KubernetesDriver>;
+    kubernetes(cluster: Cluster, wake: () => void): Promise<KubernetesDriver>;
   };
   /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
   subjectIssuer: string | undefined;
   intervalMs: number;
-  /** How long after a take-over a side is passed over once more, for what came late. */
-  lateWritesMs?: number | undefined;
+  /**
+   * How long after the start Kubernetes is passed over once more, where another server led before: API servers cannot tell what
+   * one that stood still writes late. Hosts of Slurm can.
+   */
+  againMs?: number | undefined;
   /** Awaited before anything is applied to the Slurm side of a cluster. The implementation limits how long it takes. */
   recheckSessions?: PassDeps['recheckSessions'];
   log: Logger;
@@ -77,7 +69,7 @@ export interface SyncOptions {
 }
 
 export interface SyncLoop {
-  /** How the passes of a side go, on this server or on another; undefined where it has none, as after its release. */
+  /** How the passes of a side go; undefined where it has none, as after its release. */
   passesOf(clusterId: string, side: Side): PassState | undefined;
   /** Starts no more passes, waits for those under way, and closes the drivers. */
   stop(): Promise<void>;
@@ -86,17 +78,12 @@ export interface SyncLoop {
 /** How many passes work with the database at the same time; any number waits for clusters. */
 const passesAtOnce = 4;
 
-export async function startSyncLoop(options: SyncOptions): Promise<SyncLoop> {
+export function startSyncLoop(options: SyncOptions): SyncLoop {
   const loop = new Loop(options);
-  await loop.start();
+  loop.start();
   return loop;
 }
 
-/**
- * After a take-over, requests of the server before may still come to a cluster: until it gave up, the client and the API server
- * have had their time for one (`sync/kubernetes/client.ts`).
- */
-const lateWritesMs = 20_000;
 /** More than these at once, by a lab file for example, are brought up to date by organization. */
 const mostPeople = 50;
 
@@ -106,105 +93,64 @@ class Loop implements SyncLoop {
   readonly #options: SyncOptions;
   readonly #lists: ListKeeper;
   readonly #deps: PassDeps;
-  readonly #leases: Leases;
   readonly #workers = new Map<string, Worker>();
-  /** How to leave a side to others, for each that this server would look after. */
-  readonly #wanted = new Map<string, () => Promise<void>>();
-  readonly #others: PassesOfOthers;
   readonly #tasks = new Set<Promise<void>>();
   #isStopping = false;
   #isSweeping = false;
-  /** A side was taken over since the sweep under way began. */
-  #isSweepDue = false;
   #stopListening = () => {};
   #sweeps: NodeJS.Timeout | undefined;
 
   constructor(options: SyncOptions) {
     this.#options = options;
-    this.#leases = options.leases ?? allLeases(options.store);
     this.#lists = createListKeeper(options);
     this.#deps = { ...options, lists: this.#lists, admission: createQueue(passesAtOnce) };
-    this.#others = createPassesOfOthers(options.store);
   }
 
-  async start(): Promise<void> {
+  start(): void {
     const { store, intervalMs } = this.#options;
     const sweep = () => this.#inBackground('sweep', () => this.#sweep());
     this.#stopListening = store.onChange(hears.syncLoop, (changes) => this.#onChanges(changes));
-    await this.#discover();
     sweep();
     this.#sweeps = setInterval(sweep, intervalMs);
   }
 
   passesOf(clusterId: string, side: Side): PassState | undefined {
-    const key = keyOf(clusterId, side);
-    return this.#workers.get(key)?.state ?? (this.#wanted.has(key) ? this.#others.of(key) : undefined);
+    return this.#workers.get(keyOf(clusterId, side))?.state;
   }
 
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#stopListening();
     clearInterval(this.#sweeps);
-    this.#others.stop();
-    const stopped = [...this.#wanted.keys()].map((key) => this.#leave(key));
+    const stopped = [...this.#workers.values()].map((worker) => worker.stop());
     await Promise.all([...this.#tasks, ...stopped]);
   }
 
   async #discover(): Promise<void> {
-    const clusters = await listDrivenClusters(this.#options.store.read);
-    for (const cluster of clusters) this.#wantSides(cluster);
-    // What another server released.
-    const known = new Set(clusters.flatMap(({ id }) => allSides.map((side) => keyOf(id, side))));
-    for (const key of this.#wanted.keys())
-      if (!known.has(key) && !this.#workers.has(key)) void this.#leave(key);
+    for (const cluster of await listDrivenClusters(this.#options.store.read)) this.#startSides(cluster);
   }
 
-  /** Looks after the sides of a cluster from now on, whenever no other server does. */
-  #wantSides(cluster: Cluster): void {
+  /** Looks after the sides of a cluster from now on. */
+  #startSides(cluster: Cluster): void {
     for (const side of sidesOf(cluster)) {
       const key = keyOf(cluster.id, side);
-      if (this.#isStopping || this.#wanted.has(key)) continue;
-      const about = { cluster: cluster.name, side };
-      const duty: Duty = {
-        begin: (lease) => {
-          this.#workers.set(key, this.#startSide(cluster.id, side, { key, lease }));
-          if (!this.#leases.areAllHeld) this.#sweepSoon();
-        },
-        end: async () => {
-          const worker = this.#workers.get(key);
-          this.#workers.delete(key);
-          await worker?.stop();
-          if (worker && !this.#isStopping) this.#options.log.debug('sync.left', about);
-        },
-      };
-      this.#wanted.set(key, async () => {});
-      this.#wanted.set(key, this.#leases.want(`sync/${key}`, duty));
+      if (this.#isStopping || this.#workers.has(key)) continue;
+      this.#workers.set(key, this.#startSide(cluster.id, side, key));
     }
   }
 
-  async #leave(key: string): Promise<void> {
-    const leave = this.#wanted.get(key);
-    this.#wanted.delete(key);
-    await leave?.();
-  }
-
-  #startSide(clusterId: string, side: Side, { key, lease }: { key: string; lease: Lease }): Worker {
-    const { drivers, log } = this.#options;
+  #startSide(clusterId: string, side: Side, key: string): Worker {
+    const { drivers, log, againMs, store } = this.#options;
+    // Where it is lost, the next pass announces its state again.
+    const onPassed = (state: PassState) => void store.messages.send(topic, { key, ...state }).catch(() => {});
     const onEnd = () => {
       this.#workers.delete(key);
-      void this.#leave(key);
+      onPassed(noPasses);
     };
-    const onPassed = (state: PassState) => this.#others.announce(key, state);
-    const deps = { ...this.#deps, store: lease.store };
-    const about = { clusterId, side, deps, log, onEnd, onPassed };
-    if (side === 'slurm') {
-      const createDriver = (cluster: Cluster) => drivers.slurm(cluster, lease);
-      return startWorker({ ...about, pass: passSlurm, createDriver });
-    }
+    const about = { clusterId, side, deps: this.#deps, log, onEnd, onPassed };
+    if (side === 'slurm') return startWorker({ ...about, pass: passSlurm, createDriver: drivers.slurm });
     const wake = () => this.#workers.get(key)?.wake();
-    const createDriver = (cluster: Cluster) => drivers.kubernetes(cluster, wake, lease);
-    // API servers cannot tell what a server that stood still wrote late; hosts of Slurm can.
-    const againMs = lease.token === undefined ? undefined : (this.#options.lateWritesMs ?? lateWritesMs);
+    const createDriver = (cluster: Cluster) => drivers.kubernetes(cluster, wake);
     return startWorker({ ...about, pass: kubernetesPasses(), createDriver, againMs });
   }
 
@@ -222,38 +168,15 @@ class Loop implements SyncLoop {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
     try {
-      do {
-        this.#isSweepDue = false;
-        await this.#discover();
-        for (const organizationId of await this.#listOrganizations()) {
-          if (this.#isStopping) return;
-          if (await this.#lists.updateOrganization(organizationId))
-            await this.#nudgeConcerned({ organizationId });
-        }
-      } while (this.#isSweepDue);
+      await this.#discover();
+      for (const organizationId of await listListedOrganizations(this.#options.store.read)) {
+        if (this.#isStopping) return;
+        if (await this.#lists.updateOrganization(organizationId))
+          await this.#nudgeConcerned({ organizationId });
+      }
     } finally {
       this.#isSweeping = false;
     }
-  }
-
-  /** To be called when a side is taken over: finds the changes that were announced while no server looked after it. */
-  #sweepSoon(): void {
-    this.#isSweepDue = true;
-    if (!this.#isSweeping) this.#inBackground('sweep', () => this.#sweep());
-  }
-
-  /** Those whose lists this server keeps: it looks after a side of one of their clusters. */
-  async #listOrganizations(): Promise<string[]> {
-    const { read } = this.#options.store;
-    const organizations = await listListedOrganizations(read);
-    if (this.#leases.areAllHeld) return organizations;
-    const clusters = await listDrivenClusters(read);
-    const own = new Set(clusters.filter(({ id }) => this.#isOwn(id)).map((one) => one.organizationId));
-    return organizations.filter((id) => own.has(id));
-  }
-
-  #isOwn(clusterId: string): boolean {
-    return allSides.some((side) => this.#workers.has(keyOf(clusterId, side)));
   }
 
   #onChanges(changes: readonly Heard<'syncLoop'>[]): void {
@@ -273,7 +196,7 @@ class Loop implements SyncLoop {
 
   /** By organization: one write for each of thousands of people would delay all other writes. */
   async #updateEveryone(): Promise<void> {
-    for (const organizationId of await this.#listOrganizations()) {
+    for (const organizationId of await listListedOrganizations(this.#options.store.read)) {
       if (this.#isStopping) return;
       await this.#lists.updateOrganization(organizationId);
     }
@@ -291,23 +214,17 @@ class Loop implements SyncLoop {
       this.#nudge(change.clusterId, change.commandId);
       // It may be new, or have got another side.
       const cluster = await findCluster(this.#options.store.read, change.clusterId);
-      if (cluster && cluster.state !== 'released') this.#wantSides(cluster);
+      if (cluster && cluster.state !== 'released') this.#startSides(cluster);
       return;
     }
-    // The servers that look after the clusters concerned keep their lists.
-    if (!this.#leases.areAllHeld && !(await this.#listConcerned(change)).some((id) => this.#isOwn(id)))
-      return;
     if (change.kind === 'person') await this.#lists.updateUser(change.userId);
     else await this.#lists.updateOrganization(change.organizationId);
     await this.#nudgeConcerned(change);
   }
 
   async #nudgeConcerned(who: Concerned & { commandId?: string }): Promise<void> {
-    for (const id of await this.#listConcerned(who)) this.#nudge(id, who.commandId);
-  }
-
-  #listConcerned(who: Concerned): Promise<string[]> {
-    return listConcernedClusters(this.#options.store.read, who);
+    for (const id of await listConcernedClusters(this.#options.store.read, who))
+      this.#nudge(id, who.commandId);
   }
 
   #nudge(clusterId: string, commandId?: string): void {

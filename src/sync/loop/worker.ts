@@ -184,6 +184,8 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     clearTimeout(this.#again);
     await this.#running;
     await this.#holder.close();
+    const { log, side } = this.#options;
+    log.debug('sync.left', { cluster: this.#name, side });
   }
 
   schedule(delayMs: number): void {

@@ -77,7 +77,6 @@ export async function startHarness({
     return { store, issuer };
   };
   const close = async () => {
-    await harness.issuer.stop();
     await harness.store.close();
   };
   const harness: Harness = {

@@ -284,7 +284,7 @@ test('who holds a lock that a write waits for is named, and the disk is not blam
       });
       await holder.query('rollback');
       await assert.rejects(
-        view.reader.deleteFrom('leases').execute(),
+        view.reader.deleteFrom('leader').execute(),
         /read-only transaction|takes no writes/,
       );
     } finally {

@@ -73,7 +73,7 @@ export const operatorListServers = staffReads<'operatorListServers'>(async ({ st
   const servers = await listServers(store);
   return {
     servers: servers.map((server) => ({
-      ...snakeCased(server, ['id', 'name', 'version', 'startedAt', 'seenAt', 'leases']),
+      ...snakeCased(server, ['id', 'name', 'version', 'startedAt', 'seenAt', 'leads']),
       state: server.isLive ? ('live' as const) : ('gone' as const),
       answers: server.id === store.server.id,
     })),

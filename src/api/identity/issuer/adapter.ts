@@ -1,11 +1,9 @@
 /** oidc-provider's storage contract (its `adapter` option) on the store. */
 import type { Adapter, AdapterPayload, KoaContextWithOIDC, default as Provider } from 'oidc-provider';
-import type { Logger } from '../../../lib/log.ts';
 import { databaseTime } from '../../../store/engine/engine.ts';
 import type { Store } from '../../../store/engine/index.ts';
 import {
   consumeIssuerRecord,
-  deleteExpiredIssuerRecords,
   deleteIssuerRecord,
   deleteIssuerRecordsOfGrant,
   findIssuerRecord,
@@ -16,7 +14,6 @@ import {
   replaceIssuerRecord,
   saveIssuerRecord,
 } from '../../../store/people/issuer-records.ts';
-import { deleteExpiredCounts } from '../../../store/servers/limit-counts.ts';
 import { sign } from './cookie.ts';
 
 /** The library's clock, which nothing can set: what it wrote an expiry by is what it is read by. */
@@ -106,41 +103,6 @@ function forLibrary(record: IssuerRecord | undefined): AdapterPayload | undefine
   return record.consumedAt === undefined
     ? record.payload
     : { ...record.payload, consumed: record.consumedAt };
-}
-
-const everyMs = 5 * 60_000;
-const batch = 200;
-
-export function startSweeper({ store, log }: { store: Store; log: Logger }): {
-  stop(): Promise<void>;
-} {
-  let isStopped = false;
-  let running: Promise<void> = Promise.resolve();
-  const sweep = async () => {
-    for (;;) {
-      if (isStopped) return;
-      const removed = await store.write(async (tx) =>
-        Math.max(
-          await deleteExpiredIssuerRecords(tx, librarySeconds(), batch),
-          await deleteExpiredCounts(tx, batch),
-        ),
-      );
-      if (removed < batch) return;
-    }
-  };
-  const start = () => {
-    running = running.then(sweep).catch((error) => log.error('issuer.sweep.failed', { error }));
-  };
-  const timer = setInterval(start, everyMs);
-  timer.unref();
-  start();
-  return {
-    async stop() {
-      isStopped = true;
-      clearInterval(timer);
-      await running;
-    },
-  };
 }
 
 /** As long as a client may need to get through again: PostgreSQL's standby may take a minute to be promoted. */

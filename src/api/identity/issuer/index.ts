@@ -29,7 +29,6 @@ import { createTrustedProxies, type TrustedProxies } from '../../../lib/source-a
 import type { Store } from '../../../store/engine/index.ts';
 import { type FactorPolicy, relyingPartyOf, SecondFactors } from './account/second-factor.ts';
 import { findSignedIn, generationClaim } from './accounts.ts';
-import { startSweeper } from './adapter.ts';
 import { createBrowsers, createKnownBrowsers } from './browser.ts';
 import { consoleAddresses, consoleClientId, type IssuerClient, issuerClients } from './clients.ts';
 import { sign } from './cookie.ts';
@@ -71,7 +70,6 @@ export interface Issuer {
   isSignInOver(userId: string, claims: JWTPayload): Promise<boolean>;
   /** Loads what a first request would otherwise wait for. */
   warm(): Promise<void>;
-  stop(): Promise<void>;
 }
 
 /** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL will not do. */
@@ -84,7 +82,6 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const web = consoleUrl && { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
   const clients = issuerClients(options.cliClientId, options.kubernetesClientId, web || undefined);
   const openWith = createOpener(options, { url, clients, cookieKey: keys.cookie });
-  const sweeper = startSweeper({ store, log });
   // The library takes a quarter of a second to load, which nothing but a sign-in should wait for.
   let opened: Promise<RequestListener> | undefined;
   const open = () => {
@@ -121,7 +118,6 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
       return account !== undefined && account.passwordGeneration !== generationClaim(claims);
     },
     warm: async () => void (await open()),
-    stop: () => sweeper.stop(),
   };
 }
 

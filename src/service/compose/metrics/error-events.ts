@@ -33,8 +33,7 @@ export const errorEvents: readonly EventName[] = [
   'http.unready',
   'issuer.failed',
   'issuer.request.failed',
-  'issuer.sweep.failed',
-  'lease.end.failed',
+  'leader.end.failed',
   'login_node_crashed',
   'login_node_exited',
   'login_node_listen_error',
@@ -52,6 +51,7 @@ export const errorEvents: readonly EventName[] = [
   'serve.notify.failed',
   'serve.reload.refused',
   'servers.failed',
+  'sweep.failed',
   'sync.notice.failed',
   'sync.sweep.failed',
 ];

@@ -34,9 +34,7 @@ const help = {
   andromeda_http_request_seconds: 'Time from the request to the end of its answer',
   andromeda_http_requests_total:
     'Requests answered, by API, operation and status (499: the caller went away)',
-  andromeda_lease_changes_total: 'Leases that this server took, lost to another, or left to others',
-  andromeda_leases:
-    'What this server does for all that share the database, by leases: sides of clusters, and the audit trail',
+  andromeda_leader: 'Whether this server does what one of those that share the database does for all (1)',
   andromeda_log_events_total: 'Warnings and errors in the log, by event',
   andromeda_login_nodes_down:
     'Login nodes that the last report of a cluster has as down: their sshd does not answer',

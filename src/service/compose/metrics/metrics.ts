@@ -28,7 +28,7 @@ export function createMetrics(now: () => number, config?: Config): Metrics {
   collectDefaultMetrics({ register: registry });
   const kinds = kindsOf(registry);
   if (config) measureInstallation(kinds, config);
-  const counts = createCounts(kinds, now);
+  const counts = createCounts(kinds, now, config?.database === undefined);
   const events = kinds.counter('andromeda_log_events_total', 'level', 'event');
   for (const event of errorEvents) events.inc({ level: 'error', event }, 0);
   return {
@@ -65,13 +65,13 @@ export function createMetrics(now: () => number, config?: Config): Metrics {
   };
 }
 
-function createCounts(kinds: Kinds, now: () => number): Counts {
+function createCounts(kinds: Kinds, now: () => number, leads: boolean): Counts {
   return {
     ...apiCounts(kinds),
     ...syncCounts(kinds, now),
     ...gatewayCounts(kinds),
     ...auditCounts(kinds),
-    ...serverCounts(kinds),
+    ...serverCounts(kinds, leads),
   };
 }
 
@@ -129,23 +129,20 @@ function auditCounts({ gauge }: Kinds): Counts {
   };
 }
 
-function serverCounts({ counter, gauge }: Kinds): Counts {
+function serverCounts({ gauge }: Kinds, leads: boolean): Counts {
   const servers = gauge('andromeda_servers');
   servers.set(1);
-  const held = gauge('andromeda_leases');
+  const leader = gauge('andromeda_leader');
+  leader.set(leads ? 1 : 0);
   const clock = gauge('andromeda_clock_difference_seconds');
   const former = gauge('andromeda_database_former_primaries');
   former.set(0);
-  const changes = counter('andromeda_lease_changes_total', 'change');
   return {
-    'servers.counted': ({ servers: count, leases }) => {
-      servers.set(count);
-      held.set(leases);
-    },
+    'servers.counted': ({ servers: count }) => servers.set(count),
     'database.former_primary': ({ primaries }) => former.set(primaries),
     'servers.clock': ({ differsMs }) => clock.set(differsMs / 1000),
-    'lease.taken': () => changes.inc({ change: 'taken' }),
-    'lease.lost': () => changes.inc({ change: 'lost' }),
-    'lease.left': () => changes.inc({ change: 'left' }),
+    'leader.began': () => leader.set(1),
+    'leader.lost': () => leader.set(0),
+    'leader.left': () => leader.set(0),
   };
 }

@@ -43,7 +43,7 @@ export function syncCounts(kinds: Kinds, now: () => number): Counts {
     },
     'sync.converged': ({ ms }) => convergenceSeconds.observe(ms / 1000),
     'sync.released': forget,
-    // The server that looks after it now has them.
+    // The next leader has them.
     'sync.left': forget,
   };
 }

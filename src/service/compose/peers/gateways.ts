@@ -4,14 +4,12 @@
  */
 import type { SshSession } from '../../../domain/access/ssh-session.ts';
 import type { Gateways } from '../../../gateway/process/gateways.ts';
-import { defaultLimits } from '../../../gateway/ssh/limits.ts';
 import type { SessionFilter } from '../../../gateway/ssh/session-filter.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { listSessionsElsewhere } from '../../../store/audit/open-sessions.ts';
 import { type Heard, hears, type Store } from '../../../store/engine/index.ts';
-import type { Config } from '../../config/index.ts';
 import type { Peers } from './peers.ts';
-import { watchSessionsOfServers } from './sessions.ts';
+import { watchOwnSessions } from './sessions.ts';
 
 export type AllGateways = Pick<Gateways, 'recheck' | 'sessions'> & {
   close(filter: SessionFilter, reason: string, text: string): void;
@@ -28,22 +26,19 @@ const countedMs = 1_000;
 type Passed = Pick<SshSession, 'id' | 'channels' | 'bytesUp' | 'bytesDown'>;
 
 export interface AllGatewaysDeps {
-  config: Pick<Config, 'gateway'>;
   store: Store;
   peers: Pick<Peers, 'ask' | 'answer' | 'forOthers'>;
   gateway: Gateways;
   log: Logger;
-  now(): number;
   recheckMs?: number;
 }
 
 /** Joins this server's gateway with those of the others. Its own sessions are checked again after every change from now on. */
 export function joinGateways(parts: AsyncDisposableStack, deps: AllGatewaysDeps): AllGateways {
-  const { config, store, peers, gateway: own, log, now } = deps;
+  const { store, peers, gateway: own, log } = deps;
   parts.defer(recheckOnChange(store, own, log));
-  const graceMs = config.gateway.limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
   const all = peers.forOthers(() => {
-    parts.defer(watchSessionsOfServers({ store, gateway: own, graceMs, log, now }));
+    parts.defer(watchOwnSessions({ store, gateway: own, log }));
     return withOthers(own, deps);
   });
   return all ?? own;

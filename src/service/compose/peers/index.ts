@@ -6,7 +6,7 @@ import { defaultLimits } from '../../../gateway/ssh/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { dataDirId } from '../../../store/data-dir/lock.ts';
 import type { Store } from '../../../store/engine/index.ts';
-import { allLeases } from '../../../store/servers/leases.ts';
+import { onlyLead } from '../../../store/servers/leader.ts';
 import { type Entrant, enterAlone } from '../../../store/servers/servers.ts';
 import type { Config } from '../../config/index.ts';
 import type { Peers } from './peers.ts';
@@ -32,11 +32,14 @@ export async function joinPeers(
 }
 
 function alone(store: Store): Peers {
+  const lead = onlyLead(store);
   return {
-    leases: allLeases(store),
+    lead,
+    whileLeading(work) {
+      const end = work(lead);
+      return () => end('left');
+    },
     clockFault: undefined,
-    send: async () => {},
-    on: () => () => {},
     ask: async () => [],
     answer() {},
     forOthers: () => undefined,

@@ -1,6 +1,6 @@
 /**
- * Sessions in the record of several servers. This server closes what others ask it to close, closes in the record what a
- * server had that is gone, and takes back what was presumed of its own.
+ * Sessions in the record of several servers. Each closes what others ask it to close, and takes back what was presumed of its
+ * own. The leader closes in the record what a server had that is gone.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,6 @@ import type { Logger } from '../../../lib/log.ts';
 import { startRounds } from '../../../lib/rounds.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import {
-  forgetPresumed,
   listClosings,
   listServersWithSessions,
   presumeSessionsClosed,
@@ -22,49 +21,53 @@ import { listServers } from '../../../store/servers/servers.ts';
 /** The reason in the record of a session that was ended through the API, by whichever server. */
 export const closedByOperator = 'closed by an operator';
 
-export interface ServerSessionsOptions {
+const everyMs = 5_000;
+
+export interface OwnSessionsOptions {
   store: Store;
   gateway: Pick<Gateways, 'close' | 'sessions'>;
-  /** How long sessions go on while their access is not confirmed: after that a server that is gone has none. */
-  graceMs: number;
   log: Logger;
-  now(): number;
-  everyMs?: number;
 }
 
-export function watchSessionsOfServers(options: ServerSessionsOptions): () => void {
-  const { store, gateway, log, everyMs = 5_000 } = options;
+/** Closes this server's sessions that others ask it to close, and takes back what was presumed of them. Returns how to stop. */
+export function watchOwnSessions({ store, gateway, log }: OwnSessionsOptions): () => void {
+  const round = async () => {
+    for (const { id, text } of await listClosings(store.read, store.server.id))
+      gateway.close({ id }, closedByOperator, text);
+    const open = new Set((await gateway.sessions()).map(({ id }) => id));
+    const reopened = await reopenSessions(store, open);
+    if (reopened > 0) log.warn('gateway.sessions.reopened', { sessions: reopened });
+  };
   const onFault = (error: unknown) => log.error('gateway.sessions.failed', { error });
   // Its interval is the net under the notice that a session is to be closed.
-  const closing = startRounds(() => closeAsAsked(store, gateway), { everyMs, onFault });
-  const watching = startRounds(presumption(options), { firstMs: everyMs, everyMs, onFault });
-  const stopListening = store.onChange(hears.closings, (changes, { from }) => {
-    if (from === 'here') return;
-    closing.wake();
-    if (changes.some((change) => change.kind === 'everything')) watching.wake();
+  const rounds = startRounds(round, { everyMs, onFault });
+  const stopListening = store.onChange(hears.closings, (_, { from }) => {
+    if (from === 'elsewhere') rounds.wake();
   });
   return () => {
     stopListening();
-    void closing.stop();
-    void watching.stop();
+    void rounds.stop();
   };
 }
 
-async function closeAsAsked(store: Store, gateway: ServerSessionsOptions['gateway']): Promise<void> {
-  for (const { id, text } of await listClosings(store.read, store.server.id))
-    gateway.close({ id }, closedByOperator, text);
+export interface GoneSessionsOptions {
+  store: Store;
+  /** How long sessions go on while their access is not confirmed: after that a server that is gone has none. */
+  graceMs: number;
+  log: Logger;
 }
 
 /** What is so long after a server was last seen that none of its sessions can be open: the grace, and the last checks. */
 const slackMs = 10_000;
 
-function presumption({ store, gateway, graceMs, log, now }: ServerSessionsOptions): () => Promise<void> {
+/** Closes in the record what a server had that is gone. Returns how to stop. */
+export function closeSessionsOfGone({ store, graceMs, log }: GoneSessionsOptions): () => Promise<void> {
   /** Since when this server has seen, without a break, that others are gone; by the monotonic clock. */
   const goneSince = new Map<string, number>();
   const limitMs = graceMs + slackMs;
   let ranAt = performance.now();
 
-  async function run(): Promise<void> {
+  async function round(): Promise<void> {
     // A process that stood still has not seen what the others did meanwhile.
     if (performance.now() - ranAt > serverLifeMs) goneSince.clear();
     ranAt = performance.now();
@@ -81,21 +84,14 @@ function presumption({ store, gateway, graceMs, log, now }: ServerSessionsOption
       const sessions = await presumeSessionsClosed(store, id, reason);
       if (sessions > 0) log.warn('gateway.sessions.presumed', { server: id, sessions });
     }
-    const open = new Set((await gateway.sessions()).map(({ id }) => id));
-    const reopened = await reopenSessions(store, open);
-    if (reopened > 0) log.warn('gateway.sessions.reopened', { sessions: reopened });
-    await forgetPresumed(store, now());
   }
 
-  return async () => {
-    try {
-      await run();
-    } catch (error) {
-      // A server that was not seen because the database was away is not gone.
-      goneSince.clear();
-      throw error;
-    }
+  const onFault = (error: unknown) => {
+    // A server that was not seen because the database was away is not gone.
+    goneSince.clear();
+    log.error('gateway.sessions.failed', { error });
   };
+  return startRounds(round, { firstMs: everyMs, everyMs, onFault }).stop;
 }
 
 /** The name of a server in its data directory, with what distinguishes that from a copy: the original may still run. */

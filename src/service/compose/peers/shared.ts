@@ -1,6 +1,6 @@
 /**
- * This server among those that share the database. It writes a heartbeat every few seconds, takes leases that no live server
- * holds, and gives up its own when it cannot write the heartbeat for a while.
+ * This server among those that share the database. It writes a heartbeat every few seconds, takes the lead where no live server
+ * has it, and gives it up when it cannot write the heartbeat for a while.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../../domain/error.ts';
@@ -16,28 +16,28 @@ import {
 } from '../../../domain/server.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { type Rounds, startRounds } from '../../../lib/rounds.ts';
-import { hears, type Store } from '../../../store/engine/index.ts';
-import { freeLeases, listFreeLeases, renewLeases, takeLeases } from '../../../store/servers/leases.ts';
+import { hears, type Store, type Tx } from '../../../store/engine/index.ts';
+import { findToken, isLeadFree, type Lead, leaveLead, takeLead } from '../../../store/servers/leader.ts';
 import {
   type Entrant,
   enterServer,
   leaveServers,
   listServers,
   measureClock,
+  renewServer,
 } from '../../../store/servers/servers.ts';
 import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
 import { createAsking } from './asking.ts';
-import { HeldLeases } from './held-leases.ts';
+import { type LeaderWork, Leading } from './leading.ts';
 import type { Peers } from './peers.ts';
 
 /**
- * How often a server says that it is there, after how long without it gives up, how often it looks for leases to take, and how long
- * it has watched the others before it says of one that it is gone.
+ * How often a server says that it is there, after how long without it gives up, how often it looks for the lead, and how long it
+ * has watched the others before it says of one that it is gone.
  */
 const usual = { heartbeatMs, giveUpMs, pollMs: 1_000, lifeMs: serverLifeMs };
 export type Times = typeof usual;
-const topic = 'leases';
-/** A database that is away does not hold up the end: the others find out by themselves. */
+const topic = 'leader';
 const leaveMs = 2_000;
 /** What is found out again, or renewed, in a moment. */
 const unflushed = { flush: false };
@@ -85,10 +85,8 @@ interface MemberOptions {
 }
 
 class SharedPeers implements Peers {
-  readonly leases: HeldLeases;
+  readonly #leading: Leading;
   clockFault: string | undefined;
-  readonly send: Peers['send'];
-  readonly on: Peers['on'];
   readonly ask: Peers['ask'];
   readonly answer: Peers['answer'];
   readonly #store: Store;
@@ -103,15 +101,13 @@ class SharedPeers implements Peers {
   #isStopping = false;
   /** When the last write that said that this server is there began, by a clock that only passes. */
   #renewedAt = performance.now();
-  #hasGivenUp = false;
-  /** What renewing and taking leases failed with last. */
+  /** What renewing and taking the lead failed with last. */
   readonly #lastFailures = new Map<'renew' | 'round', string>();
   #isClockWrong = false;
   readonly #others = new Map<string, Server>();
   /** When the others were last asked about, and since when that goes on without a pause. */
   #askedAt = Number.NEGATIVE_INFINITY;
   #watchingSince = 0;
-  readonly #toFree = new Map<string, () => void>();
 
   constructor({ store, entrant, log, now, times }: MemberOptions) {
     this.#store = store;
@@ -119,24 +115,21 @@ class SharedPeers implements Peers {
     this.#log = log;
     this.#now = now;
     this.#times = times;
-    this.leases = new HeldLeases({
+    this.#leading = new Leading({
       store,
       log,
       wake: () => this.#rounds?.wake(),
-      free: (name) => this.#free(name),
-      isInTime: () => performance.now() - this.#renewedAt <= this.#times.giveUpMs,
+      isInTime: () => !this.#hasGivenUp,
     });
-    this.send = store.messages.send;
-    this.on = store.messages.on;
     const { ask, answer, stop } = createAsking(store, log);
     this.ask = ask;
     this.answer = answer;
     const stops = [
       stop,
-      this.on(topic, () => this.#rounds?.wake()),
+      store.messages.on(topic, () => this.#rounds?.wake()),
       // Generations come again, and hosts take them only with a higher token.
-      store.onChange(hears.leases, (changes) => {
-        if (changes.some(({ wentBack }) => wentBack)) this.leases.loseAll();
+      store.onChange(hears.leader, (changes) => {
+        if (changes.some(({ wentBack }) => wentBack)) this.#leading.lose();
       }),
     ];
     this.#stopListening = () => {
@@ -146,6 +139,15 @@ class SharedPeers implements Peers {
 
   forOthers<T>(make: () => T): T {
     return make();
+  }
+
+  get lead(): Lead | undefined {
+    return this.#leading.lead;
+  }
+
+  whileLeading(work: LeaderWork): () => Promise<void> {
+    this.#leading.want(work);
+    return () => this.#leading.stop(() => this.#leave(leaveLead));
   }
 
   async start(): Promise<void> {
@@ -163,22 +165,23 @@ class SharedPeers implements Peers {
     this.#isStopping = true;
     clearInterval(this.#timer);
     this.#stopListening();
-    for (const done of this.#toFree.values()) done();
-    await Promise.race([this.#leave(), sleep(leaveMs, undefined, { ref: false })]);
+    const atRest = Promise.all([this.#rounds?.stop(), this.#renewing]);
+    await this.#leave(leaveServers, atRest);
   }
 
-  async #leave(): Promise<void> {
-    await Promise.all([this.#rounds?.stop(), this.#renewing]);
-    try {
-      await this.#store.write(leaveServers, unflushed);
-      await this.send(topic, {});
-    } catch {
-      // It is away.
-    }
+  /** A database that is away does not hold up the end: the others find out by themselves. */
+  async #leave(
+    leave: (tx: Tx) => Promise<void>,
+    atRest: Promise<unknown> = Promise.resolve(),
+  ): Promise<void> {
+    const left = atRest
+      .then(() => this.#store.write(leave, unflushed))
+      .then(() => this.#store.messages.send(topic, {}));
+    await Promise.race([left.catch(() => {}), sleep(leaveMs, undefined, { ref: false })]);
   }
 
   #tick(): void {
-    if (!this.#hasGivenUp && performance.now() - this.#renewedAt > this.#times.giveUpMs) this.#giveUp();
+    if (this.lead && this.#hasGivenUp) this.#giveUp();
     if (this.#isDueToRenew()) void this.#attempt('renew', () => this.#renew());
   }
 
@@ -187,12 +190,15 @@ class SharedPeers implements Peers {
     return !this.#isStopping && !this.#renewing && (isTime || this.#hasGivenUp);
   }
 
+  /** It could not say for so long that it is there that another server may soon lead. */
+  get #hasGivenUp(): boolean {
+    return performance.now() - this.#renewedAt > this.#times.giveUpMs;
+  }
+
   #giveUp(): void {
-    this.#hasGivenUp = true;
-    const leases = this.leases.held.length;
-    const message = `The database could not be told for ${this.#times.giveUpMs / 1000} seconds that this server is there, so it leaves to others what one server at a time does.`;
-    this.#log.warn('lease.given_up', { leases, message });
-    this.leases.loseAll();
+    const message = `The database could not be told for ${this.#times.giveUpMs / 1000} seconds that this server is there, so it leaves to others what the leader does.`;
+    this.#log.warn('leader.given_up', { message });
+    this.#leading.lose();
   }
 
   async #attempt(what: 'renew' | 'round', run: () => Promise<void>): Promise<void> {
@@ -208,17 +214,11 @@ class SharedPeers implements Peers {
   }
 
   async #round(): Promise<void> {
-    // After all calls in the same moment, so that one round serves them together.
-    await new Promise((resolve) => setImmediate(resolve));
-    await this.#freeSome();
-    const { wanted } = this.leases;
-    if (wanted.length === 0 || this.#hasGivenUp) return;
-    const free = await listFreeLeases(this.#store, wanted);
-    if (free.length === 0) return;
-    const taken = await this.#store.write((tx) => takeLeases(tx, free));
-    if (taken.size === 0) return this.#renew();
-    // One that gave up while it waited takes them again, with other tokens.
-    if (!this.#hasGivenUp) this.leases.begin(taken);
+    if (!this.#leading.isWanted || this.#hasGivenUp || !(await isLeadFree(this.#store))) return;
+    const token = await this.#store.write(takeLead);
+    if (token === undefined) return this.#renew();
+    // One that gave up while it waited takes it again, with another token.
+    if (!this.#hasGivenUp) this.#leading.begin(token);
   }
 
   /** Does not wait for the write lock: a server counts as live as long as it can write its heartbeat. */
@@ -231,18 +231,18 @@ class SharedPeers implements Peers {
 
   async #renewNow(): Promise<void> {
     const clockMs = await measureClock(this.#store.read, this.#now);
-    const before = this.leases.tokens;
+    const before = this.lead;
     const began = performance.now();
-    const tokens = await renewLeases(this.#store, clockMs);
-    if (this.#isStopping) return;
-    if (tokens) {
-      this.#wasRenewed(began);
-      for (const name of this.leases.compare(before, tokens)) void this.#free(name);
+    if (await renewServer(this.#store, clockMs)) {
+      // After the renewal: a server that took the lead because this one was not seen has committed that by now (`holdGone`).
+      this.#leading.compare(before, before && (await findToken(this.#store)));
+      if (this.#isStopping) return;
     } else {
-      this.leases.loseAll();
+      if (this.#isStopping) return;
+      this.#leading.lose();
       await enter(this.#store, this.#entrant);
-      this.#wasRenewed(began);
     }
+    this.#renewedAt = began;
     this.#noteClock(clockMs);
     await this.#observeOthers(clockMs);
   }
@@ -257,13 +257,6 @@ class SharedPeers implements Peers {
     const message = `The clock of this host is ${clockText(differsMs)}. Check the time synchronization of both (timedatectl).`;
     if (isWrong) this.#log.warn('servers.clock.wrong', { differsMs, message });
     else this.#log.info('servers.clock.right', { differsMs });
-  }
-
-  #wasRenewed(began: number): void {
-    this.#renewedAt = began;
-    if (!this.#hasGivenUp) return;
-    this.#hasGivenUp = false;
-    this.#rounds?.wake();
   }
 
   async #observeOthers(clockMs: number): Promise<void> {
@@ -292,7 +285,7 @@ class SharedPeers implements Peers {
       this.#others.delete(id);
       this.#log.info('servers.gone', { serverId: id, name });
     }
-    this.#log.debug('servers.counted', { servers: live.length + 1, leases: this.leases.held.length });
+    this.#log.debug('servers.counted', { servers: live.length + 1 });
   }
 
   /** After a pause of this server, or of the database for all, missing heartbeats do not mean that the others were gone. */
@@ -300,32 +293,5 @@ class SharedPeers implements Peers {
     const now = performance.now();
     if (now - this.#askedAt > this.#times.giveUpMs) this.#watchingSince = now;
     this.#askedAt = now;
-  }
-
-  #free(name: string): Promise<void> {
-    // Leaving frees all.
-    if (this.#isStopping) return Promise.resolve();
-    return new Promise((resolve) => {
-      const late = setTimeout(resolve, leaveMs).unref();
-      this.#toFree.get(name)?.();
-      this.#toFree.set(name, () => {
-        clearTimeout(late);
-        resolve();
-      });
-      this.#rounds?.wake();
-    });
-  }
-
-  /** All that came in a moment together, such as at the end. */
-  async #freeSome(): Promise<void> {
-    if (this.#toFree.size === 0) return;
-    const some = new Map(this.#toFree);
-    this.#toFree.clear();
-    try {
-      await this.#store.write((tx) => freeLeases(tx, [...some.keys()]), unflushed);
-      await this.send(topic, {});
-    } finally {
-      for (const done of some.values()) done();
-    }
   }
 }

@@ -3,21 +3,26 @@ import { test } from 'node:test';
 import { serverLifeMs } from '../../src/domain/server.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import {
-  freeLeases,
-  LeaseLostError,
-  listFreeLeases,
-  renewLeases,
-  requireLease,
-  storeOfLease,
-  takeLeases,
-} from '../../src/store/servers/leases.ts';
-import { enterAlone, enterServer, leaveServers, listServers } from '../../src/store/servers/servers.ts';
+  findToken,
+  isLeadFree,
+  leaveLead,
+  NotLeaderError,
+  storeOfLeader,
+  takeLead,
+} from '../../src/store/servers/leader.ts';
+import {
+  enterAlone,
+  enterServer,
+  leaveServers,
+  listServers,
+  renewServer,
+} from '../../src/store/servers/servers.ts';
 import { asServer, letPass } from '../support/servers.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
 
 const enter = (store: Store, name: string, directory = name) =>
   store.write((tx) => enterServer(tx, { name, version: '1', directory, settings: {} }));
-const take = (store: Store, ...names: string[]) => store.write((tx) => takeLeases(tx, names));
+const take = (store: Store) => store.write(takeLead);
 
 async function two(base: Store): Promise<[Store, Store]> {
   const both: [Store, Store] = [asServer(base), asServer(base)];
@@ -26,27 +31,32 @@ async function two(base: Store): Promise<[Store, Store]> {
   return both;
 }
 
-test('one server at a time has a lease; another gets it when that one leaves it, leaves, or is not seen any more', async () => {
+test('one server at a time leads; another when that one leaves the lead, leaves, or is not seen any more', async () => {
   await using lab = await openTestStore();
   const [one, other] = await two(lab.store);
-  assert.deepEqual([...(await take(one, 'a', 'b', 'c')).keys()], ['a', 'b', 'c']);
-  assert.equal((await take(other, 'a', 'b', 'c')).size, 0);
-  await one.write((tx) => freeLeases(tx, ['a']));
-  assert.deepEqual(await listFreeLeases(other, ['a', 'b', 'c']), ['a']);
-  assert.deepEqual([...(await take(other, 'a', 'b', 'c')).keys()], ['a']);
-  await letPass(one, one.server.id, serverLifeMs);
-  assert.deepEqual([...(await take(other, 'a', 'b')).keys()], ['a', 'b']);
+  const free = () => Promise.all([one, other].map(isLeadFree));
+  assert.deepEqual(await free(), [true, true]);
+  await take(one);
+  assert.deepEqual(await free(), [true, false]);
+  assert.equal(await take(other), undefined);
+  await other.write(leaveLead);
+  assert.equal(await take(other), undefined, 'nobody leaves the lead of another');
+  await one.write(leaveLead);
+  assert.ok(await take(other));
+  await letPass(other, other.server.id, serverLifeMs);
+  assert.ok(await take(one));
   await one.write(leaveServers);
-  assert.deepEqual([...(await take(other, 'c')).keys()], ['c']);
+  await renewServer(other);
+  assert.ok(await take(other));
 });
 
-test('a token rises whenever a lease is taken, also by the server that had it', async () => {
+test('a token rises whenever the lead is taken, also by the server that had it', async () => {
   await using lab = await openTestStore();
   const [one, other] = await two(lab.store);
   const tokens: number[] = [];
   for (const store of [one, one, other, one]) {
-    tokens.push((await take(store, 'a')).get('a') ?? 0);
-    if (store === other || tokens.length === 2) await store.write((tx) => freeLeases(tx, ['a']));
+    tokens.push((await take(store)) ?? 0);
+    if (store === other || tokens.length === 2) await store.write(leaveLead);
   }
   assert.deepEqual(
     tokens,
@@ -58,15 +68,14 @@ test('a token rises whenever a lease is taken, also by the server that had it', 
   );
 });
 
-test('what is written in the name of a lease is written only while it is held', async () => {
+test('what the leader writes is written only while it leads', async () => {
   await using lab = await openTestStore();
   const [one, other] = await two(lab.store);
-  const token = (await take(one, 'a')).get('a') ?? 0;
   let lost = 0;
-  const fenced = storeOfLease(one, { name: 'a', token }, () => {
+  const fenced = storeOfLeader(one, (await take(one)) ?? 0, () => {
     lost += 1;
   });
-  const count = (store: Store) =>
+  const increment = (store: Store) =>
     store.write(({ db }) =>
       db
         .updateTable('counters')
@@ -74,64 +83,45 @@ test('what is written in the name of a lease is written only while it is held', 
         .where('name', '=', 'uid')
         .execute(),
     );
-  const value = async () =>
-    (
-      await lab.store.read
-        .selectFrom('counters')
-        .select('value')
-        .where('name', '=', 'uid')
-        .executeTakeFirstOrThrow()
-    ).value;
+  const counter = lab.store.read.selectFrom('counters').select('value').where('name', '=', 'uid');
+  const value = async () => (await counter.executeTakeFirstOrThrow()).value;
   const before = await value();
-  await count(fenced);
+  await increment(fenced);
   assert.equal(await value(), before + 1);
   // It was not seen for long, which changes nothing as long as nobody takes over.
   await letPass(one, one.server.id, serverLifeMs);
-  await count(fenced);
-  await requireLease(one, { name: 'a', token }, () => assert.fail('nobody else has it'));
-  await take(other, 'a');
-  await assert.rejects(count(fenced), LeaseLostError);
-  await assert.rejects(
-    requireLease(one, { name: 'a', token }, () => {
-      lost += 1;
-    }),
-    LeaseLostError,
-  );
+  await increment(fenced);
+  await take(other);
+  await assert.rejects(increment(fenced), NotLeaderError);
+  await assert.rejects(fenced.writeOwn(async () => {}));
   // Among other writes at the same time.
-  const [refused, done] = await Promise.allSettled([count(fenced), count(other)]);
+  const [refused, done] = await Promise.allSettled([increment(fenced), increment(other)]);
   assert.deepEqual([refused?.status, done?.status], ['rejected', 'fulfilled']);
   assert.equal(await value(), before + 3);
-  assert.equal(lost, 3);
+  assert.equal(lost, 2);
   // Whoever gets it back has another token.
-  await other.write((tx) => freeLeases(tx, ['a']));
-  assert.equal((await take(one, 'a')).size, 0, 'it was not seen for long');
-  await renewLeases(one);
-  assert.equal((await take(one, 'a')).size, 1);
-  await assert.rejects(count(fenced), LeaseLostError);
+  await other.write(leaveLead);
+  assert.equal(await take(one), undefined, 'it was not seen for long');
+  await renewServer(one);
+  assert.ok(await take(one));
+  await assert.rejects(increment(fenced), NotLeaderError);
 });
 
-test('a server that was taken out gets an error, and takes nothing before it has entered again', async () => {
+test('a server that was taken out gets an error, and does not lead before it has entered again', async () => {
   await using lab = await openTestStore();
   const [one, other] = await two(lab.store);
-  await take(one, 'a');
-  assert.deepEqual(
-    [...((await renewLeases(one)) ?? [])].map(([name]) => name),
-    ['a'],
-  );
+  const token = await take(one);
+  assert.deepEqual([await renewServer(one), await findToken(one)], [true, token]);
   // Another process in the same data directory: the one before has certainly ended.
   await enter(asServer(lab.store), 'one');
-  assert.equal(await renewLeases(one), undefined);
-  assert.equal((await take(one, 'b')).size, 0);
+  assert.equal(await renewServer(one), false);
+  assert.equal(await take(one), undefined);
+  assert.ok(await take(other), 'at once, without waiting for its time to pass');
   assert.deepEqual(
-    [...(await take(other, 'a')).keys()],
-    ['a'],
-    'at once, without waiting for its time to pass',
-  );
-  assert.deepEqual(
-    (await listServers(other)).map(({ name, isLive, leases }) => [name, isLive, leases]),
+    (await listServers(other)).map(({ name, isLive, leads }) => [name, isLive, leads]),
     [
-      ['two', true, 1],
-      ['one', true, 0],
+      ['two', true, true],
+      ['one', true, false],
     ],
   );
 });
@@ -164,11 +154,14 @@ test('of servers that end at every start, each with another data directory, only
   assert.ok(named.length <= 25 && named.includes('pod-29'), named.join());
 });
 
-testOnFile('a server that is alone is one row, whatever was there, and always seen', async () => {
+testOnFile('a server that is alone is one row, whatever was there, always seen, and leads', async () => {
   await using lab = await openTestStore();
   await two(lab.store);
   const entrant = { name: 'alone', version: '1', directory: 'alone', settings: {} };
   await lab.store.write((tx) => enterAlone(tx, entrant));
   const [row, ...more] = await listServers(lab.store);
-  assert.deepEqual([row?.name, row?.isLive, row?.id, more], ['alone', true, lab.store.server.id, []]);
+  assert.deepEqual(
+    [row?.name, row?.isLive, row?.leads, row?.id, more],
+    ['alone', true, true, lab.store.server.id, []],
+  );
 });

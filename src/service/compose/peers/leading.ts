@@ -1,0 +1,118 @@
+/** What this server does as the leader, while it leads. When it takes the lead is for `shared.ts` to say. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../../lib/log.ts';
+import type { Store } from '../../../store/engine/index.ts';
+import { findToken, type Lead, NotLeaderError, storeOfLeader } from '../../../store/servers/leader.ts';
+
+/**
+ * Begins what the leader does. It returns how to end that: `lost` where another server may lead already, `left` where this one
+ * gives the lead away.
+ */
+export type LeaderWork = (lead: Lead) => (why: 'lost' | 'left') => Promise<void>;
+
+/**
+ * So long the next leader, or this server's next lead, waits for what still ends. What takes longer, such as a host that does not
+ * answer, changes nothing any more: its token is an old one.
+ */
+const endMs = 2_000;
+
+export interface LeadingOptions {
+  store: Store;
+  log: Logger;
+  /** The lead can be taken from now on. */
+  wake(): void;
+  /** Whether this server said so lately, by its own clock, that it is there, that no other can have taken the lead. */
+  isInTime(): boolean;
+}
+
+export class Leading {
+  readonly #options: LeadingOptions;
+  #work: LeaderWork | undefined;
+  #lead: { lead: Lead; token: number; end: ReturnType<LeaderWork> } | undefined;
+  #isEnding = false;
+  /** Of all that was begun and ended. */
+  #ended: Promise<unknown> = Promise.resolve();
+
+  constructor(options: LeadingOptions) {
+    this.#options = options;
+  }
+
+  get lead(): Lead | undefined {
+    return this.#lead?.lead;
+  }
+
+  /** Whether this server would take the lead. */
+  get isWanted(): boolean {
+    return this.#work !== undefined && !this.#lead && !this.#isEnding;
+  }
+
+  /** Does this whenever this server leads. */
+  want(work: LeaderWork): void {
+    this.#work = work;
+    this.#options.wake();
+  }
+
+  begin(token: number): void {
+    if (!this.#work || !this.isWanted) return;
+    this.#options.log.info('leader.began', { token });
+    const lead = this.#leadOf(token);
+    this.#lead = { lead, token, end: this.#work(lead) };
+  }
+
+  #leadOf(token: number): Lead {
+    const { store, isInTime } = this.#options;
+    const lost = () => {
+      if (this.#lead?.token === token) this.lose();
+    };
+    // Timers of a process that stood still fire late: what came meanwhile may be handled before them.
+    const requireTime = () => {
+      if (this.#lead?.token !== token || !isInTime()) throw new NotLeaderError();
+    };
+    return {
+      token,
+      store: storeOfLeader(store, token, lost),
+      requireTime,
+      async confirm() {
+        requireTime();
+        if ((await findToken(store)) !== token) {
+          lost();
+          throw new NotLeaderError();
+        }
+        requireTime();
+      },
+    };
+  }
+
+  /** Ends what was begun, where it was begun before `token` was read and that is another by now. */
+  compare(before: Lead | undefined, token: number | undefined): void {
+    if (before && this.lead === before && before.token !== token) this.lose();
+  }
+
+  /** Ends what was begun: another server may lead by now. */
+  lose(): void {
+    void this.#end('lost').then(() => this.#options.wake());
+  }
+
+  /** Ends what was begun for good, and calls `leave` when the next leader may begin. Resolves when all has ended. */
+  async stop(leave: () => Promise<void>): Promise<void> {
+    this.#work = undefined;
+    const led = this.#lead !== undefined;
+    await this.#end('left');
+    if (led) await leave();
+    await this.#ended;
+  }
+
+  async #end(why: 'lost' | 'left'): Promise<void> {
+    const { log } = this.#options;
+    const before = this.#lead;
+    if (!before) return;
+    this.#lead = undefined;
+    this.#isEnding = true;
+    if (why === 'lost') log.warn('leader.lost', { token: before.token });
+    else log.info('leader.left', { token: before.token });
+    const ended = before.end(why).catch((error: unknown) => log.error('leader.end.failed', { error }));
+    this.#ended = Promise.all([this.#ended, ended]);
+    await Promise.race([ended, sleep(endMs, undefined, { ref: false })]);
+    this.#isEnding = false;
+  }
+}
