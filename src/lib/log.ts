@@ -6,6 +6,7 @@
  * made from these events (`metrics.ts`): a name or a field that is not here is a type error in both.
  */
 import { pino } from 'pino';
+import { DomainError } from '../domain/error.ts';
 import { escapeControls } from '../domain/text.ts';
 import { createStderrWriter } from './log-writer.ts';
 
@@ -355,11 +356,15 @@ export function readable(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plain(value)]));
 }
 
-/** An error as data, with what caused it: a few links only, since a chain may be a circle. */
+/**
+ * An error as data, with what caused it: a few links only, since a chain may be a circle. Where a refusal is made says nothing that its
+ * sentence does not.
+ */
 function plain(value: unknown, links = 5): unknown {
   if (typeof value === 'string') return value.length > mostText ? `${value.slice(0, mostText)}…` : value;
   if (!(value instanceof Error)) return value;
-  const { name, message, stack } = readable({ name: value.name, message: value.message, stack: value.stack });
+  const given = value instanceof DomainError ? undefined : value.stack;
+  const { name, message, stack } = readable({ name: value.name, message: value.message, stack: given });
   const { cause } = value;
   return { name, message, stack, cause: links > 0 ? plain(cause, links - 1) : undefined };
 }

@@ -64,6 +64,15 @@ test('a server that hangs before it answers, or half-way, is left', async (t) =>
   assert.deepEqual(silent.admin, [7, '', sentence]);
   assert.deepEqual(silent.login, [1, '', sentence]);
 
+  const machine = await createMachine(t);
+  await machine.writeProfile([sessionAt(silent.url)]);
+  const change = ['grant', 'remove', 'x', '--yes'];
+  const written = await impatient(machine.run(['admin', ...change]));
+  const late = sentence.replace('\n', ' It may have been done all the same: look before you try again.\n');
+  assert.deepEqual([written.status, written.stdout, written.stderr], [7, '', late]);
+  const lab = await impatient(machine.run(['admin', 'apply', '-f', '-'], { input: '{}' }));
+  assert.match(lab.stderr, /did not answer within 1800 seconds\. It may have been done/);
+
   const half = await said(t, (_seen, response) => void response.write('{"half":'), impatient);
   const again = `${half.url} did not answer within 30 seconds.\n`;
   assert.deepEqual(half.call, [1, '{"half":', again]);

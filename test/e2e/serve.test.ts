@@ -11,7 +11,7 @@ import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { program } from '../support/program.ts';
-import { ancient } from '../support/schemas.ts';
+import { ancient, damageTable } from '../support/schemas.ts';
 
 interface Run {
   stderr(): string;
@@ -121,6 +121,25 @@ test('a data directory of a newer version, of one before 0.3.0, or one in use, i
     serve('--config', other),
     /written by a version of Andromeda before 0\.3\.0, which this one cannot read\. Start that version again; or /,
   );
+});
+
+test('a damaged page that a start needs ends it for good', async () => {
+  using directory = temporaryDirectory();
+  const { file } = await writeConfig(directory.path);
+  const first = serve('--config', file);
+  await eventually(
+    async () => first.stderr(),
+    (text) => text.includes('serve.ready'),
+  );
+  first.kill('SIGTERM');
+  await first.exited;
+  for (const table of ['counters', 'kysely_migration']) {
+    damageTable(join(directory.path, 'data/andromeda.db'), table);
+    await refused(
+      serve('--config', file),
+      /database .*is damaged.*(restore a backup|backup has to be restored)/,
+    );
+  }
 });
 
 test('a data directory that cannot be made is named', async () => {

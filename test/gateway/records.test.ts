@@ -141,16 +141,23 @@ test('refusals that repeat are one entry with a count, and nothing is lost while
   const { store } = opened;
   const bob = await userId(store, 'bob@physics.example');
   let down = true;
+  let attempts = 0;
   const flaky: Store = {
     ...store,
-    write: (body, options) => (down ? Promise.reject(new Error('disk full')) : store.write(body, options)),
+    write(body, options) {
+      attempts += 1;
+      return down ? Promise.reject(new Error('disk full')) : store.write(body, options);
+    },
   };
-  const records = startSessionRecords(flaky, createLogger('silent'));
+  const lines: string[] = [];
+  const log = createLogger('error', (line) => lines.push(line));
+  const records = startSessionRecords(flaky, log);
   for (let n = 0; n < 1000; n += 1) records.record(refused(bob, 'key_revoked', '10.0.0.1'));
   records.record(refused(bob, 'key_revoked', '10.0.0.2'));
   records.record(refused(bob, 'access_removed', '10.0.0.1'));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await becomes(() => attempts > 1, true);
   assert.deepEqual(await written(store), []);
+  assert.equal(lines.length, 1, 'what goes on is said once');
   down = false;
   await becomes(async () => (await written(store)).length, 3);
   await records.stop();

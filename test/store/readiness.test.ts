@@ -16,13 +16,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import Database from 'better-sqlite3';
 import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { PostgresError } from '../../src/store/engine/postgres/fault.ts';
 import { createReadinessCheck } from '../../src/store/engine/readiness.ts';
 import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { damageTable } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
 const noTmpfs = process.getuid?.() !== 0 && 'only root can mount a disk that is full or read-only';
@@ -195,18 +195,6 @@ test('a data directory that is moved away and back again takes writes again', as
   renameSync(`${dataDir}.away`, dataDir);
   await createReadinessCheck(store)();
 });
-
-/** Overwrites the first page of a table. */
-function damageTable(file: string, table: string): void {
-  const database = new Database(file);
-  database.pragma('wal_checkpoint(truncate)');
-  const page = database.prepare('select rootpage from sqlite_master where name = ?').pluck().get(table);
-  const bytes = Number(database.pragma('page_size', { simple: true }));
-  database.close();
-  const handle = openSync(file, 'r+');
-  writeSync(handle, Buffer.alloc(bytes, 0x5a), 0, bytes, bytes * (Number(page) - 1));
-  closeSync(handle);
-}
 
 test('a damaged page is said to be one by a read, by readiness, and at the start', async () => {
   await using opened = await openTestStore(physics);

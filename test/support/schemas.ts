@@ -2,10 +2,11 @@
  * A small database of each schema, with people and clusters in it, as it was when that schema was the newest; and the migrations
  * that a later version may bring.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import Database from 'better-sqlite3';
 import { type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
@@ -123,4 +124,16 @@ async function fill(store: Store): Promise<void> {
   await createAccessList(store, cluster);
   await updateListedUsers(store, cluster.organizationId);
   await acceptAccessLists(store, cluster.organizationId);
+}
+
+/** Overwrites the first page of a table in a database that is closed. */
+export function damageTable(file: string, table: string): void {
+  const database = new Database(file);
+  database.pragma('wal_checkpoint(truncate)');
+  const page = database.prepare('select rootpage from sqlite_master where name = ?').pluck().get(table);
+  const bytes = Number(database.pragma('page_size', { simple: true }));
+  database.close();
+  const handle = openSync(file, 'r+');
+  writeSync(handle, Buffer.alloc(bytes, 0x5a), 0, bytes, bytes * (Number(page) - 1));
+  closeSync(handle);
 }

@@ -1,11 +1,13 @@
 /** `andromeda admin cluster`, `machine` and `grant`: clusters, their machines, and with whom they are shared. */
 import { dirname, resolve } from 'node:path';
+import { checkLab, type Lab, LabError } from '../../domain/clusters/lab.ts';
 import { withClusterPaths, withLabPaths } from '../../domain/clusters/lab-paths.ts';
+import { planLab } from '../../domain/clusters/lab-plan.ts';
 import { parseEnd, pick } from '../arguments.ts';
 import { ask, confirm, isAttended } from '../ask.ts';
 import { machineTable } from '../everyday/clusters.ts';
-import { exitStatus, failure, usage } from '../exit.ts';
-import { formatYaml, readYaml } from '../files.ts';
+import { CliError, exitStatus, failure, usage } from '../exit.ts';
+import { formatYaml, parseYaml, readInput, readYaml } from '../files.ts';
 import type { Business, Reader } from '../net/api.ts';
 import { type Answer, printer, printMessage } from '../output.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
@@ -295,8 +297,38 @@ const flags = [
   optional('--prune', 'members, grants and clusters that the file leaves out go'),
 ];
 
-async function read({ file, prune = false }: LabOptions) {
-  return { body: { lab: withLabPaths(await readYaml(file), fromDirectoryOf(file)), prune }, about: file };
+/** Thousands of people are one change, which may wait for others besides. */
+const labMs = 1_800_000;
+
+/** Asks about what is in a lab file. A refusal names the line that it is about. */
+async function askAbout<T>(
+  { file, prune = false }: LabOptions,
+  ask: (given: { body: { lab: Record<string, unknown>; prune: boolean }; about: string }) => Promise<T>,
+): Promise<T> {
+  const text = await readInput(file);
+  const lab = withLabPaths(await parseYaml(text, file), fromDirectoryOf(file));
+  try {
+    return await ask({ body: { lab, prune }, about: file });
+  } catch (error) {
+    const at = error instanceof CliError ? faultIn(lab, error.message) : undefined;
+    if (!(error instanceof CliError) || !at) throw error;
+    const { lineOf } = await import('../../lib/yaml-lines.ts');
+    const sentence = error.message.replace(file, () => lineOf(file, text, at));
+    throw new CliError(error.outcome, sentence, { cause: error });
+  }
+}
+
+/** Where in a lab the fault is that a refusal names: as the API says of a field, or as the rules for labs do. */
+function faultIn(lab: Lab, refusal: string): readonly (string | number)[] | undefined {
+  const [, field] = /The field lab\.(\S+) of the body/.exec(refusal) ?? [];
+  if (field !== undefined) return field.split('.');
+  try {
+    checkLab(lab);
+    planLab({}, lab, { prune: false, now: Date.now() });
+  } catch (error) {
+    if (error instanceof LabError && refusal.endsWith(error.message)) return error.at;
+  }
+  return undefined;
 }
 
 export const plan = reads<LabOptions>({
@@ -305,7 +337,9 @@ export const plan = reads<LabOptions>({
   example: 'plan -f lab.yaml --prune',
   flags,
   async run({ api, options }): Promise<Answer> {
-    const json = await api.ask('/operator/lab/plan', await read(options));
+    const json = await askAbout(options, (given) =>
+      api.ask('/operator/lab/plan', { ...given, timeoutMs: labMs }),
+    );
     return { json, text: describePlan(json, 'Nothing would change.') };
   },
 });
@@ -316,16 +350,17 @@ export const apply = writes<LabOptions & { yes?: true }>({
   example: 'apply -f lab.yaml',
   flags: [...flags, yesFlag],
   async run({ api, options }): Promise<Answer> {
-    const given = await read(options);
-    // Where a person can answer, they see what would be lost.
-    if (!options.yes && isAttended()) {
-      const planned = await api.ask('/operator/lab/plan', given);
-      if (isDestructive(planned)) {
-        printMessage(`${describePlan(planned, '')}\n`);
-        await confirm('Go on?');
+    const json = await askAbout(options, async (given) => {
+      // Where a person can answer, they see what would be lost.
+      if (!options.yes && isAttended()) {
+        const planned = await api.ask('/operator/lab/plan', { ...given, timeoutMs: labMs });
+        if (isDestructive(planned)) {
+          printMessage(`${describePlan(planned, '')}\n`);
+          await confirm('Go on?');
+        }
       }
-    }
-    const json = await api.post('/operator/lab', given);
+      return api.post('/operator/lab', { ...given, timeoutMs: labMs });
+    });
     return { json, text: describePlan(json, 'Nothing to change.') };
   },
 });

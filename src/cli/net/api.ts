@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { components as BusinessParts, paths as BusinessPaths } from '../../api/generated/business.ts';
 import type { components as PlatformParts, paths as PlatformPaths } from '../../api/generated/platform.ts';
 import type { OperationType, ReplyOf } from '../../domain/operation.ts';
+import { present } from '../../domain/present.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { CliError, failure, outcomeOf, usage } from '../exit.ts';
@@ -31,6 +32,7 @@ export type PlatformApi = WriterOf<'Platform'>;
 interface AnyGiven extends FilledFrom {
   body?: unknown;
   about?: string | undefined;
+  timeoutMs?: number;
 }
 
 type Header = [name: string, value: string];
@@ -60,11 +62,13 @@ export function createClient(
 
   const once = async (of: ApiName, method: Method, path: string, given: AnyGiven, own: Header[]) => {
     const headers: Header[] = [...own, ['Accept', 'application/json']];
-    const { body: json, about } = given;
+    const { body: json, about, timeoutMs } = given;
     if (json !== undefined) headers.push(['Content-Type', 'application/json']);
     const body = json === undefined ? undefined : Buffer.from(JSON.stringify(json));
     const urlOf = (one: Session) => urlAt(of === 'Business' ? one.businessUrl : one.platformUrl, path);
-    const requestOf = (one: Session) => ({ method: method.toUpperCase(), url: urlOf(one), headers, body });
+    const late = own.length > 0 ? ' It may have been done all the same: look before you try again.' : '';
+    const common = { method: method.toUpperCase(), headers, body, late, ...present({ timeoutMs }) };
+    const requestOf = (one: Session) => ({ ...common, url: urlOf(one) });
     const { response, url } = await sendSigned(state, selection, requestOf);
     const text = await readText(response, bodyLimit).catch((error: unknown) => {
       throw describeTransport(error, url.origin);
@@ -178,6 +182,7 @@ type Given<T extends OperationType> = Part<'path', T['parameters']['path']> &
     ? { body: Loose<Body> }
     : unknown) & {
     about?: string | undefined;
+    timeoutMs?: number;
   };
 
 type Part<Name extends string, T> = [NonNullable<T>] extends [never]

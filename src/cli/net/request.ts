@@ -57,20 +57,24 @@ export interface HttpRequest {
   body?: Buffer | undefined;
   /** How long to wait for the response headers, and for each next piece of the body. */
   timeoutMs?: number;
+  /** What to say besides where no answer comes in time. */
+  late?: string;
   signal?: AbortSignal | undefined;
 }
 
 /** Sends the request and resolves when the response headers are there; the body is the caller's to read. */
 export async function send(wanted: HttpRequest): Promise<IncomingMessage> {
-  const { method, url, headers = [], body, timeoutMs = 30_000, signal } = wanted;
+  const { method, url, headers = [], body, timeoutMs = 30_000, late = '', signal } = wanted;
+  const sentence = `${url.origin} did not answer within ${timeoutMs / 1000} seconds.${late}`;
+  const slow = () => new CliError('unreachable', sentence);
   // Loading TLS takes as long as starting Node, so only where it is spoken.
   const http = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
   return new Promise((resolve, reject) => {
     const request = http.request(url, { method, ...(signal && { signal }) });
-    const timer = setTimeout(() => request.destroy(slow(url, timeoutMs)), timeoutMs);
+    const timer = setTimeout(() => request.destroy(slow()), timeoutMs);
     request.on('response', (response) => {
       clearTimeout(timer);
-      watchBody(response, () => slow(url, timeoutMs), timeoutMs);
+      watchBody(response, slow, timeoutMs);
       resolve(response);
     });
     request.on('error', (error) => {
@@ -92,10 +96,6 @@ function watchBody(response: IncomingMessage, error: () => Error, timeoutMs: num
     before = socket.bytesRead;
   }, timeoutMs);
   response.once('close', () => clearInterval(timer));
-}
-
-function slow({ origin }: URL, timeoutMs: number): CliError {
-  return new CliError('unreachable', `${origin} did not answer within ${timeoutMs / 1000} seconds.`);
 }
 
 export async function readText(response: IncomingMessage, limit: number): Promise<string> {

@@ -69,6 +69,8 @@ export type FromProcess =
   | { type: 'rechecked'; id: number }
   /** The answer to `count`: each session came before, as it is now. */
   | { type: 'counted'; id: number }
+  /** It ends by itself: nothing is left to do, or it was asked to by a signal. */
+  | { type: 'ending' }
   | { type: 'handedOver'; pid: number }
   | { type: 'handOverFailed'; message: string };
 
@@ -160,6 +162,7 @@ const fromProcess: Record<FromProcess['type'], Check> = {
   log: shape({ level: choice('debug', 'info', 'warn', 'error'), event: short, fields: record }),
   rechecked: shape({ id: number }),
   counted: shape({ id: number }),
+  ending: shape({}),
   handedOver: shape({ pid: number }),
   handOverFailed: shape({ message: short }),
 };

@@ -243,6 +243,7 @@ export class GatewayProcesses implements Gateways {
     else if (type === 'record') this.#reports.record(member, message);
     else if (type === 'log') this.#reports.log(member, message);
     else if (type === 'rechecked' || type === 'counted') member.answered(message.id, message);
+    else if (type === 'ending') member.draining = true;
     else if (type === 'handedOver') this.#members.found(message.pid, false);
     else if (type === 'handOverFailed') this.#failed(new Error(message.message));
   }
@@ -354,16 +355,18 @@ export class GatewayProcesses implements Gateways {
     // After a hand-over, the next service notes which processes there are.
     if (this.#phase === 'closed' || !this.#members.has(member)) return;
     this.#members.delete(member);
-    const { pid, sessions, draining, lastWords } = member;
+    const { pid, sessions, draining, lastWords, isFound } = member;
     const isExpected = draining || this.#phase === 'stopping';
-    const level = isExpected && sessions.size === 0 ? 'info' : 'error';
+    // One from before that was just ending: this start has not failed yet.
+    const wasEnding = isFound && this.#onServing !== undefined;
+    const isPlanned = isExpected || wasEnding || how.code === 0;
+    const level = isPlanned && sessions.size === 0 ? 'info' : 'error';
     const fields = { pid, ...how, sessions: sessions.size, lastWords: lastWords.trim() || undefined };
     this.#options.log[level]('gateway.process.ended', fields);
     this.#reports.ended(sessions.values());
     if (isExpected) return;
     this.#startingUntil = 0;
-    // One from before that was just ending: this start has not failed yet.
-    if (member.isFound && this.#onServing) return this.#ensure();
+    if (wasEnding) return this.#ensure();
     const servedMs = member.port === undefined ? 0 : performance.now() - member.startedAt;
     const words = lastWords.trim() || `it ended with ${how.signal ?? `status ${how.code}`}`;
     const error = new Error(`the gateway process ended: ${words}`);

@@ -192,6 +192,7 @@ class GatewayProcess {
   async #stop(waitMs: number): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
+    this.#link.send({ type: 'ending' });
     await this.#starting;
     await this.#gateway?.stop();
     await this.#end(waitMs);

@@ -9,6 +9,7 @@ import {
   listSessionEntryKeys,
   sessionEntryKey,
 } from '../../store/audit/open-sessions.ts';
+import { faultMessage } from '../../store/engine/engine.ts';
 import type { Store } from '../../store/engine/index.ts';
 
 export interface SessionRecords {
@@ -40,6 +41,7 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
   const withoutWritten = createWrittenFilter(store);
   const repeats = createRepeats((entry) => void push(entry, false));
   let lost = 0;
+  const logFailure = createFailureLog(log);
   const stopping = new AbortController();
   let writing: Promise<void> | undefined;
 
@@ -64,7 +66,7 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
         await appendSessionEntries(store, await withoutWritten(page));
         for (const { done } of waiting.splice(0, page.length)) done();
       } catch (error) {
-        log.error('gateway.records.failed', { error, waiting: waiting.length, lost });
+        logFailure(error, { waiting: waiting.length, lost });
         if (stopping.signal.aborted) return;
         await sleep(retryMs, undefined, { signal: stopping.signal }).catch(() => {});
       }
@@ -82,6 +84,16 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
       stopping.abort();
       await writing;
     },
+  };
+}
+
+/** Says what goes on once a minute. */
+function createFailureLog(log: Logger) {
+  let saidAt = Number.NEGATIVE_INFINITY;
+  return (error: unknown, fields: { waiting: number; lost: number }): void => {
+    if (performance.now() - saidAt < repeatMs) return;
+    saidAt = performance.now();
+    log.error('gateway.records.failed', { error: faultMessage(error) ?? error, ...fields });
   };
 }
 

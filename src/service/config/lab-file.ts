@@ -5,7 +5,8 @@ import { checkLab, type Lab, LabError } from '../../domain/clusters/lab.ts';
 import { withLabPaths } from '../../domain/clusters/lab-paths.ts';
 import { planLab } from '../../domain/clusters/lab-plan.ts';
 import { DomainError } from '../../domain/error.ts';
-import { lineOf, readSettings } from './settings-file.ts';
+import { lineOf } from '../../lib/yaml-lines.ts';
+import { readSettings, readText } from './settings-file.ts';
 
 /** The lab a file describes. Throws `invalid_request` with a sentence that names the file, its line and the fault. */
 export function readLab(file: string): Lab {
@@ -18,7 +19,7 @@ export function readLab(file: string): Lab {
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     const at = error instanceof LabError ? error.at : [];
-    throw new DomainError(error.code, `${lineOf(file, at)}: ${error.message}`);
+    throw new DomainError(error.code, `${lineOf(file, readText(file), at)}: ${error.message}`);
   }
   return lab;
 }

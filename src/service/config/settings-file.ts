@@ -1,18 +1,9 @@
 /** Reading a YAML file of settings against a JSON schema, with errors that a person can act on. */
 import { readFileSync } from 'node:fs';
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isNode,
-  isPair,
-  isSeq,
-  LineCounter,
-  parseDocument,
-  visit,
-} from 'yaml';
+import { visit } from 'yaml';
 import { DomainError } from '../../domain/error.ts';
 import { storedText } from '../../domain/text.ts';
+import { findPath, parseLines } from '../../lib/yaml-lines.ts';
 import type { Schema } from './schema.ts';
 import { listFaults } from './settings-faults.ts';
 
@@ -22,7 +13,7 @@ import { listFaults } from './settings-faults.ts';
  * Defaults are the caller's business.
  */
 export function readSettings<T>(file: string, schema: Schema<T>): T {
-  const { document, at } = parseFile(file);
+  const { document, at } = parseLines(file, readText(file));
   const [problem] = document.errors;
   if (problem) {
     const { line, col } = problem.linePos?.[0] ?? { line: 1, col: 1 };
@@ -52,7 +43,7 @@ export function readSettings<T>(file: string, schema: Schema<T>): T {
     throw new DomainError('invalid_request', `${file}: not readable as YAML: ${(error as Error).message}.`);
   }
   const faults = listFaults(value, schema).map(({ path, sentence }) => {
-    const { offset } = find(document, path);
+    const { offset } = findPath(document, path);
     return { offset, text: `${at(offset)}: ${sentence}` };
   });
   if (faults.length === 0) return value as T;
@@ -60,7 +51,7 @@ export function readSettings<T>(file: string, schema: Schema<T>): T {
   throw new DomainError('invalid_request', [...new Set(inOrder)].slice(0, 20).join('\n'));
 }
 
-function readText(file: string): string {
+export function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
@@ -71,49 +62,16 @@ function readText(file: string): string {
   }
 }
 
-/** `file:line` of what a path leads to, or else of the last part of the path that is there; just the file where none is. */
-export function lineOf(file: string, path: readonly (string | number)[]): string {
-  const { document, at } = parseFile(file);
-  const { depth, offset } = find(document, path.map(String));
-  return depth === 0 ? file : at(offset);
-}
-
 /**
  * `file:line` of the setting that a sentence begins with, or of another that it names where that one is not in the file;
  * undefined where it begins with none.
  */
 export function lineOfSentence(file: string, sentence: string): string | undefined {
-  const { document, at } = parseFile(file);
+  const { document, at } = parseLines(file, readText(file));
   const named = [...sentence.matchAll(/(?<=^|[\s`])[a-z]\w*(?:\.[a-z]\w*|\[\d+\])*/gi)]
     .filter(({ index, 0: name }) => index === 0 || name.includes('.'))
     .map(({ 0: name }) => name.replaceAll('[', '.').replaceAll(']', '').split('.'));
-  const found = named.map((path) => ({ ...find(document, path), path }));
+  const found = named.map((path) => ({ ...findPath(document, path), path }));
   const best = found.find(({ depth, path }) => depth === path.length) ?? found[0];
   return best === undefined || best.depth === 0 ? undefined : at(best.offset);
-}
-
-function parseFile(file: string) {
-  const lines = new LineCounter();
-  const document = parseDocument(readText(file), { lineCounter: lines });
-  const at = (offset: number | undefined) => `${file}:${lines.linePos(offset ?? 0).line}`;
-  return { document, at };
-}
-
-/** Where what a path leads to begins, with its key, or else the last part of the path that is there; and how many are. */
-function find(document: Document, path: readonly string[]): { depth: number; offset: number } {
-  let node: unknown = document.contents;
-  let offset = 0;
-  let depth = 0;
-  for (const part of path) {
-    if (isAlias(node)) node = node.resolve(document);
-    const found: unknown = isMap(node)
-      ? node.items.find(({ key }) => String(key) === part)
-      : isSeq(node) && node.items[Number(part)];
-    const begin = isPair(found) ? found.key : found;
-    if (!isNode(begin)) break;
-    offset = begin.range?.[0] ?? offset;
-    node = isPair(found) ? found.value : found;
-    depth += 1;
-  }
-  return { depth, offset };
 }

@@ -123,7 +123,7 @@ export async function restore(
     }
     requireOwner(dataDir);
     const { restoreBackup } = await import('../../store/data-dir/restore.ts');
-    const { auditKeysOf } = await import('./backup-seal.ts');
+    const { auditKeysOf } = await import('./checks/backup-findings.ts');
     const known = auditKeysOf(dataDir);
     const file = await fileOf(source, dataDir, settings);
     if (source === newest) commandIo().stderr.write(`This is ${file}.\n`);
@@ -151,7 +151,7 @@ async function restored(
   { madeAt, version, aside, elsewhere, seal }: Restored,
   known: readonly string[],
 ): Promise<string> {
-  const { judgeSeal } = await import('./backup-seal.ts');
+  const { judgeSeal } = await import('./checks/backup-findings.ts');
   const { verdict, text } = judgeSeal('the backup', seal, known);
   if (verdict !== 'ok') commandIo().stderr.write(`${text}\n`);
   const before =

@@ -1,4 +1,6 @@
 /** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { foldEmail, isEmail } from '../../domain/people/person.ts';
 import { requireOwner } from '../../store/data-dir/lock.ts';
@@ -14,6 +16,8 @@ import {
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, runCommand } from './installation.ts';
 import { appendHostEntry, openBeside } from './opened.ts';
+import { unitDirectory } from './unit/service-unit.ts';
+import { unit } from './unit/systemd.ts';
 
 export interface BootstrapOptions {
   config?: string;
@@ -71,9 +75,11 @@ async function hashed(
 function nextSteps(email: string, file: string, config: Config): string {
   const where =
     config.identity.issuer === undefined ? 'with the password you gave' : `at ${config.identity.issuer}`;
+  const isUnit = [unitDirectory, '/usr/lib/systemd/system'].some((path) => existsSync(join(path, unit)));
+  const start = isUnit ? 'systemctl start andromeda' : `andromeda serve --config ${file}`;
   return `${email} is an operator of this installation. Next:
 
-  1. Start the service, unless it runs:   andromeda serve --config ${file}
+  1. Start the service, unless it runs:   ${start}
   2. Sign in as ${email}, ${where}:
                                           andromeda auth login --url ${config.platform.url}
   3. Describe your organizations, people and clusters in a file, see what it would do, and apply it:

@@ -9,7 +9,7 @@ import { noteDrill } from '../../store/data-dir/last-backup.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import { restoreBackup } from '../../store/data-dir/restore.ts';
 import type { BackupSettings } from '../config/backup.ts';
-import { auditKeysOf, judgeSeal } from './backup-seal.ts';
+import { auditKeysOf, judgeSeal } from './checks/backup-findings.ts';
 import { examine } from './checks/doctor.ts';
 import { type Finding, ok, orWrong, printFindings, warn } from './checks/findings.ts';
 import { checkKeys } from './files.ts';

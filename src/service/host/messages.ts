@@ -4,6 +4,7 @@
  */
 import type { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
+import { faultBehind } from '../../store/engine/engine.ts';
 
 export interface Messages {
   stopping(signal: string): void;
@@ -57,5 +58,6 @@ export function statusOf(error: DomainError): number {
   const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
   if (['EADDRINUSE', 'EADDRNOTAVAIL', 'EACCES'].includes(code ?? '') && error.code === 'service_unavailable')
     return exitStatus.address;
+  if (faultBehind(error) === 'damaged') return exitStatus.configuration;
   return error.code === 'service_unavailable' ? 1 : exitStatus.configuration;
 }

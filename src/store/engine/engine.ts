@@ -78,10 +78,14 @@ const messages: Record<DatabaseFault, string> = {
   denied: 'its user has no right to its tables, and has to own them',
 };
 
+/** What a refusal was caused by, or an error itself says of the database. */
+export function faultBehind(error: unknown): DatabaseFault | undefined {
+  return error instanceof DomainError ? faultBehind(error.cause) : databaseFault(error);
+}
+
 /** What is wrong with the database, as a clause; undefined where an error is about something else. */
 export function faultMessage(error: unknown): string | undefined {
-  if (error instanceof DomainError) return faultMessage(error.cause);
-  const fault = databaseFault(error);
+  const fault = faultBehind(error);
   return fault && messages[fault];
 }
 

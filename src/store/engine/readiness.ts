@@ -81,6 +81,6 @@ async function withinLimit(store: Store, write: Promise<void>): Promise<void> {
   };
   // `reason` is public; `detail` goes into the log alone.
   throw new DomainError('service_unavailable', `The database cannot be written: ${reason}.`, {
-    ...(detail !== undefined && { cause: new Error(detail) }),
+    cause: detail,
   });
 }

@@ -135,6 +135,26 @@ test('a file that cannot be read is one sentence with its name, line and column,
   assert.equal(requests.length, 0);
 });
 
+test('a refusal of something in the file names its line', async (t) => {
+  const text =
+    '# ours\nusers: []\norganizations:\n  - slug: a\n    members:\n      - { email: a@x.example, role: chief }\n';
+  let sentence = '';
+  const { run, file } = await withFile(
+    t,
+    { 'POST /operator/lab': (_seen: Seen, response: ServerResponse) => refuse(response, 422, sentence) },
+    text,
+  );
+  for (const [line, fault] of [
+    [6, 'The field lab.organizations.0.members.0.role of the body must be one of owner,admin,member.'],
+    [4, 'Organization a needs an owner.'],
+    [undefined, 'Organization b needs an owner.'],
+  ] as const) {
+    sentence = fault;
+    const at = line === undefined ? file : `${file}:${line}`;
+    assert.equal((await run(['admin', 'apply', '-f', file])).stderr, `${at}: ${fault}\n`);
+  }
+});
+
 test("a refusal of the file's content begins with the file's name, any other does not", async (t) => {
   let status = 422;
   const { run, file } = await withFile(

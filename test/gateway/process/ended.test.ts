@@ -36,3 +36,14 @@ test('kill -9 of the gateway process ends its sessions, their records say why, a
   await service.kill('SIGTERM');
   assert.deepEqual(lab.gateways(), []);
 });
+
+test('a gateway process that a signal ends is no error, and another takes its place', async () => {
+  await using lab = await openProcessLab();
+  const service = await lab.serve();
+  const [gateway = 0] = lab.gateways();
+  process.kill(gateway, 'SIGTERM');
+  await becomes(() => service.events('gateway.process.ended').length, 1);
+  const [ended] = service.events('gateway.process.ended');
+  assert.deepEqual([ended?.['pid'], ended?.['level']], [gateway, 'info']);
+  await becomes(() => service.events('gateway.started').length, 2);
+});

@@ -128,6 +128,7 @@ const largestFromProcess: Record<FromProcess['type'], FromProcess[]> = {
   log: reported().filter(({ type }) => type === 'log'),
   rechecked: [{ type: 'rechecked', id: 1 }],
   counted: [{ type: 'counted', id: 1 }],
+  ending: [{ type: 'ending' }],
   handedOver: [{ type: 'handedOver', pid: 2 ** 22 }],
   handOverFailed: [{ type: 'handOverFailed', message: huge }],
 };

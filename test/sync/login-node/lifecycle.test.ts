@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import type { Account } from '../../../src/sync/simulated/login-node/messages.ts';
 import { becomes } from '../../support/app.ts';
 import {
@@ -200,11 +200,32 @@ test('local forwarding reaches the loopback, and nothing else is forwarded', {
   assert.equal(agent.stdout, '[]\n');
 });
 
-test('an ordinary user runs a login node, too', {
-  skip: skip || (isRoot ? missing('setpriv') : 'the other tests run as an ordinary user already'),
-}, async (t) => {
+/** Runs a program as the unit's `NoNewPrivileges=` and `SystemCallFilter=~@privileged` do, as far as setpriv notices it. */
+const inUnit = `import ctypes, os, platform, struct, sys
+capset = {"x86_64": 126, "aarch64": 91}[platform.machine()]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, capset), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+prctl = ctypes.CDLL(None).prctl
+assert prctl(38, 1, 0, 0, 0) == 0
+assert prctl(22, 2, ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filter)))) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+`;
+const python = '/usr/bin/python3';
+
+for (const [where, wrapper] of [
+  ['', []],
+  [', under the systemd unit', [python, '-c', inUnit]],
+] as const)
+  test(`an ordinary user runs a login node, too${where}`, {
+    skip:
+      skip ||
+      (isRoot ? missing('setpriv') : 'the other tests run as an ordinary user already') ||
+      missing(python),
+  }, (t) => runAsUser(t, wrapper));
+
+async function runAsUser(t: TestContext, wrapper: readonly string[]): Promise<void> {
   // A uid without a name and without rights to anything.
-  const drop = ['setpriv', '--reuid=30111', '--regid=30111', '--clear-groups'];
+  const drop = ['setpriv', '--reuid=30111', '--regid=30111', '--clear-groups', ...wrapper];
   const [program = '', ...args] = [...drop, process.execPath, '-e', '0'];
   if (spawnSync(program, args).status !== 0) return t.skip('an ordinary user cannot read this checkout');
   const { dir, at } = await startParent(t, drop, 0o777);
@@ -214,4 +235,4 @@ test('an ordinary user runs a login node, too', {
   assert.match(tty.stdout, /^\/dev\/pts\//);
   assert.equal((await run('ssh', sshArguments(at, 'cat > copy'), 'kept')).code, 0);
   assert.equal(readFileSync(join(dir, 'data/home/ada/copy'), 'utf8'), 'kept');
-});
+}

@@ -5,12 +5,13 @@
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { clusterPaths } from '../../../domain/clusters/lab-paths.ts';
+import { lineOf } from '../../../lib/yaml-lines.ts';
 import { isFilledOtherwise, listNamedFiles, listSlugsIn } from '../../../store/data-dir/inspect.ts';
 import { files } from '../../../store/engine/engine.ts';
 import { checkOrganizations } from '../../config/groups.ts';
 import type { Config } from '../../config/index.ts';
 import { readLab } from '../../config/lab-file.ts';
-import { lineOf, lineOfSentence } from '../../config/settings-file.ts';
+import { lineOfSentence, readText } from '../../config/settings-file.ts';
 import { checkCertificates } from '../certificates.ts';
 import {
   checkAuditPaths,
@@ -76,7 +77,7 @@ function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Find
   for (const [index, cluster] of clusters.entries())
     for (const { setting, path } of clusterPaths(cluster)) {
       const found = checkNamedFile(`${cluster.name}, ${setting}`, path);
-      const line = lineOf(seed, ['clusters', index, ...setting.split('.')]);
+      const line = lineOf(seed, readText(seed), ['clusters', index, ...setting.split('.')]);
       yield found.verdict === 'ok' ? found : { ...found, text: `${line}: ${found.text}` };
     }
 }

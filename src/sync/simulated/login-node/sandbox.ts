@@ -7,6 +7,7 @@
  * No session can gain rights (no_new_privs), so that sudo, su, crontab and at do nothing. As root what it takes is limited as well.
  */
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { codeRoot, loginNodeArguments } from '../../../lib/packaging.ts';
 import type { Program } from './running.ts';
@@ -100,6 +101,8 @@ export function asAccount(
   program: Program,
 ): Program {
   const { file, args, env } = program;
+  // The systemd unit has given them up already, and keeps setpriv from the system call that it makes in any case.
+  if (sandbox === 'self' && gainsNoPrivileges()) return program;
   const rights = ['--no-new-privs'];
   if (sandbox !== 'self') {
     requireOrdinary(account);
@@ -107,6 +110,10 @@ export function asAccount(
     rights.push(`--reuid=${account.uid}`, `--regid=${account.gid}`);
   }
   return { file: 'setpriv', args: [...rights, '--', file, ...args], env };
+}
+
+function gainsNoPrivileges(): boolean {
+  return /^NoNewPrivs:\s*1$/m.test(readFileSync('/proc/self/status', 'utf8'));
 }
 
 /** Root's number, or one that is no number, never gets a session. */

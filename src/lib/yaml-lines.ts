@@ -1,0 +1,35 @@
+/** The lines of a YAML file, for sentences about what is in it. */
+import { type Document, isAlias, isMap, isNode, isPair, isSeq, LineCounter, parseDocument } from 'yaml';
+
+export function parseLines(file: string, text: string) {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const at = (offset: number | undefined) => `${file}:${lines.linePos(offset ?? 0).line}`;
+  return { document, at };
+}
+
+/** `file:line` of what a path leads to, or else of the last part of the path that is there; just the file where none is. */
+export function lineOf(file: string, text: string, path: readonly (string | number)[]): string {
+  const { document, at } = parseLines(file, text);
+  const { depth, offset } = findPath(document, path.map(String));
+  return depth === 0 ? file : at(offset);
+}
+
+/** Where what a path leads to begins, with its key, or else the last part of the path that is there; and how many are. */
+export function findPath(document: Document, path: readonly string[]): { depth: number; offset: number } {
+  let node: unknown = document.contents;
+  let offset = 0;
+  let depth = 0;
+  for (const part of path) {
+    if (isAlias(node)) node = node.resolve(document);
+    const found: unknown = isMap(node)
+      ? node.items.find(({ key }) => String(key) === part)
+      : isSeq(node) && node.items[Number(part)];
+    const begin = isPair(found) ? found.key : found;
+    if (!isNode(begin)) break;
+    offset = begin.range?.[0] ?? offset;
+    node = isPair(found) ? found.value : found;
+    depth += 1;
+  }
+  return { depth, offset };
+}
