@@ -97,7 +97,7 @@ function isNext(next: Partial<NonNullable<KeySet<string>['next']>>): boolean {
 
 /**
  * What the service keeps secret of its own, and all servers of one database must share: by the name in the database, and by
- * the file of the data directory, which is where it is on SQLite, and which wins where there is one.
+ * the file of the data directory, which is where it is on SQLite, and from where it gets into a database that has none.
  */
 export const serviceSecrets = {
   host: { name: 'gateway-host', file: 'keys/gateway_host_ed25519' },

@@ -1,6 +1,6 @@
-/** The service's own keys where servers share a database: the same for all of them, and a file wins. */
+/** The service's own keys where servers share a database: the same for all of them, whatever files a server has. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { importJWK, SignJWT } from 'jose';
@@ -8,7 +8,7 @@ import { createAuthenticator } from '../../src/api/identity/index.ts';
 import { allKeys, type KeyKind, keyKinds, withNext } from '../../src/domain/key-rotation.ts';
 import { createClock } from '../../src/lib/clock.ts';
 import { createLogger, type Logger } from '../../src/lib/log.ts';
-import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
+import { makeSecretsKey, type SecretsKeys } from '../../src/lib/secrets-key.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { loadSshKey } from '../../src/lib/ssh/public-key.ts';
 import { startIssuer } from '../../src/service/compose/issuer.ts';
@@ -26,12 +26,8 @@ import { createIdentity } from '../../src/store/people/identities.ts';
 import { openSecrets } from '../../src/store/servers/secrets.ts';
 import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { keysOf } from '../support/service-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
-
-const keysOf = (text: string): SecretsKeys => {
-  const keys: SecretsKeys = parseSecretsKeys(text, 'the file', () => keys);
-  return keys;
-};
 
 /** What a server has of the configuration. */
 const configOf = (dataDir: string, secrets: SecretsKeys | undefined) => ({
@@ -80,7 +76,7 @@ test('without the key of the secrets nothing starts, in a sentence that says wha
   });
 });
 
-test('a file wins, is put into an empty database for the others, and a difference is said', async () => {
+test('a file is put into a database that has none, for all servers, and one that is another is said', async () => {
   await using opened = await openTestStore();
   using one = temporaryDirectory();
   using two = temporaryDirectory();
@@ -89,22 +85,27 @@ test('a file wins, is put into an empty database for the others, and a differenc
   const log = { ...createLogger('silent'), warn: (...args: unknown[]) => said.push(args) } as Logger;
   const load = (dataDir: string) =>
     loadServiceKeys(configOf(dataDir, secrets), { store: opened.store, log, now: Date.now });
-  const { publicKey } = loadSshKey(join(one.path, 'keys/gateway_host_ed25519'));
+  const file = (dataDir: string) => join(dataDir, 'keys/gateway_host_ed25519');
+  mkdirSync(join(one.path, 'keys'));
+  writeFileSync(file(one.path), 'no key');
+  await assert.rejects(load(one.path), {
+    code: 'invalid_state',
+    message: /gateway_host_ed25519 cannot be used/,
+  });
+  rmSync(file(one.path));
+  const { publicKey } = loadSshKey(file(one.path));
   const first = await load(one.path);
   const second = await load(two.path);
   for (const keys of [first, second]) assert.equal(keys.of('host').used.publicKey, publicKey);
   assert.deepEqual(said, []);
 
-  const other = loadSshKey(join(two.path, 'keys/gateway_host_ed25519'));
-  assert.equal((await load(two.path)).of('host').used.publicKey, other.publicKey);
+  loadSshKey(file(two.path));
+  assert.equal((await load(two.path)).of('host').used.publicKey, publicKey);
   assert.match(
     JSON.stringify(said),
-    /secrets\.differ.*keys\/gateway_host_ed25519 is used, and the secret gateway-host/,
+    /secrets\.differ.*gateway_host_ed25519 is not used: the secret gateway-host/,
   );
   assert.doesNotMatch(JSON.stringify(said), /PRIVATE/);
-  writeFileSync(join(two.path, 'keys/gateway_host_ed25519'), 'no key');
-  await assert.rejects(load(two.path), { code: 'invalid_state' });
-  assert.equal(readFileSync(join(two.path, 'keys/gateway_host_ed25519'), 'utf8'), 'no key');
 });
 
 const day = 86_400_000;
@@ -305,17 +306,4 @@ test('a token of a key that the embedded issuer has no more is refused from then
   clock.now += 15 * day;
   issuer.refreshKeys?.();
   await assert.rejects(me(), { code: 'unauthorized' });
-});
-
-test('a key that is a file of a server sharing a database is changed in its file', async () => {
-  await using opened = await openTestStore();
-  const { store, dataDir } = opened;
-  const secrets = await openSecrets(store, keysOf(makeSecretsKey()));
-  const place = sharedKeys(dataDir, store, secrets);
-  await place.findOrMake('host', () => makeKey('host'));
-  const shared = await secrets.find('gateway-host');
-  writeKeyFiles(dataDir, 'host', { key: await makeKey('host') });
-  await putNext(place, 'host', 30);
-  assert.ok(readKeyFiles(dataDir, 'host')?.next);
-  assert.equal(await secrets.find('gateway-host'), shared);
 });

@@ -1,7 +1,7 @@
 /** Backups by themselves: due by the last success, made by a process of their own, tried again, and gone when stopped. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
@@ -93,6 +93,12 @@ test('the service makes one when it is due, not again after a restart, and the n
   await later.next('backup.made');
   await later.stop();
   assert.ok((readKeptBackup(opened.dataDir)?.at ?? '') > kept);
+
+  // It is not due, and the last one is gone.
+  const gone = start(opened.dataDir, settings, () => Date.now() + 25 * hour);
+  rmSync(readKeptBackup(opened.dataDir)?.file ?? '');
+  assert.ok(await gone.next('backup.made'));
+  await gone.stop();
 });
 
 test('one that fails is said, noted and not tried again at once; the next that succeeds ends that', async () => {

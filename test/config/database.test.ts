@@ -96,6 +96,9 @@ test('the URL is in the settings, or in a file of its own that no other account 
     `${secret}?sslmode=require&sslrootcert=${encodeURIComponent(join(directory.path, 'ca.pem'))}`,
   );
   assert.ok(config.files.includes(join(directory.path, 'url')));
+  write('url', `${secret}?%73slrootcert=ca.pem&sslmode=require\n`);
+  const encoded = new URL(read('databaseFile: url', 0o644).database ?? '');
+  assert.equal(encoded.searchParams.get('sslrootcert'), join(directory.path, 'ca.pem'));
   assert.throws(() => read(`database: ${url}\ndatabaseFile: url`), /say the same: give one of them/);
   write('url', secret, 0o640);
   assert.throws(() => read('databaseFile: url'), /can be read or written by others. chmod 600/);

@@ -79,6 +79,8 @@ test('while the service runs all is well, and what is not is said', async (t) =>
         /^wrong +manifest +.*\/backup was changed after it was made \(table former_names, table users\); take another backup\.$/m,
       );
       rmSync(join(place.path, 'backup'));
+      assert.match((await doctor(own)).said, /^warn +backup +.* It is not there any more: was it moved to/m);
+      rmSync(join(app.dataDir, 'data/last-backup'));
     });
     const settings = readFileSync(own, 'utf8');
     await app.app[Symbol.asyncDispose]();

@@ -7,6 +7,7 @@ import {
 } from '../../src/api/identity/issuer/keys.ts';
 import { type AuditKey, makeAuditKey } from '../../src/domain/audit/audit.ts';
 import { type HeldKeys, keysAt, mapKeys } from '../../src/domain/key-rotation.ts';
+import { parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
 import { generateSshKey, parseSshKey } from '../../src/lib/ssh/public-key.ts';
 import { readAuditKeys, readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
 
@@ -46,4 +47,10 @@ export function loadSshKeyOf(dataDir: string, kind: 'host' | 'client'): string {
   const set = found ?? { key: generateSshKey().privateKey };
   if (!found) writeKeyFiles(dataDir, kind, set);
   return parseSshKey(set.key)?.publicKey ?? '';
+}
+
+/** Keys of secrets in a database, of what `makeSecretsKey` gave. */
+export function keysOf(text: string): SecretsKeys {
+  const keys: SecretsKeys = parseSecretsKeys(text, 'the file', () => keys);
+  return keys;
 }

@@ -100,13 +100,15 @@ async function finish(
   const replaced = await store(state, selection, { ...session, ...(user && { user }) });
   // Where both are of one session at the issuer, as at Keycloak for one browser, revoking one would end the other.
   const sid = sessionIdOf(session);
-  if (replaced?.refreshToken !== undefined && (sid === undefined || sid !== sessionIdOf(replaced)))
-    await revoke(replaced).catch(() => {});
+  const isOver = replaced?.refreshToken !== undefined && (sid === undefined || sid !== sessionIdOf(replaced));
+  const revoked = isOver ? revoke(replaced).catch(() => {}) : undefined;
   print(user ? `Signed in as ${nameOf(user)}` : `Signed in to ${platformUrl}`);
   const notice = user
     ? differenceNotice(platformUrl, await offeredVersion(platformUrl, 2_000))
     : `Who you are could not be read from ${businessUrl}: ${reason}`;
   if (notice !== undefined) printMessage(notice);
+  // Last: a slow issuer must not look like a sign-in that hangs.
+  await revoked;
 }
 
 /** `GET /me` (contract, "Business API"): the person, or what came in place of them. */

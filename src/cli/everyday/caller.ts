@@ -91,10 +91,16 @@ export async function findCluster(apis: Apis, wanted: string, options: OrgOption
   return pick(['cluster', 'clusters'], among, wanted, ({ name, id }) => [name, id]);
 }
 
-async function usableIn(api: Reader, hidden: readonly Organization[]): Promise<Cluster[]> {
+/** The clusters of organizations whose clusters the caller may not list. `way`: only those that are entered so. */
+export async function usableIn(
+  api: Reader,
+  hidden: readonly Organization[],
+  way?: 'ssh' | 'kubernetes',
+): Promise<Cluster[]> {
   if (hidden.length === 0) return [];
   const { clusters } = await api.get('/me/access');
-  return clusters.flatMap(({ cluster_id: id, cluster_name: name, organization_id: organizationId }) => {
+  const wanted = clusters.filter((one) => way === undefined || one[way].granted);
+  return wanted.flatMap(({ cluster_id: id, cluster_name: name, organization_id: organizationId }) => {
     const organization = hidden.find((one) => one.id === organizationId);
     return organization ? { id, name, organization } : [];
   });

@@ -133,13 +133,7 @@ export async function mergeKubeconfig(
   { use, ...expected }: Expected & { use: boolean },
 ): Promise<boolean> {
   const path = resolve(file);
-  // A link stays one, also where what it names is not there yet.
-  const target = await realpath(path).catch(() =>
-    readlink(path).then(
-      (to) => resolve(dirname(path), to),
-      () => path,
-    ),
-  );
+  const target = await endOf(path);
   await mkdir(dirname(target), { recursive: true, mode: 0o700 });
   // kubectl itself takes a lock of this name before it writes.
   return exclusively(`${target}.lock`, async () => {
@@ -151,6 +145,12 @@ export async function mergeKubeconfig(
     await writeAtomically(target, merged, `${file} could not be written`);
     return isCurrent;
   });
+}
+
+/** Where links lead, which stay ones also where what they name is not there yet. */
+async function endOf(path: string, links = 40): Promise<string> {
+  const to = links > 0 ? await readlink(path).catch(() => undefined) : undefined;
+  return to === undefined ? realpath(path).catch(() => path) : endOf(resolve(dirname(path), to), links - 1);
 }
 
 /**
@@ -210,9 +210,15 @@ function editsFor(source: Source, name: string, value: unknown): Edit[] {
   const pair = root.items.find(({ key }) => isScalar(key) && key.value === name);
   const margin = columnOf(text, rangeOf(root).from);
   if (!pair) {
-    const at = root.flow ? rangeOf(root.items.at(-1)?.value ?? root).to : rangeOf(root).to;
+    const last = root.items.at(-1);
+    const at = root.flow && last ? rangeOf(last.value ?? last.key).to : rangeOf(root).to;
     if (!root.flow) return [{ from: at, to: at, text: `${margin}${block({ [name]: value }, margin)}\n` }];
     return [{ from: at, to: at, text: `, ${JSON.stringify(name)}: ${JSON.stringify(value)}` }];
+  }
+  // `{clusters}`: in a map in braces, a key may stand alone.
+  if (pair.value === null) {
+    const { to: at } = rangeOf(pair.key);
+    return [{ from: at, to: at, text: `: ${JSON.stringify(value)}` }];
   }
   const list = pair.value;
   if (isSeq(list) && list.items.length > 0 && Array.isArray(value))

@@ -1,7 +1,7 @@
 /** `andromeda wait`: a progress display on a terminal, nothing in a pipe, and status 0 once it is in place. */
 import { effectivePermissions } from '../../domain/access/permission.ts';
 import { parseSpan } from '../arguments.ts';
-import { CliError, failure, usage } from '../exit.ts';
+import { CliError, failure } from '../exit.ts';
 import type { Business, Platform } from '../net/api.ts';
 import type { Answer } from '../output.ts';
 import { type Check, isWatched, waitFor } from '../progress.ts';
@@ -19,6 +19,7 @@ import {
   type OrgOptions,
   orgFlag,
   unless,
+  usableIn,
 } from './caller.ts';
 import { describeCondition } from './clusters.ts';
 import { listKeys } from './keys.ts';
@@ -69,14 +70,10 @@ async function clustersOfKey(
 ): Promise<Cluster[]> {
   if (cluster !== undefined) return [await findCluster({ api, platform }, cluster, options)];
   const { clusters, hidden } = await listClusters({ api, platform }, options);
-  if (clusters.length === 0 && hidden.length > 0)
-    throw usage(
-      'You may not list your clusters, which takes clusters.read; name one with --cluster and its ID.',
-    );
+  // Those that the person may use and not list.
+  const all = [...slurmClusters(clusters), ...(await usableIn(api, hidden, 'ssh'))];
   const open = await Promise.all(
-    slurmClusters(clusters).map(async (one) =>
-      (await unless(readSshAccess(platform, one), 'forbidden')) ? one : undefined,
-    ),
+    all.map(async (one) => ((await unless(readSshAccess(platform, one), 'forbidden')) ? one : undefined)),
   );
   return open.filter((one) => one !== undefined);
 }

@@ -222,8 +222,7 @@ export class GatewayProcesses implements Gateways {
         sessions: hello.sessions.length,
       });
     const { host, port } = settings.listen;
-    const hasOtherAddress = hello.listen !== undefined && hello.listen !== `${host}:${port}`;
-    if (hasOtherAddress || member.isForeign) this.#drain(member);
+    if ((hello.listen ?? `${host}:${port}`) !== `${host}:${port}` || member.isForeign) this.#drain(member);
   }
 
   #drain(member: Member): void {
@@ -359,10 +358,9 @@ export class GatewayProcesses implements Gateways {
     const isExpected = draining || this.#phase === 'stopping';
     // One from before that was just ending: this start has not failed yet.
     const wasEnding = isFound && this.#onServing !== undefined;
-    const isPlanned = isExpected || wasEnding || how.code === 0;
-    const level = isPlanned && sessions.size === 0 ? 'info' : 'error';
+    const isPlanned = (isExpected || wasEnding || how.code === 0) && sessions.size === 0;
     const fields = { pid, ...how, sessions: sessions.size, lastWords: lastWords.trim() || undefined };
-    this.#options.log[level]('gateway.process.ended', fields);
+    this.#options.log[isPlanned ? 'info' : 'error']('gateway.process.ended', fields);
     this.#reports.ended(sessions.values());
     if (isExpected) return;
     this.#startingUntil = 0;

@@ -6,6 +6,7 @@
  * (`process.ts`, `role.ts`) → `keep.ts`: copy, check, write and read back (`directory.ts`), remove the oldest (`names.ts`) → the
  * command, in such a process as well (`hand-on.ts`).
  */
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
@@ -84,7 +85,8 @@ async function makeIfDue(
     log.error('backup.failed', { message, failures, retryMs });
     return Math.min(retryMs, times.checkMs);
   };
-  const due = dueAt(settings, noted(), now(), times);
+  const isGone = await isKeptGone(noted().kept);
+  const due = dueAt(settings, { ...noted(), ...(isGone && { kept: undefined }) }, now(), times);
   const next = Math.min(due.backup, due.command);
   if (next > now()) return Math.min(next - now(), times.checkMs);
   if (due.backup <= now()) {
@@ -104,6 +106,12 @@ async function makeIfDue(
   }
   // Also where it could not be noted.
   return times.checkMs;
+}
+
+/** A disk that does not answer keeps nothing else waiting. */
+async function isKeptGone(kept: KeptBackup | undefined): Promise<boolean> {
+  const missing = (error: NodeJS.ErrnoException) => error.code === 'ENOENT';
+  return kept !== undefined && (await stat(kept.file).then(() => false, missing));
 }
 
 /** Makes one in a process of its own. Resolves to why it failed, if it did. */

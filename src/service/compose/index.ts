@@ -189,8 +189,11 @@ async function openShared(
   parts: AsyncDisposableStack,
   { config, clock, log, stopping }: Pick<AppOptions, 'config' | 'log' | 'stopping'> & { clock: Clock },
 ): Promise<{ store: Store; peers: Peers }> {
-  const { database, access } = config;
-  const store = timed(await openStore(config.dataDir, { clock, access, database, log, stopping }), log);
+  const { database, secrets, access } = config;
+  const store = timed(
+    await openStore(config.dataDir, { clock, access, database, secrets, log, stopping }),
+    log,
+  );
   parts.defer(() => store.close());
   const peers = await joinPeers(config, store, log, {
     settings: sharedSettings(config),

@@ -1,5 +1,4 @@
 /** Where the service's own keys are kept: as files of the data directory, or in the database that several servers share. */
-import { existsSync } from 'node:fs';
 import {
   type KeyKind,
   type KeySet,
@@ -51,33 +50,26 @@ export function keysInFiles(dataDir: string, now: () => number): KeyStore {
   };
 }
 
-/** A key that is a file of this server wins, and is put into the database where there is none, so that the other servers have it. */
+/** In the database, into which a key that is a file of this server is put where there is none. */
 export function sharedKeys(dataDir: string, store: Store, secrets: Secrets, log?: Logger): KeyStore {
-  const files = keysInFiles(dataDir, Date.now);
-  const isFile = (kind: KeyKind) => existsSync(keyFileOf(dataDir, kind));
-  const title = (kind: KeyKind) =>
-    isFile(kind) ? files.title(kind) : secretTitle(serviceSecrets[kind].name);
+  const title = (kind: KeyKind) => secretTitle(serviceSecrets[kind].name);
   return {
     async find(kind) {
-      if (isFile(kind)) return files.find(kind);
       const text = await secrets.find(serviceSecrets[kind].name);
       return text === undefined ? undefined : readKeySet(text, title(kind));
     },
     async findOrMake(kind, make) {
       const { name } = serviceSecrets[kind];
-      const own = await files.find(kind);
+      const own = readKeyFiles(dataDir, kind);
       const text = await secrets.findOrAdd(name, async () => keySetText(own ?? { key: await make() }));
-      if (!own) return readKeySet(text, title(kind));
-      if (text !== keySetText(own))
-        log?.warn('secrets.differ', {
-          name,
-          file: title(kind),
-          message: `${title(kind)} is used, and the secret ${name} in the database is another: servers without that file use that one.`,
-        });
-      return own;
+      const set = readKeySet(text, title(kind));
+      if (own && ![set.key, set.next?.key].includes(own.key)) {
+        const message = `${keyFileOf(dataDir, kind)} is not used: the secret ${name} in the database is another.`;
+        log?.warn('secrets.differ', { name, file: keyFileOf(dataDir, kind), message });
+      }
+      return set;
     },
     async change(kind, change) {
-      if (isFile(kind)) return files.change(kind, change);
       const { name } = serviceSecrets[kind];
       const now = await databaseTime(store.read);
       let isNews = false;

@@ -21,7 +21,14 @@ import {
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
 import { generateSshKey, parseSshKey, type SshKeyFile } from '../../lib/ssh/public-key.ts';
-import { findMissingKeys, kindsOf, missingKeyText, noteKeys } from '../../store/data-dir/key-files.ts';
+import {
+  findMissingKeys,
+  keyFileOf,
+  kindsOf,
+  missingKeyText,
+  noteKeys,
+  readKeyFiles,
+} from '../../store/data-dir/key-files.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
 import { listSecrets, missingSecretsKey, openSecrets, type Secrets } from '../../store/servers/secrets.ts';
 import type { Config } from '../config/index.ts';
@@ -101,7 +108,12 @@ export async function loadServiceKeys(
       kind,
       mapKeys(set, (text) => parsers[kind](text, keyStore.title(kind))),
     );
-  for (const kind of kinds) take(kind, await keyStore.findOrMake(kind, () => makeKey(kind)));
+  for (const kind of kinds) {
+    const own = secrets && !(await keyStore.find(kind)) ? readKeyFiles(config.dataDir, kind) : undefined;
+    // Before it gets into the database.
+    if (own) parsers[kind](own.key, keyFileOf(config.dataDir, kind));
+    take(kind, await keyStore.findOrMake(kind, () => makeKey(kind)));
+  }
   if (!secrets) await noteKeys(store, kinds);
   return {
     kinds,

@@ -50,7 +50,10 @@ function parsed(url: string, setting: string): ReturnType<typeof parsePostgresUr
 
 /** With the path of its authorities made absolute, as those of other settings are. */
 function withFile(url: string, path: string): string {
-  return url.replace(/([?&]sslrootcert=)[^&#]*/, (_, name: string) => `${name}${encodeURIComponent(path)}`);
+  const [target, query] = url.split('?');
+  const options = new URLSearchParams(query);
+  options.set('sslrootcert', path);
+  return `${target}?${options}`;
 }
 
 const setting = 'secretsKeyFile';

@@ -69,7 +69,7 @@ function afterPostgres({ dataDir }: Config): string {
   const issuer = join(dataDir, serviceSecrets.issuer.file);
   return `Next, before the service is started:
 
-  1. A file wins over the database, and the keys are in both now. Move the files away:
+  1. The keys are in the database now, and their files are not used any more. Move them away:
        mv ${join(dataDir, 'keys')} ${join(dataDir, 'keys.before')}
        mv ${issuer} ${issuer}.before         (where there is one)
   2. Move the old database away, so that nobody takes it for the one that is used:

@@ -19,10 +19,13 @@ export interface ServeOptions {
   data?: string;
 }
 
-/** Added to the time that open SSH sessions and requests are given. */
-const stopLimitMs = 1_600;
-/** At a reload, added to that time as well: what a part still holds could not be taken up again. */
-const leaveLimitMs = 30_000;
+/**
+ * Added to the time that open SSH sessions and requests are given: a slow disk or a busy machine takes its time. At a reload, what a part
+ * still holds then could not be taken up again. The unit gives as much besides (`service-unit.ts`).
+ */
+const leaveLimitMs = 25_000;
+/** Output may be on its way into a pipe without a reader. */
+const outputLimitMs = 1_600;
 
 interface Served {
   app: App;
@@ -59,8 +62,7 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
     const status = isStopped ? 0 : statusOf(error);
     if (isStopped) messages.stopped(error.message);
     else messages.failed(error, status);
-    // Output may be on its way into a pipe without a reader.
-    setTimeout(() => process.exit(status), stopLimitMs).unref();
+    setTimeout(() => process.exit(status), outputLimitMs).unref();
     return status;
   }
 }
@@ -92,12 +94,12 @@ async function stop(
   const late = setTimeout(() => {
     messages.leaving();
     process.exit(1);
-  }, stopLimitMs + app.stopMs).unref();
+  }, leaveLimitMs + app.stopMs).unref();
   if (signal === 'SIGUSR2') await app.leave('restart');
   else await app[Symbol.asyncDispose]();
   clearTimeout(late);
   messages.stopped();
-  setTimeout(() => process.exit(0), stopLimitMs).unref();
+  setTimeout(() => process.exit(0), outputLimitMs).unref();
 }
 
 /**

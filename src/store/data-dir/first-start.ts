@@ -7,9 +7,20 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import { DomainError } from '../../domain/error.ts';
+import {
+  type KeyKind,
+  keyKinds,
+  readKeySet,
+  secretTitle,
+  serviceSecrets,
+} from '../../domain/key-rotation.ts';
+import type { SecretsKeys } from '../../lib/secrets-key.ts';
+import { parseSshKey } from '../../lib/ssh/public-key.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import { files, type TimelineNote } from '../engine/engine.ts';
 import type { Schema } from '../generated/schema.ts';
+import { readSecrets } from '../servers/secrets.ts';
+import { readKeyFiles } from './key-files.ts';
 
 /** Whether there is nothing in the database but what every new one has. */
 export async function isEmpty(db: Kysely<Schema>): Promise<boolean> {
@@ -24,8 +35,8 @@ export async function isEmpty(db: Kysely<Schema>): Promise<boolean> {
  */
 export function refuseLost(dataDir: string, file: string): void {
   if (sizeOf(file) > 0) return;
-  if (!hasKeys(dataDir)) return;
   const keys = join(dataDir, 'keys');
+  if (!existsSync(keys) || readdirSync(keys).length === 0) return;
   const state = existsSync(file) ? 'is empty' : 'is missing';
   throw new DomainError(
     'invalid_state',
@@ -33,22 +44,17 @@ export function refuseLost(dataDir: string, file: string): void {
   );
 }
 
-function hasKeys(dataDir: string): boolean {
-  const keys = join(dataDir, 'keys');
-  return existsSync(keys) && readdirSync(keys).length > 0;
-}
-
-/** Throws `invalid_state` where a PostgreSQL is not the one to serve from a data directory. `db` left out: it has no tables yet. */
+/** Throws `invalid_state` where a PostgreSQL is not the one to serve from a data directory. `db` undefined: it has no tables yet. */
 export async function refuseUnfit(
   db: Kysely<Schema> | undefined,
   name: string,
   dataDir: string,
+  keys: SecretsKeys | undefined,
 ): Promise<void> {
   const file = join(dataDir, 'andromeda.db');
-  if (sizeOf(file) > 0) {
-    if (!db || (await isEmpty(db))) throw notCopied(name, file);
-    await refuseForeignFile(db, name, dataDir);
-  }
+  const isNew = !db || (await isEmpty(db));
+  if (isNew && sizeOf(file) > 0) throw notCopied(name, file);
+  if (!isNew) await refuseForeign(db, name, dataDir, keys);
   await refuseOther(db, name, dataDir);
 }
 
@@ -65,40 +71,55 @@ function notCopied(name: string, file: string): DomainError {
 }
 
 /**
- * Throws `invalid_state` where a PostgreSQL has an installation, and the data directory has SQLite's file of another one: its host key,
- * its issuer's keys and the audit trail's would win over those in the database.
+ * Throws `invalid_state` where a PostgreSQL has an installation, and the data directory, which did not serve that yet, has the keys or
+ * the SQLite file of another one: it was started alone, or one of the two settings is wrong.
  */
-async function refuseForeignFile(db: Kysely<Schema>, name: string, dataDir: string): Promise<void> {
-  const file = join(dataDir, 'andromeda.db');
+async function refuseForeign(
+  db: Kysely<Schema>,
+  name: string,
+  dataDir: string,
+  keys: SecretsKeys | undefined,
+): Promise<void> {
   const noted = readId(fileOf(dataDir));
   if (noted !== undefined && noted === (await findId(db))) return;
-  const ids = idsIn(file);
-  // A start without people made keys all the same.
-  const isUnused = ids?.length === 0 && !hasKeys(dataDir);
-  if (isUnused || (ids && (await isAnyIn(db, ids)))) return;
+  const shared = keys ? await readSecrets(db, keys) : new Map<string, string>();
+  const other = keyKinds.find((kind) => hasOtherKey(dataDir, kind, shared.get(serviceSecrets[kind].name)));
+  if (other === undefined && (await isOfSame(db, join(dataDir, 'andromeda.db')))) return;
+  const text = shared.get(serviceSecrets.host.name);
+  const sets = [readKeyFiles(dataDir, 'host'), text === undefined ? undefined : readKeySet(text, name)];
+  const [own, theirs] = sets.map((set) => set && parseSshKey(set.key)?.fingerprint);
+  const keysText = own && theirs ? `: its host key is ${own}, and in the database ${theirs}` : '';
   throw new DomainError(
     'invalid_state',
-    `The database ${name} has an installation, and ${file} has another one, with keys of its own in ${dataDir}. Is \`dataDir\` right, and \`database\`? To have this server join the others of that database, move ${dataDir} away first, and start with an empty one.`,
+    `The database ${name} has an installation, and ${dataDir} is of another one, or was started alone${keysText}. Is \`dataDir\` right, and \`database\`? To have this server join the others of that database, move ${dataDir} away first, and start with an empty one.`,
   );
 }
 
-/** Some people and organizations of SQLite's file, which have the same IDs wherever they are copied to; undefined: it cannot be read. */
-function idsIn(file: string): string[] | undefined {
-  const ids = (from: string) => `select * from (select id from ${from} order by id limit 50)`;
-  try {
-    using view = files.view(file, { unchanged: false });
-    return view
-      ?.rows<{ id: string }>(`${ids("users where kind = 'person'")} union all ${ids('organizations')}`)
-      .map(({ id }) => id);
-  } catch {
-    return undefined;
-  }
+function hasOtherKey(dataDir: string, kind: KeyKind, shared: string | undefined): boolean {
+  const own = shared === undefined ? undefined : readKeyFiles(dataDir, kind);
+  if (!own || shared === undefined) return false;
+  const { key, next } = readKeySet(shared, secretTitle(serviceSecrets[kind].name));
+  return ![key, next?.key].includes(own.key);
 }
 
-async function isAnyIn(db: Kysely<Schema>, ids: readonly string[]): Promise<boolean> {
+/** Whether a database has some of the people or organizations of SQLite's file, whose IDs are the same wherever they are copied to; or that has none. */
+async function isOfSame(db: Kysely<Schema>, file: string): Promise<boolean> {
+  if (sizeOf(file) === 0) return true;
+  const some = (from: string) => `select * from (select id from ${from} order by id limit 50)`;
+  let ids: string[];
+  try {
+    using view = files.view(file, { unchanged: false });
+    const rows = view?.rows<{ id: string }>(
+      `${some("users where kind = 'person'")} union all ${some('organizations')}`,
+    );
+    if (!rows) return false;
+    ids = rows.map(({ id }) => id);
+  } catch {
+    return false;
+  }
   const people = db.selectFrom('users').select('id').where('id', 'in', ids);
   const organizations = db.selectFrom('organizations').select('id').where('id', 'in', ids);
-  return (await people.union(organizations).limit(1).executeTakeFirst()) !== undefined;
+  return ids.length === 0 || (await people.union(organizations).limit(1).executeTakeFirst()) !== undefined;
 }
 
 /** Its row in the table of counters, which goes wherever the installation is copied to. */

@@ -7,6 +7,7 @@ import { newId } from '../../domain/id.ts';
 import { type Clock, createClock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { describePostgres, parsePostgresUrl } from '../../lib/postgres-url.ts';
+import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import {
   type Connections,
   faultMessage,
@@ -29,6 +30,8 @@ interface DatabaseOptions {
   unchanged?: boolean;
   /** `postgres://…`: the database that it shares with other servers; left out: SQLite's file in the data directory. */
   database?: string | undefined;
+  /** What the secrets in it are encrypted with. */
+  secrets?: SecretsKeys | undefined;
   /** Of a server: where that database is away, it waits, and says so here. Left out: that is refused. */
   log?: Logger | undefined;
   stopping?: Promise<unknown> | undefined;
@@ -131,7 +134,7 @@ async function migrateShared(connections: Connections, name: string, options: Op
     if (options.isMigrating) await migrate(db, name, { isShared: true, known: options.schema });
     else await requireMigrated(db, name, options.schema);
     if (options.isCopying) return;
-    await refuseUnfit(db, name, dataDir);
+    await refuseUnfit(db, name, dataDir, options.secrets);
     await noteInstallation(db, dataDir);
   });
 }

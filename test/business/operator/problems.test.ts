@@ -60,6 +60,17 @@ test('GET /operator/problems: in a sentence, newest first, with the one thing to
   assert.deepEqual([failure, state, since], [schedulerFault.message, 'reported', down.since]);
   await setSimulated(service, alpha, { schedulerFault: undefined });
   await eventually(ofAlpha, (found) => found.length === 0);
+
+  await setSimulated(service, alpha, { silent: true });
+  await eventually(ofAlpha, (found) => found.length > 0);
+  await service.app.store.write(async ({ db }) => {
+    await db.deleteFrom('observations').where('cluster_id', '=', alpha).execute();
+    await db.deleteFrom('cluster_sides').where('cluster_id', '=', alpha).execute();
+    await db.updateTable('clusters').set({ created_at: '2020-01-01T00:00:00Z' }).execute();
+  });
+  const [never] = await ofAlpha();
+  assert.deepEqual([never.since, never.urgency], ['2020-01-01T00:00:00Z', 'soon']);
+  assert.match(never.message, /It has not reported yet/);
 });
 
 test('GET /operator/problems: a copy of the audit trail that cannot be written, until it can', async () => {

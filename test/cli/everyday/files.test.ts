@@ -145,6 +145,8 @@ kind: Config
   'no list at all, and no line end': "current-context: ''\nkind:   Config",
   'empty lists': 'apiVersion: v1\nclusters:\nusers: null\ncontexts: # none\nkind: Config\ncurrent-context:\n',
   JSON: '{"kind": "Config",  "users": [ ], "clusters": [ {"name": "a", "n": 1.0} ], "current-context": ""}\n',
+  'a key that stands alone in braces': '{kind: Config, clusters}\n',
+  'another such, and no list': '{kind: Config, a}\n',
   'lines of Windows': 'kind: Config\r\nclusters:\r\n- name: a\r\n  n: 0123\r\nusers: []\r\n# end\r\n',
   'an indented list with a document start and end':
     '---\nclusters:\n  - &a\n    name: a\n  - *a\ncontexts:\n  - name: c\n    <<: {n: 1}\nusers:\n  - name: u\n...\n',
@@ -157,7 +159,8 @@ test('kubeconfig --merge changes no byte of what others wrote, and a link stays 
     [route]: gives((issuer) => config(issuer, server)),
   });
   const [file, link] = [join(directory, 'real'), join(directory, 'config')];
-  await symlink('real', link);
+  await symlink('between', link);
+  await symlink('real', join(directory, 'between'));
   const merge = ['kubeconfig', 'gamma', '--merge', link];
   // The link leads nowhere yet.
   assert.equal((await run(merge)).status, 0);

@@ -18,6 +18,7 @@ import {
   me,
   options,
   platformCluster,
+  uses,
 } from './apis.ts';
 
 const keyLookups = { ...lookups, 'GET /me/ssh-keys': keySet };
@@ -99,6 +100,21 @@ test('wait key asks until it is in place, and is quiet in a pipe', async (t) => 
   assert.equal(asked.filter((line) => line === accessRoute).length, 4);
   assert.ok(!asked.some((line) => line.includes('9d6f1f0e')), 'a cluster without Slurm is not asked');
   const told = JSON.parse((await run(['wait', 'key', '--cluster', 'alpha', '-o', 'json'])).stdout);
+  assert.deepEqual(told, { clusters: [{ id: alphaId, name: 'alpha', ssh_access: access }] });
+});
+
+test('wait key asks about clusters that the person may use and not list as well', async (t) => {
+  const forbidden = (_seen: unknown, response: ServerResponse) => refuse(response, 403, 'No.');
+  const listing = Object.keys(keyLookups).filter((route) =>
+    /^GET \/(organizations\/org_1\/)?clusters(\?|$)/.test(route),
+  );
+  const { run } = await signedIn(t, {
+    ...keyLookups,
+    ...Object.fromEntries(listing.map((route) => [route, forbidden])),
+    'GET /me/access': uses(),
+    [accessRoute]: access,
+  });
+  const told = JSON.parse((await run(['wait', 'key', '-o', 'json'])).stdout);
   assert.deepEqual(told, { clusters: [{ id: alphaId, name: 'alpha', ssh_access: access }] });
 });
 

@@ -8,16 +8,21 @@ import Database from 'better-sqlite3';
 import pg from 'pg';
 import { stringify } from 'yaml';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
+import { keySetText } from '../../../src/domain/key-rotation.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { makeSecretsKey } from '../../../src/lib/secrets-key.ts';
+import { loadSshKey } from '../../../src/lib/ssh/public-key.ts';
 import { createInstallation } from '../../../src/store/data-dir/lab.ts';
 import { openStore, type StoreOptions } from '../../../src/store/data-dir/open-store.ts';
 import { versionOf, viewPostgres } from '../../../src/store/engine/engine.ts';
 import { createAwayLog } from '../../../src/store/engine/postgres/start.ts';
 import { createReadinessCheck } from '../../../src/store/engine/readiness.ts';
+import { openSecrets } from '../../../src/store/servers/secrets.ts';
 import { eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 import { beginProgram } from '../../support/program.ts';
+import { keysOf } from '../../support/service-keys.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -129,7 +134,7 @@ test('a data directory with SQLite’s file of another installation joins none t
   await assert.rejects(enter(), {
     code: 'invalid_state',
     message:
-      /has an installation, and .*andromeda\.db has another one, with keys of its own in .*\. .* move .* away first, and start with an empty one\.$/,
+      /has an installation, and .* is of another one, or was started alone\. .* move .* away first, and start with an empty one\.$/,
   });
   // What was copied there is of the same people.
   const ids = await postgres.query<{ id: string }>('select id from joined.organizations');
@@ -143,20 +148,33 @@ test('a data directory with SQLite’s file of another installation joins none t
 test('a data directory that was started on SQLite, without people, joins no installation with its keys', {
   skip,
 }, async () => {
-  const url = postgres.url({ schema: 'enabled' });
+  const options = { database: postgres.url({ schema: 'enabled' }), secrets: keysOf(makeSecretsKey()) };
   using first = temporaryDirectory();
-  const there = await openStore(first.path, { database: url });
+  const there = await openStore(first.path, options);
   await createInstallation(there, physics, 'test');
+  const key = loadSshKey(join(first.path, 'host'));
+  const secrets = await openSecrets(there, options.secrets);
+  await secrets.findOrAdd('gateway-host', () => keySetText({ key: key.privateKey }));
   await there.close();
   using directory = temporaryDirectory();
   await (await openStore(directory.path)).close();
-  const enter = async () => (await openStore(directory.path, { database: url })).close();
-  const keys = join(directory.path, 'keys');
-  mkdirSync(keys);
-  writeFileSync(join(keys, 'host_ed25519'), 'a key');
-  const refused = { code: 'invalid_state', message: /with keys of its own in .* move .* away first/ };
-  await assert.rejects(enter(), refused);
-  rmSync(keys, { recursive: true });
+  const enter = async () => (await openStore(directory.path, options)).close();
+  const file = join(directory.path, 'keys/gateway_host_ed25519');
+  mkdirSync(join(directory.path, 'keys'));
+  const own = loadSshKey(file);
+  const refused = async () =>
+    assert.rejects(enter(), ({ code, message }: Error & { code: string }) => {
+      assert.equal(code, 'invalid_state');
+      const both = `its host key is ${own.fingerprint}, and in the database ${key.fingerprint}.`;
+      assert.ok(message.includes(both), message);
+      return true;
+    });
+  await refused();
+  // The database alone is moved away.
+  for (const one of ['andromeda.db', 'andromeda.db-wal', 'andromeda.db-shm'])
+    rmSync(join(directory.path, one), { force: true });
+  await refused();
+  writeFileSync(file, key.privateKey);
   await enter();
 });
 

@@ -153,7 +153,7 @@ function problemOfJobLogins(observation: Observation<'slurm'> | undefined): Know
 }
 
 function problemOf(
-  { name, state: lifecycle, cleanupState }: Cluster,
+  { name, state: lifecycle, cleanupState, createdAt }: Cluster,
   state: SideState,
   passes: SidePasses | undefined,
   now: number,
@@ -170,11 +170,12 @@ function problemOf(
       message: `It cannot be released: ${cleanupState}`,
       action: `Mend what it says; or give it up with \`andromeda admin cluster release ${name} --abandon\`.`,
     };
-  if (!observation || observeFailure || isRecent(observation.observedAt, now)) return undefined;
+  const silentSince = observation?.observedAt ?? Date.parse(createdAt);
+  if (observeFailure || isRecent(silentSince, now)) return undefined;
   return {
     urgency: 'soon',
-    since: toTime(observation.observedAt),
-    message: 'It has not reported lately: what it has now is not known.',
+    since: toTime(silentSince),
+    message: `It has not reported ${observation ? 'lately' : 'yet'}: what it has now is not known.`,
     action: 'Wait for the next try. If it stays silent, read the log for `sync.failed`.',
   };
 }

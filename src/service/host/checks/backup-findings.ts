@@ -1,5 +1,5 @@
 /** What `check` and `doctor` say of backups, and they, `restore` and drills of a backup's manifest. */
-import { constants, statSync } from 'node:fs';
+import { constants, existsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { trustedKeys } from '../../../domain/audit/audit.ts';
 import { DomainError } from '../../../domain/error.ts';
@@ -65,6 +65,8 @@ function checkByHand(dataDir: string): Finding {
     );
   const days = (Date.now() - Date.parse(last.at)) / dayMs;
   const text = `The last one is of ${last.at}: ${last.file}, ${formatBytes(last.bytes)}.`;
+  if (!existsSync(last.file))
+    return warn(about, `${text} It is not there any more: was it moved to another machine?`);
   return days > 2 ? warn(about, `${text} That is ${Math.floor(days)} days ago.`) : ok(about, text);
 }
 

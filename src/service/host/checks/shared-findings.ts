@@ -42,7 +42,7 @@ async function* checkShared(
     yield ok('database', `${view.name} answers.`);
     yield* checkLock(view);
     const { isNew } = yield* checkSchema(view);
-    await refuseUnfit(isNew ? undefined : view.reader, view.name, config.dataDir);
+    await refuseUnfit(isNew ? undefined : view.reader, view.name, config.dataDir, config.secrets);
     if (isNew) yield* checkNoSecrets(config);
     else {
       yield* orWrong('secrets', checkSecrets(config, view));
