@@ -365,10 +365,9 @@ export class GatewayProcesses implements Gateways {
     if (isExpected) return;
     this.#startingUntil = 0;
     if (wasEnding) return this.#ensure();
-    const servedMs = member.port === undefined ? 0 : performance.now() - member.startedAt;
     const words = lastWords.trim() || `it ended with ${how.signal ?? `status ${how.code}`}`;
     const error = new Error(`the gateway process ended: ${words}`);
-    this.#attempts.failed(error, servedMs);
+    this.#attempts.failed(error, member.port === undefined ? 0 : performance.now() - member.startedAt);
     if (this.#onServing) return this.#onServing.reject(error);
     this.#ensure();
   }
