@@ -11,7 +11,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
 import { type App, startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
-import { checkSharedSettings, sharedConfig } from '../../src/service/host/checks/shared-findings.ts';
+import { checkShared, sharedConfig } from '../../src/service/host/checks/shared-findings.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { openSecrets } from '../../src/store/servers/secrets.ts';
@@ -86,7 +86,7 @@ async function prepare(t: TestContext) {
 async function findingsOf(config: string): Promise<string[]> {
   const shared = sharedConfig(readConfig(config));
   assert.ok(shared);
-  const findings = await Array.fromAsync(checkSharedSettings(shared));
+  const findings = await Array.fromAsync(checkShared(shared, undefined));
   return findings.map(({ verdict, about, text }) => `${verdict} ${about} ${text}`);
 }
 

@@ -80,7 +80,8 @@ async function* rehearse(
   // As a start would: one of an older version is brought to this one.
   await (await openStore(restored)).close();
   yield* examine(database);
-  const clusters = new Set(listNamedFiles(database)?.map(({ cluster }) => cluster)).size;
+  const clusters = new Set(listNamedFiles(database, { unchanged: false })?.map(({ cluster }) => cluster))
+    .size;
   yield ok(
     'files',
     `${elsewhere.length} files that belong elsewhere are in it and are not here as they were; ${clusters} clusters name files.`,

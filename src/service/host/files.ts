@@ -72,7 +72,7 @@ export function* checkDataDir(dataDir: string): Generator<Finding> {
 }
 
 /** The database's file. What is in it, is `doctor`'s. */
-export function* checkDatabase(dataDir: string): Generator<Finding> {
+export function* checkDatabase(dataDir: string, { unchanged }: { unchanged: boolean }): Generator<Finding> {
   const about = 'database';
   const file = join(dataDir, 'andromeda.db');
   const stats = statSync(file, { throwIfNoEntry: false });
@@ -89,9 +89,15 @@ export function* checkDatabase(dataDir: string): Generator<Finding> {
     return yield wrong(about, `${file} cannot be written: ${whyNot(file, stats)}.`);
   if (!files.isDatabase(file))
     return yield wrong(about, `${file} is no database of SQLite. Restore a backup (\`andromeda restore\`).`);
-  const fault = findVersionFault(file);
+  const what = `${file}, ${formatBytes(stats.size)}`;
+  if (unchanged && files.isTooLarge(file))
+    return yield warn(
+      about,
+      `${what}: not read, because it is too large for that while no service has it open. \`andromeda doctor\` reads it.`,
+    );
+  const fault = findVersionFault(file, unchanged);
   if (fault !== undefined) return yield wrong(about, fault);
-  yield ok(about, `${file}, ${formatBytes(stats.size)}. \`andromeda doctor\` looks into it.`);
+  yield ok(about, unchanged ? `${what}. \`andromeda doctor\` looks into it.` : `${what}.`);
 }
 
 interface KeyConfig {

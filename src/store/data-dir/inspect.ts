@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import {
   type AuditCheckpoint,
   findBreak,
@@ -26,6 +26,7 @@ import {
   type ServerView,
   versionOf,
 } from '../engine/engine.ts';
+import type { Reader } from '../engine/index.ts';
 import { listMigrations, migrate, refuseAncient, schemaState } from '../engine/migrate.ts';
 import type { Schema } from '../generated/schema.ts';
 
@@ -91,8 +92,11 @@ export interface Inspection extends Disposable {
   faults(): AsyncGenerator<string>;
   auditTrail(): Promise<AuditFindings>;
   /** The sides of the clusters that are in service, by name. */
-  clusterSides(): ClusterSideState[];
+  clusterSides(): Promise<ClusterSideState[]>;
 }
+
+/** Asks a query of SQLite that PostgreSQL takes as well. */
+type Ask = <Row>(query: string, ...values: unknown[]) => Promise<Row[]>;
 
 export interface ClusterSideState {
   name: string;
@@ -130,11 +134,12 @@ export function inspectDatabase(file: string): Inspection {
   }
   if (!view) throw new DomainError('invalid_state', `${file} cannot be opened.`);
   const database = view;
+  const ask: Ask = async (query, ...values) => database.rows(query, ...values);
   return {
     versionFault: () => versionFaultOf(database, file),
     faults: () => faultsOf(database),
-    auditTrail: () => readTrail(database),
-    clusterSides: () => readSides(database),
+    auditTrail: () => readTrail(ask),
+    clusterSides: () => readSides(ask),
     [Symbol.dispose]: database[Symbol.dispose],
   };
 }
@@ -149,14 +154,25 @@ function versionFaultOf(database: DatabaseView, file: string): string | undefine
 }
 
 /** Why this version cannot use a database, as a sentence; undefined where it can, or where that cannot be read without changing something. */
-export function findVersionFault(file: string): string | undefined {
+export function findVersionFault(file: string, unchanged: boolean): string | undefined {
   const damaged = `${file} is damaged. Restore a backup (\`andromeda restore\`).`;
-  return queryFile(file, (database) => versionFaultOf(database, file), damaged);
+  return queryFile(file, (database) => versionFaultOf(database, file), { unchanged, damaged });
 }
 
-function readSides(database: DatabaseView): ClusterSideState[] {
-  return database.rows<ClusterSideState>(
-    `select c.name, t.side, o.observed_at as observedAt, coalesce(s.look_failure, s.apply_failure) as failure
+export const inspectTrail = (db: Reader): Promise<AuditFindings> => readTrail(askerOf(db));
+export const inspectSides = (db: Reader): Promise<ClusterSideState[]> => readSides(askerOf(db));
+
+function askerOf(db: Reader): Ask {
+  return async <Row>(query: string, ...values: unknown[]) => {
+    const [first = '', ...parts] = query.split('?');
+    const whole = parts.reduce((all, part, at) => sql`${all}${values[at]}${sql.raw(part)}`, sql.raw(first));
+    return (await whole.execute(db)).rows as Row[];
+  };
+}
+
+function readSides(ask: Ask): Promise<ClusterSideState[]> {
+  return ask<ClusterSideState>(
+    `select c.name, t.side, o.observed_at as "observedAt", coalesce(s.look_failure, s.apply_failure) as failure
        from clusters c
        join (select cluster_id, side from observations union select cluster_id, side from cluster_sides) t
          on t.cluster_id = c.id
@@ -175,25 +191,22 @@ async function* faultsOf(database: DatabaseView): AsyncGenerator<string> {
 }
 
 /** Reads the trail; again from its beginning where retention moved that meanwhile. */
-async function readTrail(database: DatabaseView): Promise<AuditFindings> {
-  const checkpoint = () =>
-    database.rows<AuditCheckpoint>('select * from audit_checkpoints order by seq desc limit 1').at(0);
+async function readTrail(ask: Ask): Promise<AuditFindings> {
+  const checkpoint = async () =>
+    (await ask<AuditCheckpoint>('select * from audit_checkpoints order by seq desc limit 1')).at(0);
   for (;;) {
-    const before = checkpoint();
-    const findings = await readFrom(database, before);
-    if (findings.fault === undefined || checkpoint()?.seq === before?.seq) return findings;
+    const before = await checkpoint();
+    const findings = await readFrom(ask, before);
+    if (findings.fault === undefined || (await checkpoint())?.seq === before?.seq) return findings;
   }
 }
 
-async function readFrom(
-  database: DatabaseView,
-  checkpoint: AuditCheckpoint | undefined,
-): Promise<AuditFindings> {
-  const heads = database.rows<SignedHead>('select * from audit_heads order by seq');
+async function readFrom(ask: Ask, checkpoint: AuditCheckpoint | undefined): Promise<AuditFindings> {
+  const heads = await ask<SignedHead>('select * from audit_heads order by seq');
   const hashes = new Map(heads.map(({ seq, hash }) => [seq, hash]));
   const keys = new Set([...heads, ...(checkpoint ? [checkpoint] : [])].map(({ key }) => key));
   const signed = heads.at(-1)?.seq ?? 0;
-  const [newest] = database.rows<{ at: string }>('select at from audit_entries order by seq desc limit 1');
+  const [newest] = await ask<{ at: string }>('select at from audit_entries order by seq desc limit 1');
   let last = { seq: checkpoint?.seq ?? 0, hash: checkpoint?.hash ?? '' };
   const first = last.seq + 1;
   let accepted = 0;
@@ -211,7 +224,7 @@ async function readFrom(
   const forged = heads.find((head) => !isSignedHead(head));
   if (forged) return found(`The signature of the head of entry ${forged.seq} is wrong.`);
   for (;;) {
-    const rows = database.rows<Selectable<Schema['audit_entries']>>(
+    const rows = await ask<Selectable<Schema['audit_entries']>>(
       'select * from audit_entries where seq > ? order by seq limit ?',
       last.seq,
       pageSize,
@@ -231,17 +244,18 @@ async function readFrom(
   return found(`The trail was cut: it ends at entry ${last.seq}, and entry ${signed} was signed.`);
 }
 
-/** The files that clusters in a database name; undefined where that cannot be read without changing something. */
+/** The files that clusters in a database name; undefined where that cannot be read. */
 export function listNamedFiles(
   file: string,
+  { unchanged }: { unchanged: boolean },
 ): { cluster: string; setting: string; path: string }[] | undefined {
-  return queryFile(file, (database) =>
+  const read = (database: DatabaseView) =>
     database
       .rows<{ name: string; driver: string }>('select name, driver from clusters')
       .flatMap(({ name, driver }) =>
         clusterPaths(JSON.parse(driver)).map((one) => ({ cluster: name, ...one })),
-      ),
-  );
+      );
+  return queryFile(file, read, { unchanged });
 }
 
 /** The slugs of the organizations in a database; undefined where that cannot be read without changing something. */
@@ -265,9 +279,13 @@ export function isFilledOtherwise(file: string): boolean | undefined {
   });
 }
 
-function queryFile<T>(file: string, body: (database: DatabaseView) => T, damaged?: T): T | undefined {
+function queryFile<T>(
+  file: string,
+  body: (database: DatabaseView) => T,
+  { unchanged = true, damaged }: { unchanged?: boolean; damaged?: T } = {},
+): T | undefined {
   try {
-    using database = files.view(file, { unchanged: true });
+    using database = files.view(file, { unchanged });
     return database && body(database);
   } catch (error) {
     if (!isDatabaseError(error)) throw error;

@@ -13,7 +13,7 @@ import type { PostgresOptions } from './postgres/index.ts';
 import type { TimelineNote } from './postgres/primary.ts';
 import type { ServerView } from './postgres/view.ts';
 import { isDatabaseError as isSqliteError, databaseFault as sqliteFault } from './sqlite/fault.ts';
-import { copy, isDatabase, lock, openFile, version, view } from './sqlite/files.ts';
+import { copy, isDatabase, isTooLarge, lock, openFile, version, view } from './sqlite/files.ts';
 
 export type {
   Connections,
@@ -37,7 +37,7 @@ export type { ServerView, TimelineNote };
 export { CommitInDoubt, isHeldUp, isOfAll, isOfBegin, isPostgresError };
 
 /** Databases that are files, locks on files and backups among them. */
-export const files = { openFile, isDatabase, view, copy, lock, version };
+export const files = { openFile, isDatabase, isTooLarge, view, copy, lock, version };
 
 /** Opens the PostgreSQL of a URL; what it takes is loaded only then. */
 export async function openPostgres(url: string, options: PostgresOptions): Promise<Connections> {

@@ -23,22 +23,31 @@ import {
   isAllowed,
 } from '../files.ts';
 import { checkBackupSettings } from './backup-findings.ts';
-import { type Finding, ok, orWrong, warn } from './findings.ts';
+import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 import { type InspectOptions, inspect } from './inspect.ts';
-import { checkSharedSettings, sharedConfig } from './shared-findings.ts';
+import { checkShared, sharedConfig } from './shared-findings.ts';
 import { checkIssuer } from './surroundings.ts';
 
 export function check(options: InspectOptions): Promise<number> {
   return inspect('settings', options, checkConfig);
 }
 
-/** Findings about a configuration that was read from `file`. Throws a sentence for a fault after which no check makes sense. */
+/** How `doctor` looks, which may write next to the database, and wants what is depended on to be there. */
+export interface Deeper {
+  isRunning: boolean;
+}
+
+/**
+ * Findings about a configuration that was read from `file`: the one list, of which `doctor` adds to and `service upgrade` has the new program
+ * make. Throws a sentence for a fault after which no check makes sense.
+ */
 export async function* checkConfig(
   file: string,
   config: Config,
   ports: readonly Finding[],
+  deeper?: Deeper,
 ): AsyncGenerator<Finding> {
-  for await (const finding of findingsOf(file, config, ports)) {
+  for await (const finding of findingsOf(file, config, ports, deeper)) {
     const { verdict, about } = finding;
     const text = about === 'data' ? `dataDir: ${finding.text}` : finding.text;
     const line = verdict === 'ok' ? undefined : lineOfSentence(file, text);
@@ -46,22 +55,29 @@ export async function* checkConfig(
   }
 }
 
-async function* findingsOf(file: string, config: Config, ports: readonly Finding[]): AsyncGenerator<Finding> {
+async function* findingsOf(
+  file: string,
+  config: Config,
+  ports: readonly Finding[],
+  deeper: Deeper | undefined,
+): AsyncGenerator<Finding> {
+  const { dataDir } = config;
+  const unchanged = deeper === undefined;
   yield ok('settings', `${file} can be read, and every setting is one.`);
   yield* checkConfigFiles(file, config);
-  yield* checkDataDir(config.dataDir);
+  yield* checkDataDir(dataDir);
   const shared = sharedConfig(config);
-  if (shared) yield* checkSharedSettings(shared);
-  else yield* checkDatabase(config.dataDir);
-  yield* checkKeys(config.dataDir, { ...config, unchanged: true });
+  if (shared) yield* checkShared(shared, deeper);
+  else yield* checkDatabase(dataDir, { unchanged });
+  yield* checkKeys(dataDir, { ...config, unchanged });
   yield* checkCertificates(config);
-  if (config.identity.issuer !== undefined) yield* checkIssuer(config, warn);
+  yield* checkIssuer(config, unchanged ? warn : wrong);
   yield* ports;
   yield* checkAuditPaths(config);
   yield* checkBackupSettings(config);
   yield* checkSeed(config);
   if (!shared) yield* orWrong('groups', checkGroups(config));
-  if (!shared) yield* checkClusterFiles(config.dataDir);
+  if (!shared) yield* checkClusterFiles(dataDir);
 }
 
 function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Finding> {
@@ -94,7 +110,7 @@ function* checkGroups({ identity: { groups }, dataDir }: Config): Generator<Find
 function* checkClusterFiles(dataDir: string): Generator<Finding> {
   const file = databaseOf(dataDir);
   if (file === undefined) return;
-  const named = listNamedFiles(file);
+  const named = listNamedFiles(file, { unchanged: true });
   if (!named)
     return yield warn('cluster file', `What clusters name is in ${file}, which could not be read for it.`);
   for (const { cluster, setting, path } of named) yield checkNamedFile(`${cluster}, ${setting}`, path);

@@ -8,8 +8,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatBytes } from '../../../domain/units.ts';
-import { clockToleranceMs } from '../../../lib/clock.ts';
-import { type AuditFindings, type Inspection, inspectDatabase } from '../../../store/data-dir/inspect.ts';
+import { type Inspection, inspectDatabase } from '../../../store/data-dir/inspect.ts';
 import { isHeld } from '../../../store/data-dir/lock.ts';
 import { faultMessage } from '../../../store/engine/engine.ts';
 import { cipherWarning } from '../../compose/components.ts';
@@ -17,13 +16,12 @@ import { spaceLeft } from '../../compose/installation-state.ts';
 import { missingCertificate } from '../../config/certificates.ts';
 import type { Config } from '../../config/index.ts';
 import { askReadiness } from '../ask-service.ts';
-import { checkCertificates } from '../certificates.ts';
-import { checkConfigFiles, checkDatabase, checkDataDir, checkKeys } from '../files.ts';
+import { checkDatabase } from '../files.ts';
 import { auditKeysOf, checkBackups } from './backup-findings.ts';
+import { checkConfig } from './check.ts';
 import { type Finding, ok, warn, wrong } from './findings.ts';
 import { type InspectOptions, inspect } from './inspect.ts';
-import { checkSharedDatabase, sharedConfig } from './shared-findings.ts';
-import { checkClients, checkIssuer, judgeClusters, judgePorts } from './surroundings.ts';
+import { checkClients, judgeClusters, judgePorts, judgeTrail } from './surroundings.ts';
 
 const mebibyte = 2 ** 20;
 const startMs = 5_000;
@@ -34,34 +32,28 @@ export function doctor(options: InspectOptions): Promise<number> {
 
 async function* findings(file: string, config: Config, ports: readonly Finding[]): AsyncGenerator<Finding> {
   const { dataDir } = config;
-  yield ok('settings', `${file} can be read, and every setting is one.`);
-  yield* checkConfigFiles(file, config);
-  yield* checkDataDir(dataDir);
-  yield await checkService(config);
+  const service = await checkService(config);
   const isRunning = isHeld(dataDir);
-  yield* judgePorts(ports, isRunning);
-  yield* checkIssuer(config, wrong);
-  yield* checkKeys(dataDir, { ...config, unchanged: false });
-  yield* checkCertificates(config);
+  yield* checkConfig(file, config, [...judgePorts(ports, isRunning)], { isRunning });
+  yield service;
   yield* checkSpace(dataDir);
-  const shared = sharedConfig(config);
-  if (!shared) yield* checkBackups(config);
   yield* checkClients(dataDir);
   yield* checkSynchronized();
   const slow = cipherWarning();
   if (slow !== undefined) yield warn('ciphers', slow);
-  if (shared) return yield* checkSharedDatabase(shared);
-  for (const finding of checkDatabase(dataDir)) if (finding.verdict === 'wrong') return yield finding;
+  if (config.database !== undefined) return;
+  yield* checkBackups(config);
   const database = join(dataDir, 'andromeda.db');
   if (!existsSync(database)) return yield warn('database', `There is none in ${dataDir} yet.`);
+  if ([...checkDatabase(dataDir, { unchanged: false })].some(({ verdict }) => verdict === 'wrong')) return;
   yield* examine(database);
   yield* checkClusters(database, isRunning);
 }
 
-function* checkClusters(file: string, isRunning: boolean): Generator<Finding> {
+async function* checkClusters(file: string, isRunning: boolean): AsyncGenerator<Finding> {
   using database = inspectDatabase(file);
   try {
-    if (database.versionFault() === undefined) yield* judgeClusters(database.clusterSides(), isRunning);
+    if (database.versionFault() === undefined) yield* judgeClusters(await database.clusterSides(), isRunning);
   } catch (error) {
     if (faultMessage(error) === undefined) throw error;
     // It is damaged, which was said.
@@ -162,30 +154,5 @@ async function* checkPages(file: string, database: Inspection): AsyncGenerator<F
     yield wrong(
       'database',
       `${file} is damaged. Restore a backup (\`andromeda restore\`), and look at the disk.`,
-    );
-}
-
-/** `own`: the keys of the installation whose signatures count. */
-function* judgeTrail(
-  { first, entries, lastAt, signed, accepted, keys, fault }: AuditFindings,
-  own: readonly string[],
-): Generator<Finding> {
-  const about = 'audit trail';
-  const some =
-    first === 1 ? `All ${entries} entries` : `Entries ${first} to ${entries}, behind a checkpoint,`;
-  const all = accepted === 0 ? some : `${some} (accepted breaks: ${accepted})`;
-  const others = keys.filter((key) => !own.includes(key));
-  if (fault !== undefined) yield wrong(about, fault);
-  else if (others.length > 0)
-    yield warn(
-      about,
-      `${all} fit, and some of it is signed with what is no key of this installation: ${others.join(', ')}. Are those of former keys that are gone or were stolen?`,
-    );
-  else yield ok(about, `${all} fit, and are signed up to entry ${signed}.`);
-  const ahead = lastAt === undefined ? 0 : Date.parse(lastAt) - Date.now();
-  if (ahead > clockToleranceMs)
-    yield wrong(
-      'clock',
-      `The last entry of the audit trail is of ${lastAt}, which is to come. Set the clock of this machine.`,
     );
 }

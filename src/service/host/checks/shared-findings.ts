@@ -1,7 +1,9 @@
 /** What `check` and `doctor` say of a database that servers share, and of the secrets in it. Nothing is changed there. */
+import { auditKeysAt, trustedKeys } from '../../../domain/audit/audit.ts';
 import { DomainError } from '../../../domain/error.ts';
+import { readKeySet, secretTitle, serviceSecrets } from '../../../domain/key-rotation.ts';
 import { refuseUnfit, timelineNote } from '../../../store/data-dir/first-start.ts';
-import { inspectShared } from '../../../store/data-dir/inspect.ts';
+import { inspectShared, inspectSides, inspectTrail } from '../../../store/data-dir/inspect.ts';
 import { type ServerView, viewPostgres } from '../../../store/engine/engine.ts';
 import { listSlugs } from '../../../store/organizations/organizations.ts';
 import {
@@ -13,6 +15,7 @@ import {
 import { checkOrganizations } from '../../config/groups.ts';
 import type { Config } from '../../config/index.ts';
 import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
+import { judgeClusters, judgeTrail } from './surroundings.ts';
 
 type SharedConfig = Pick<Config, 'dataDir' | 'secrets' | 'identity'> & { database: string };
 
@@ -21,20 +24,13 @@ export function sharedConfig(config: Config): SharedConfig | undefined {
   return database === undefined ? undefined : { ...config, database };
 }
 
-/** For `check`: whether a server could start with it. One that is away is waited for. */
-export async function* checkSharedSettings(config: SharedConfig): AsyncGenerator<Finding> {
-  yield* checkShared(config, (message) => warn('database', `${message} A server that starts waits for it.`));
-}
-
-/** For `doctor`: whether it answers, has what it should, and its secrets can be read. */
-export async function* checkSharedDatabase(config: SharedConfig): AsyncGenerator<Finding> {
-  yield* checkShared(config, (message) => wrong('database', message));
-  yield ok('backup', 'Dumps by pg_dump are not seen here. Keep the secrets key apart from them.');
-}
-
-async function* checkShared(
+/**
+ * Whether a server could start with it, which waits for one that is away. `deeper`: whether it answers, and what is in it is as it should
+ * be.
+ */
+export async function* checkShared(
   config: SharedConfig,
-  away: (message: string) => Finding,
+  deeper: { isRunning: boolean } | undefined,
 ): AsyncGenerator<Finding> {
   let view: ServerView | undefined;
   try {
@@ -47,10 +43,16 @@ async function* checkShared(
     else {
       yield* orWrong('secrets', checkSecrets(config, view));
       yield* orWrong('groups', checkGroups(config, view));
+      if (deeper) yield* judgeTrail(await inspectTrail(view.reader), await auditKeysIn(config, view));
+      if (deeper) yield* judgeClusters(await inspectSides(view.reader), deeper.isRunning);
     }
+    if (deeper)
+      yield ok('backup', 'Dumps by pg_dump are not seen here. Keep the secrets key apart from them.');
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    yield error.code === 'service_unavailable' ? away(error.message) : wrong('database', error.message);
+    yield error.code === 'service_unavailable' && !deeper
+      ? warn('database', `${error.message} A server that starts waits for it.`)
+      : wrong('database', error.message);
   } finally {
     await view?.close();
   }
@@ -85,6 +87,15 @@ async function* checkSchema(view: ServerView): AsyncGenerator<Finding, { isNew: 
   if (state === 'known' && missing.length === 0)
     yield ok(about, 'Every table, column, index and trigger is there.');
   return { isNew: state === 'new' };
+}
+
+/** The public keys for the audit trail, none where they cannot be read, which was said. */
+async function auditKeysIn({ secrets }: SharedConfig, { reader }: ServerView): Promise<string[]> {
+  const { name } = serviceSecrets.audit;
+  const text = secrets && (await readSecrets(reader, secrets).catch(() => undefined))?.get(name);
+  return text === undefined
+    ? []
+    : trustedKeys(auditKeysAt(readKeySet(text, secretTitle(name)), secretTitle(name), Date.now()));
 }
 
 const named = 5;

@@ -5,7 +5,7 @@ import { DomainError } from '../../../domain/error.ts';
 import { clockToleranceMs } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/error-message.ts';
 import { isSafeUrl } from '../../../lib/source-address.ts';
-import type { ClusterSideState } from '../../../store/data-dir/inspect.ts';
+import type { AuditFindings, ClusterSideState } from '../../../store/data-dir/inspect.ts';
 import type { Config } from '../../config/index.ts';
 import { readRelease } from '../../downloads/store.ts';
 import { type Finding, ok, warn, wrong } from './findings.ts';
@@ -93,6 +93,31 @@ export function* judgeClusters(sides: readonly ClusterSideState[], isRunning: bo
       );
     else yield ok(about, `${what}: its last report is of ${observedAt}.`);
   }
+}
+
+/** `own`: the keys of the installation whose signatures count. */
+export function* judgeTrail(
+  { first, entries, lastAt, signed, accepted, keys, fault }: AuditFindings,
+  own: readonly string[],
+): Generator<Finding> {
+  const about = 'audit trail';
+  const some =
+    first === 1 ? `All ${entries} entries` : `Entries ${first} to ${entries}, behind a checkpoint,`;
+  const all = accepted === 0 ? some : `${some} (accepted breaks: ${accepted})`;
+  const others = keys.filter((key) => !own.includes(key));
+  if (fault !== undefined) yield wrong(about, fault);
+  else if (others.length > 0)
+    yield warn(
+      about,
+      `${all} fit, and some of it is signed with what is no key of this installation: ${others.join(', ')}. Are those of former keys that are gone or were stolen?`,
+    );
+  else yield ok(about, `${all} fit, and are signed up to entry ${signed}.`);
+  const ahead = lastAt === undefined ? 0 : Date.parse(lastAt) - Date.now();
+  if (ahead > clockToleranceMs)
+    yield wrong(
+      'clock',
+      `The last entry of the audit trail is of ${lastAt}, which is to come. Set the clock of this machine.`,
+    );
 }
 
 export function* checkClients(dataDir: string): Generator<Finding> {

@@ -178,13 +178,18 @@ function faultsOf(database: Database.Database, table: string): string[] {
  */
 function openUnchanged(file: string): Database.Database | undefined {
   if (existsSync(`${file}-wal`)) return new Database(file, { readonly: true });
-  if (statSync(file).size > mostBytes) return undefined;
+  if (isTooLarge(file)) return undefined;
   const bytes = readFileSync(file);
   if (bytes.length < headerBytes) return undefined;
   // The versions of the format, of which 1 is that without WAL.
   bytes.writeUInt8(1, 18);
   bytes.writeUInt8(1, 19);
   return new Database(bytes);
+}
+
+/** Whether a view with `unchanged` is not to be had. */
+export function isTooLarge(file: string): boolean {
+  return !existsSync(`${file}-wal`) && statSync(file).size > mostBytes;
 }
 
 export interface TableShape {
