@@ -31,3 +31,12 @@ export async function hasHungUp(response: ServerResponse): Promise<boolean> {
   for (let done = 0; done < iterations; done += 1) await setImmediate();
   return response.closed;
 }
+
+const refusals = new WeakMap<ServerResponse, string>();
+
+/** Has the log say of what source this was refused and why, where its status does not: in a line, or the sum of the source (`api/http/listen.ts`). */
+export function noteRefusal(response: ServerResponse, reason: string): void {
+  refusals.set(response, reason);
+}
+
+export const refusalOf = (response: ServerResponse): string | undefined => refusals.get(response);

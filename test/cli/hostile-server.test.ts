@@ -66,7 +66,7 @@ test('a server that hangs before it answers, or half-way, is left', async (t) =>
 
   const machine = await createMachine(t);
   await machine.writeProfile([sessionAt(silent.url)]);
-  const change = ['grant', 'remove', 'x', '--yes'];
+  const change = ['grant', 'revoke', 'x'];
   const written = await impatient(machine.run(['admin', ...change]));
   const late = sentence.replace('\n', ' It may have been done all the same: look before you try again.\n');
   assert.deepEqual([written.status, written.stdout, written.stderr], [7, '', late]);

@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { test } from 'node:test';
 import { listen } from '../../src/api/http/listen.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { noteRefusal } from '../../src/lib/response.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { createAuthority } from '../support/certificate.ts';
 
@@ -19,7 +20,10 @@ async function start({ perSource = 16, inAll = 64, proxies = [] as string[], isT
     (req, res) => {
       if (req.url === '/logged') res.setHeader('X-Request-Id', '1');
       if (req.url === '/slow') return waiting.push(() => res.end('slow'));
-      if (req.url !== '/') res.statusCode = 429;
+      if (req.url === '/away') {
+        noteRefusal(res, 'too many sign-ins');
+        res.statusCode = 303;
+      } else if (req.url !== '/') res.statusCode = 429;
       res.end('ok');
     },
     {
@@ -119,9 +123,13 @@ test('a refusal of a handler is a line with its path, unless its request has an 
   await using server = await start();
   for (const path of ['/link?token=1', '/link?token=2', '/logged'])
     assert.equal(await server.get(path, {}, '127.0.0.66'), 429);
+  assert.equal(await server.get('/away', {}, '127.0.0.66'), 303);
   assert.deepEqual(
     server.log.map((line) => JSON.parse(line)).map(({ address, reason }) => [address, reason]),
-    [['127.0.0.66', '429 GET /link']],
+    [
+      ['127.0.0.66', '429 GET /link'],
+      ['127.0.0.66', 'too many sign-ins'],
+    ],
   );
 });
 

@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
 import { createRefusalTally } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { sendJson } from '../../lib/response.ts';
+import { refusalOf, sendJson } from '../../lib/response.ts';
 import { clientAddress, plainAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 
 export interface Endpoint {
@@ -368,8 +368,9 @@ function limitRequests(
     const asked = `${request.method} ${request.url?.split('?')[0]?.slice(0, 100)}`;
     response.once('close', () => {
       leave();
-      if (noted.has(response.statusCode) && !response.hasHeader('X-Request-Id'))
-        counts.refused(address, `${response.statusCode} ${asked}`);
+      const isNoted = noted.has(response.statusCode) && !response.hasHeader('X-Request-Id');
+      const reason = refusalOf(response) ?? (isNoted ? `${response.statusCode} ${asked}` : undefined);
+      if (reason !== undefined) counts.refused(address, reason);
     });
     handler(request, response);
   };

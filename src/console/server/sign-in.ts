@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { hasHungUp, sendJson } from '../../lib/response.ts';
+import { hasHungUp, noteRefusal, sendJson } from '../../lib/response.ts';
 import { seal, unseal } from '../../lib/secrets-key.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import { redirect, requireOwnPage } from './headers.ts';
@@ -107,6 +107,7 @@ function plainAt({ to, anew }: Away): string {
 
 /** A browser that navigates is shown a page, which says why. */
 function fail(response: ServerResponse, why: string, to: string, cookies: string[] = []): void {
+  if (why === 'busy') noteRefusal(response, 'too many sign-ins');
   const query = new URLSearchParams({ why, ...(to !== '/' && { to }) });
   redirect(response, `/signed-out?${query}`, cookies);
 }

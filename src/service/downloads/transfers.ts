@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createCounter } from '../../api/http/listen.ts';
 import { DomainError } from '../../domain/error.ts';
+import { noteRefusal } from '../../lib/response.ts';
 import { clientAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 
 export interface TransferLimits {
@@ -34,6 +35,7 @@ export function createTransfers(proxies: TrustedProxies, limits: TransferLimits)
         const leave = all < limits.inAll ? sources.enter(network, most) : undefined;
         if (!leave) {
           response.setHeader('Retry-After', retryAfterSeconds);
+          noteRefusal(response, 'too many downloads');
           throw new DomainError(
             'service_unavailable',
             'Too many downloads are under way, of your address or of all; try again shortly.',

@@ -69,7 +69,7 @@ test('GET /operator/problems: in a sentence, newest first, with the one thing to
     await db.updateTable('clusters').set({ created_at: '2020-01-01T00:00:00Z' }).execute();
   });
   const [never] = await ofAlpha();
-  assert.deepEqual([never.since, never.urgency], ['2020-01-01T00:00:00Z', 'soon']);
+  assert.deepEqual([never.since, never.urgency], ['2020-01-01T00:00:00.000Z', 'soon']);
   assert.match(never.message, /It has not reported yet/);
 });
 

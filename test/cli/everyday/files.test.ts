@@ -145,8 +145,8 @@ kind: Config
   'no list at all, and no line end': "current-context: ''\nkind:   Config",
   'empty lists': 'apiVersion: v1\nclusters:\nusers: null\ncontexts: # none\nkind: Config\ncurrent-context:\n',
   JSON: '{"kind": "Config",  "users": [ ], "clusters": [ {"name": "a", "n": 1.0} ], "current-context": ""}\n',
-  'a key that stands alone in braces': '{kind: Config, clusters}\n',
-  'another such, and no list': '{kind: Config, a}\n',
+  'a key that stands alone in braces': '{kind: Config, clusters }\n',
+  'another such, and no list': '{kind: Config, a }\n',
   'lines of Windows': 'kind: Config\r\nclusters:\r\n- name: a\r\n  n: 0123\r\nusers: []\r\n# end\r\n',
   'an indented list with a document start and end':
     '---\nclusters:\n  - &a\n    name: a\n  - *a\ncontexts:\n  - name: c\n    <<: {n: 1}\nusers:\n  - name: u\n...\n',

@@ -5,6 +5,7 @@ import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
 import { DomainError } from '../../../domain/error.ts';
 import type { Limit, Limits } from '../../../lib/limits.ts';
 import type { Logger } from '../../../lib/log.ts';
+import { noteRefusal } from '../../../lib/response.ts';
 import { createRotation, nameSuccessors } from './adapter.ts';
 import { type ConfigurationOptions, configuration } from './configuration.ts';
 import { remoteAddress, retryHeaders } from './pages.ts';
@@ -103,7 +104,9 @@ function pollingMiddleware(limits: Limits) {
     const body: unknown = ctx.body;
     if (typeof body !== 'object' || body === null) return;
     if ('device_code' in body) ctx.body = { ...body, interval: pollInterval };
-    if (!('error' in body) || body.error !== 'authorization_pending') return;
+    if (!('error' in body)) return;
+    // What clients ask again and again until a person has approved is no refusal.
+    if (body.error !== 'authorization_pending') return noteRefusal(ctx.res, `${ctx.path}: ${body.error}`);
     const deviceCode = ctx.oidc.params?.device_code;
     if (typeof deviceCode !== 'string' || !(await isTooSoon(limits, deviceCode))) return;
     const error_description = `Wait at least ${pollInterval} seconds between two requests.`;

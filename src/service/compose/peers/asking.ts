@@ -90,7 +90,7 @@ function answerQuestions(
       await messages.send('answer', { id, parts, isLast: index === all.length - 1 });
   };
   return messages.on(`ask ${topic}`, (body) => {
-    if (answering >= mostAnswering) return;
+    if (answering >= mostAnswering) return onFault(new Error('too many questions at once'));
     answering += 1;
     reply(body)
       .catch(onFault)
