@@ -20,10 +20,10 @@ export function ownConfig(file: string | undefined): Config {
 
 /** `unchanged`: a PostgreSQL has to have the schema of this version already, and keeps it. */
 export async function openBeside(
-  { dataDir, database }: Config,
+  { dataDir, database, secrets }: Config,
   unchanged = true,
 ): Promise<{ store: Store } & AsyncDisposable> {
-  const store = await openStore(dataDir, { beside: true, unchanged, database });
+  const store = await openStore(dataDir, { beside: true, unchanged, database, secrets });
   return { store, [Symbol.asyncDispose]: () => store.close() };
 }
 

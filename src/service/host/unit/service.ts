@@ -2,6 +2,7 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { commandIo } from '../../../lib/command-io.ts';
+import { findHostEntry } from '../../../lib/host-ids.ts';
 import { isOneFile, programFile } from '../../../lib/packaging.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import { type Config, readConfig } from '../../config/index.ts';
@@ -167,7 +168,11 @@ function isRunning(root: string): boolean {
 function accountOf(user: string, root: string): { uid: number; gid: number } | undefined {
   const file = join(root, 'etc/passwd');
   const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
-  const fields = lines.map((line) => line.split(':')).find(([name]) => name === user);
+  const fields =
+    // Accounts of this host may come from a directory (LDAP).
+    root === '/'
+      ? findHostEntry('passwd', user)
+      : lines.map((line) => line.split(':')).find(([name]) => name === user);
   return fields && { uid: Number(fields[2]), gid: Number(fields[3]) };
 }
 

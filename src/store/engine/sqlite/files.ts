@@ -120,8 +120,12 @@ const headerBytes = 100;
 /** Faults of one table beyond these say nothing new. */
 const mostFaults = 5;
 
-/** Whether a file begins as every database does (https://sqlite.org/fileformat.html#magic_header_string). */
+/**
+ * Whether a file begins as every database does (https://sqlite.org/fileformat.html#magic_header_string). One that this process may have
+ * open is SQLite's to read: the locks on it would end with any descriptor of it (https://sqlite.org/howtocorrupt.html).
+ */
 export function isDatabase(file: string): boolean {
+  if (existsSync(`${file}-wal`)) return true;
   const head = Buffer.alloc(16);
   const fd = openSync(file, 'r');
   try {
