@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
@@ -309,6 +310,12 @@ test('a database that is missing where there are keys, or none, or not this acco
   assert.match(await wrongs(), /^wrong +database +\/data\/andromeda\.db is damaged\. Restore a backup /);
   writeFileSync(join(data, 'andromeda.db'), whole);
   assert.equal(await wrongs(), '');
+  truncateSync(join(data, 'andromeda.db'), 513 * 2 ** 20);
+  assert.match(
+    await wrongs(),
+    /^warn +database +\/data\/andromeda\.db, .*: not read, because it is too large/,
+  );
+  writeFileSync(join(data, 'andromeda.db'), whole);
   const database = new Database(join(data, 'andromeda.db'));
   database.exec(ancient);
   assert.match(

@@ -83,10 +83,10 @@ async function prepare(t: TestContext) {
 }
 
 /** What `check` and `doctor` find of the database that a configuration names. */
-async function findingsOf(config: string): Promise<string[]> {
+async function findingsOf(config: string, deeper?: { isRunning: boolean }): Promise<string[]> {
   const shared = sharedConfig(readConfig(config));
   assert.ok(shared);
-  const findings = await Array.fromAsync(checkShared(shared, undefined));
+  const findings = await Array.fromAsync(checkShared(shared, deeper));
   return findings.map(({ verdict, about, text }) => `${verdict} ${about} ${text}`);
 }
 
@@ -271,6 +271,9 @@ test('check and doctor say what a shared database lacks, and what is in it that 
   );
   await start(one.file);
   await stop(one.file);
+  const deeper = (await findingsOf(one.file, { isRunning: false })).join('\n');
+  assert.match(deeper, /^ok audit trail All \d+ entries fit, and are signed up to entry \d+\.$/m);
+  assert.doesNotMatch(deeper, /^wrong/m);
   assert.match(
     (await findingsOf(other)).join('\n'),
     /^wrong database The database .* has an installation, and .* is of another one, or was started alone\. /m,
