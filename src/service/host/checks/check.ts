@@ -38,8 +38,8 @@ export interface Deeper {
 }
 
 /**
- * Findings about a configuration that was read from `file`: the one list, of which `doctor` adds to and `service upgrade` has the new program
- * make. Throws a sentence for a fault after which no check makes sense.
+ * Findings about a configuration that was read from `file`: the one list, to which `doctor` adds, and which `service upgrade` has the new
+ * program make first. Throws a sentence for a fault after which no check makes sense.
  */
 export async function* checkConfig(
   file: string,
