@@ -73,7 +73,7 @@ test('before the first start all is well, and nothing is made', async (t) => {
   const { path, file } = await installation(t);
   const { status, lines } = await check(file);
   assert.equal(status, 0, lines.join('\n'));
-  for (const line of lines) assert.match(line, /^ok {5}(settings|file|data|database|port) +\S/);
+  for (const line of lines) assert.match(line, /^ok {5}(settings|file|data|database|issuer|port) +\S/);
   assert.equal(lines.filter((line) => /port .* free\.$/.test(line)).length, 4);
   assert.deepEqual(readdirSync(path), ['andromeda.yaml']);
   assert.deepEqual(await check(file, '--quiet'), { status: 0, lines: [] });

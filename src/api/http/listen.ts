@@ -57,6 +57,7 @@ const defaultDeadlines: Deadlines = {
 
 const mostWaiting = 1_000;
 const stopping = 'This server is stopping. Try again in a moment.';
+const tooMany = 'Too many requests of this address are under way. Try again in a moment.';
 /** For what has not become a request when the listener stops, such as half of its headers. */
 const halfSentMs = 700;
 
@@ -302,8 +303,6 @@ interface ConnectionLimit {
   proxies: TrustedProxies;
   log: Logger;
 }
-
-const tooMany = 'Too many requests of this address are under way. Try again in a moment.';
 
 /** The connections of a server, and how many it may have; any number while `limit` is undefined. */
 interface ConnectionCounts {

@@ -3,6 +3,8 @@
  * half-close, exit status, signals and order stay between the two ends. The policy decides about every request.
  * Requests of the connection as a whole are answered here at once, so their answers keep order.
  */
+
+import type { Logger } from '../../../lib/log.ts';
 import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import type { Route } from '../decision.ts';
 import type { Use } from '../events.ts';
@@ -304,4 +306,17 @@ function argumentOf(name: string, fields: WireReader): { command?: string; subsy
   if (name === 'exec') return { command: fields.bytes().toString('latin1') };
   if (name === 'subsystem') return { subsystem: fields.text() };
   return {};
+}
+
+/** Reasons of a session that are said; one may name what a client asked for. */
+const mostSaid = 20;
+
+/** A line for each reason, once a session: a client can ask for a thousand forwards a second. */
+export function createRefusalLog(log: Logger, id: string) {
+  const said = new Set<string>();
+  return (side: Side, reason: string): void => {
+    const isNews = !said.has(reason) && said.size < mostSaid;
+    log[isNews ? 'warn' : 'debug']('gateway.refused', { id, side, reason });
+    if (isNews) said.add(reason);
+  };
 }

@@ -22,10 +22,7 @@ import { createHostKeys } from '../transport/host-keys.ts';
 import type { PrivateKey } from '../transport/ssh2.ts';
 import { Transport } from '../transport/transport.ts';
 import type { NodeFailure } from './login-node.ts';
-import { Relay } from './relay.ts';
-
-/** Reasons of a session that are said; a reason may be what a client asked for. */
-const mostRefused = 20;
+import { createRefusalLog, Relay } from './relay.ts';
 
 export interface SessionContext {
   hostKeys: readonly [PrivateKey, ...PrivateKey[]];
@@ -299,16 +296,10 @@ export class Session {
     };
     client.trust();
     const hostKeys = createHostKeys(this.#context.hostKeys);
-    const refused = new Set<string>();
     this.#relay = new Relay({
       ...{ client, node, limits, hostKeys },
       route: () => this.admitted?.route,
-      onRefusal(side, reason) {
-        // One line for each reason: a client can ask for a thousand forwards a second.
-        const isSaid = refused.has(reason) || refused.size >= mostRefused;
-        log[isSaid ? 'debug' : 'warn']('gateway.refused', { id, side, reason });
-        if (!isSaid) refused.add(reason);
-      },
+      onRefusal: createRefusalLog(log, id),
       onUse: (use) => this.#uses.add(use),
     });
     client.send(authSuccess());
