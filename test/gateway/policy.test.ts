@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Ask, judge, type Side } from '../../src/gateway/ssh/relay/policy.ts';
+import { createRefusalLog } from '../../src/gateway/ssh/relay/relay.ts';
+import { createLogger } from '../../src/lib/log.ts';
 import { isLoopback } from '../../src/lib/source-address.ts';
 
 const session = (name: string, more: { command?: string; subsystem?: string } = {}): Ask => ({
@@ -106,3 +108,12 @@ const foreign = [
 ];
 for (const host of foreign)
   test(`not loopback: ${JSON.stringify(host)}`, () => assert.equal(isLoopback(host), false));
+
+test('what is refused is a line for each reason, however often it is asked for', () => {
+  const levels: string[] = [];
+  const log = createLogger('debug', (line) => levels.push(JSON.parse(line).level));
+  const refused = createRefusalLog(log, 'a session');
+  for (let n = 0; n < 3; n += 1) refused('client', 'no such forward');
+  refused('client', 'no agents');
+  assert.deepEqual(levels, ['warn', 'debug', 'debug', 'warn']);
+});
