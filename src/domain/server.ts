@@ -158,3 +158,11 @@ function byValue(servers: readonly Server[], said: (server: Server) => string): 
 function valuesText(named: ReadonlyMap<string, readonly string[]>): string {
   return [...named].map(([value, names]) => `${value} on ${names.join(', ')}`).join('; ');
 }
+
+/**
+ * By how many ms another clock, which was asked between two times of this one, is ahead, negative where it is behind: at least by so many,
+ * however long the answer took.
+ */
+export function clockAhead(there: number, before: number, after: number): number {
+  return Math.round(there > after ? there - after : Math.min(0, there - before));
+}

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { clockAhead } from '../../src/domain/server.ts';
 import { isTime } from '../../src/domain/units.ts';
 
 const times = [
@@ -38,3 +39,14 @@ const none = [
   ['a year of six digits with a sign', '+275760-09-13T00:00:00Z'],
 ] as const;
 for (const [what, text] of none) test(`${what} is no time`, () => assert.ok(!isTime(text), text));
+
+test('a clock is off by what a slow answer does not explain', () => {
+  for (const [there, ahead] of [
+    [900, -100],
+    [1_000, 0],
+    [3_000, 0],
+    [11_000, 0],
+    [11_500, 500],
+  ] as const)
+    assert.equal(clockAhead(there, 1_000, 11_000), ahead, `${there}`);
+});

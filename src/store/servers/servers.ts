@@ -2,6 +2,7 @@
  * The servers that share the database: who is there by the database's own clock, so that hosts with different times agree.
  */
 import {
+  clockAhead,
   mostRemembered,
   rememberedMs,
   type Server,
@@ -102,15 +103,10 @@ export async function holdGone({ db }: Pick<Tx, 'db'>, now: number): Promise<voi
     .execute();
 }
 
-/**
- * By how many ms the database's clock is ahead of this server's, negative where it is behind: at least by so many, however long
- * the answer took.
- */
+/** By how many ms the database's clock is ahead of this server's, as `clockAhead` says. */
 export async function measureClock(db: Reader, now: () => number): Promise<number> {
   const before = now();
-  const there = await databaseTime(db);
-  const after = now();
-  return Math.round(there > after ? there - after : Math.min(0, there - before));
+  return clockAhead(await databaseTime(db), before, now());
 }
 
 /** Takes this server out, and leaves the lead to the others. */

@@ -1,7 +1,7 @@
 /** What is asked of a PostgreSQL when a server starts on it: whether it can be used, and what an operator should know. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { DomainError, StoppedError } from '../../../domain/error.ts';
-import { clockLimitMs } from '../../../domain/server.ts';
+import { clockAhead, clockLimitMs } from '../../../domain/server.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { describePostgres, type PostgresTarget } from '../../../lib/postgres-url.ts';
 import { quoteName, type Session } from './connect.ts';
@@ -142,7 +142,7 @@ export async function requireUsable(
     throw refuse(
       `its collation is ${state.locale ?? state.collation}, by which texts sort otherwise than in this service. Create it with: create database … template template0 encoding 'UTF8' locale 'C'`,
     );
-  const offMs = Math.round(state.now - (before + after) / 2);
+  const offMs = clockAhead(state.now, before, after);
   if (Math.abs(offMs) >= clockLimitMs) log?.warn('database.clock', { differsMs: offMs });
   if (state.isOpen)
     log?.warn('database.open', {
