@@ -33,7 +33,10 @@ export async function readInput(file: string): Promise<string> {
 
 /** A YAML file's map of keys and values, `-` for standard input. Throws a sentence with file, line and column. */
 export async function readYaml(file: string): Promise<Record<string, unknown>> {
-  const text = await readInput(file);
+  return parseYaml(await readInput(file), file);
+}
+
+export async function parseYaml(text: string, file: string): Promise<Record<string, unknown>> {
   const { parseDocument } = await import('yaml');
   const document = parseDocument(text);
   const [problem] = document.errors;

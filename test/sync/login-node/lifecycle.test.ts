@@ -216,12 +216,16 @@ for (const [where, wrapper] of [
   ['', []],
   [', under the systemd unit', [python, '-c', inUnit]],
 ] as const)
-  test(`an ordinary user runs a login node, too${where}`, {
-    skip:
-      skip ||
-      (isRoot ? missing('setpriv') : 'the other tests run as an ordinary user already') ||
-      missing(python),
-  }, (t) => runAsUser(t, wrapper));
+  test(
+    `an ordinary user runs a login node, too${where}`,
+    {
+      skip:
+        skip ||
+        (isRoot ? missing('setpriv') : 'the other tests run as an ordinary user already') ||
+        missing(python),
+    },
+    (t) => runAsUser(t, wrapper),
+  );
 
 async function runAsUser(t: TestContext, wrapper: readonly string[]): Promise<void> {
   // A uid without a name and without rights to anything.
