@@ -135,7 +135,7 @@ export function judgeSeal(name: string, seal: Seal, known: readonly string[]): F
 }
 
 /** For `doctor`: whether a backup that lies here is as it was made. Throws where it is not. */
-export function* checkBackupFile(file: string, dataDir: string): Generator<Finding> {
+function* checkBackupFile(file: string, dataDir: string): Generator<Finding> {
   const isHere = statSync(file, { throwIfNoEntry: false })?.isFile() && isAllowed(file, constants.R_OK);
   if (isHere) yield judgeSeal(file, verifyBackup(file).seal, auditKeysOf(dataDir));
 }
