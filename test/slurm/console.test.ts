@@ -86,7 +86,7 @@ function laptop() {
 test('the web console with a real Slurm cluster behind it', {
   skip: noSlurm || noBrowser,
 }, async (t) => {
-  using slurm = startSlurmLab({ homes: 'shared' });
+  using slurm = startSlurmLab({ HOMES: 'shared' });
   await using app = await startConsoleOn(slurm);
   await using site = await openSite(app);
   using bob = laptop();

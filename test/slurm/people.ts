@@ -5,6 +5,7 @@ import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts
 import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createSlurmDriver, type RealSlurmDriver } from '../../src/sync/slurm/index.ts';
+import { limit } from '../support/limit.ts';
 import type { SlurmLab } from './lab.ts';
 
 export const clusterId = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
@@ -16,15 +17,9 @@ export function person(
   uid: number,
   changes: Partial<ManifestAccount> = {},
 ): ManifestAccount {
-  const user = {
-    userId: `user_${uid}`,
-    username,
-    uid,
-    gid: uid,
-    home: `/home/${username}`,
-    shell: '/bin/bash',
-  };
-  return { ...user, loginState: 'ready', keySetGeneration: 1, keyFingerprints: ['SHA256:a'], ...changes };
+  const user = { userId: `user_${uid}`, username, uid, gid: uid, home: `/home/${username}` };
+  const keys = { loginState: 'ready' as const, keySetGeneration: 1, keyFingerprints: ['SHA256:a'] };
+  return { ...user, ...keys, shell: '/bin/bash', ...changes };
 }
 
 let generation = 0;
@@ -35,13 +30,8 @@ export function manifest(
   slurmConfiguration: SlurmConfiguration = {},
 ): Manifest {
   generation += 1;
-  const versions = {
-    generation,
-    desiredGeneration: generation,
-    listVersion: generation,
-    schedulerGeneration: 0,
-  };
-  return { clusterId, ...versions, slurmConfiguration, accounts };
+  const versions = { generation, desiredGeneration: generation, listVersion: generation };
+  return { clusterId, ...versions, schedulerGeneration: 0, slurmConfiguration, accounts };
 }
 
 export interface Cluster {
@@ -50,24 +40,20 @@ export interface Cluster {
   ended: string[];
   observe(): Promise<SlurmReport>;
   /** As the sync loop does it: look (unless it was the last to look), apply, look. */
-  apply(manifest: Manifest, signal?: AbortSignal): Promise<SlurmReport>;
+  apply(manifest: Manifest): Promise<SlurmReport>;
+  /** The same, after which everything is as it should be. */
+  converge(manifest: Manifest): Promise<SlurmReport>;
 }
 
-const limitMs = 90_000;
 /** Who looked last. */
 let latest: RealSlurmDriver | undefined;
 /** What was last reported and logged, for the message of an assertion. */
 let lastReport: SlurmReport | undefined;
 export const lastLines: string[] = [];
-const keptLines = 12;
-
-function logger() {
-  if (process.env['ANDROMEDA_TEST_LOG']) return createLogger('debug');
-  return createLogger('info', (line) => {
-    lastLines.push(line);
-    lastLines.splice(0, lastLines.length - keptLines);
-  });
-}
+const log = createLogger('info', (line) => {
+  lastLines.push(line);
+  lastLines.splice(0, lastLines.length - 12);
+});
 
 /** What the driver reported last, and the last lines of its log. */
 function whatWasReported(): string {
@@ -94,25 +80,34 @@ export function driverOf(
     dataDir: `${lab.directory}/data/${id}`,
     ...{ fence, last },
     endSessions: (loginNode) => ended.push(loginNode),
-    log: logger(),
+    log,
   });
-  const limit = () => AbortSignal.timeout(limitMs);
-  const observe = async (signal: AbortSignal) => {
+  const observe = async () => {
     latest = driver;
-    lastReport = await driver.observe(signal);
+    lastReport = await driver.observe(inTime());
     return lastReport;
   };
+  const apply = async (next: Manifest) => {
+    if (latest !== driver) await observe();
+    await driver.apply(next, inTime());
+    return observe();
+  };
   return {
-    driver,
-    ended,
-    observe: () => observe(limit()),
-    async apply(next, signal = limit()) {
-      if (latest !== driver) await observe(signal);
-      await driver.apply(next, signal);
-      return observe(signal);
+    ...{ driver, ended, observe, apply },
+    async converge(next) {
+      const report = await apply(next);
+      assert.deepEqual([report.failure, report.drifted], [null, undefined], whatWasReported());
+      return report;
     },
   };
 }
+
+/** What the cluster's condition is, and why. */
+export const statusOf = ({ scheduler }: SlurmReport) =>
+  `${scheduler?.ready?.status} ${scheduler?.ready?.reason}`;
+
+/** For a change of the driver that is not to take for ever. */
+export const inTime = () => AbortSignal.timeout(limit(90_000));
 
 /** Names on a host, or in accounting those who may submit, for a comparison. */
 export async function accountsOn(lab: SlurmLab, host: string): Promise<string[]> {
@@ -120,11 +115,8 @@ export async function accountsOn(lab: SlurmLab, host: string): Promise<string[]>
 }
 
 export async function associations(lab: SlurmLab): Promise<string[]> {
-  return linesOf(
-    lab,
-    'head',
-    `sacctmgr -nP show assoc account=physics format=user,grpsubmit | sed -n 's/|$//p' | sort`,
-  );
+  const command = 'sacctmgr -nP show assoc account=physics format=user,grpsubmit';
+  return linesOf(lab, 'head', `${command} | sed -n 's/|$//p' | sort`);
 }
 
 async function linesOf(lab: SlurmLab, host: string, command: string): Promise<string[]> {
@@ -139,19 +131,12 @@ export async function assertConverged(
   hosts: readonly string[],
   people: readonly { username: string; uid: number }[],
 ): Promise<void> {
-  const names = people.map(({ username, uid }) => `${username}:${uid}`).sort();
   const open =
     'awk -F: \'NR == FNR { gone[$1] = $8 == 1; next } $3 > 30000 && $3 < 60000 && !gone[$1] { print $1 ":" $3 }\'';
-  const assertNames = (where: string, actual: string[], expected: string[]) =>
-    assert.deepEqual(
-      actual,
-      expected,
-      `${where} has [${actual}] and should have [${expected}]; ${whatWasReported()}`,
-    );
-  await Promise.all(
-    hosts.map(async (host) =>
-      assertNames(host, await linesOf(lab, host, `${open} /etc/shadow /etc/passwd | sort`), names),
-    ),
-  );
-  assertNames('accounting', await associations(lab), people.map(({ username }) => username).sort());
+  const found = hosts.map((host) => linesOf(lab, host, `${open} /etc/shadow /etc/passwd | sort`));
+  const actual = await Promise.all([...found, associations(lab)]);
+  const names = people.map(({ username, uid }) => `${username}:${uid}`).sort();
+  const expected = [...hosts.map(() => names), people.map(({ username }) => username).sort()];
+  const where = `${hosts} and accounting have ${JSON.stringify(actual)}`;
+  assert.deepEqual(actual, expected, `${where}; ${whatWasReported()}`);
 }

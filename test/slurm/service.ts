@@ -10,7 +10,7 @@ import type { SlurmLab } from './lab.ts';
 /** How long anything may take that is waited for: machines that run tests are busy. */
 export const patienceMs = 90_000;
 
-export const crowd = Array.from({ length: 50 }, (_, index) => `p${index}`);
+export const crowd = Array.from({ length: 20 }, (_, index) => `p${index}`);
 
 export function labOf(slurm: SlurmSettings): Lab {
   const member = (username: string, permissions: ('clusters.read' | 'clusters.ssh')[]) => ({

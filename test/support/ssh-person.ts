@@ -77,7 +77,7 @@ export async function sshPerson(
       });
       child.on('close', () => resolve(''));
     });
-    const timer = setTimeout(() => child.kill('SIGKILL'), limit(60_000));
+    const timer = setTimeout(() => child.kill('SIGKILL'), limit(120_000));
     const ended = new Promise<Ended>((resolve) => {
       child.on('close', (status) => {
         clearTimeout(timer);

@@ -77,7 +77,7 @@ export async function openLab({ people: peopleCount, logs, say }: LabOptions): P
   const issuer = await makeIssuer(addresses.urls.issuer);
   const pair = await startDatabases(scratch, addresses, say);
   stack.defer(() => pair.stop());
-  const slurm = stack.use(startSlurmLab({ homes: 'shared', nodes: 'a1' }));
+  const slurm = stack.use(startSlurmLab({ HOMES: 'shared', NODES: 'a1' }));
   // The net under it, for a Ctrl-C and an error that nobody caught.
   const wipe = () => {
     pair.killNow();

@@ -68,6 +68,8 @@ export class SlurmCluster {
   readonly confirmed = new Map<string, Version>();
   /** The list that was last applied; 0 before the first. */
   wantedGeneration = 0;
+  /** By address: when a change ended there, which said what the host is like; of hosts that were not asked since. */
+  readonly #fresh = new Map<string, number>();
   /** By address: how many changes have ended there. An observation that began before one says nothing of it. */
   readonly #changes = new Map<string, number>();
   readonly #running = new Map<string, Promise<HostResult>>();
@@ -106,7 +108,6 @@ export class SlurmCluster {
     }
   }
 
-  /** How many scripts were run, which is the number of round trips. */
   get roundTrips(): number {
     return this.#shell.runs;
   }
@@ -191,6 +192,7 @@ export class SlurmCluster {
     const { address } = host;
     const isChange = action !== 'observe';
     if (isChange) this.options.requireTime?.();
+    this.#fresh.delete(address);
     // Before it is sent: a host that falls silent may have done it.
     if (action === 'apply') this.record.add(host, this.#ownerOf(host));
     const known = [...this.#knownLogins.keys()].slice(-4).map((digest): Row => ['known', digest]);
@@ -223,6 +225,12 @@ export class SlurmCluster {
     }
   }
 
+  /** Whether a change has just ended there, so that it need not be asked; true once. */
+  takeFresh({ address }: Host): boolean {
+    const since = performance.now() - (this.#fresh.get(address) ?? -Infinity);
+    return this.#fresh.delete(address) && since < patienceMs.apply;
+  }
+
   /** Ends what is under way; hosts may go on with it. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -242,6 +250,7 @@ export class SlurmCluster {
     if (facts.settled) this.confirmed.set(address, facts.settled);
     else this.confirmed.delete(address);
     if (action !== 'observe') this.problems.set(address, facts.problems);
+    if (action === 'apply' || action === 'restart') this.#fresh.set(address, performance.now());
     if (!facts.controller) return;
     this.controllerFacts = facts;
     const { machines = [] } = facts.controller;

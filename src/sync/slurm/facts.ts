@@ -26,10 +26,7 @@ export function machineOf(line: string): MachineReport | undefined {
     name,
     ready,
     phase: state.toLowerCase(),
-    ...(gpus.model === undefined ? {} : { gpuModel: gpus.model }),
-    ...(gpus.count === undefined ? {} : { gpuCount: gpus.count }),
-    ...(gpusInUse === undefined ? {} : { gpusInUse }),
-    ...(reason === undefined ? {} : { reason }),
+    ...present({ gpuModel: gpus.model, gpuCount: gpus.count, gpusInUse, reason }),
     ...(cpus > 0 ? { cpuCores: cpus } : {}),
     ...(megabytes > 0 ? { memoryGib: Math.floor(megabytes / 1024) } : {}),
   };

@@ -21,7 +21,6 @@ import { Progress } from './progress.ts';
 export { openHostRecord } from './host-record.ts';
 
 export interface RealSlurmDriver extends SlurmDriver {
-  /** How many scripts were run, which is the number of round trips. */
   readonly roundTrips: number;
 }
 

@@ -28,18 +28,24 @@ export class Observer {
     this.#progress = progress;
   }
 
-  /** Asks every host, and some of those that are not in use any more, in rotation. None waits for one that hangs. */
+  /**
+   * Asks every host, but those that a change has just ended on, and some of those that are not in use any more, in rotation. The
+   * controller is asked always: what Slurm does, other hosts change. None waits for one that hangs.
+   */
   async observeHosts(signal: AbortSignal, superseded?: AbortSignal): Promise<void> {
     const cluster = this.#cluster;
     const [controller] = cluster.hosts();
     // It says which compute nodes there are.
-    if (controller && !cluster.controllerFacts) await this.#askController(controller, signal);
+    if (controller && !cluster.controllerFacts) await this.#ask(controller, signal);
     const left = cluster.leftHosts();
     this.#rounds += 1;
     const first = left.length === 0 ? 0 : (this.#rounds * maxLeftHostsAtOnce) % left.length;
     const some = [...left.slice(first), ...left.slice(0, first)].slice(0, maxLeftHostsAtOnce);
     const hosts = cluster.hosts();
-    await Promise.all([this.#askLocalSshd(), this.#askHosts([...hosts, ...some], signal, superseded)]);
+    const due = [...hosts, ...some].filter(
+      (host) => !cluster.takeFresh(host) || host.roles.has('controller'),
+    );
+    await Promise.all([this.#askLocalSshd(), this.#askHosts(due, signal, superseded)]);
     const asked = new Set(hosts.map(({ address }) => address));
     const fresh = cluster.hosts().filter(({ address }) => !asked.has(address));
     await this.#askHosts(fresh, signal, superseded);
@@ -52,10 +58,7 @@ export class Observer {
     signal: AbortSignal,
     superseded: AbortSignal | undefined,
   ): Promise<void> {
-    const observe = (host: Host) =>
-      host.roles.has('controller')
-        ? this.#askController(host, signal)
-        : this.#cluster.run(host, 'observe', [], signal);
+    const observe = (host: Host) => this.#ask(host, signal);
     const ms = patienceMs.observe;
     const [front, behind] = [hosts.filter(isInFront), hosts.filter((host) => !isInFront(host))];
     await Promise.all([
@@ -64,10 +67,12 @@ export class Observer {
     ]);
   }
 
-  /** With the day of GPU time that is due. */
-  async #askController(host: Host, signal: AbortSignal): Promise<void> {
-    const facts = await this.#cluster.run(host, 'observe', this.#gpuDays.rows(Date.now()), signal);
-    if (!(facts instanceof HostError)) this.#gpuDays.read(facts, Date.now());
+  /** The controller with the day of GPU time that is due. */
+  async #ask(host: Host, signal: AbortSignal): Promise<void> {
+    const isController = host.roles.has('controller');
+    const rows = isController ? this.#gpuDays.rows(Date.now()) : [];
+    const facts = await this.#cluster.run(host, 'observe', rows, signal);
+    if (isController && !(facts instanceof HostError)) this.#gpuDays.read(facts, Date.now());
   }
 
   /** What is run on this machine goes by no sshd, which people log in by all the same. */
