@@ -172,6 +172,7 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
     assert.ok(socket);
     socket.write('GET / HTTP/1.0\r\n\r\n');
     assert.equal((await text(socket)).split('\n').at(-1), `server of ${train}`);
+    socket.destroy();
     child.stdin?.end('kill $!; exit 4\n');
     const [status] = await once(child, 'close');
     assert.equal(status, 4);

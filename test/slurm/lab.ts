@@ -42,7 +42,7 @@ export function startSlurmLab(options: LabOptions = {}): SlurmLab {
 function bringUp(options: LabOptions) {
   const port = 20_000 + 20 * Math.floor(Math.random() * 500);
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-slurm-'));
-  const key = keygen('-t', 'ed25519');
+  const key = keygen('-t', 'ecdsa');
   const identityFile = join(directory, 'manage');
   writeFileSync(identityFile, key.privateKey, { mode: 0o600 });
   writeFileSync(`${identityFile}.pub`, key.publicKey);
@@ -57,7 +57,10 @@ function bringUp(options: LabOptions) {
     wipe();
     throw error;
   }
-  const hostKey = readFileSync(join(directory, 'etc/host_key.pub'), 'utf8').trim();
+  const hostKeyOf = (type: string) => readFileSync(join(directory, `etc/host_key_${type}.pub`), 'utf8').trim();
+  // The gateway takes one of this kind only; scripts go to hosts by the other, which is faster.
+  const hostKey = hostKeyOf('ed25519');
+  const manage = { port, hostKey: hostKeyOf('ecdsa') };
   /** The command that restarts a daemon, for the lab file. */
   const restartCommand = (daemon: string) => `${script} restart ${directory} ${daemon}`;
   /** Runs a shell command on a host of it. */
@@ -95,8 +98,8 @@ function bringUp(options: LabOptions) {
     /** The settings of a lab file for it. */
     settings: (changes: Partial<SlurmSettings> = {}): SlurmSettings => ({
       login: [{ name: 'login1', host: '127.0.0.1', port, hostKey }],
-      controller: { host: '127.0.0.1', port, hostKey },
-      compute: { host: '0x7f0000{name}', port, hostKey },
+      controller: { host: '127.0.0.1', ...manage },
+      compute: { host: '0x7f0000{name}', ...manage },
       manage: { identityFile },
       configFile: join(directory, 'etc/slurm.conf'),
       commands: {
