@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { becomes } from '../support/app.ts';
-import { noSlurm, startSlurmLab } from './lab.ts';
+import { isFull, noSlurm, startSlurmLab } from './lab.ts';
 import { driverOf, manifest, person, state, statusOf } from './people.ts';
 
 const ada = person('ada', 30_001);
@@ -68,13 +68,15 @@ test('the configuration of a Slurm cluster', { skip: noSlurm }, async (t) => {
     assert.equal(await shell('head', 'sinfo -h -o %R'), 'other');
   });
 
-  for (const [configuration, reason] of [
+  const refused = [
     [{ slurmExtraConfig: 'Nonsense=1' }, /unrecognized key: Nonsense/],
     [{ slurmPartitions: 'PartitionName=x Nodes=zz9 Default=YES' }, /zz9/],
     [{ gresConf: 'Name=gpu Typ=h100' }, /unrecognized key: Typ/],
     [{ cgroupExtraConfig: 'Constrain=maybe' }, /unrecognized key: Constrain/],
     [{ controllerEtc: { 'slurmdbd.conf': '' } }, /slurmdbd\.conf is there already and is not ours/],
-  ] as const) {
+  ] as const;
+
+  for (const [configuration, reason] of isFull ? refused : refused.slice(0, 1))
     await t.test(`${JSON.stringify(configuration)} is refused before it does harm, and says so`, async () => {
       const files = ['slurm.conf', 'gres.conf', 'slurmdbd.conf'].map(file);
       const before = pid('slurmctld');
@@ -90,7 +92,6 @@ test('the configuration of a Slurm cluster', { skip: noSlurm }, async (t) => {
       assert.deepEqual(['slurm.conf', 'gres.conf', 'slurmdbd.conf'].map(file), files);
       assert.equal(pid('slurmctld'), before);
     });
-  }
 
   await t.test('one that passes the trial and kills slurmctld is taken back for good', async () => {
     // A prolog of the controller's own that is not there passes a trial, as what is not known yet would.
@@ -134,6 +135,8 @@ test('the configuration of a Slurm cluster', { skip: noSlurm }, async (t) => {
     assert.equal(await stateOf(job), 'gone');
     await becomes(() => shell('head', 'sinfo -h -o %T'), 'idle');
   });
+
+  if (!isFull) return;
 
   await t.test('restart: another key, or another shell, restarts nothing', async () => {
     const restarted = restartsOf(...all);

@@ -11,6 +11,9 @@ import { keygen } from '../support/ssh-keys.ts';
 
 const script = join(import.meta.dirname, '../../scripts/slurm-lab');
 
+/** Whether a `.full.test.ts` was started, which has what takes long as well. */
+export const isFull = process.argv[1]?.endsWith('.full.test.ts') === true;
+
 /** For `test(…, { skip: noSlurm })`: false where a cluster can be brought up. */
 export const noSlurm: string | false = whyNot();
 
@@ -57,7 +60,8 @@ function bringUp(options: LabOptions) {
     wipe();
     throw error;
   }
-  const hostKeyOf = (type: string) => readFileSync(join(directory, `etc/host_key_${type}.pub`), 'utf8').trim();
+  const hostKeyOf = (type: string) =>
+    readFileSync(join(directory, `etc/host_key_${type}.pub`), 'utf8').trim();
   // The gateway takes one of this kind only; scripts go to hosts by the other, which is faster.
   const hostKey = hostKeyOf('ed25519');
   const manage = { port, hostKey: hostKeyOf('ecdsa') };

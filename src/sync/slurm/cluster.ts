@@ -34,7 +34,6 @@ export interface SlurmOptions extends ScriptScope {
   log: Logger;
 }
 
-/** How long others wait for work on a host. */
 export interface Waiting {
   /** Aborted when something newer is to be done: nothing is waited for any more. */
   superseded?: AbortSignal | undefined;
@@ -76,7 +75,7 @@ export class SlurmCluster {
   readonly #closing = new AbortController();
   readonly #knownLogins: KnownLogins = new Map();
   readonly #queues = { front: createQueue(maxConcurrentHosts), compute: createQueue(maxConcurrentHosts) };
-  readonly #shell: Shell;
+  readonly shell: Shell;
   #usernames: readonly string[] | undefined;
 
   constructor(options: SlurmOptions) {
@@ -84,7 +83,7 @@ export class SlurmCluster {
     this.settings = options.settings;
     const directory = join(options.dataDir, 'slurm');
     this.record = options.record ?? createHostRecord(join(directory, 'hosts.json'));
-    this.#shell = createShell({
+    this.shell = createShell({
       user: this.settings.manage?.user ?? 'root',
       identityFile: this.settings.manage?.identityFile,
       directory,
@@ -106,10 +105,6 @@ export class SlurmCluster {
       const { desiredGeneration } = last;
       if (generation > 0) this.confirmed.set(host.address, { generation, listVersion, desiredGeneration });
     }
-  }
-
-  get roundTrips(): number {
-    return this.#shell.runs;
   }
 
   /** Who should have an account; before anything was applied, who has one on the controller. */
@@ -206,7 +201,7 @@ export class SlurmCluster {
     const queue = isInFront(host) ? this.#queues.front : this.#queues.compute;
     const isOutdated = () => !isChange && this.#changes.get(address) !== changes;
     try {
-      const text = await queue(() => this.#shell.run(host, script, signal, limits));
+      const text = await queue(() => this.shell.run(host, script, signal, limits));
       const facts = readFacts(text, this.#knownLogins);
       if (!isOutdated()) this.#keepFacts(host, action, facts);
       return facts;
@@ -259,12 +254,10 @@ export class SlurmCluster {
       this.nodes = machines.map(({ name }) => name).filter((name) => !retired.includes(name));
   }
 
-  /** Whose login node it is, where each person has their own. */
   #ownerOf({ address }: Host): string | undefined {
     if (this.settings.loginMode !== 'PerUser') return undefined;
     return this.loginNodes().find((node) => node.address === address)?.username;
   }
 }
 
-/** What a script does: see script/main.ts. */
 export type Action = 'observe' | 'apply' | 'restart' | 'release';

@@ -3,7 +3,7 @@
  * its whole part as one idempotent script and answers with what is in force, so that an observation or a change is one round
  * trip a host. A host itself records what the driver put there; nothing that matters is only in memory here.
  *
- *   observe: all hosts, side by side → report.ts
+ *   observe: all hosts that said nothing since at the end of a change, side by side → report.ts
  *   apply:   all hosts, side by side (accounts, scripts, associations) → controller (configuration on trial)
  *            → other hosts' configuration → login, controller, accounting restart → compute nodes, one at a time: the first
  *            that is worse than before takes the configuration back
@@ -35,7 +35,7 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     followsSettings: false,
     gatherMs: gatherMs[options.settings.rollout ?? 'restart'],
     get roundTrips() {
-      return cluster.roundTrips;
+      return cluster.shell.runs;
     },
     observe: (signal, superseded) => observer.report(signal, superseded),
     apply: (manifest, signal, superseded) =>

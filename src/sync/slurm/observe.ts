@@ -28,10 +28,7 @@ export class Observer {
     this.#progress = progress;
   }
 
-  /**
-   * Asks every host, but those that a change has just ended on, and some of those that are not in use any more, in rotation. The
-   * controller is asked always: what Slurm does, other hosts change. None waits for one that hangs.
-   */
+  /** Asks the controller, hosts on which no change has just ended, and in rotation some that are not in use any more. */
   async observeHosts(signal: AbortSignal, superseded?: AbortSignal): Promise<void> {
     const cluster = this.#cluster;
     const [controller] = cluster.hosts();

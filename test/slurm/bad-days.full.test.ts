@@ -1,0 +1,1 @@
+import './bad-days.test.ts';

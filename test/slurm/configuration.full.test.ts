@@ -1,0 +1,1 @@
+import './configuration.test.ts';

@@ -1,0 +1,1 @@
+import './found.test.ts';

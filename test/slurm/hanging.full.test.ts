@@ -1,0 +1,1 @@
+import './hanging.test.ts';

@@ -1,0 +1,1 @@
+import './rollout.test.ts';
