@@ -12,12 +12,7 @@ import { associations } from './people.ts';
 import { labOf, permit, startService } from './service.ts';
 import { assertStartUpFiles } from './start-up-files.ts';
 
-interface Job extends Record<'id' | 'name' | 'user', string> {
-  machines: string[];
-  gpus: number;
-  started_at?: string;
-  ends_at?: string;
-}
+type Job = Record<string, unknown>;
 
 test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ HOMES: 'shared' });
@@ -58,7 +53,6 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
     const days = await listGpuDays(service.app.store.read, alpha, '');
     const ours = days.reduce((sum, day) => sum + (day.seconds['abe'] ?? 0), 0);
     assert.ok(ours >= 16 && ours <= seconds + 20 && ours > seconds - 3 * 120, `${ours} of ${seconds}`);
-    assert.equal(alpha, found.cluster_id);
     await shell('head', 'scancel -u abe');
   });
 

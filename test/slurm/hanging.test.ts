@@ -105,14 +105,10 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
     assert.equal(await open.said, 'in\n');
     await using sshd = await silent('bb1');
     const reports = new Set<unknown>();
-    const down = await eventually(
-      async () => {
-        const access = await abe.access();
-        reports.add(access['observed_at']);
-        return access;
-      },
-      ({ ready }) => ready === false,
-    );
+    const down = await eventually(abe.access, (now) => {
+      reports.add(now['observed_at']);
+      return now['ready'] === false;
+    });
     assert.equal(down['reason'], 'gateway_unavailable');
     await figure('andromeda_login_nodes_down', 1);
     // The last one before, one that may have been under way, and those until the second answer is given up: a node that did not

@@ -34,16 +34,7 @@ export function manifest(
   return { clusterId, ...versions, schedulerGeneration: 0, slurmConfiguration, accounts };
 }
 
-export interface Cluster {
-  driver: RealSlurmDriver;
-  /** Login nodes of which the gateway was told that they restart. */
-  ended: string[];
-  observe(): Promise<SlurmReport>;
-  /** As the sync loop does it: look (unless it was the last to look), apply, look. */
-  apply(manifest: Manifest): Promise<SlurmReport>;
-  /** The same, after which everything is as it should be. */
-  converge(manifest: Manifest): Promise<SlurmReport>;
-}
+export type Cluster = ReturnType<typeof driverOf>;
 
 /** Who looked last. */
 let latest: RealSlurmDriver | undefined;
@@ -70,7 +61,8 @@ export function driverOf(
   lab: SlurmLab,
   changes: Partial<SlurmSettings> = {},
   { fence, last, id = clusterId }: { fence?: number; last?: SlurmReport; id?: string } = {},
-): Cluster {
+) {
+  /** Login nodes of which the gateway was told that they restart. */
   const ended: string[] = [];
   const driver = createSlurmDriver({
     name: 'beta',
@@ -87,6 +79,7 @@ export function driverOf(
     lastReport = await driver.observe(inTime());
     return lastReport;
   };
+  /** As the sync loop does it: look (unless it was the last to look), apply, look. */
   const apply = async (next: Manifest) => {
     if (latest !== driver) await observe();
     await driver.apply(next, inTime());
@@ -94,7 +87,8 @@ export function driverOf(
   };
   return {
     ...{ driver, ended, observe, apply },
-    async converge(next) {
+    /** The same, after which everything is as it should be. */
+    async converge(next: Manifest) {
       const report = await apply(next);
       assert.deepEqual([report.failure, report.drifted], [null, undefined], whatWasReported());
       return report;
