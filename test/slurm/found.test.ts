@@ -85,7 +85,8 @@ test('hosts that leave a Slurm cluster, and accounts as a host finds them', { sk
     await shell('a1', 'userdel cy; useradd -u 30003 -U -M gus');
     await shell('a1', 'setsid runuser -u gus -- sleep 300 > /dev/null 2>&1 &');
     await beta.apply(manifest([ada, bob]));
-    assert.equal(await shell('a1', 'pgrep -c -u gus sleep; pkill -u gus; userdel gus 2> /dev/null'), '1');
+    const end = 'pkill -u gus; while pgrep -u gus > /dev/null; do sleep 0.1; done; userdel gus';
+    assert.equal(await shell('a1', `pgrep -c -u gus sleep; ${end}`), '1');
   });
 
   if (!isFull) return;
