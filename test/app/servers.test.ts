@@ -153,6 +153,21 @@ test('a leader that stops hands over at once, also where something of it does no
   await stopped;
 });
 
+test('a server that cannot begin what the leader does leaves the lead to another', async () => {
+  await using all = await joining();
+  const one = await all.join('one');
+  const failed = Promise.withResolvers<void>();
+  one.servers.whileLeading(() => {
+    failed.resolve();
+    throw new Error('the disk is gone');
+  });
+  await failed.promise;
+  const two = await all.join('two');
+  const second = leading(two.servers);
+  await second.until('began');
+  assert.equal(one.servers.lead, undefined);
+});
+
 test('a leader that was taken for gone is there again, and the other leads', async () => {
   await using all = await joining();
   const one = await all.join('one', { times: { ...quick, heartbeatMs: 3_600_000 } });

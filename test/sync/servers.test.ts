@@ -237,6 +237,7 @@ test('a halted leader that hears of a change writes nothing of it, also no acces
   await untilKeys(all, 1);
   await becomes(() => events.includes('leader.lost'), true);
   assert.equal(written(), before);
+  assert.ok(!events.includes('sync.notice.failed'), 'which is no fault');
   assert.equal(all.cluster.applied.at(-1)?.by, 'two');
 });
 

@@ -34,6 +34,9 @@ export function leaderWork(deps: LeaderDeps): LeaderWork {
   const graceMs = config.gateway.limits.confirmGraceMs ?? defaultLimits.confirmGraceMs;
   return (lead) => {
     const { store } = lead;
+    const { version } = manifest;
+    // First, as it is all that can fail at once.
+    const stopBackups = startBackups({ settings, dataDir, version, elsewhere: () => files, log, now });
     const loop = startSync(lead, deps);
     sync.loop = loop;
     const { reviewMonths: months } = access;
@@ -45,7 +48,7 @@ export function leaderWork(deps: LeaderDeps): LeaderWork {
       announceEnds({ store, intervalMs: config.sync.intervalMs, log, now }),
       startSweeps(store, { log, now }),
       peers.forOthers(() => closeSessionsOfGone({ store, graceMs, log })),
-      startBackups({ settings, dataDir, version: manifest.version, elsewhere: () => files, log, now }),
+      stopBackups,
     ];
     const stopAudit = audit.keep(store);
     return async (why) => {

@@ -158,7 +158,10 @@ class Loop implements SyncLoop {
   #inBackground(name: 'notice' | 'sweep', task: () => Promise<void>): void {
     if (this.#isStopping) return;
     const done = task()
-      .catch((error) => this.#options.log.error(`sync.${name}.failed`, { error }))
+      .catch((error) => {
+        // Where another server leads by now, nothing is to be mended.
+        if (!this.#isStopping) this.#options.log.error(`sync.${name}.failed`, { error });
+      })
       .finally(() => this.#tasks.delete(done));
     this.#tasks.add(done);
   }

@@ -218,7 +218,14 @@ class SharedPeers implements Peers {
     const token = await this.#store.write(takeLead);
     if (token === undefined) return this.#renew();
     // One that gave up while it waited takes it again, with another token.
-    if (!this.#hasGivenUp) this.#leading.begin(token);
+    if (this.#hasGivenUp) return;
+    try {
+      this.#leading.begin(token);
+    } catch (error) {
+      // Another may be able to.
+      await this.#leave(leaveLead);
+      throw error;
+    }
   }
 
   /** Does not wait for the write lock: a server counts as live as long as it can write its heartbeat. */
