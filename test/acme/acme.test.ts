@@ -1,7 +1,9 @@
 /** Certificates that the service obtains by itself, from an authority that really asks. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { get } from 'node:https';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -11,7 +13,9 @@ import { createLogger } from '../../src/lib/log.ts';
 import { type Acme, createAcme } from '../../src/service/certificates/index.ts';
 import { startTestAcme, type TestAcme } from '../support/acme.ts';
 import { eventually } from '../support/app.ts';
+import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { freePorts } from '../support/ports.ts';
 
 const dayMs = 86_400_000;
 const hosts = ['gpu.physics.example', 'login.physics.example'];
@@ -36,12 +40,23 @@ async function serve(
   const place = temporaryDirectory();
   const authority = await startTestAcme(place.path);
   authority.fault = fault;
+  const service = await serveFrom(t, authority, place);
+  t.after(() => authority[Symbol.asyncDispose]());
+  authority.ports = { http: service.httpPort, tls: service.port };
+  return { authority, service };
+}
+
+async function serveFrom(
+  t: TestContext,
+  { directory, ca }: Pick<TestAcme, 'directory' | 'ca'>,
+  place: ReturnType<typeof temporaryDirectory>,
+): Promise<Service> {
   const later = { days: 0 };
   const lines: Record<string, unknown>[] = [];
   const make = () =>
     createAcme({
-      directory: authority.directory,
-      authority: authority.ca,
+      directory,
+      authority: ca,
       email: 'ops@physics.example',
       hosts,
       externalAccount: undefined,
@@ -64,19 +79,17 @@ async function serve(
     host: '127.0.0.1',
     port: 0,
   });
-  authority.ports = { http: http.port, tls: https.port };
   t.after(async () => {
     // First, for it writes into the directory: in these days of its own, a new certificate is due again at once.
     service.acme.stop();
     await Promise.all([https.stop(0), http.stop(0)]);
-    await authority[Symbol.asyncDispose]();
     place[Symbol.dispose]();
   });
   const restart = () => {
     service.acme.stop();
     service.acme = make();
   };
-  return { authority, service: Object.assign(service, { port: https.port, httpPort: http.port, restart }) };
+  return Object.assign(service, { port: https.port, httpPort: http.port, restart });
 }
 
 /** What the listener answers a client who trusts the authority. */
@@ -141,8 +154,7 @@ async function served({ port }: Service): Promise<string> {
 
 test('HTTP-01: only challenges are answered; known names are sent to HTTPS once it can be used', async (t) => {
   const { service } = await serve(t);
-  const at = async (path: string, host: string, method = 'GET') => {
-    const { request } = await import('node:http');
+  const at = (path: string, host: string, method = 'GET') => {
     return new Promise<string>((resolve, reject) => {
       request({ host: '127.0.0.1', port: service.httpPort, path, method, headers: { host } }, (response) => {
         response.resume();
@@ -235,4 +247,55 @@ test('a certificate that is there is used while the authority is down or never a
     service.acme.begin();
     await until(service, 'acme.obtained', 2);
   });
+});
+
+test('with Pebble in its strict mode: an order and a renewal', {
+  skip: !existsSync('/usr/bin/pebble') && 'there is no pebble',
+}, async (t) => {
+  const place = temporaryDirectory();
+  const [listen, management, dns, control] = await freePorts(4);
+  const { ca, issue } = createAuthority();
+  const service = await serveFrom(t, { directory: `https://127.0.0.1:${listen}/dir`, ca }, place);
+  const { cert, key } = issue('server');
+  const write = (name: string, text: string) => {
+    writeFileSync(join(place.path, name), text);
+    return join(place.path, name);
+  };
+  const pebble = {
+    listenAddress: `127.0.0.1:${listen}`,
+    managementListenAddress: `127.0.0.1:${management}`,
+    certificate: write('pebble.pem', cert),
+    privateKey: write('pebble.key', key),
+    httpPort: service.httpPort,
+    tlsPort: service.port,
+    ocspResponderURL: '',
+    externalAccountBindingRequired: false,
+  };
+  const start = (program: string, args: string[]) => {
+    const child = spawn(program, args, { stdio: 'ignore', env: { ...process.env, PEBBLE_VA_NOSLEEP: '1' } });
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    t.after(async () => {
+      child.kill('SIGKILL');
+      await gone;
+    });
+  };
+  const off = ['-http01', '', '-https01', '', '-tlsalpn01', '', '-defaultIPv6', ''];
+  start('pebble-challtestsrv', ['-management', `127.0.0.1:${control}`, '-dns01', `127.0.0.1:${dns}`, ...off]);
+  const config = write('pebble.json', JSON.stringify({ pebble }));
+  start('pebble', ['-strict', '-config', config, '-dnsserver', `127.0.0.1:${dns}`]);
+  const fetchRoot = () =>
+    new Promise<string>((resolve) => {
+      get(`https://127.0.0.1:${management}/roots/0`, { ca, agent: false }, async (response) => {
+        resolve(Buffer.concat(await response.toArray()).toString());
+      }).on('error', () => resolve(''));
+    });
+  const root = await eventually(fetchRoot, Boolean);
+  service.acme.begin();
+  await until(service, 'acme.obtained');
+  assert.equal(await ask(service, root), 'served');
+  // The state without which the certificate counts as one for other names, so that it is due at once.
+  writeFileSync(join(service.dataDir, 'keys/acme.json'), '{}');
+  service.acme.begin();
+  await until(service, 'acme.obtained', 2);
+  assert.equal(events(service, 'acme.failed').length, 0);
 });

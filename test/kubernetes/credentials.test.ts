@@ -8,6 +8,7 @@ import { checkLab } from '../../src/domain/clusters/lab.ts';
 import type { KubernetesSettings } from '../../src/domain/kubernetes/settings.ts';
 import { KubernetesClient } from '../../src/sync/kubernetes/client.ts';
 import { CommandCredentials } from '../../src/sync/kubernetes/credentials.ts';
+import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { type FakeApi, startFakeApi } from './fake-api.ts';
 
@@ -59,44 +60,30 @@ async function whoIsAsked(settings: KubernetesSettings): Promise<string | undefi
 
 const ours = 'system:serviceaccount:andromeda-system:andromeda';
 
-test('a kubeconfig with a token, its certificate authority in it', async () => {
-  const content = kubeconfig(
+test('a token or a client certificate, of a kubeconfig with its authority in it or with files next to it, or of the settings', async () => {
+  const { cert, key } = api.authority.issue({ name: 'andromeda', group: 'sync' });
+  const certificateAuthority = file('ca.pem', api.authority.ca);
+  const [clientCertificate, clientKey] = [file('c.pem', cert), file('k.pem', key)];
+  const inside = kubeconfig(
     { 'certificate-authority-data': base64(api.authority.ca) },
     { token: 'andromeda' },
   );
-  assert.equal(await whoIsAsked({ kubeconfig: file('kc1', content) }), ours);
-});
-
-test('a kubeconfig with files next to it, and a context that is named', async () => {
-  const { cert, key } = api.authority.issue({ name: 'andromeda', group: 'sync' });
-  file('ca.pem', api.authority.ca);
-  file('c.pem', cert);
-  file('k.pem', key);
-  const user = { 'client-certificate': 'c.pem', 'client-key': 'k.pem' };
-  const content = kubeconfig({ 'certificate-authority': 'ca.pem' }, user, { 'current-context': 'one' });
-  assert.equal(await whoIsAsked({ kubeconfig: file('kc2', content), context: 'two' }), ours);
-});
-
-test('a server with a token', async () => {
-  const settings = {
-    certificateAuthority: file('ca.pem', api.authority.ca),
-    tokenFile: file('t', 'andromeda\n'),
-  };
-  assert.equal(await whoIsAsked({ server: `${api.url}/`, ...settings }), ours);
-});
-
-test('a server with a client certificate', async () => {
-  const { cert, key } = api.authority.issue({ name: 'andromeda', group: 'sync' });
-  const settings = {
-    certificateAuthority: file('ca.pem', api.authority.ca),
-    clientCertificate: file('c.pem', cert),
-    clientKey: file('k.pem', key),
-  };
-  assert.equal(await whoIsAsked({ server: api.url, ...settings }), ours);
+  const nextTo = kubeconfig(
+    { 'certificate-authority': 'ca.pem' },
+    { 'client-certificate': 'c.pem', 'client-key': 'k.pem' },
+    { 'current-context': 'one' },
+  );
+  for (const settings of [
+    { kubeconfig: file('kc1', inside) },
+    { kubeconfig: file('kc2', nextTo), context: 'two' },
+    { server: `${api.url}/`, certificateAuthority, tokenFile: file('t', 'andromeda\n') },
+    { server: api.url, certificateAuthority, clientCertificate, clientKey },
+  ])
+    assert.equal(await whoIsAsked(settings), ours, Object.keys(settings).join());
 });
 
 test("a server whose certificate is another authority's is sent nothing", async () => {
-  const other = (await import('../support/certificate.ts')).createAuthority();
+  const other = createAuthority();
   const settings = { certificateAuthority: file('other.pem', other.ca), tokenFile: file('t', 'andromeda') };
   api.asked = [];
   await assert.rejects(whoIsAsked({ server: api.url, ...settings }));

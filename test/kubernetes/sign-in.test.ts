@@ -9,11 +9,11 @@ import { promisify } from 'node:util';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { parse, stringify } from 'yaml';
 import { kubeconfig } from '../../src/domain/kubernetes/kubeconfig.ts';
-import { ada, type Harness, kubernetes, signIn, startHarness } from '../identity/issuer/harness.ts';
+import { ada, kubernetes, signIn, startHarness } from '../identity/issuer/harness.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
 import { startFakeApi } from './fake-api.ts';
-import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+import { grant, startKubernetesLab } from './lab.ts';
 
 const noKubectl =
   spawnSync('kubectl', ['version', '--client']).status === 0
@@ -84,36 +84,30 @@ const rules: { claim: string; prefix?: string }[] = [
   { claim: 'sub', prefix: '-' },
   { claim: 'preferred_username', prefix: 'lab:' },
 ];
-for (const rule of rules) {
-  const name = `${rule.claim}, prefix ${rule.prefix ?? 'left out'}`;
-  test(`the name in the token is the name that is bound: ${name}`, async () => {
-    await using harness = await startHarness();
-    const token = await runPlugin(pluginArguments(harness.url, rule.claim));
-    const username = await usernameOf(token, { issuer: harness.url, clientId: kubernetes, ...rule });
-    await using lab = await labFor(harness, rule);
+test('the name in the token is the name that is bound; a token of another client is no user to an API server', async () => {
+  await using harness = await startHarness();
+  for (const { claim, prefix } of rules) {
+    const token = await runPlugin(pluginArguments(harness.url, claim));
+    const flags = {
+      issuer: harness.url,
+      clientId: kubernetes,
+      claim,
+      ...(prefix !== undefined && { prefix }),
+    };
+    const username = await usernameOf(token, flags);
+    const settings = prefix === undefined ? {} : { usernamePrefix: prefix };
+    await using lab = await startKubernetesLab({ claim, issuer: harness.url, settings });
+    const person = { userId: ada.id, email: ada.email, preferredUsername: 'ada', subjects: [ada.id] };
+    lab.access.grants.push(grant('ada', person));
     await lab.pass();
     assert.deepEqual(lab.bound(), [`team-a/grant_ada edit ${username}`]);
-  });
-}
-
-/** A cluster on which Ada holds a grant. */
-async function labFor(
-  harness: Harness,
-  { claim, prefix }: { claim: string; prefix?: string },
-): Promise<KubernetesLab> {
-  const settings = prefix === undefined ? {} : { usernamePrefix: prefix };
-  const lab = await startKubernetesLab({ claim, issuer: harness.url, settings });
-  const person = { userId: ada.id, email: ada.email, preferredUsername: 'ada', subjects: [ada.id] };
-  lab.access.grants.push(grant('ada', person));
-  return lab;
-}
-
-test('a token of another client, or of the command line, is no user to an API server', async () => {
-  await using harness = await startHarness();
-  const flags = { issuer: harness.url, clientId: kubernetes, claim: 'email' };
-  const tokens = await signIn(harness.url);
-  await assert.rejects(usernameOf(String(tokens['id_token'] ?? tokens['access_token']), flags), /aud/);
-  await assert.rejects(usernameOf(String(tokens['access_token']), flags), /aud/);
+  }
+  const { id_token: id, access_token: access } = await signIn(harness.url);
+  for (const token of [String(id ?? access), String(access)])
+    await assert.rejects(
+      usernameOf(token, { issuer: harness.url, clientId: kubernetes, claim: 'email' }),
+      /aud/,
+    );
 });
 
 test('kubectl with that kubeconfig reaches the API server as the person', { skip: noKubectl }, async () => {
