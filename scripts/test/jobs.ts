@@ -39,7 +39,7 @@ const inProcess = [
  * load. One in another comes before it.
  */
 const inOne = [
-  ...['console/people', 'gateway/clients', 'gateway/process', ...inProcess],
+  ...['console/people', 'gateway/clients', 'gateway/process', 'store/postgres', ...inProcess],
   ...['acme', 'cli', 'docs', 'e2e', 'gateway', 'packages', 'servers', 'sync'],
 ];
 
@@ -50,7 +50,7 @@ const apart = [
   'test/http/half-sent.test.ts',
   'test/kubernetes/{bad-days,service}.test.ts',
   'test/store/{backup,campaign,campaign.full}.test.ts',
-  'test/store/postgres/*.test.ts',
+  'test/store/postgres/*.full.test.ts',
 ];
 
 /** Rules, unit tables and one walk through the demonstration: `npm run test:quick`, under a minute. */
@@ -64,10 +64,7 @@ const quick = [
 ];
 
 /** Files that run a second time with their stores on PostgreSQL: the store's. */
-const onBoth = [
-  'test/store/{invariants,limit-counts,open-sessions,reads,writes}.test.ts',
-  'test/store/{access-decision,access-lists}.property.test.ts',
-];
+const onBoth = ['test/store/{invariants,limit-counts,open-sessions,reads,writes}.test.ts'];
 
 /**
  * In a full run too: those of the APIs above the store that ask the most different queries. What is about SQLite's file (backups,
@@ -75,6 +72,7 @@ const onBoth = [
  */
 const onBothInFull = [
   ...onBoth,
+  'test/store/{access-decision,access-lists}.property.test.ts',
   'test/business/{idempotency,machines,me,member-list,memberships,permissions,purchases}.test.ts',
   'test/business/{reservations,resource-grants,ssh-keys}.test.ts',
   'test/host/accept-break.test.ts',

@@ -32,6 +32,8 @@ const { values, positionals } = parseArgs({
   },
 });
 
+// Tests of random histories are longer then.
+if (values.full) process.env['ANDROMEDA_TEST_FULL'] = 'yes';
 const started = performance.now();
 const processors = cpuTimes();
 const costs = readCosts();
@@ -53,8 +55,9 @@ chmodSync(shared, 0o755);
 const judging = await startJudge(shared, judge);
 const program = join(shared, 'andromeda');
 const postgres = startPostgres();
-// For single files it does not pay. Without a compiler there is no executable, and tests start the checkout's script.
-let isBuilt = positionals.length > 0 || !jobs.some(startsProgram) || missingForBundle(root).length > 0;
+// For a few files it does not pay. Without a compiler there is no executable, and tests start the checkout's script.
+const isShort = values.quick || positionals.length > 0;
+let isBuilt = isShort || !jobs.some(startsProgram) || missingForBundle(root).length > 0;
 const building = isBuilt ? Promise.resolve() : run({ name: 'build', files: [] });
 await Promise.all([
   building.then(() => {

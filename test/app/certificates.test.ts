@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import { createLogger } from '../../src/lib/log.ts';
 import { watchCertificates } from '../../src/service/compose/certificates.ts';
 import { readConfig } from '../../src/service/config/index.ts';
-import { eventually } from '../support/app.ts';
+import { becomes } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
@@ -41,10 +41,7 @@ test('a certificate’s end is said 30, 7 and 1 days before, at the end, and onc
   const after = async (count: number) => {
     days = count;
     const before = looks;
-    await eventually(
-      async () => looks,
-      (seen) => seen > before + 20,
-    );
+    await becomes(() => looks > before + 20, true);
     return lines.splice(0);
   };
   assert.deepEqual(await after(9.5), []);

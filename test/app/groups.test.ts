@@ -5,6 +5,7 @@ import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { applyGroupRules, checkGroupRules } from '../../src/service/compose/group-rules.ts';
 import type { Store } from '../../src/store/engine/index.ts';
+import { updateRows } from '../../src/store/engine/rows.ts';
 import { findMembership } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
 import { saveGroups } from '../../src/store/people/groups.ts';
@@ -63,8 +64,7 @@ async function say(store: Store, name: string, groups: string[]) {
 }
 
 test('rules that changed are applied at the start to everyone of whom groups are known, once', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   await say(store, 'zoe', ['physics-gpu']);
   await say(store, 'eve', ['other']);
   await startWith(store, [ssh]);
@@ -81,8 +81,7 @@ test('rules that changed are applied at the start to everyone of whom groups are
 });
 
 test('without rules, or without the setting, what rules gave is taken away at the start', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   for (const none of [[], undefined]) {
     await say(store, 'zoe', ['physics-gpu']);
     await startWith(store, [ssh]);
@@ -93,8 +92,7 @@ test('without rules, or without the setting, what rules gave is taken away at th
 });
 
 test('with another issuer, what rules gave for a group stays until a token of that one says otherwise', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   await say(store, 'zoe', ['physics-gpu', 'physics-kube']);
   await startWith(store, [ssh]);
   const other = { ...claim, issuer: 'https://sso.physics.example' };
@@ -104,8 +102,7 @@ test('with another issuer, what rules gave for a group stays until a token of th
 });
 
 test('a person whose rules cannot be applied keeps no other waiting, and is tried again', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   const { userId } = await personOf(store, 'eve');
   for (const name of ['eve', 'zoe']) await say(store, name, ['physics-gpu']);
   await startWith(store, [ssh]);
@@ -122,8 +119,7 @@ test('a person whose rules cannot be applied keeps no other waiting, and is trie
 });
 
 test('a deactivated person gets nothing from rules', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   const { userId } = await personOf(store, 'zoe');
   await say(store, 'zoe', ['physics-gpu']);
   await store.write((tx) => updateLifecycle(tx, { userId, state: 'deactivated' }));
@@ -132,8 +128,7 @@ test('a deactivated person gets nothing from rules', async () => {
 });
 
 test('a rule for an organization that is not there refuses the start, and one that is retired gives nothing', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   const rules = [ssh, { ...ssh, organization: 'phsyics' }];
   await assert.rejects(checkGroupRules(store.read, { source: claim, rules }), {
     code: 'invalid_request',
@@ -147,11 +142,7 @@ test('a rule for an organization that is not there refuses the start, and one th
     /there is no organization b\./,
   );
   await store.write(({ db }) =>
-    db
-      .updateTable('organizations')
-      .set({ lifecycle_state: 'retired' })
-      .where('slug', '=', 'physics')
-      .execute(),
+    updateRows(db, 'organizations', { slug: 'physics' }, { lifecycle_state: 'retired' }),
   );
   await checkGroupRules(store.read, { source: claim, rules: [ssh] });
   await say(store, 'zoe', ['physics-gpu']);

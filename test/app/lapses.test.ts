@@ -5,7 +5,7 @@ import { createPatientClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { warnOfLapses } from '../../src/service/compose/lapses.ts';
 import { recordSignIn } from '../../src/store/people/people.ts';
-import { eventually, physics } from '../support/app.ts';
+import { becomes, physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 const day = 86_400_000;
@@ -13,8 +13,7 @@ const day = 86_400_000;
 test('the log says whose access has lapsed and whose will within a week', async () => {
   const clock = { now: Date.now() };
   const access = { maxHoursWithoutSignIn: 30 * 24 };
-  await using opened = await openTestStore(physics, () => clock.now, access);
-  const { store } = opened;
+  await using store = await openTestStore(physics, () => clock.now, access);
   const lines: string[] = [];
   const log = createLogger('warn', (line) => lines.push(line));
   clock.now += 25 * day;
@@ -22,10 +21,7 @@ test('the log says whose access has lapsed and whose will within a week', async 
   const said = async () => {
     lines.length = 0;
     const stop = warnOfLapses(store, log);
-    await eventually(
-      async () => lines.length,
-      (count) => count > 0,
-    );
+    await becomes(() => lines.length > 0, true);
     stop();
     return JSON.parse(lines[0] ?? '');
   };
@@ -67,8 +63,7 @@ test('for what ends by its age, a jump of the clock counts after a day', () => {
 
 test('the first sign-in of an account is noted however new it is, and then one a minute', async () => {
   const clock = { now: Date.now() };
-  await using opened = await openTestStore(physics, () => clock.now);
-  const { store } = opened;
+  await using store = await openTestStore(physics, () => clock.now);
   const ada = await userId(store, 'ada@physics.example');
   const noted = async () => {
     const row = store.read.selectFrom('users').select('last_sign_in_at').where('id', '=', ada);

@@ -24,8 +24,7 @@ test('login nodes are asked about the next key, with the time from when on they 
 }, async (t) => {
   const lab = await openLab();
   t.after(() => lab.close());
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   const node = { ...lab.route.loginNode, name: 'login-1', up: true, username: lab.route.username };
   await recordSlurmReport(store, alpha, {
     ...{ manifestGeneration: 1, desiredGeneration: 1, listVersion: 1, loginNodes: [node], accounts: [] },

@@ -95,6 +95,16 @@ test('request IDs, and metrics on an address of their own', async (t) => {
   });
 });
 
+function scrapeOf(metrics: ReturnType<typeof createMetrics>, sessions: number): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const response = { writeHead: () => response, end: resolve };
+  metrics.handler({ count: () => sessions, unreached: [], fault: undefined })(
+    { method: 'GET', url: '/metrics' } as never,
+    response as never,
+  );
+  return promise;
+}
+
 test('a refused login is counted with its reason, and a warning by its event', async () => {
   const lines: string[] = [];
   const metrics = createMetrics(Date.now);
@@ -115,13 +125,7 @@ test('a refused login is counted with its reason, and a warning by its event', a
   log.debug('sync.login_nodes', { cluster: 'beta', down: 1 });
   log.debug('sync.released', { cluster: 'beta', side: 'slurm' });
   assert.equal(lines.length, 1, 'what the level leaves out is counted and not written');
-  const { promise, resolve } = Promise.withResolvers<string>();
-  const response = { writeHead: () => response, end: resolve };
-  metrics.handler({ count: () => 3, unreached: [], fault: undefined })(
-    { method: 'GET', url: '/metrics' } as never,
-    response as never,
-  );
-  const text = await promise;
+  const text = await scrapeOf(metrics, 3);
   assert.match(text, /andromeda_gateway_logins_total\{result="refused",reason="key_revoked"\} 1/);
   assert.match(text, /andromeda_gateway_logins_total\{result="refused",reason="unknown"\} 40/);
   assert.match(text, /andromeda_sync_pass_seconds_count\{outcome="failed"\} 1/);
@@ -138,15 +142,6 @@ test('each side of a cluster has its own ages: of its last report, of its last p
   let now = 1_000_000;
   const metrics = createMetrics(() => now);
   const log = metrics.watch(createLogger('silent'));
-  const scrape = () => {
-    const { promise, resolve } = Promise.withResolvers<string>();
-    const response = { writeHead: () => response, end: resolve };
-    metrics.handler({ count: () => 0, unreached: [], fault: undefined })(
-      { method: 'GET', url: '/metrics' } as never,
-      response as never,
-    );
-    return promise;
-  };
   const text = await scrapedOnce();
   const age = (name: string, side: string) =>
     Number(
@@ -195,7 +190,7 @@ test('each side of a cluster has its own ages: of its last report, of its last p
       behindMs: 17_000,
     });
     now += 10_000;
-    return scrape();
+    return scrapeOf(metrics, 0);
   }
 });
 

@@ -2,6 +2,7 @@
  * What servers ask of each other: answers are counted, only live ones are waited for, and nobody is waited for too long. A
  * recheck of all gateways is such a question.
  */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
@@ -12,6 +13,7 @@ import { createAsking } from '../../src/service/compose/peers/asking.ts';
 import { type AllGateways, joinGateways } from '../../src/service/compose/peers/gateways.ts';
 import type { Store, Tx } from '../../src/store/engine/index.ts';
 import { createMessages } from '../../src/store/engine/messages.ts';
+import { insertRow, updateRows } from '../../src/store/engine/rows.ts';
 import { enterServer } from '../../src/store/servers/servers.ts';
 import { hearPasses } from '../../src/sync/index.ts';
 import { eventually } from '../support/app.ts';
@@ -123,11 +125,7 @@ test('a server that has not been seen for long is not waited for', async () => {
   const a = await lab.join('a');
   await lab.join('gone');
   await lab.store.write(({ db }) =>
-    db
-      .updateTable('servers')
-      .set({ seen_at: '2020-01-01T00:00:00.000Z' })
-      .where('id', '=', 'server_gone')
-      .execute(),
+    updateRows(db, 'servers', { id: 'server_gone' }, { seen_at: '2020-01-01T00:00:00.000Z' }),
   );
   assert.deepEqual(await a.ask('count', {}, never), []);
 });
@@ -251,10 +249,11 @@ test('what another version reports of how much passed through sessions is taken 
   ]);
   const opened = { id: 'one', username: 'ada', channels: 0, bytesUp: 0, bytesDown: 0 };
   await lab.store.write(({ db }) =>
-    db
-      .insertInto('open_sessions')
-      .values({ id: 'one', entry: JSON.stringify({ session: opened }), server_id: 'server_b' })
-      .execute(),
+    insertRow(db, 'open_sessions', {
+      id: 'one',
+      entry: JSON.stringify({ session: opened }),
+      server_id: 'server_b',
+    }),
   );
   await eventually(
     () => a.sessions(),

@@ -7,6 +7,7 @@ import { withNext } from '../../src/domain/key-rotation.ts';
 import { addHead, findLastSeq, listHeads } from '../../src/store/audit/audit.ts';
 import { listKeptFiles } from '../../src/store/data-dir/backup-file.ts';
 import { readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
+import { insertRow } from '../../src/store/engine/rows.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
 import { openTrail, rewrite, startAudit } from './support.ts';
 
@@ -62,10 +63,7 @@ test('a thousand heads are kept', async () => {
   await using trail = await openTrail();
   await trail.store.write(async ({ db }) => {
     for (let seq = 1; seq <= 1000; seq++)
-      await db
-        .insertInto('audit_heads')
-        .values({ seq, hash: 'h', at: 't', key: 'k', signature: 's' })
-        .execute();
+      await insertRow(db, 'audit_heads', { seq, hash: 'h', at: 't', key: 'k', signature: 's' });
   });
   const another = { seq: 1001, hash: 'h', at: 't', key: 'k', signature: 's' };
   await addHead(trail.store, another);

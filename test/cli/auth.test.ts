@@ -5,9 +5,8 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { parseEnvironment } from '../../src/cli/net/discovery.ts';
 import type { Session } from '../../src/cli/session/local-state.ts';
-import { eventually } from '../support/app.ts';
-import { atTerminal } from './admin/terminal.ts';
-import { createMachine, type Result, sessionAt } from './harness.ts';
+import { becomes } from '../support/app.ts';
+import { createMachine, type Result, says, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 
 const form = (body: Buffer) => Object.fromEntries(new URLSearchParams(body.toString('utf8')));
@@ -135,7 +134,7 @@ refreshable: true
 });
 
 test('login at a terminal offers a browser, opens the address on Enter, and shows that it waits', async (t) => {
-  const { directory, readProfile } = await createMachine(t);
+  const { directory, readProfile, atTerminal } = await createMachine(t);
   const { url, state } = await startEnvironment(t, { polls: ['authorization_pending'] });
   const home = dirname(directory);
   const opened = join(home, 'opened');
@@ -143,29 +142,23 @@ test('login at a terminal offers a browser, opens the address on Enter, and show
   await writeFile(browser, `#!/bin/sh\necho "$@" > ${opened}.new && mv ${opened}.new ${opened}\n`, {
     mode: 0o755,
   });
-  const env = { BROWSER: browser, ANDROMEDA_CREDENTIAL_STORE: 'file' };
-  const login = atTerminal(home, ['auth', 'login', '--url', url], env);
+  const login = atTerminal(['auth', 'login', '--url', url], { BROWSER: browser });
   await login.until('Press Enter to open it in a browser on this machine.');
   await login.until('Waiting for you to sign in …');
   login.type('\r');
-  await eventually(
-    async () => existsSync(opened),
-    (isThere) => isThere,
-  );
+  await becomes(() => existsSync(opened), true);
   assert.equal(await readFile(opened, 'utf8'), `${url}/device?user_code=BDWP-HQPK\n`);
   state.polls = ['ok'];
-  const { status, screen } = await login.ended;
+  const { status, screen } = await login.result;
   assert.equal(status, 0, screen);
   assert.match(screen, /Signed in as Ada <ada@physics\.example>\n$/);
   assert.ok((await readProfile()).sessions[url]);
 });
 
 test('no browser is offered where there is none', async (t) => {
-  const { directory } = await createMachine(t);
+  const { atTerminal } = await createMachine(t);
   const { url } = await startEnvironment(t, { polls: ['authorization_pending', 'ok'] });
-  const home = dirname(directory);
-  const bare = atTerminal(home, ['auth', 'login', '--url', url], { ANDROMEDA_CREDENTIAL_STORE: 'file' });
-  const { status, screen } = await bare.ended;
+  const { status, screen } = await atTerminal(['auth', 'login', '--url', url]).result;
   assert.equal(status, 0, screen);
   assert.doesNotMatch(screen, /browser/);
 });
@@ -182,8 +175,7 @@ test('denial and expiry are plain sentences, and nothing is stored', async (t) =
   ] as const) {
     state.polls = [answer];
     state.expiresIn = expiresIn;
-    const { status, stderr } = await run(['auth', 'login', '--url', url]);
-    assert.deepEqual([status, stderr], [1, sentence]);
+    await says(run(['auth', 'login', '--url', url]), 1, sentence);
   }
   await assert.rejects(stat(join(directory, 'default.json')));
 });
@@ -295,41 +287,25 @@ test('a platform that names the issuer of another one gets no token where the is
   assert.equal((await run(['auth', 'login', '--url', real.url])).status, 0);
 });
 
-for (const resources of ['AADSTS901002', 'AADSTS9010010'] as const)
-  test(`an issuer that refuses requests with a resource (${resources}) is asked without, at sign-in and at every refresh`, async (t) => {
+for (const [what, resources] of [
+  ['tokens are asked for one platform', undefined],
+  ['an issuer that refuses requests with a resource is asked without', 'AADSTS901002'],
+  ['an issuer that refuses them in another way is asked without', 'AADSTS9010010'],
+] as const)
+  test(`${what}, at sign-in and at every refresh`, async (t) => {
     const { run, readProfile, writeProfile } = await createMachine(t);
     const { url, requests, state } = await startEnvironment(t, { resources });
     assert.equal((await run(['auth', 'login', '--url', url])).status, 0);
     const { [url]: session } = (await readProfile()).sessions;
-    assert.equal(session?.resource, undefined);
+    assert.equal(session?.resource, resources ? undefined : url);
     await writeProfile([{ ...session, expiresAt: new Date(0).toISOString() } as Session]);
     assert.equal((await run(['call', 'business', 'GET', '/me'])).status, 0);
     const asked = requests.filter(({ method }) => method === 'POST').map(({ body }) => form(body).resource);
-    assert.deepEqual(asked, [url, undefined, undefined, undefined]);
+    assert.deepEqual(asked, resources ? [url, undefined, undefined, undefined] : [url, url, url]);
     // One that says which resources it serves knows what it refuses.
     state.metadata = { protected_resources: [url] };
-    assert.equal((await run(['auth', 'login', '--url', url])).status, 1);
+    assert.equal((await run(['auth', 'login', '--url', url])).status, resources ? 1 : 0);
   });
-
-test('tokens are asked for one platform, at sign-in and at every refresh', async (t) => {
-  const { run, readProfile, writeProfile } = await createMachine(t);
-  const { url, requests } = await startEnvironment(t);
-  await run(['auth', 'login', '--url', url]);
-  const { [url]: session } = (await readProfile()).sessions;
-  assert.equal(session?.resource, url);
-  const past = new Date(0).toISOString();
-  await writeProfile([{ ...session, expiresAt: past } as Session]);
-  assert.equal((await run(['call', 'business', 'GET', '/me'])).status, 0);
-  const asked = requests.filter(({ method }) => method === 'POST');
-  assert.deepEqual(
-    asked.map(({ url, body }) => [url, form(body).resource]),
-    [
-      ['/device_authorization', url],
-      ['/token', url],
-      ['/token', url],
-    ],
-  );
-});
 
 test('a damaged session file is kept aside before anyone is sent to a browser', async (t) => {
   const { run, start, directory, readProfile } = await createMachine(t);
@@ -380,8 +356,7 @@ test('logout deletes the session also when the issuer does not revoke it, and sa
   ] as const) {
     state.revocation = revocation;
     await writeProfile([sessionAt(url)]);
-    const { status, stdout, stderr } = await run(['auth', 'logout']);
-    assert.deepEqual([status, stdout, stderr], [0, `Signed out of ${url}\n`, `${prefix}${reason}\n`]);
+    await says(run(['auth', 'logout']), 0, `${prefix}${reason}\n`, `Signed out of ${url}\n`);
     assert.deepEqual(await readProfile(), { platformUrl: url, sessions: {} });
   }
 });

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { parseCall } from '../../src/cli/commands/call.ts';
-import { createMachine, json, type Seen, serve, sessionAt } from './harness.ts';
+import { program } from '../support/program.ts';
+import { createMachine, json, type Seen, says, serve, sessionAt } from './harness.ts';
 
 /** A machine signed in to a server that answers as told. */
 async function signedIn(
@@ -34,21 +36,6 @@ test('a 2xx body reaches stdout byte for byte, nothing else does, and the status
   assert.equal(seen.headers.authorization, 'Bearer secret-access');
 });
 
-test('a success without a body prints nothing', async (t) => {
-  const { run, requests } = await signedIn(t, (_seen, response) => void response.writeHead(204).end());
-  const { status, stdout, stderr } = await run(['call', 'business', 'delete', '/thing']);
-  assert.deepEqual([status, stdout, stderr], [0, '', '']);
-  assert.equal(only(requests).method, 'DELETE');
-});
-
-test('a large body is streamed whole', async (t) => {
-  const body = Buffer.alloc(8 * 1024 * 1024, 'andromeda\n');
-  const { run } = await signedIn(t, (_seen, response) => void response.end(body));
-  const { status, bytes } = await run(['call', 'platform', 'GET', '/big']);
-  assert.equal(status, 0);
-  assert.ok(bytes.equals(body));
-});
-
 test('a reader that closes the pipe early is no failure', async (t) => {
   const { directory, url } = await signedIn(
     t,
@@ -56,20 +43,13 @@ test('a reader that closes the pipe early is no failure', async (t) => {
   );
   const child = spawn(
     'bash',
-    ['--norc', '-c', 'scripts/andromeda call platform GET /big | head -c 3; echo ":$PIPESTATUS"'],
+    ['--norc', '-c', '"$0" call platform GET /big | head -c 3; echo ":$PIPESTATUS"', program],
     {
-      cwd: join(import.meta.dirname, '../..'),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: process.env.PATH, XDG_STATE_HOME: join(directory, '..'), ANDROMEDA_URL: url },
     },
   );
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => {
-      output += chunk;
-    });
-  await new Promise((resolve) => child.on('close', resolve));
-  assert.equal(output, 'aaa:0\n');
+  assert.deepEqual(await Promise.all([text(child.stdout), text(child.stderr)]), ['aaa:0\n', '']);
 });
 
 test('any other status is one line on stderr with API, status and body, and status 1', async (t) => {
@@ -86,23 +66,6 @@ test('a failure body of many lines and control characters is folded into one lin
     (_seen, response) => void response.writeHead(500).end('{\n  "a": 1\r\n}\u001b[2J\n'),
   );
   assert.equal((await run(['call', 'business', 'GET', '/'])).stderr, 'business: 500 { "a": 1 }\\u001b[2J\n');
-});
-
-test('an expired sign-in at the API is reported like every other failure', async (t) => {
-  const { run } = await signedIn(t, (_seen, response) => json(response, 401, { code: 'unauthorized' }));
-  const { status, stderr } = await run(['call', 'business', 'GET', '/me']);
-  assert.deepEqual([status, stderr], [1, 'business: 401 {"code":"unauthorized"}\n']);
-});
-
-test('a redirect is a failure, and the token does not travel along', async (t) => {
-  const elsewhere = await serve(t, (_seen, response) => json(response, 200, {}));
-  const { run, requests } = await signedIn(t, (_seen, response) => {
-    response.writeHead(302, { location: `${elsewhere.url}/me` }).end('moved');
-  });
-  const { status, stdout, stderr } = await run(['call', 'business', 'GET', '/me']);
-  assert.deepEqual([status, stdout, stderr], [1, '', 'business: 302 moved\n']);
-  assert.equal(requests.length, 1);
-  assert.equal(elsewhere.requests.length, 0);
 });
 
 test('business and platform each have their own address', async (t) => {
@@ -168,16 +131,13 @@ test('a wrong command line is one sentence and status 2, and nothing is sent', a
   const { run, requests } = await signedIn(t);
   const rows: [string[], string][] = [
     [['business', 'GET', '/me', '-H', 'a: b'], "Flags come before the API name; '-H' stands after it."],
-    [['business', '-d', 'x', 'GET', '/me'], "Flags come before the API name; '-d' stands after it."],
     [['-H', 'Authorization: Bearer x', 'business', 'GET', '/me'], reserved('Authorization')],
-    [['-H', 'nocolon', 'business', 'GET', '/me'], "'nocolon' is not a header; write 'Name: value'."],
     [['business', 'GET'], "Missing required argument 'path'; see `andromeda --help`."],
     [['-d', '1', '-d', '2', 'business', 'POST', '/me'], '-d/--data may be given once.'],
     [['--frob', 'business', 'GET', '/me'], "Unknown option '--frob'; see `andromeda --help`."],
   ];
   for (const [args, sentence] of rows) {
-    const { status, stdout, stderr } = await run(['call', ...args]);
-    assert.deepEqual([status, stdout, stderr], [2, '', `${sentence}\n`]);
+    await says(run(['call', ...args]), 2, `${sentence}\n`, '');
   }
   assert.equal(requests.length, 0);
 });
@@ -240,8 +200,7 @@ test('a session goes to its own environment only', async (t) => {
   const { run } = await signedIn(t);
   const other = await serve(t, (_seen, response) => json(response, 200, {}));
   const sentence = `You are not signed in to ${other.url}; run \`andromeda auth login --url ${other.url}\`.\n`;
-  const flag = await run(['call', '--url', other.url, 'business', 'GET', '/me']);
-  assert.deepEqual([flag.status, flag.stderr], [1, sentence]);
+  await says(run(['call', '--url', other.url, 'business', 'GET', '/me']), 1, sentence);
   const variable = await run(['call', 'business', 'GET', '/me'], { env: { ANDROMEDA_URL: `${other.url}/` } });
   assert.deepEqual([variable.status, variable.stderr], [1, sentence]);
   assert.equal(other.requests.length, 0);
@@ -281,8 +240,7 @@ test('plain http to another machine, and addresses that are none, are refused', 
     ['https://ada:pw@platform.example', 'A platform URL carries no user name, password, query or fragment.'],
   ];
   for (const [url, sentence] of rows) {
-    const { status, stderr } = await run(['call', '--url', url, 'business', 'GET', '/me']);
-    assert.deepEqual([status, stderr], [2, `${sentence}\n`]);
+    await says(run(['call', '--url', url, 'business', 'GET', '/me']), 2, `${sentence}\n`);
   }
   const { status, stderr } = await run(['call', '--profile', '../x', 'business', 'GET', '/me']);
   assert.deepEqual(

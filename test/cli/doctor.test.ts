@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
-import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { keygen, keygenFingerprint } from '../support/ssh-keys.ts';
 import { access, accessRoute, uses } from './everyday/apis.ts';
-import { createMachine, json, type Seen } from './harness.ts';
+import { createMachine } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 import { type Routes, signedIn } from './small-api.ts';
 
@@ -148,7 +147,7 @@ const lacking = (reason: 'no_keys' | 'fault' | 'no_permission', message: string)
 test('known_hosts that is a directory and a login that fails are said, and a fix never repeats what is so', async (t) => {
   let now = lacking('no_keys', 'You have no SSH key registered.');
   const { about, directory } = await withKey(t, 'active', {
-    'GET /me/access': (_seen: Seen, response: ServerResponse) => json(response, 200, now),
+    'GET /me/access': () => now,
     [accessRoute]: { ...access, hostname: '127.0.0.1', port: 1 },
   });
   const login = async () => (await about('ssh')).at(-1);

@@ -1,5 +1,6 @@
 /** Commands by function against small servers, with a state directory of their own. */
 
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,6 +12,7 @@ import type { TestContext } from 'node:test';
 import type { Session } from '../../src/cli/session/local-state.ts';
 import { type CommandOptions, type Result, startCommand } from '../support/command.ts';
 import { limit } from '../support/limit.ts';
+import { program } from '../support/program.ts';
 
 export type { Result };
 
@@ -31,6 +33,9 @@ export async function createMachine(t: TestContext) {
   return {
     directory,
     start,
+    /** At a terminal: what a person sees, and types. */
+    atTerminal: (args: string[], env: CommandOptions['env'] = {}) =>
+      start(args, { env: { TERM: 'xterm', ...env }, terminal: true }),
     /** The program as a process, for what a process alone can show. */
     runProcess: (args: string[], env: Record<string, string> = {}) => spawnProgram(args, { ...own, ...env }),
     run: (args: string[], options?: CommandOptions) => start(args, options).result,
@@ -50,17 +55,17 @@ export async function createMachine(t: TestContext) {
 }
 
 async function spawnProgram(args: string[], env: NodeJS.ProcessEnv) {
-  const root = join(import.meta.dirname, '../..');
-  // Halves the start-up.
-  const compiled = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/test-cli');
-  const child = spawn(join(root, 'scripts/andromeda'), args, {
-    timeout: limit(120_000),
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...env, NODE_COMPILE_CACHE: compiled },
-  });
+  const child = spawn(program, args, { timeout: limit(120_000), stdio: ['ignore', 'pipe', 'pipe'], env });
   const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
   const [stdout, stderr, status] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
   return { status, stdout, stderr };
+}
+
+/** Compares how a command ended, and what it wrote. */
+export async function says(running: Promise<Result>, status: number, stderr: string, stdout?: string) {
+  const ended = await running;
+  assert.deepEqual([ended.stderr, ended.status], [stderr, status]);
+  if (stdout !== undefined) assert.equal(ended.stdout, stdout);
 }
 
 /** A session at one address that is good for an hour. */

@@ -6,13 +6,13 @@ import { test } from 'node:test';
 import type { Command } from 'commander';
 import { exitStatus } from '../../src/cli/exit.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { noServer } from './server.ts';
+import { hostCommands } from '../../src/host-commands.ts';
 
 const golden = join(import.meta.dirname, 'help.golden.txt');
 
 /** Every command of the program, by what one types for it. */
 async function everyCommand(): Promise<Map<string, Command>> {
-  const program = await createProgram(['completion'], noServer, () => {});
+  const program = await createProgram(['completion'], hostCommands(), () => {});
   const commands = new Map<string, Command>();
   const visit = (command: Command, path: string) => {
     commands.set(path, command);

@@ -8,7 +8,7 @@ import { stateDirectory } from '../../src/cli/session/local-state.ts';
 import { exclusively } from '../../src/cli/session/lock.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { createMachine, sessionAt } from './harness.ts';
+import { createMachine, says, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 
 const past = new Date(Date.now() - 60_000).toISOString();
@@ -81,8 +81,7 @@ test('a session that the issuer will not refresh has ended, for every command af
   const { url, state, requests } = await startEnvironment(t);
   await writeProfile([sessionAt(url, { expiresAt: past })]);
   for (const args of [me, me, ['auth', 'status']]) {
-    const { status, stdout, stderr } = await run(args);
-    assert.deepEqual([status, stdout, stderr], [1, '', ended]);
+    await says(run(args), 1, ended, '');
   }
   assert.equal(state.reused, 1);
   assert.ok(!requests.some((one) => one.url === '/me'));
@@ -109,16 +108,14 @@ test('an issuer in trouble does not end the session', async (t) => {
   const { url, state, server } = await startEnvironment(t, { refreshTokens: new Set(['secret-refresh']) });
   await writeProfile([sessionAt(url, { expiresAt: past })]);
   state.refusal = { status: 503, error: 'temporarily_unavailable' };
-  const refused = await run(me);
-  assert.deepEqual([refused.status, refused.stderr], [1, `${url} answered 503; try again later.\n`]);
+  await says(run(me), 1, `${url} answered 503; try again later.\n`);
   state.refusal = undefined;
   assert.equal((await run(me)).status, 0);
 
   await writeProfile([sessionAt(url, { expiresAt: past })]);
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
-  const gone = await run(me);
-  assert.deepEqual([gone.status, gone.stderr], [1, `Could not reach ${url}: the connection was refused.\n`]);
+  await says(run(me), 1, `Could not reach ${url}: the connection was refused.\n`);
   assert.equal((await readProfile()).sessions[url]?.refreshToken, 'secret-refresh');
 });
 
@@ -129,8 +126,7 @@ test('a refresh whose answer was lost is asked for again at once', async (t) => 
     lostAnswers: 2,
   });
   await writeProfile([sessionAt(url, { expiresAt: past })]);
-  const { status, stderr } = await run(me);
-  assert.deepEqual([status, stderr], [0, '']);
+  await says(run(me), 0, '');
   assert.deepEqual([state.lostAnswers, state.refreshes], [0, 1]);
 });
 
@@ -178,8 +174,7 @@ test('a damaged session file is named, and no token goes anywhere', async (t) =>
   const swapped = { sessions: { [url]: sessionAt('https://elsewhere.example') } };
   for (const text of ['{', '[]', '{"sessions":{"x":{}}}', JSON.stringify(swapped)]) {
     await writeFile(path, text);
-    const { status, stderr } = await run(['call', '--url', url, 'business', 'GET', '/me']);
-    assert.deepEqual([status, stderr], [1, sentence]);
+    await says(run(['call', '--url', url, 'business', 'GET', '/me']), 1, sentence);
   }
   assert.equal(requests.length, 0);
 });

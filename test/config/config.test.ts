@@ -306,24 +306,19 @@ test('identity.groups says the claim, and what rules give for groups', () => {
 });
 
 const tls = 'tls: { cert: cert.pem, key: key.pem }';
-const accepted: [string, string, string][] = [
-  ['TLS files', `platform: { listen: "10.0.0.5:8443", ${tls} }`, 'https://10.0.0.5:8443'],
+const accepted: [string, string][] = [
+  [`platform: { listen: "10.0.0.5:8443", ${tls} }`, 'https://10.0.0.5:8443'],
   [
-    'a proxy in front',
     'platform: { listen: "10.0.0.5:8080", behindProxy: true, url: "https://x.example/" }',
     'https://x.example',
   ],
-  ['a path in the url', 'platform: { url: "https://x.example/platform/" }', 'https://x.example/platform'],
-  ['IPv6 loopback', 'platform: { listen: "[::1]:8080" }', 'http://[::1]:8080'],
-  ['localhost', 'platform: { listen: "localhost:8080" }', 'http://localhost:8080'],
-  [
-    'every address, with a url',
-    `platform: { listen: "0.0.0.0:443", ${tls}, url: "https://x.example" }`,
-    'https://x.example',
-  ],
+  ['platform: { url: "https://x.example/platform/" }', 'https://x.example/platform'],
+  ['platform: { listen: "[::1]:8080" }', 'http://[::1]:8080'],
+  ['platform: { listen: "localhost:8080" }', 'http://localhost:8080'],
+  [`platform: { listen: "0.0.0.0:443", ${tls}, url: "https://x.example" }`, 'https://x.example'],
 ];
-for (const [what, text, url] of accepted) {
-  test(`accepted: ${what}`, () => assert.equal(read(text).platform.url, url));
+for (const [text, url] of accepted) {
+  test(`accepted: ${text}`, () => assert.equal(read(text).platform.url, url));
 }
 
 test('what TLS needs is read from the files, which are relative to the configuration', () => {
@@ -333,162 +328,109 @@ test('what TLS needs is read from the files, which are relative to the configura
 
 const notLoopback = (name: string, host: string) =>
   `${name}.listen is ${host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`;
-const refused: [string, string, string][] = [
-  ['an unknown section', 'plattform: {}', 'plattform is not a setting; did you mean platform?'],
+const refused: [string, string][] = [
+  ['plattform: {}', 'plattform is not a setting; did you mean platform?'],
   [
-    'an unknown key',
     'gateway: { adress: x }',
     'gateway.adress is not a setting; known here: listen, hostname, port, processes, account, limits, proxyProtocol, securityKeys, requireSecurityKeys.',
   ],
-  ['a misspelt key', 'gateway: { hostnaem: x }', 'gateway.hostnaem is not a setting; did you mean hostname?'],
-  ['a wrong type', 'gateway: { port: many }', 'gateway.port must be an integer.'],
-  ['a section that is a text', 'platform: here', 'platform must be an object.'],
-  ['a list that is a text', 'identity: { audiences: andromeda }', 'identity.audiences must be an array.'],
-  ['an empty list', 'identity: { audiences: [] }', 'identity.audiences must NOT have fewer than 1 items.'],
-  ['a file that is a list', '- a', 'the file must be an object.'],
-  ['a missing part', 'platform: { tls: { cert: cert.pem } }', 'platform.tls lacks key.'],
+  ['- a', 'the file must be an object.'],
   [
-    'security keys of the staff that are not accepted',
     'gateway: { requireSecurityKeys: staff }',
     'gateway.requireSecurityKeys is staff, and security keys are not accepted: nobody on the staff could log in. Set gateway.securityKeys: true as well.',
   ],
   [
-    'security keys required of others',
     'gateway: { securityKeys: true, requireSecurityKeys: all }',
     'gateway.requireSecurityKeys must be one of none, staff.',
   ],
-  ['a port that is none', 'gateway: { port: 70000 }', 'gateway.port must be <= 65535.'],
+  ['access: { keyMaxDays: 0 }', 'access.keyMaxDays must be 1 to 36500 whole days, such as 30 or 30d.'],
   [
-    'an age of nothing',
-    'access: { keyMaxDays: 0 }',
-    'access.keyMaxDays must be 1 to 36500 whole days, such as 30 or 30d.',
-  ],
-  [
-    'a console below a path',
     'console: { url: "https://lab.example/console" }',
     'console.url is https://lab.example/console; give an address without a path, such as https://console.example.org.',
   ],
   [
-    'a console that the issuer does not know',
     'console: {}\nidentity: { issuer: "https://login.example" }',
     'console: register the console at https://login.example (redirect address http://127.0.0.1:8083/sign-in/callback), and give identity.console.clientId and clientSecretFile.',
   ],
-  ['a level that is none', 'log: { level: loud }', 'log.level must be one of debug, info, warn, error.'],
+  ['log: { level: loud }', 'log.level must be one of debug, info, warn, error.'],
+  ['identity: { ca: cert.pem }', 'identity.ca: cert.pem holds no certificate in PEM.'],
   [
-    'an authority that is none',
-    'identity: { ca: cert.pem }',
-    'identity.ca: cert.pem holds no certificate in PEM.',
-  ],
-  [
-    'an issuer that is no URL',
     'identity: { issuer: login.example }',
     'identity.issuer is "login.example", which is not of the right form.',
   ],
   [
-    'an issuer whose keys anyone on the way could replace',
     'identity: { issuer: "http://login.example.org" }',
     'identity.issuer is http://login.example.org, which is plain http. Give its https address.',
   ],
+  ['sync: { intervalSeconds: 0 }', 'sync.intervalSeconds must be 0.1 to 60 seconds, such as 30 or 30s.'],
   [
-    'an interval of nothing',
-    'sync: { intervalSeconds: 0 }',
-    'sync.intervalSeconds must be 0.1 to 60 seconds, such as 30 or 30s.',
-  ],
-  [
-    'a listen without a port',
     'platform: { listen: localhost }',
     'platform.listen is "localhost"; it must be a host and a port, such as 127.0.0.1:8080.',
   ],
   [
-    'a listen with a port that is none',
     'gateway: { listen: "127.0.0.1:99999" }',
     'gateway.listen is "127.0.0.1:99999"; it must be a host and a port, such as 127.0.0.1:8080.',
   ],
   [
-    'a listen with a bare IPv6 address',
     'platform: { listen: "::1:8080" }',
     'platform.listen is "::1:8080"; it must be a host and a port, such as 127.0.0.1:8080.',
   ],
-  ['plain HTTP off loopback', 'platform: { listen: "10.0.0.5:8080" }', notLoopback('platform', '10.0.0.5')],
-  ['plain HTTP on every address', 'business: { listen: "0.0.0.0:8081" }', notLoopback('business', '0.0.0.0')],
+  ['platform: { listen: "10.0.0.5:8080" }', notLoopback('platform', '10.0.0.5')],
+  ['business: { listen: "0.0.0.0:8081" }', notLoopback('business', '0.0.0.0')],
+  ['identity: { embedded: { listen: "10.0.0.5:8082" } }', notLoopback('identity.embedded', '10.0.0.5')],
+  ['platform: { listen: "127.example.org:8080" }', notLoopback('platform', '127.example.org')],
   [
-    'plain HTTP of the issuer',
-    'identity: { embedded: { listen: "10.0.0.5:8082" } }',
-    notLoopback('identity.embedded', '10.0.0.5'),
-  ],
-  [
-    'a name that only looks like loopback',
-    'platform: { listen: "127.example.org:8080" }',
-    notLoopback('platform', '127.example.org'),
-  ],
-  [
-    'two listeners on one port',
     'business: { listen: "127.0.0.1:8080" }',
     'platform.listen and business.listen are both 127.0.0.1:8080; each needs its own port.',
   ],
   [
-    'the issuer on the port of an API',
     'platform: { listen: "127.0.0.1:8082" }',
     'platform.listen and identity.embedded.listen are both 127.0.0.1:8082; each needs its own port.',
   ],
   [
-    'every address without a url',
     `platform: { listen: "0.0.0.0:443", ${tls} }`,
     'platform.listen is 0.0.0.0, which is every address of this machine. Give platform.url, the address that people call it by.',
   ],
   [
-    'every IPv4 address, written as IPv6, without a url',
     `platform: { listen: "[::ffff:0.0.0.0]:443", ${tls} }`,
     'platform.listen is ::ffff:0.0.0.0, which is every address of this machine. Give platform.url, the address that people call it by.',
   ],
   [
-    'a gateway on every address without a name',
     'gateway: { listen: "0.0.0.0:22" }',
     'gateway.listen is 0.0.0.0, which is every address of this machine. Give gateway.hostname, the name that people log in to.',
   ],
   [
-    'two audiences for the embedded issuer',
     'identity: { audiences: [a, b] }',
     'identity.audiences: the embedded issuer puts one audience into a token; give just one.',
   ],
   [
-    'groups of the embedded issuer',
     'identity: { groups: { claim: groups } }',
     'identity.groups: the built-in issuer knows no groups. Give identity.issuer, or leave this out.',
   ],
   [
-    'groups without the claim that has them',
     'identity: { issuer: "https://login.example.org", groups: { rules: [] } }',
     'identity.groups lacks claim.',
   ],
   [
-    'a rule for groups with a permission that there is not',
     withRule('{ group: a, organization: b, permissions: [clusters.shh] }'),
     `identity.groups.rules[0].permissions[0] must be one of ${permissionCatalog.map(({ key }) => key).join(', ')}.`,
   ],
   [
-    'a rule for groups with a role that there is not',
     withRule('{ group: a, organization: b, role: boss }'),
     'identity.groups.rules[0].role must be one of member, admin, owner.',
   ],
+  [withRule('{ group: a }'), 'identity.groups.rules[0] lacks organization.'],
   [
-    'a rule for groups without an organization',
-    withRule('{ group: a }'),
-    'identity.groups.rules[0] lacks organization.',
-  ],
-  [
-    'a rule for groups that gives an admin permissions',
     withRule('{ group: a, organization: b, role: admin, permissions: [clusters.ssh] }'),
     'identity.groups.rules[0]: an admin holds every permission; leave permissions out.',
   ],
   [
-    'an account for processes that there are not',
     'gateway: { processes: 0, account: nobody }',
     'gateway.account is for the gateway’s own processes, and with gateway.processes: 0 there are none. Leave one of them out.',
   ],
 ];
-for (const [what, text, sentence] of refused) {
-  test(`refused: ${what}`, () => {
+for (const [text, sentence] of refused) {
+  test(`refused: ${text}`, () => {
     assert.throws(() => read(text), {
       message: `${file}${/: not readable/.test(sentence) ? '' : ':1'}: ${sentence}`,
     });
@@ -555,25 +497,17 @@ gateway: { limits: { idleSeconds: 8h, recheckSeconds: 2s } }
     assert.throws(() => read(`access: { keyMaxDays: ${text} }`), /keyMaxDays must be 1 to 36500 whole days/);
 });
 
-const unreadable: [string, string, RegExp][] = [
-  ['an unclosed bracket', 'platform: {\nbusiness: [\n', /:\d+:\d+: not readable as YAML: /],
-  [
-    'a key twice',
-    'dataDir: a\ndataDir: b\n',
-    /andromeda\.yaml:2:1: not readable as YAML: Map keys must be unique/,
-  ],
-  ['a tab', 'platform:\n\tlisten: x\n', /andromeda\.yaml:2:1: not readable as YAML: /],
-  ['two documents', 'dataDir: a\n---\ndataDir: b\n', /not readable as YAML: /],
-  ['NUL', 'dataDir: a\nbusiness:\n  url: "a\\0b"\n', /andromeda\.yaml:3: this text has a NUL character/],
-  [
-    'half of a surrogate pair',
-    'dataDir: "a\\ud83d"\n',
-    /andromeda\.yaml:1: this text has .* half of a surrogate/,
-  ],
-  ['an alias of nothing', 'dataDir: *a\n', /not readable as YAML: Unresolved alias/],
+const unreadable: [string, RegExp][] = [
+  ['platform: {\nbusiness: [\n', /:\d+:\d+: not readable as YAML: /],
+  ['dataDir: a\ndataDir: b\n', /andromeda\.yaml:2:1: not readable as YAML: Map keys must be unique/],
+  ['platform:\n\tlisten: x\n', /andromeda\.yaml:2:1: not readable as YAML: /],
+  ['dataDir: a\n---\ndataDir: b\n', /not readable as YAML: /],
+  ['dataDir: a\nbusiness:\n  url: "a\\0b"\n', /andromeda\.yaml:3: this text has a NUL character/],
+  ['dataDir: "a\\ud83d"\n', /andromeda\.yaml:1: this text has .* half of a surrogate/],
+  ['dataDir: *a\n', /not readable as YAML: Unresolved alias/],
 ];
-for (const [what, text, message] of unreadable) {
-  test(`refused with the line: ${what}`, () => {
+for (const [text, message] of unreadable) {
+  test(`refused with the line: ${JSON.stringify(text)}`, () => {
     assert.throws(() => read(text), { code: 'invalid_request', message });
   });
 }
@@ -585,27 +519,20 @@ test('refused: a file that is not there, and a directory', () => {
   assert.throws(() => readConfig(folder), { message: `Cannot read ${folder}: it is a directory.` });
 });
 
-const labs: [string, string, string, number?][] = [
+const labs: [string, string, number?][] = [
   [
-    'an unknown key',
     'organizations: [{ slug: x, name: X, member: [] }]',
     'organizations[0].member is not a setting; did you mean members?',
   ],
-  ['a missing key', 'clusters: [{ name: a }]', 'clusters[0] lacks organization.'],
+  ['clusters: [{ name: a }]', 'clusters[0] lacks organization.'],
+  ['users: [{ email: ada }]', 'users[0].email is "ada", which is not of the right form.'],
+  ['organizations: [{ slug: x, name: X }]', 'Organization x needs an owner.'],
   [
-    'an email that is none',
-    'users: [{ email: ada }]',
-    'users[0].email is "ada", which is not of the right form.',
-  ],
-  ['no owner', 'organizations: [{ slug: x, name: X }]', 'Organization x needs an owner.'],
-  [
-    'an organization that is not there',
     'clusters:\n- name: a\n  simulated: { computeNodes: 1, gpusPerNode: 1 }\n  organization: here',
     'Cluster a names the organization here, which does not exist.',
     4,
   ],
   [
-    'two members of one address',
     `organizations:
 - slug: x
   name: X
@@ -617,14 +544,13 @@ const labs: [string, string, string, number?][] = [
     6,
   ],
   [
-    'a real cluster that says too little',
     'organizations: []\nclusters:\n- name: a\n  organization: x\n  kubernetes: {}',
     'Cluster a: its kubernetes section needs a kubeconfig or a server.',
     3,
   ],
 ];
-for (const [what, text, sentence, line = 1] of labs) {
-  test(`a lab file is refused with its name and place: ${what}`, () => {
+for (const [text, sentence, line = 1] of labs) {
+  test(`a lab file is refused with its name and place: ${sentence}`, () => {
     const lab = join(directory.path, 'lab.yaml');
     writeFileSync(lab, text);
     assert.throws(() => readLab(lab), { code: 'invalid_request', message: `${lab}:${line}: ${sentence}` });

@@ -24,8 +24,7 @@ test('a number or a name of an account or a group of this machine is taken; othe
 });
 
 test('the counter of numbers goes up to the base and past what is taken ahead, and never back', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const next = async () =>
     (await store.read.selectFrom('counters').select('value').where('name', '=', 'uid').executeTakeFirst())
       ?.value;

@@ -21,8 +21,10 @@ import {
 import { findClusterByName, listDrivenClusters, startRelease } from '../../src/store/clusters/clusters.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
+import { insertRow, updateRows } from '../../src/store/engine/rows.ts';
 import { createGrant } from '../../src/store/organizations/grants.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/people/ssh-keys.ts';
+import { mulberry } from '../support/random.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -111,11 +113,12 @@ async function step(
   } else if (what === 2 && model.role !== 'owner') {
     model.member = !model.member;
     await store.write(({ db }) =>
-      db
-        .updateTable('memberships')
-        .set('lifecycle_state', model.member ? 'active' : 'removed')
-        .where('user_id', '=', model.id)
-        .execute(),
+      updateRows(
+        db,
+        'memberships',
+        { user_id: model.id },
+        { lifecycle_state: model.member ? 'active' : 'removed' },
+      ),
     );
   } else if (what === 3 && model.username !== 'a') {
     model.role = model.role === 'member' ? 'admin' : 'member';
@@ -146,16 +149,9 @@ async function step(
 test('after any interleaving of changes the list is what recomputing it from nothing gives', async (t) => {
   const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
   t.diagnostic(`seed ${seed} (SEED=${seed} runs it again)`);
-  let state = seed;
-  const pick = (below: number) => {
-    // Mulberry32.
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  const random = mulberry(seed);
+  const pick = (below: number) => Math.floor(random() * below);
+  await using store = await openTestStore(lab);
   const clusters = await listDrivenClusters(store.read);
   const organizationId = clusters[0]?.organizationId ?? '';
   const rows = await store.read
@@ -279,8 +275,7 @@ test('after any interleaving of changes the list is what recomputing it from not
 });
 
 test('a withdrawn list names no one, is the newest there is, and rises no more', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   const [alpha, beta] = [
     await findClusterByName(store.read, 'alpha'),
     await findClusterByName(store.read, 'beta'),
@@ -318,8 +313,7 @@ test('a withdrawn list names no one, is the newest there is, and rises no more',
 });
 
 test('what a cluster says of someone by name goes before what its list version says', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   const alpha = await findClusterByName(store.read, 'alpha');
   assert.ok(alpha);
   const organizationId = alpha.organizationId;
@@ -346,8 +340,7 @@ test('what a cluster says of someone by name goes before what its list version s
 });
 
 test('a list read again after rows of its past were deleted names only those who are on it', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   const [cluster, later] = [
     await findClusterByName(store.read, 'alpha'),
     await findClusterByName(store.read, 'beta'),
@@ -370,10 +363,7 @@ test('a list read again after rows of its past were deleted names only those who
   const add = async (email: string) => {
     const [id, permission] = [await userId(store, email), 'clusters.ssh' as PermissionKey];
     await store.write(({ db }) =>
-      db
-        .insertInto('member_permissions')
-        .values({ org_id: organizationId, user_id: id, permission })
-        .execute(),
+      insertRow(db, 'member_permissions', { org_id: organizationId, user_id: id, permission }),
     );
     await updateListedUser(store, id);
     await acceptAccessLists(store, organizationId);
@@ -423,8 +413,7 @@ const big: Lab = {
 };
 
 test('however many people there are, everybody else gets their turn in between', async () => {
-  await using opened = await openTestStore(big);
-  const { store } = opened;
+  await using store = await openTestStore(big);
   const clusters = await listDrivenClusters(store.read);
   const [alpha] = clusters;
   assert.ok(alpha);

@@ -223,7 +223,7 @@ test('a restore is refused while the service runs, and changes nothing', async (
   assert.deepEqual(filesIn(old.dataDir), before);
 });
 
-test('what is no whole backup of this version is not restored, and is not left behind', async (t) => {
+test('what is no whole backup of this version is not restored, and is not left behind', async () => {
   using old = await installation(1);
   using place = temporaryDirectory();
   const good = join(place.path, 'good');
@@ -264,34 +264,28 @@ test('what is no whole backup of this version is not restored, and is not left b
       says: 'was written by a version of Andromeda before 0.3.0, which this one cannot read; restore it with that version.',
     },
   };
+  const refused = (says: RegExp | string, what: string) => {
+    const data = join(place.path, 'data');
+    assert.throws(() => restoreBackup(file, data, now), { code: 'invalid_request', message: says }, what);
+    assert.deepEqual(filesIn(data), [], what);
+  };
   for (const [name, { make, says }] of Object.entries(cases)) {
-    await t.test(name, () => {
-      make();
-      const data = join(place.path, `data of ${name}`);
-      assert.throws(() => restoreBackup(file, data, now), {
-        code: 'invalid_request',
-        message: `${file} ${says}`,
-      });
-      assert.deepEqual(filesIn(data), []);
-    });
+    make();
+    refused(`${file} ${says}`, name);
   }
   for (const path of ['../outside', '/../x', 'keys/../../outside', 'keys//x', '', 'andromeda.db', 'lock']) {
-    await t.test(`a file by the name '${path}'`, () => {
-      // With a manifest that fits, and nothing that signed it.
-      edited(
-        `insert into backup_files values ('${path}', x'00');
-         update backup_info set key = null, signature = null,
-           manifest = json_set(manifest, '$.parts."file ${path}"', '${hash('sha256', Buffer.of(0))}')`,
-      );
-      const data = join(place.path, 'other');
-      assert.throws(() => restoreBackup(file, data, now), { code: 'invalid_request' });
-      assert.deepEqual(filesIn(data), []);
-      assert.ok(!existsSync(join(place.path, 'outside')));
-    });
+    // With a manifest that fits, and nothing that signed it.
+    edited(
+      `insert into backup_files values ('${path}', x'00');
+       update backup_info set key = null, signature = null,
+         manifest = json_set(manifest, '$.parts."file ${path}"', '${hash('sha256', Buffer.of(0))}')`,
+    );
+    refused(/./, path);
+    assert.ok(!existsSync(join(place.path, 'outside')));
   }
 });
 
-test('one changed bit in what a backup holds is refused, and the part is named', async (t) => {
+test('one changed bit in what a backup holds is refused, and the part is named', async () => {
   using old = await installation();
   using place = temporaryDirectory();
   const key = loadAuditKey(old.dataDir);
@@ -313,54 +307,33 @@ test('one changed bit in what a backup holds is refused, and the part is named',
     assert.throws(() => verifyBackup(file), { code: 'invalid_request', message });
     assert.deepEqual(filesIn(data), []);
   };
-  await t.test('of a key, in the bytes of the file', () =>
-    changed('file issuer-keys.json', () => {
-      const bytes = readFileSync(good);
-      const at = bytes.indexOf('content of issuer-keys.json');
-      bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
-      writeFileSync(file, bytes);
-    }),
-  );
-  await t.test('of a permission', () =>
-    changed('table staff_permissions', (database) =>
-      database.exec("update staff_permissions set permission = 'staff.opesate'"),
-    ),
-  );
-  await t.test('of another key', () =>
-    changed('file keys/host', (database) =>
-      database.exec(
-        "update backup_files set content = cast('content of keys/hosu' as blob) where path = 'keys/host'",
-      ),
-    ),
-  );
-  await t.test('a file more, and one less', () =>
-    changed('file keys/x, file keys/host.pub', (database) =>
-      database.exec("update backup_files set path = 'keys/x' where path = 'keys/host.pub'"),
-    ),
-  );
-  await t.test('an index that is gone', () =>
-    changed('schema', (database) => database.exec('drop index ssh_keys_by_user')),
-  );
-  await t.test('the time, which decides what is the newest', () =>
-    changed('the manifest', (database) => database.exec("update backup_info set made_at = '2031-01-01'")),
-  );
-  await t.test('a manifest that was made to fit', () =>
-    changed('the signature of its manifest is wrong', (database) => {
-      database.exec(
-        'update backup_info set manifest = replace(manifest, \'"table users":\', \'"table losers":\')',
-      );
-    }),
-  );
-  await t.test('a manifest that is gone', () =>
-    changed('the manifest', (database) =>
-      database.exec('update backup_info set manifest = null, key = null, signature = null'),
-    ),
-  );
-  await t.test('a signature that is gone', () =>
-    changed('the signature of its manifest is wrong', (database) =>
-      database.exec('update backup_info set signature = null'),
-    ),
-  );
+  await changed('file issuer-keys.json', () => {
+    const bytes = readFileSync(good);
+    const at = bytes.indexOf('content of issuer-keys.json');
+    bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+    writeFileSync(file, bytes);
+  });
+  for (const [says, statement] of [
+    ['table staff_permissions', "update staff_permissions set permission = 'staff.opesate'"],
+    [
+      'file keys/host',
+      "update backup_files set content = cast('content of keys/hosu' as blob) where path = 'keys/host'",
+    ],
+    [
+      'file keys/x, file keys/host.pub',
+      "update backup_files set path = 'keys/x' where path = 'keys/host.pub'",
+    ],
+    ['schema', 'drop index ssh_keys_by_user'],
+    // The time decides what is the newest.
+    ['the manifest', "update backup_info set made_at = '2031-01-01'"],
+    ['the manifest', 'update backup_info set manifest = null, key = null, signature = null'],
+    [
+      'the signature of its manifest is wrong',
+      `update backup_info set manifest = replace(manifest, '"table users":', '"table losers":')`,
+    ],
+    ['the signature of its manifest is wrong', 'update backup_info set signature = null'],
+  ] as const)
+    await changed(says, (database) => database.exec(statement));
 });
 
 test('a backup replaces an older one whole, and nothing else, and leaves nothing behind when it cannot be made', async () => {
@@ -409,7 +382,7 @@ test('a restore that is killed leaves the old database or the new one, and the s
   restoreBackup(file, dataDir, now);
   const people = await emails(old.dataDir);
   const script = fileURLToPath(new URL('./restorer.ts', import.meta.url));
-  for (let round = 0; round < 6; round++) {
+  for (let round = 0; round < 3; round++) {
     const child = spawn(process.execPath, [script, file, dataDir], {
       stdio: ['ignore', 'pipe', 'inherit'],
       timeout: limit(60_000),

@@ -1,17 +1,7 @@
 /** The backup that an upgrade makes first: the room for it, and which are kept. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Kysely, sql } from 'kysely';
@@ -19,7 +9,7 @@ import type { Migration } from 'kysely/migration';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
-import { smallDisk, startBoth } from '../support/both-versions.ts';
+import { fill, smallDisk, startBoth } from '../support/both-versions.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { laterVersion, newest, placeSchema } from '../support/schemas.ts';
 
@@ -63,18 +53,6 @@ test('a disk that becomes full in the middle of an upgrade leaves the database a
   rmSync(filler);
   assert.equal(await startBoth(disk.path), 'before');
 });
-
-function fill(file: string): void {
-  const descriptor = openSync(file, 'w');
-  const block = Buffer.alloc(2 ** 20);
-  try {
-    for (;;) writeSync(descriptor, block);
-  } catch (error) {
-    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
-  } finally {
-    closeSync(descriptor);
-  }
-}
 
 test('the backups of the last two upgrades are kept, and one of the same schema takes the place of the one before', async () => {
   using directory = temporaryDirectory();

@@ -66,8 +66,7 @@ const turns = async () => {
 };
 
 test('until it is on disk a write is not answered, not announced and not seen, and no read waits for it', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   using flushes = holdFlushes();
   const events: string[] = [];
   store.onChange(everyKind, () => events.push('announced'));
@@ -91,8 +90,7 @@ test('until it is on disk a write is not answered, not announced and not seen, a
 });
 
 test('a snapshot that begins or ends while a write is flushed is of one moment, and the next one sees the write', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   using flushes = holdFlushes();
   const begun = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
@@ -126,8 +124,7 @@ test('a write that will be found out again anyway does not wait for the disk', a
 });
 
 test('one that fails is taken back, and the next one waits for the disk again', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   using flushes = holdFlushes();
   flushes.release();
   const failing = store.write(
@@ -145,8 +142,7 @@ test('one that fails is taken back, and the next one waits for the disk again', 
 });
 
 test('writes that come while one is flushed share flushes', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   using flushes = holdFlushes();
   const first = store.write(insert('first'));
   await flushes.begun();
@@ -161,8 +157,7 @@ test('writes that come while one is flushed share flushes', async () => {
 
 for (const when of ['before it writes', 'half-way']) {
   test(`writes that wait together are done in order where one of them fails ${when}`, async () => {
-    await using opened = await openTestStore();
-    const { store } = opened;
+    await using store = await openTestStore();
     const order: string[] = [];
     const announced: unknown[] = [];
     store.onChange(everyKind, (changes) => announced.push(...changes));

@@ -8,8 +8,7 @@ import { createPerson } from '../../src/store/people/people.ts';
 import { openTestStore } from '../support/store.ts';
 
 test('the list of what everybody was granted is whole, wherever its pages end', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const keys = permissionCatalog.map(({ key }) => key).toSorted();
   const wanted = new Map<string, string[]>();
   const organizationId = await store.write(async (tx) => {

@@ -15,8 +15,7 @@ import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 test('the last owner stays: no change of a role or a membership takes them away', async () => {
-  await using opened = await openTestStore({ ...physics, clusters: [] });
-  const { store } = opened;
+  await using store = await openTestStore({ ...physics, clusters: [] });
   const organizationId = (await findOrganizationBySlug(store.read, 'physics'))?.id ?? '';
   const ada = await userId(store, 'ada@physics.example');
   const bob = await userId(store, 'bob@physics.example');
@@ -40,8 +39,7 @@ test('the last owner stays: no change of a role or a membership takes them away'
 });
 
 test('a username is one person’s for good, and only once', async () => {
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   const organizationId = (await findOrganizationBySlug(store.read, 'physics'))?.id ?? '';
   const root = await userId(store, 'root@physics.example');
   const join = (username: string) =>
@@ -60,8 +58,7 @@ test('a username is one person’s for good, and only once', async () => {
 });
 
 test('the last operator stays: neither without the key nor deactivated', async () => {
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   const root = await userId(store, 'root@physics.example');
   const last = /This is the last person with staff\.operate/;
   await assert.rejects(
@@ -75,8 +72,7 @@ test('the last operator stays: neither without the key nor deactivated', async (
 });
 
 test('a write has the time of its transaction', async () => {
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   const ada = await userId(store, 'ada@physics.example');
   const key = parseSshPublicKey(newPublicKey());
   const now = Date.parse('2030-01-01T00:00:00.000Z');

@@ -88,8 +88,7 @@ test('a clock that was ahead makes no one wait for longer than the limit would',
 
 test('keys are stored as hashes, and counts that hold no one back any more are removed', async () => {
   let at = 1_700_000_000_000;
-  await using opened = await openTestStore(undefined, () => at);
-  const { store } = opened;
+  await using store = await openTestStore(undefined, () => at);
   const limits = createSharedLimits(store);
   const counted = { backOff: { limit: backOff, key: 'ada@physics.example' } };
   await limits.change(counted, (counts) => counts.backOff.use());

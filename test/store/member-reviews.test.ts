@@ -1,4 +1,5 @@
 /** Reviews of members' access: what gets an end and what does not, and what keeps it. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
@@ -7,6 +8,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { startMemberReviews } from '../../src/service/compose/permission-ends.ts';
 import { followGroups } from '../../src/store/audit/follow-groups.ts';
 import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
+import { findRow } from '../../src/store/engine/rows.ts';
 import { addByHand, permitByHand, removeByHand } from '../../src/store/organizations/by-hand.ts';
 import {
   updateMemberPermissions,
@@ -49,11 +51,7 @@ async function open(lab: Lab = physics) {
       return Object.fromEntries(own.map(({ key, expiresAt }) => [key, expiresAt]));
     },
     async reviewFrom(name: string) {
-      const row = await store.read
-        .selectFrom('memberships')
-        .select('review_from')
-        .where('user_id', '=', (await member(name)).userId)
-        .executeTakeFirst();
+      const row = await findRow(store.read, 'memberships', { user_id: (await member(name)).userId });
       return row?.review_from;
     },
     async permit(name: string, permissions: Record<string, string | null>) {

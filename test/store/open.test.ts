@@ -118,8 +118,7 @@ test('the reading connection cannot write', async () => {
 });
 
 test('a lab is applied once, to an empty database, and recorded as made by the installation', async () => {
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   const count = async () => (await store.read.selectFrom('users').select('id').execute()).length;
   const before = await count();
   assert.equal(await createInstallation(store, physics, 'again'), false);

@@ -1,18 +1,14 @@
 /** What is wrong with the database is said where it is met: at the start, in `/readyz`, by a read, and by a backup. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
-  closeSync,
   copyFileSync,
   mkdirSync,
-  openSync,
   renameSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -21,46 +17,21 @@ import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { PostgresError } from '../../src/store/engine/postgres/fault.ts';
 import { createReadinessCheck } from '../../src/store/engine/readiness.ts';
 import { eventually, physics } from '../support/app.ts';
+import { fill, smallDisk } from '../support/both-versions.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { damageTable } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
 const noTmpfs = process.getuid?.() !== 0 && 'only root can mount a disk that is full or read-only';
 
-/** A small file system of a test's own. */
-function smallDisk(): Disposable & { path: string; remount(how: string): void } {
-  const directory = temporaryDirectory();
-  const path = join(directory.path, 'disk');
-  mkdirSync(path);
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path]);
-  return {
-    path,
-    remount: (how) => void execFileSync('mount', ['-o', `remount,${how}`, path]),
-    [Symbol.dispose]() {
-      execFileSync('umount', ['-l', path]);
-      directory[Symbol.dispose]();
-    },
-  };
-}
-
-/** Fills a disk with a file, whose path it returns. */
-function fill(disk: { path: string }): string {
-  const filler = join(disk.path, 'filler');
-  const handle = openSync(filler, 'w');
-  assert.throws(() => {
-    for (;;) writeSync(handle, Buffer.alloc(4096));
-  }, /ENOSPC/);
-  closeSync(handle);
-  return filler;
-}
-
 test('readiness writes: a full disk is not ready and is said to be full, and ready again when there is room', {
   skip: noTmpfs,
 }, async () => {
-  using disk = smallDisk();
+  using disk = smallDisk(4);
   const store = await openStore(join(disk.path, 'data'));
   await createReadinessCheck(store)();
-  const filler = fill(disk);
+  const filler = join(disk.path, 'filler');
+  fill(filler);
   // The log of the database may have room for a row or two.
   const isFull = async () => {
     for (let i = 0; i < 2_000; i++) await createReadinessCheck(store)();
@@ -77,11 +48,12 @@ test('readiness writes: a full disk is not ready and is said to be full, and rea
 test('a write for which there was no room ends readiness at once, though one row still fits', {
   skip: noTmpfs,
 }, async () => {
-  using disk = smallDisk();
+  using disk = smallDisk(4);
   const store = await openStore(join(disk.path, 'data'));
   const check = createReadinessCheck(store);
   await check();
-  const filler = fill(disk);
+  const filler = join(disk.path, 'filler');
+  fill(filler);
   truncateSync(filler, statSync(filler).size - 40_960);
   const rows = Array.from({ length: 200 }, (_, i) => ({ name: `${i} ${'x'.repeat(1_000)}`, value: 1 }));
   const write = () => store.write(({ db }) => db.insertInto('counters').values(rows).execute());
@@ -97,8 +69,7 @@ test('a write for which there was no room ends readiness at once, though one row
 });
 
 test('a disk that takes no row in time is not ready, and one answer serves all who ask meanwhile', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   let writes = 0;
   const check = createReadinessCheck({
     ...store,
@@ -113,8 +84,7 @@ test('a disk that takes no row in time is not ready, and one answer serves all w
 });
 
 test('a database that finds no room is tried once a second, however many ask', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   let writes = 0;
   let fullAt = Number.NEGATIVE_INFINITY;
   const check = createReadinessCheck({
@@ -131,8 +101,7 @@ test('a database that finds no room is tried once a second, however many ask', a
 });
 
 test('a server that finds only a former primary is not ready at once, though it wrote a moment ago', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   let failure: Error | undefined;
   const check = createReadinessCheck({ ...store, failure: () => failure });
   await check();
@@ -237,7 +206,7 @@ for (const state of ['missing', 'empty']) {
     const path = directory.path;
     await (await openStore(path)).close();
     for (const suffix of ['', '-wal', '-shm']) rmSync(join(path, `andromeda.db${suffix}`), { force: true });
-    if (state === 'empty') truncateSync(writeEmpty(join(path, 'andromeda.db')), 0);
+    if (state === 'empty') writeFileSync(join(path, 'andromeda.db'), '');
     mkdirSync(join(path, 'keys'));
     writeFileSync(join(path, 'keys/gateway_host_ed25519'), 'x');
     chmodSync(join(path, 'keys'), 0o700);
@@ -250,9 +219,4 @@ for (const state of ['missing', 'empty']) {
     rmSync(join(path, 'keys'), { recursive: true });
     await (await openStore(path)).close();
   });
-}
-
-function writeEmpty(file: string): string {
-  writeFileSync(file, '');
-  return file;
 }

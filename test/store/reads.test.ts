@@ -6,6 +6,7 @@ import Database from 'better-sqlite3';
 import { listAuditEntries } from '../../src/store/audit/audit.ts';
 import { cached } from '../../src/store/engine/cache.ts';
 import type { Store, Tx } from '../../src/store/engine/index.ts';
+import { updateRows } from '../../src/store/engine/rows.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
 
 const counter = async (store: Pick<Store, 'read'>) =>
@@ -22,8 +23,7 @@ const setTo =
   };
 
 test('what a write did is read at once, also in the turn of the event loop in which others read before', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   for (const value of [1, 2]) {
     await store.write(async (tx) => {
       await setTo(value)(tx);
@@ -35,11 +35,10 @@ test('what a write did is read at once, also in the turn of the event loop in wh
 });
 
 test('what another process commits is read in the next turn', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   await store.write(setTo(1));
   assert.equal(await counter(store), 1);
-  await opened.elsewhere("update counters set value = 2 where name = 'x'");
+  await store.elsewhere("update counters set value = 2 where name = 'x'");
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(await counter(store), 2);
 });
@@ -49,10 +48,7 @@ testOnFile('SQLite begins its log anew however much is read', async () => {
   const { store, dataDir } = opened;
   for (let round = 0; round < 20; round++) {
     await store.write(async ({ db }) => {
-      await db
-        .updateTable('users')
-        .set({ display_name: `${round} `.repeat(400_000) })
-        .execute();
+      await updateRows(db, 'users', {}, { display_name: `${round} `.repeat(400_000) });
       await counter(store);
     });
   }
@@ -61,8 +57,7 @@ testOnFile('SQLite begins its log anew however much is read', async () => {
 });
 
 test('a snapshot sees one moment, and the others meanwhile the present', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   await store.write(setTo(1));
   const seen = await store.readSnapshot(async (read) => {
     const before = await counter({ read });
@@ -73,8 +68,7 @@ test('a snapshot sees one moment, and the others meanwhile the present', async (
 });
 
 test('what is made of the database is the same until a commit, by this process or another one', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   await store.write(setTo(1));
   let times = 0;
   const make = async () => ({ value: await counter(store), times: ++times });
@@ -90,14 +84,13 @@ test('what is made of the database is the same until a commit, by this process o
   await store.write(setTo(3), { flush: false });
   assert.deepEqual(await ask(), { value: 3, times: 4 });
 
-  await opened.elsewhere("update counters set value = 4 where name = 'x'");
+  await store.elsewhere("update counters set value = 4 where name = 'x'");
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(await ask(), { value: 4, times: 5 });
 });
 
 test('what was made while something was committed is not kept', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   await store.write(setTo(1));
   const before = await cached(store, 'x', async () => {
     const value = await counter(store);
@@ -122,8 +115,7 @@ test('of each kind so many are kept, and none of them in the place of another ki
 });
 
 test('what could not be made is tried again', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   await assert.rejects(
     cached(store, 'x', async () => {
       throw new Error('no');

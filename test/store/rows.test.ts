@@ -14,8 +14,7 @@ import { openTestStore } from '../support/store.ts';
 const session = { entry: '{}', server_id: 'server_1', closing: null, presumed_seq: 1 };
 
 test('a condition on null finds rows without the value, and one on a value those with it', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const found = await store.write(async ({ db }) => {
     await insertRow(db, 'open_sessions', { id: 'b', ...session });
     await insertRow(db, 'open_sessions', { id: 'a', ...session });

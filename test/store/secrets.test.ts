@@ -13,8 +13,7 @@ const keysOf = (...lines: string[]): SecretsKeys => {
 const line = () => randomBytes(32).toString('base64');
 
 test('a secret is made once, also by two servers at once, and read by both', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const keys = keysOf(line());
   const [one, two] = [await openSecrets(store, keys), await openSecrets(store, keys)];
   assert.equal(await one.find('host'), undefined);
@@ -28,8 +27,7 @@ test('a secret is made once, also by two servers at once, and read by both', asy
 });
 
 test('what is stored is encrypted, bound to its name, and not readable when it was changed', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const secrets = await openSecrets(store, keysOf(line()));
   await secrets.findOrAdd('a', () => 'very secret text');
   await secrets.findOrAdd('b', () => 'another one');
@@ -52,8 +50,7 @@ test('what is stored is encrypted, bound to its name, and not readable when it w
 });
 
 test('with another key nothing opens and nothing is made, in a sentence that names both', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const [right, wrong] = [keysOf(line()), keysOf(line())];
   await (await openSecrets(store, right)).findOrAdd('host', () => 'A');
   const ids = new RegExp(`${right.keys[0].id}, and the file holds ${wrong.keys[0].id}`);
@@ -62,8 +59,7 @@ test('with another key nothing opens and nothing is made, in a sentence that nam
 });
 
 test('a secret that is gone is not made anew', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const secrets = await openSecrets(store, keysOf(line()));
   await secrets.findOrAdd('host', () => 'A');
   await store.write(({ db }) => db.deleteFrom('secrets').execute());
@@ -76,8 +72,7 @@ test('a secret that is gone is not made anew', async () => {
 });
 
 test('another key takes the place of one: all or nothing, repeatable, with servers that have both', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const [first, second] = [line(), line()];
   const [before, after] = [keysOf(first), keysOf(second)];
   const secrets = await openSecrets(store, keysOf(first, second));
@@ -108,8 +103,7 @@ test('another key takes the place of one: all or nothing, repeatable, with serve
 });
 
 test('a server that runs reads its file again when the key was changed', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const [first, second] = [line(), line()];
   const now = keysOf(second);
   const held: SecretsKeys = { ...keysOf(first), reread: () => now };

@@ -5,8 +5,9 @@ import Database from 'better-sqlite3';
 import { sql } from 'kysely';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import type { Change, Store } from '../../src/store/engine/index.ts';
+import { updateRows } from '../../src/store/engine/rows.ts';
 import { systemUserId } from '../../src/store/people/people.ts';
-import { eventually, physics } from '../support/app.ts';
+import { becomes, physics } from '../support/app.ts';
 import { everyKind, openTestStore, testOnFile } from '../support/store.ts';
 
 const entry = (target: string) => ({
@@ -26,8 +27,7 @@ const uid = async (db: Store['read']) => {
 };
 
 test('writes run one after the other: what each read still holds when it writes', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   let running = 0;
   await Promise.all(
     Array.from({ length: 50 }, () =>
@@ -35,11 +35,7 @@ test('writes run one after the other: what each read still holds when it writes'
         running++;
         assert.equal(running, 1);
         const value = await uid(db);
-        await db
-          .updateTable('counters')
-          .set('value', value + 1)
-          .where('name', '=', 'uid')
-          .execute();
+        await updateRows(db, 'counters', { name: 'uid' }, { value: value + 1 });
         running--;
       }),
     ),
@@ -48,8 +44,7 @@ test('writes run one after the other: what each read still holds when it writes'
 });
 
 test('a write that fails changes nothing, announces nothing, and does not hold up the next', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const seen: Change[] = [];
   store.onChange(everyKind, (changes) => void seen.push(...changes));
   const failing = store.write(async (tx) => {
@@ -69,8 +64,7 @@ test('a write that fails changes nothing, announces nothing, and does not hold u
 });
 
 test('a query that its write did not wait for is refused, and is in no other write', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const late = await store.write(async (tx) => {
     return { append: () => appendAuditEntry(tx, entry('late')) };
   });
@@ -80,8 +74,7 @@ test('a query that its write did not wait for is refused, and is in no other wri
 });
 
 test('a change is announced when it can be read, and no more after one stops listening', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const seen: number[] = [];
   const stop = store.onChange(everyKind, () => {
     void store.read
@@ -96,10 +89,7 @@ test('a change is announced when it can be read, and no more after one stops lis
       tx.changed({ kind: 'cluster', clusterId: 'a' });
     });
   await write();
-  await eventually(
-    async () => seen.length,
-    (count) => count === 1,
-  );
+  await becomes(() => seen.length, 1);
   stop();
   await write();
   await new Promise((done) => setTimeout(done, 10));
@@ -107,8 +97,7 @@ test('a change is announced when it can be read, and no more after one stops lis
 });
 
 test('reads go on while a write is under way, and see the state before it', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   await store.write(async (tx) => {
     await appendAuditEntry(tx, entry('a'));
     assert.deepEqual(await store.read.selectFrom('audit_entries').select('seq').execute(), []);
@@ -145,8 +134,7 @@ test('an audit entry needs someone who did it', async () => {
 });
 
 testOnFile('a full disk is said to be one, and what was there stays', async () => {
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   await store.write(({ db }) => sql`pragma max_page_count = 1`.execute(db));
   const fill = store.write(async ({ db }) => {
     await sql`update users set display_name = ${'x'.repeat(1_000_000)}`.execute(db);
@@ -163,8 +151,7 @@ testOnFile('a full disk is said to be one, and what was there stays', async () =
 testOnFile(
   'where the disk is full for one of those that share a commit, the others are done, and done once',
   async () => {
-    await using opened = await openTestStore(physics);
-    const { store } = opened;
+    await using store = await openTestStore(physics);
     const { rows } = await store.write(({ db }) =>
       sql<{ page_count: number }>`pragma page_count`.execute(db),
     );
@@ -193,8 +180,7 @@ testOnFile(
 );
 
 test('a commit is announced as this server’s own; there is no other one to send messages to', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const heard: unknown[] = [];
   store.onChange(everyKind, (changes, { from }) => void heard.push(changes, from));
   store.messages.on('error', (body) => void heard.push(body));

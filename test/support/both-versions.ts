@@ -1,7 +1,7 @@
 /** Upgrades of a data directory: this version and a later one take it in turn. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
@@ -49,4 +49,14 @@ export function smallDisk(mebibytes: number): Disposable & { path: string } {
       directory[Symbol.dispose]();
     },
   };
+}
+
+/** Writes a file until its disk is full. */
+export function fill(file: string): void {
+  const descriptor = openSync(file, 'w');
+  for (const bytes of [2 ** 20, 4096])
+    assert.throws(() => {
+      for (;;) writeSync(descriptor, Buffer.alloc(bytes));
+    }, /ENOSPC/);
+  closeSync(descriptor);
 }

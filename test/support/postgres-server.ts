@@ -1,6 +1,6 @@
 /** A PostgreSQL of a test run's own: on a Unix socket, with nothing flushed to the disk. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -51,7 +51,8 @@ const settings = [
 export interface PostgresOptions {
   /** Settings. */
   more?: string[][];
-  locale?: string;
+  /** With an identity of its own: the others of a run are copies of one. */
+  isAnother?: boolean;
   /** Where it listens on addresses: two of them have not the same. It is in the name of the socket too. */
   port?: number;
   /** What it is a standby of; left out: of nothing, and it has a database. */
@@ -61,7 +62,7 @@ export interface PostgresOptions {
 /** Makes one in a directory of its own below `parent`, and starts it. */
 export async function createPostgres(
   parent: string = tmpdir(),
-  { more = [], locale = 'C', port = usualPort, of }: PostgresOptions = {},
+  { more = [], isAnother = false, port = usualPort, of }: PostgresOptions = {},
 ): Promise<TestPostgres> {
   const programs = postgresPrograms();
   if (!programs) throw new Error(missingPostgres());
@@ -76,7 +77,12 @@ export async function createPostgres(
       stdio: 'pipe',
     });
   if (of) make('pg_basebackup', ['-h', of.directory, '-p', `${of.port}`, '-R', '-N', '-c', 'fast']);
-  else make('initdb', ['-A', 'trust', '-E', 'UTF8', `--locale=${locale}`, '-N', '--no-instructions']);
+  else {
+    const kept = isAnother ? undefined : keptBy(process.env['ANDROMEDA_TEST_SHARED']);
+    if (kept && existsSync(kept)) copy(kept, data);
+    else make('initdb', ['-A', 'trust', '-E', 'UTF8', '--locale=C', '-N', '--no-instructions']);
+    if (kept && !existsSync(kept)) keep(data, kept);
+  }
   let child: ChildProcess | undefined;
 
   async function start(): Promise<void> {
@@ -140,6 +146,22 @@ export async function createPostgres(
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** To make a data directory takes a second of a processor, so that the first one of a run is kept for the others. */
+const keptBy = (shared: string | undefined) => shared && join(shared, 'postgres');
+
+const copy = (from: string, to: string) => void execFileSync('cp', ['-a', from, to]);
+
+function keep(data: string, kept: string): void {
+  const own = `${kept}-${process.pid}`;
+  copy(data, own);
+  try {
+    renameSync(own, kept);
+  } catch {
+    // Another file of the run was first.
+    rmSync(own, { recursive: true });
+  }
 }
 
 /** Signals a PostgreSQL as it is now, and the processes that it has started. */

@@ -1,7 +1,9 @@
 /** Several servers in this process, on one store: each writes as itself, and sends messages to the others. */
+
 import { EventEmitter } from 'node:events';
 import { newId } from '../../src/domain/id.ts';
 import type { Store } from '../../src/store/engine/index.ts';
+import { findRow } from '../../src/store/engine/rows.ts';
 
 /** How messages go between the servers of a test. */
 export type Wire = EventEmitter;
@@ -33,11 +35,7 @@ export function asServer(store: Store, wire: Wire = newWire()): Store {
 /** Makes it so long ago that a server was last seen. */
 export async function letPass(store: Store, serverId: string, milliseconds: number): Promise<void> {
   await store.write(async ({ db }) => {
-    const row = await db
-      .selectFrom('servers')
-      .select('seen_at')
-      .where('id', '=', serverId)
-      .executeTakeFirst();
+    const row = await findRow(db, 'servers', { id: serverId });
     if (!row) throw new Error(`there is no server ${serverId}`);
     const at = new Date(Date.parse(row.seen_at) - milliseconds).toISOString();
     await db.updateTable('servers').set({ seen_at: at }).where('id', '=', serverId).execute();

@@ -1,4 +1,5 @@
 /** A store in a directory of its own, filled from a lab. */
+
 import { type TestContext, test } from 'node:test';
 import type { AccessPolicy } from '../../src/domain/access/lapse.ts';
 import type { SlurmReport } from '../../src/domain/access/manifest.ts';
@@ -7,6 +8,7 @@ import { createClock } from '../../src/lib/clock.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import type { Change, Store } from '../../src/store/engine/index.ts';
+import { findRow } from '../../src/store/engine/rows.ts';
 import { temporaryDirectory } from './directory.ts';
 import { commitElsewhere, createTestDatabase } from './postgres.ts';
 import { placeDatabase } from './template.ts';
@@ -25,7 +27,8 @@ export const everyKind: readonly Change['kind'][] = [
   'everything',
 ];
 
-export interface TestStore extends AsyncDisposable {
+export interface TestStore extends Store, AsyncDisposable {
+  /** Itself. */
   store: Store;
   dataDir: string;
   /** The URL of its PostgreSQL; undefined: it is SQLite's file in `dataDir`. */
@@ -36,6 +39,9 @@ export interface TestStore extends AsyncDisposable {
 
 /** Whether stores of this run are files of SQLite's: what a test does to the file itself is not done on PostgreSQL. */
 export const isOnFile = !process.env['ANDROMEDA_TEST_POSTGRES'];
+
+/** Whether this is a run before a release, which takes its time. */
+export const isFull = process.env['ANDROMEDA_TEST_FULL'] !== undefined;
 
 /** A test of what SQLite's file is to the service; on PostgreSQL there is none. */
 export const testOnFile: (name: string, body: (t: TestContext) => Promise<void>) => void = isOnFile
@@ -59,26 +65,22 @@ export async function openTestStore(
     database: database?.url,
   });
   if (lab) await createInstallation(store, lab, 'test');
-  return {
+  return Object.assign(store, {
     store,
     dataDir: directory.path,
     database: database?.url,
-    elsewhere: (sql) => commitElsewhere(database?.url, directory.path, sql),
+    elsewhere: (sql: string) => commitElsewhere(database?.url, directory.path, sql),
     async [Symbol.asyncDispose]() {
       await store.close();
       await database?.drop();
       directory[Symbol.dispose]();
     },
-  };
+  });
 }
 
 /** The ID of a person in it. */
 export async function userId(store: Store, email: string): Promise<string> {
-  const row = await store.read
-    .selectFrom('users')
-    .select('id')
-    .where('primary_email', '=', email)
-    .executeTakeFirst();
+  const row = await findRow(store.read, 'users', { primary_email: email });
   if (!row) throw new Error(`nobody is ${email}`);
   return row.id;
 }

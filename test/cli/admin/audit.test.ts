@@ -13,7 +13,8 @@ import {
   headText,
   type SignedHead,
 } from '../../../src/domain/audit/audit.ts';
-import { json, type Seen } from '../harness.ts';
+import { program } from '../../support/program.ts';
+import { json, type Seen, says } from '../harness.ts';
 import { signedIn, taken } from '../small-api.ts';
 import { alphaId, lookups } from './operator-api.ts';
 
@@ -97,8 +98,7 @@ test('admin audit filters by person, cluster and time', async (t) => {
   const path = `/operator/audit?${query}&cluster=alpha&limit=500&after=0`;
   const { run, requests } = await signedIn(t, { ...lookups, [`GET ${path}`]: { entries: [] } });
   const filter = ['--person=bob@physics.example', '--cluster=alpha', '--from=2026-01-01', '--to=2026-02-01'];
-  const { status, stdout, stderr } = await run(['admin', 'audit', ...filter]);
-  assert.deepEqual([status, stdout, stderr], [0, '', '']);
+  await says(run(['admin', 'audit', ...filter]), 0, '', '');
   taken(requests);
   const before = Date.now();
   await run(['admin', 'audit', '--since', '2h']);
@@ -125,8 +125,7 @@ test('admin audit --human says each entry in a sentence that cannot drive the te
   const sentence = (verb: string, rest = '') =>
     `2026-01-01 00:00:01Z  Ada\\u001b[31m ${verb} Bob from an organization: left us${rest} [127.0.0.1]\n`;
   const last = sentence('tried to remove', ' – refused: Only owners do that.');
-  const all = await run(['admin', 'audit', '--human']);
-  assert.deepEqual([all.status, all.stderr, all.stdout], [0, '', sentence('removed') + last]);
+  await says(run(['admin', 'audit', '--human']), 0, '', sentence('removed') + last);
   assert.equal((await run(['admin', 'audit', '--human', '--refused'])).stdout, last);
 });
 
@@ -143,9 +142,8 @@ test('a reader of the trail that has seen enough ends it, without a failure', as
     'GET /operator/audit?limit=500&after=0': endless,
     'GET /operator/audit?limit=500&after=500': endless,
   });
-  const script = 'scripts/andromeda admin audit | head -n 1; echo ":$PIPESTATUS"';
-  const child = spawn('bash', ['--norc', '-c', script], {
-    cwd: join(import.meta.dirname, '../../..'),
+  const script = '"$0" admin audit | head -n 1; echo ":$PIPESTATUS"';
+  const child = spawn('bash', ['--norc', '-c', script, program], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, XDG_STATE_HOME: join(directory, '..'), ANDROMEDA_URL: url },
   });
@@ -158,11 +156,7 @@ test('admin audit verify prints the number of entries and the head, and needs it
   let entries = whole;
   const { run, head } = await withTrail(t, () => entries);
   const verify = (...args: string[]) => run(['admin', 'audit', 'verify', ...args]);
-  const first = await verify();
-  assert.deepEqual(
-    [first.status, first.stderr, first.stdout],
-    [0, 'No head is signed yet.\n', `entries 501\nhead ${head()}\n`],
-  );
+  await says(verify(), 0, 'No head is signed yet.\n', `entries 501\nhead ${head()}\n`);
   const noted = head();
   assert.equal((await verify('--head', noted)).status, 0);
 
@@ -219,8 +213,7 @@ test('admin audit verify finds a trail that was computed again or cut, by a head
     () => heads,
   );
   const verify = (...args: string[]) => run(['admin', 'audit', 'verify', ...args]);
-  const { status, stdout, stderr } = await verify();
-  assert.deepEqual([status, stderr, stdout], [0, 'Signed up to entry 20.\n', `entries 20\nhead ${head()}\n`]);
+  await says(verify(), 0, 'Signed up to entry 20.\n', `entries 20\nhead ${head()}\n`);
   assert.equal((await verify('--key', key)).status, 0);
 
   entries = forged(whole, 5);

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { json, type Seen } from '../harness.ts';
+import { json, type Seen, says } from '../harness.ts';
 import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
 import { alpha } from './operator-api.ts';
 
@@ -64,8 +64,7 @@ async function withFile(t: TestContext, routes: Routes, text: string) {
 
 test('admin plan shows what would change, restart and end, and sends no audit reason', async (t) => {
   const { run, file, requests } = await withFile(t, { 'POST /operator/lab/plan': plan }, 'users: []\n');
-  const { status, stdout, stderr } = await run(['admin', 'plan', '-f', file, '--prune']);
-  assert.deepEqual([status, stderr, stdout], [0, '', golden]);
+  await says(run(['admin', 'plan', '-f', file, '--prune']), 0, '', golden);
   assert.equal(requests[0]?.headers['idempotency-key'], undefined);
   assert.equal(requests[0]?.headers['audit-reason'], undefined);
   assert.deepEqual(taken(requests), ['POST /operator/lab/plan {"lab":{"users":[]},"prune":true}']);
@@ -87,8 +86,7 @@ test('admin apply goes on without asking where there is no terminal, and prints 
     ['-f', file, '--yes'],
     ['--file', '-'],
   ]) {
-    const { status, stdout, stderr } = await run(['admin', 'apply', ...args], { input: '{ grants: [] }' });
-    assert.deepEqual([status, stderr, stdout], [0, '', golden]);
+    await says(run(['admin', 'apply', ...args], { input: '{ grants: [] }' }), 0, '', golden);
     assert.equal(requests[0]?.headers['audit-reason'], 'andromeda admin apply');
     assert.deepEqual(taken(requests), ['POST /operator/lab {"lab":{"grants":[]},"prune":false}']);
   }
@@ -125,8 +123,7 @@ test('a file that cannot be read is one sentence with its name, line and column,
   for (const [text, sentence] of rows) {
     const file = join(directory, 'broken.yaml');
     await writeFile(file, text);
-    const { status, stdout, stderr } = await run(['admin', 'apply', '-f', file]);
-    assert.deepEqual([stderr, stdout, status], [`${file}${sentence}\n`, '', 1]);
+    await says(run(['admin', 'apply', '-f', file]), 1, `${file}${sentence}\n`, '');
   }
   const missing = await run(['admin', 'plan', '-f', '/nowhere/lab.yaml']);
   assert.equal(missing.stderr, '/nowhere/lab.yaml cannot be read: there is no such file.\n');

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { keygen } from '../../support/ssh-keys.ts';
+import { says } from '../harness.ts';
 import { signedIn } from '../small-api.ts';
 
 const routes = {
@@ -56,8 +57,7 @@ Match all
 
 test('the public key and the sshd lines an operator needs are printed', async (t) => {
   const { run } = await signedIn(t, routes);
-  const { status, stdout, stderr } = await run(['admin', 'gateway', 'sshd', '--from', '10.0.0.1,fd00::/64']);
-  assert.deepEqual([stderr, stdout, status], ['', golden, 0]);
+  await says(run(['admin', 'gateway', 'sshd', '--from', '10.0.0.1,fd00::/64']), 0, '', golden);
 });
 
 test('an address that is none is a usage error', async (t) => {
@@ -82,8 +82,7 @@ Match Address`,
 test('with --manage, that account keeps its own keys', async (t) => {
   const { run } = await signedIn(t, routes);
   const args = ['admin', 'gateway', 'sshd', '--from', '10.0.0.1,fd00::/64', '--manage'];
-  const { status, stdout, stderr } = await run([...args, 'root']);
-  assert.deepEqual([stderr, stdout, status], ['', managed, 0]);
+  await says(run([...args, 'root']), 0, '', managed);
   for (const name of ['root Address *', '*', '', 'root\nMatch all']) {
     assert.deepEqual([(await run([...args, name])).status, name], [2, name]);
   }

@@ -5,17 +5,16 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Routes, signedIn, taken } from '../small-api.ts';
 import { alpha, alphaId, bob, lookups } from './operator-api.ts';
-import { atTerminal } from './terminal.ts';
 
 async function terminal(t: TestContext, routes: Routes) {
-  const { directory, requests } = await signedIn(t, { ...lookups, ...routes });
+  const { directory, requests, atTerminal } = await signedIn(t, { ...lookups, ...routes });
   const file = join(directory, 'lab.yaml');
   await writeFile(file, '{}');
   const changes = () => taken(requests).filter((line) => !line.startsWith('GET '));
   return {
     changes,
     file,
-    start: (...args: string[]) => atTerminal(join(directory, '..'), ['admin', ...args]),
+    start: (...args: string[]) => atTerminal(['admin', ...args]),
   };
 }
 
@@ -26,7 +25,7 @@ test('a password is asked for twice and never shown', async (t) => {
   command.type('sex\u007fcret \r');
   await command.until('The same again: ');
   command.type('secret \r');
-  const { status, screen } = await command.ended;
+  const { status, screen } = await command.result;
   assert.equal(status, 0, screen);
   assert.doesNotMatch(screen, /secret|sex/);
   assert.deepEqual(changes(), ['PUT /operator/people/user_bob/password {"password":"secret "}']);
@@ -37,14 +36,14 @@ test('two passwords that differ, or Ctrl-C, change nothing', async (t) => {
   const differing = start('person', 'password', 'bob@physics.example');
   await differing.until('New password for bob@physics.example: ');
   differing.type('one\rother\r'); // typed ahead
-  const { status, screen } = await differing.ended;
+  const { status, screen } = await differing.result;
   assert.match(screen, /The two are not the same; nothing was changed\.\n/);
   assert.equal(status, 1);
   const interrupted = start('person', 'password', 'bob@physics.example');
   await interrupted.until('New password for bob@physics.example: ');
   interrupted.type('one\u0003');
-  assert.deepEqual((await interrupted.ended).status, 130);
-  assert.match((await interrupted.ended).screen, /Cancelled; nothing was changed\.\n$/);
+  assert.deepEqual((await interrupted.result).status, 130);
+  assert.match((await interrupted.result).screen, /Cancelled; nothing was changed\.\n$/);
   assert.deepEqual(changes(), []);
 });
 
@@ -60,7 +59,7 @@ test('a cluster is released once its name was typed', async (t) => {
     await command.until('This takes alpha of physics out of service, which cannot be undone.\n');
     await command.until('Type its name to go on: ');
     command.type(typed);
-    const ended = await command.ended;
+    const ended = await command.result;
     assert.equal(ended.status, status, ended.screen);
     assert.deepEqual(changes(), done);
   }
@@ -99,7 +98,7 @@ test('apply asks when something would be removed or jobs would end, and only the
       assert.match(screen, plan === ending ? /1 {4}ada {3}train/ : /remove {2}member/);
       command.type(typed);
     }
-    const ended = await command.ended;
+    const ended = await command.result;
     assert.equal(ended.status, status, ended.screen);
     if (typed === undefined) assert.doesNotMatch(ended.screen, /Go on/);
     assert.deepEqual(changes(), requests);

@@ -21,7 +21,7 @@ async function script(t: TestContext, shell: string): Promise<{ text: string; fi
 
 /** What is offered for a line whose last word is being typed. */
 const rows: [string, string[]][] = [
-  ['slurm-config ', ['get', 'set', 'edit', 'restore', 'check', 'status', 'history']],
+  ['slurm-config ', ['get', 'set', 'restore', 'check', 'status', 'history']],
   ['keys re', ['rename', 'revoke']],
   ['admin cluster ', ['list', 'add', 'check', 'release']],
   ['admin cluster add --scheduler ', ['sunk', 'kubernetes']],
@@ -32,63 +32,48 @@ const rows: [string, string[]][] = [
   ['keys add --reason ', []],
 ];
 
-test('bash completes commands, flags and the values of flags', { skip: without('bash') }, async (t) => {
-  const { file } = await script(t, 'bash');
-  const ask = (line: string) => {
+/** What a shell offers for a line. */
+const asks: Record<string, (file: string, line: string, env?: NodeJS.ProcessEnv) => string[]> = {
+  bash(file, line, env) {
     const program = `source "$1"; read -ra COMP_WORDS <<< "andromeda $2"; [[ $2 != *' ' ]] || COMP_WORDS+=('')
 COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _andromeda; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const out = execFileSync('bash', ['-c', program, 'bash', file, line], { encoding: 'utf8' });
-    return out.split('\n').filter(Boolean);
-  };
-  for (const [line, offered] of rows) assert.deepEqual(ask(line), offered, line);
-});
-
-test('fish completes commands, flags and the values of flags', { skip: without('fish') }, async (t) => {
-  const { file } = await script(t, 'fish');
-  for (const [line, offered] of rows.filter(([, some]) => some.length > 0)) {
+    return linesOf('bash', ['-c', program, 'bash', file, line], env);
+  },
+  fish(file, line, env) {
     const program = `source ${file}; complete -C 'andromeda ${line}'`;
-    const out = execFileSync('fish', ['-c', program], { encoding: 'utf8' });
-    const words = out.split('\n').map((one) => one.split('\t')[0]);
-    for (const word of offered) assert.ok(words.includes(word), `${line}: ${out}`);
-  }
-});
+    return linesOf('fish', ['-c', program], env).map((one) => one.split('\t')[0] ?? '');
+  },
+};
 
-test('the IDs of jobs are asked for, and nothing else of the answer reaches the shell', async (t) => {
-  const { directory } = await createMachine(t);
-  const jobs = ['4711', '4712_3', '$(touch hit)', '4713+1'].map((id) => ({ cluster: 'alpha', id }));
-  const answer = JSON.stringify({ jobs: jobs.map((job) => ({ ...job, name: '"id": "666",' })) }, null, 2);
-  const bin = await mkdtemp(join(directory, '..', 'bin-'));
-  await writeFile(join(bin, 'answer'), answer);
-  await writeFile(join(bin, 'andromeda'), `#!/bin/sh\ncat ${bin}/answer\n`, { mode: 0o755 });
-  const env = { ...process.env, PATH: `${bin}:${process.env['PATH']}` };
-  const known = ['4711', '4712_3', '4713+1'];
-  for (const line of ['ssh alpha --job 47', 'code alpha --job 47']) {
-    if (isThere('bash')) {
-      const { file } = await script(t, 'bash');
-      const program = `source "$1"; read -ra COMP_WORDS <<< "andromeda $2"
-COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _andromeda; printf '%s\\n' "\${COMPREPLY[@]}"`;
-      const out = execFileSync('bash', ['-c', program, 'bash', file, line], {
-        encoding: 'utf8',
-        env,
-        cwd: bin,
-      });
-      assert.deepEqual(out.split('\n').filter(Boolean), known);
+function linesOf(shell: string, args: string[], env?: NodeJS.ProcessEnv): string[] {
+  return execFileSync(shell, args, { encoding: 'utf8', env }).split('\n').filter(Boolean);
+}
+
+for (const [shell, ask] of Object.entries(asks)) {
+  test(`${shell} completes commands, flags and the values of flags`, { skip: without(shell) }, async (t) => {
+    const { file } = await script(t, shell);
+    for (const [line, offered] of rows) {
+      const found = ask(file, line);
+      if (shell === 'bash') assert.deepEqual(found, offered, line);
+      for (const word of offered) assert.ok(found.includes(word), `${line}: ${found}`);
     }
-    if (isThere('fish')) {
-      const { file } = await script(t, 'fish');
-      const program = `source ${file}; complete -C 'andromeda ${line}'`;
-      const out = execFileSync('fish', ['-c', program], { encoding: 'utf8', env, cwd: bin });
-      assert.deepEqual(
-        out
-          .split('\n')
-          .filter(Boolean)
-          .map((one) => one.split('\t')[0]),
-        known,
-      );
-    }
-  }
-  assert.equal(existsSync(join(bin, 'hit')), false);
-});
+  });
+
+  test(`${shell} asks for the IDs of jobs, and nothing else of the answer reaches it`, {
+    skip: without(shell),
+  }, async (t) => {
+    const { file } = await script(t, shell);
+    const jobs = ['4711', '4712_3', '$(touch $HIT)', '4713+1'].map((id) => ({ cluster: 'alpha', id }));
+    const answer = JSON.stringify({ jobs: jobs.map((job) => ({ ...job, name: '"id": "666",' })) }, null, 2);
+    const bin = await mkdtemp(join(file, '..', 'bin-'));
+    await writeFile(join(bin, 'answer'), answer);
+    await writeFile(join(bin, 'andromeda'), `#!/bin/sh\ncat ${bin}/answer\n`, { mode: 0o755 });
+    const env = { ...process.env, PATH: `${bin}:${process.env['PATH']}`, HIT: join(bin, 'hit') };
+    for (const line of ['ssh alpha --job 47', 'code alpha --job 47'])
+      assert.deepEqual(ask(file, line, env), ['4711', '4712_3', '4713+1']);
+    assert.equal(existsSync(join(bin, 'hit')), false);
+  });
+}
 
 test('zsh takes its script', { skip: without('zsh') }, async (t) => {
   const { file } = await script(t, 'zsh');

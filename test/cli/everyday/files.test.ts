@@ -2,15 +2,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { lstat, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
-import type { ServerResponse } from 'node:http';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { kubeconfig } from '../../../src/domain/kubernetes/kubeconfig.ts';
 import { alphaId } from '../admin/operator-api.ts';
-import { atTerminal } from '../admin/terminal.ts';
-import { json, type Seen } from '../harness.ts';
-import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
+import { type Seen, says } from '../harness.ts';
+import { type Routes, refuses, signedIn, taken } from '../small-api.ts';
 import { gammaId, inPhysics, lookups, me, uses } from './apis.ts';
 
 const facts = {
@@ -23,8 +21,7 @@ const config = (issuer: string, server = facts.server) => stringify(kubeconfig({
 /** The answer of a server that is its own issuer. */
 const gives =
   (make: (issuer: string) => string, more: object = {}) =>
-  (seen: Seen, response: ServerResponse) =>
-    json(response, 200, { kubeconfig: make(`http://${seen.headers.host}`), ...more });
+  (seen: Seen) => ({ kubeconfig: make(`http://${seen.headers.host}`), ...more });
 const route = `GET /clusters/${gammaId}/kubeconfig?organizationId=org_1`;
 
 test('kubeconfig prints the file, and says when access ends', async (t) => {
@@ -37,7 +34,7 @@ test('kubeconfig prints the file, and says when access ends', async (t) => {
   assert.deepEqual(parse(stdout), parse(config(url)));
   const refused = await signedIn(t, {
     ...lookups,
-    [route]: (_seen: Seen, response: ServerResponse) => refuse(response, 409, 'It is not active.'),
+    [route]: refuses(409, 'It is not active.'),
   });
   const conflict = await refused.run(['kubeconfig', 'gamma', '--merge', join(refused.directory, 'k')]);
   assert.deepEqual([conflict.status, conflict.stderr], [6, 'It is not active.\n']);
@@ -85,11 +82,7 @@ test('kubeconfig --merge keeps what is there, replaces what is its own, and leav
   await writeFile(real, mine, { mode: 0o644 });
   await symlink(real, file);
   const merge = ['kubeconfig', 'gamma', '--merge', file];
-  const { status, stdout, stderr } = await run(merge);
-  assert.deepEqual(
-    [status, stdout, stderr],
-    [0, '', `gamma is in ${file}; use it with \`kubectl --context ${gammaId}\`.\n`],
-  );
+  await says(run(merge), 0, `gamma is in ${file}; use it with \`kubectl --context ${gammaId}\`.\n`, '');
   assert.ok((await lstat(file)).isSymbolicLink());
   assert.equal((await stat(file)).mode & 0o777, 0o600);
   const text = await readFile(file, 'utf8');
@@ -229,39 +222,23 @@ const withCluster = (file: Kubeconfig, more: object) => ({
 });
 
 /** What a hostile server makes of the kubeconfig that it should give. */
-const hostile: [string, (file: Kubeconfig) => unknown, RegExp][] = [
-  ['another program', (file) => withExec(file, { command: 'sh' }), /user is not `kubectl oidc-login/],
-  ['another plugin', (file) => withExec(file, { args: ['evil'] }), /user is not `kubectl oidc-login/],
-  ['an environment', (file) => withExec(file, { env: [{ name: 'A', value: 'b' }] }), /user is not `kubectl/],
-  ['a token', (file) => withUser(file, { token: 'x' }), /user is not `kubectl oidc-login/],
-  [
-    'a program of the browser',
-    (file) => withArg(file, '--browser-command=sh'),
-    /argument that is not expected/,
-  ],
-  ['an argument that hides', (file) => withArg(file, '--grant-type=\u202ex'), /--grant-type=\\u202ex/],
-  ['a number for an argument', (file) => withArg(file, 7), /argument that is not expected/],
-  [
-    'two issuers',
-    (file) => withArg(file, '--oidc-issuer-url=https://evil.example'),
-    /sign-in is not at http/,
-  ],
-  ['another issuer', (file) => withIssuer(file, 'https://evil.example'), /sign-in is not at http/],
-  ['plain http', (file) => withCluster(file, { server: 'http://gamma.example' }), /not at an https address/],
-  [
-    'no check of TLS',
-    (file) => withCluster(file, { 'insecure-skip-tls-verify': true }),
-    /cluster as expected/,
-  ],
-  ['a proxy', (file) => withCluster(file, { 'proxy-url': 'http://evil.example' }), /cluster as expected/],
-  ['two users', (file) => ({ ...file, users: [...file.users, ...file.users] }), /user is not/],
-  [
-    'another name',
-    (file) => JSON.parse(JSON.stringify(file).replaceAll(gammaId, 'home')),
-    /ID of the cluster/,
-  ],
-  ['extensions', (file) => ({ ...file, extensions: [] }), /something else than one cluster/],
-  ['a list', () => [], /something else than one cluster/],
+const hostile: [(file: Kubeconfig) => unknown, RegExp][] = [
+  [(file) => withExec(file, { command: 'sh' }), /user is not `kubectl oidc-login/],
+  [(file) => withExec(file, { args: ['evil'] }), /user is not `kubectl oidc-login/],
+  [(file) => withExec(file, { env: [{ name: 'A', value: 'b' }] }), /user is not `kubectl/],
+  [(file) => withUser(file, { token: 'x' }), /user is not `kubectl oidc-login/],
+  [(file) => withArg(file, '--browser-command=sh'), /argument that is not expected/],
+  [(file) => withArg(file, '--grant-type=\u202ex'), /--grant-type=\\u202ex/],
+  [(file) => withArg(file, 7), /argument that is not expected/],
+  [(file) => withArg(file, '--oidc-issuer-url=https://evil.example'), /sign-in is not at http/],
+  [(file) => withIssuer(file, 'https://evil.example'), /sign-in is not at http/],
+  [(file) => withCluster(file, { server: 'http://gamma.example' }), /not at an https address/],
+  [(file) => withCluster(file, { 'insecure-skip-tls-verify': true }), /cluster as expected/],
+  [(file) => withCluster(file, { 'proxy-url': 'http://evil.example' }), /cluster as expected/],
+  [(file) => ({ ...file, users: [...file.users, ...file.users] }), /user is not/],
+  [(file) => JSON.parse(JSON.stringify(file).replaceAll(gammaId, 'home')), /ID of the cluster/],
+  [(file) => ({ ...file, extensions: [] }), /something else than one cluster/],
+  [() => [], /something else than one cluster/],
 ];
 
 test('a kubeconfig that runs, reaches or names anything else than expected is not used', async (t) => {
@@ -272,13 +249,13 @@ test('a kubeconfig that runs, reaches or names anything else than expected is no
   });
   const file = join(directory, 'config');
   await writeFile(file, mine);
-  for (const [what, how, sentence] of hostile) {
+  for (const [how, sentence] of hostile) {
     change = how;
     const { status, stdout, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
-    assert.deepEqual([status, stdout], [1, ''], what);
-    assert.match(stderr, /^The kubeconfig that the Platform API gave is not used: .*\.\n$/, what);
-    assert.match(stderr, sentence, what);
-    assert.equal(await readFile(file, 'utf8'), mine, what);
+    assert.deepEqual([status, stdout], [1, ''], `${how}`);
+    assert.match(stderr, /^The kubeconfig that the Platform API gave is not used: .*\.\n$/, `${how}`);
+    assert.match(stderr, sentence, `${how}`);
+    assert.equal(await readFile(file, 'utf8'), mine, `${how}`);
   }
   const printed = await run(['kubeconfig', 'gamma']);
   assert.deepEqual([printed.status, printed.stdout], [1, '']);
@@ -321,8 +298,7 @@ async function withSlurm(t: TestContext, routes: Routes = {}) {
   const machine = await signedIn(t, {
     ...lookups,
     [`GET ${ofAlpha}`]: slurm,
-    [`PUT ${ofAlpha}`]: (seen: Seen, response: ServerResponse) =>
-      json(response, 200, JSON.parse(`${seen.body}`)),
+    [`PUT ${ofAlpha}`]: (seen: Seen) => JSON.parse(`${seen.body}`),
     [`GET ${ofDefault}`]: {},
     [`PUT ${ofDefault}`]: slurm,
     ...routes,
@@ -341,8 +317,7 @@ test('slurm-config get prints YAML that slurm-config set takes, and the same aga
   const again = 'It stands already. Where the cluster refused it, it is tried again.\n';
   assert.deepEqual([same.status, same.stderr], [0, again]);
   assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify(slurm)}`]);
-  const other = await set(stdout.replace('A=1', 'A=2'), 'alpha');
-  assert.deepEqual([other.status, other.stderr], [0, 'The Slurm configuration of alpha is set.\n']);
+  await says(set(stdout.replace('A=1', 'A=2'), 'alpha'), 0, 'The Slurm configuration of alpha is set.\n');
   assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify({ ...slurm, slurmExtraConfig: 'A=2\n' })}`]);
   assert.equal((await run(['slurm-config', 'get', '--default'])).stdout, '{}\n');
   assert.equal(
@@ -354,7 +329,7 @@ test('slurm-config get prints YAML that slurm-config set takes, and the same aga
 
 test('what slurm-config is given is named when it is wrong', async (t) => {
   const { run, directory } = await withSlurm(t, {
-    [`PUT ${ofAlpha}`]: (_seen: Seen, response: ServerResponse) => refuse(response, 400, 'a.sh lacks #!.'),
+    [`PUT ${ofAlpha}`]: refuses(400, 'a.sh lacks #!.'),
   });
   const file = join(directory, 'slurm.yaml');
   await writeFile(file, 'prolog: { a.sh: x }\n');
@@ -368,8 +343,7 @@ test('what slurm-config is given is named when it is wrong', async (t) => {
     [['get', 'delta'], 5, "There is no cluster 'delta'; there are: alpha, gamma."],
   ];
   for (const [args, expected, sentence] of rows) {
-    const { status, stdout, stderr } = await run(['slurm-config', ...args]);
-    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', expected]);
+    await says(run(['slurm-config', ...args]), expected, `${sentence}\n`, '');
   }
 });
 
@@ -412,8 +386,7 @@ test('slurm-config says what a change comes to, how far it is, and who made the 
       'Jobs that end, as compute nodes restart: 1.\nPartitions that go, with the jobs in them: old.\n',
   );
   answer.faults = [{ message: 'One.' }, { message: 'Two.' }];
-  const broken = await run(['slurm-config', 'check', 'alpha', '-f', '-'], { input: slurmYaml });
-  assert.deepEqual([broken.status, broken.stderr], [1, '-: One. Two.\n']);
+  await says(run(['slurm-config', 'check', 'alpha', '-f', '-'], { input: slurmYaml }), 1, '-: One. Two.\n');
   assert.equal(
     (await run(['slurm-config', 'status', 'alpha'])).stdout,
     'Number 3. The cluster tried it and did not take it; what was there before stays. Setting the same again tries it again.\nfatal: no.\nIn force on the cluster: number 2.\n',
@@ -436,21 +409,21 @@ test('slurm-config says what a change comes to, how far it is, and who made the 
 });
 
 test('at a terminal, a change is shown and asked for', async (t) => {
-  const { directory, puts } = await withSlurm(t);
+  const { directory, puts, atTerminal } = await withSlurm(t);
   const file = join(directory, 'slurm.yaml');
   await writeFile(file, 'computeS6Packages: "#!/bin/sh\\n"\n');
   for (const [typed, status, changes] of [
     ['n\r', 1, 0],
     ['y\r', 0, 1],
   ] as const) {
-    const command = atTerminal(dirname(directory), ['slurm-config', 'set', 'alpha', '-f', file]);
+    const command = atTerminal(['slurm-config', 'set', 'alpha', '-f', file]);
     const screen = await command.until('Go on? [y/N] ');
     assert.match(screen, /This closes the SSH sessions that are open on alpha\.\n/);
     assert.match(screen, /It restarts every compute node, and jobs that run there end/);
     command.type(typed);
-    assert.equal((await command.ended).status, status);
+    assert.equal((await command.result).status, status);
     assert.equal(puts().length, changes);
   }
-  const quick = atTerminal(dirname(directory), ['slurm-config', 'set', 'alpha', '-f', file, '--yes']);
-  assert.equal((await quick.ended).status, 0);
+  const quick = atTerminal(['slurm-config', 'set', 'alpha', '-f', file, '--yes']);
+  assert.equal((await quick.result).status, 0);
 });

@@ -9,9 +9,8 @@ import { eventually } from '../../support/app.ts';
 import { newSecurityKey } from '../../support/security-keys.ts';
 import { keygen, keygenFingerprint } from '../../support/ssh-keys.ts';
 import { alphaId } from '../admin/operator-api.ts';
-import { atTerminal } from '../admin/terminal.ts';
-import { json } from '../harness.ts';
-import { type Routes, refuse, signedIn, taken } from '../small-api.ts';
+import { json, says } from '../harness.ts';
+import { type Routes, refuses, signedIn, taken } from '../small-api.ts';
 import {
   access,
   accessRoute,
@@ -77,8 +76,7 @@ test('the host key stands in a file of our own, under the ID of its cluster, and
   const other = `${gammaId} ssh-ed25519 AAAAother`;
   let hostKey = access.host_key;
   const { run, knownHosts, home } = await withSsh(t, {
-    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
-      json(response, 200, { ...access, host_key: hostKey }),
+    [accessRoute]: () => ({ ...access, host_key: hostKey }),
   });
   await run('ssh', 'alpha');
   assert.equal(await readFile(knownHosts, 'utf8'), `${alphaId} ${hostKey}\n`);
@@ -94,26 +92,20 @@ test('the host key stands in a file of our own, under the ID of its cluster, and
   await assert.rejects(stat(join(home, '.ssh')), 'nothing is written to ~/.ssh');
 });
 
-test('the private key that goes with what the cluster confirmed is named', async (t) => {
-  const key = keygen('-t', 'ed25519');
-  const fingerprint = keygenFingerprint(key.publicKey);
-  const { run, home } = await withSsh(t, { [accessRoute]: { ...access, key_fingerprints: [fingerprint] } });
-  await mkdir(join(home, '.ssh'));
-  await writeFile(join(home, '.ssh/cluster.pub'), key.publicKey);
-  assert.doesNotMatch((await run('ssh', 'alpha')).stdout, /IdentityFile/);
-  await writeFile(join(home, '.ssh/cluster'), key.privateKey, { mode: 0o600 });
-  assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${home}/\\.ssh/cluster"\n`));
-});
-
-test('a security key in ~/.ssh is named where the cluster confirmed it', async (t) => {
-  const { publicKey } = newSecurityKey();
-  const fingerprint = keygenFingerprint(publicKey);
-  const { run, home } = await withSsh(t, { [accessRoute]: { ...access, key_fingerprints: [fingerprint] } });
-  const file = join(home, '.ssh/id_ed25519_sk');
-  await mkdir(join(home, '.ssh'));
-  await writeFile(`${file}.pub`, publicKey);
-  await writeFile(file, 'the handle', { mode: 0o600 });
-  assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${file}"\n`));
+test('the private key that goes with what the cluster confirmed is named, also one in a security key', async (t) => {
+  for (const [name, publicKey] of [
+    ['cluster', keygen('-t', 'ed25519').publicKey],
+    ['id_ed25519_sk', newSecurityKey().publicKey],
+  ] as const) {
+    const key_fingerprints = [keygenFingerprint(publicKey)];
+    const { run, home } = await withSsh(t, { [accessRoute]: { ...access, key_fingerprints } });
+    const file = join(home, '.ssh', name);
+    await mkdir(join(home, '.ssh'));
+    await writeFile(`${file}.pub`, publicKey);
+    assert.doesNotMatch((await run('ssh', 'alpha')).stdout, /IdentityFile/);
+    await writeFile(file, 'the key', { mode: 0o600 });
+    assert.match((await run('ssh', 'alpha')).stdout, new RegExp(`\nIdentityFile="${file}"\n`));
+  }
 });
 
 test('a fault that lasts is said at once, and a cluster that may be used and not listed is found by its name', async (t) => {
@@ -121,20 +113,17 @@ test('a fault that lasts is said at once, and a cluster that may be used and not
   const ssh = { state: 'failed', reason: 'fault', granted: true, next: 'operator', message } as const;
   const { run } = await withSsh(t, {
     'GET /me/access': uses({ ssh }),
-    [`GET /clusters?${inPhysics}&limit=200`]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
-      refuse(response, 403, 'This needs clusters.read.'),
+    [`GET /clusters?${inPhysics}&limit=200`]: refuses(403, 'This needs clusters.read.'),
     [accessRoute]: { ...access, ready: false, reason: 'projection_pending' },
   });
-  const { status, stderr } = await run('ssh', 'alpha');
-  assert.deepEqual([status, stderr], [1, `${message}\n`]);
+  await says(run('ssh', 'alpha'), 1, `${message}\n`);
 });
 
 test('a key that lapsed is said in the words of the service; for a sign-in the gateway waits', async (t) => {
   const lapsed = 'This key has lapsed. Register another one.';
   const key = { ...access, ready: false, reason: 'no_keys', lapsed };
   const { run } = await withSsh(t, { [accessRoute]: key });
-  const { status, stderr } = await run('ssh', 'alpha');
-  assert.deepEqual([status, stderr], [1, `alpha: ${lapsed}\n`]);
+  await says(run('ssh', 'alpha'), 1, `alpha: ${lapsed}\n`);
   const signIn = { ...access, ready: false, reason: 'access_not_projected', lapsed: 'Sign in.' };
   const waiting = await withSsh(t, { [accessRoute]: signIn });
   assert.match((await waiting.run('ssh', 'alpha')).stdout, /andromeda-alpha/);
@@ -163,39 +152,31 @@ test('what is missing is one sentence that says what to do, and status 1', async
   ];
   let reason = '';
   const { run } = await withSsh(t, {
-    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
-      json(response, 200, { ...access, ready: false, reason }),
+    [accessRoute]: () => ({ ...access, ready: false, reason }),
   });
   for (const [next, sentence] of rows) {
     reason = next;
-    const { status, stdout, stderr } = await run('ssh', 'alpha');
-    assert.deepEqual([status, stdout, stderr], [1, '', `${sentence}\n`]);
+    await says(run('ssh', 'alpha'), 1, `${sentence}\n`, '');
   }
 });
 
 test('refusals have a status of their own: forbidden 4, not found 5, usage 2', async (t) => {
   const { run } = await withSsh(t, {
-    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
-      refuse(response, 403, 'This needs the permission clusters.ssh in the organization.'),
+    [accessRoute]: refuses(403, 'This needs the permission clusters.ssh in the organization.'),
   });
-  const rows: [string[], number, string][] = [
-    [['ssh', 'alpha'], 4, 'This needs the permission clusters.ssh in the organization.'],
-    [['ssh', 'delta'], 5, "There is no cluster 'delta'; there are: alpha, gamma."],
+  const rows: [string, number, string][] = [
+    ['ssh alpha', 4, 'This needs the permission clusters.ssh in the organization.'],
+    ['ssh delta', 5, "There is no cluster 'delta'; there are: alpha, gamma."],
+    ['ssh --org chemistry alpha', 5, "There is no organization of yours 'chemistry'; there are: physics."],
+    ['ssh', 2, "Missing required argument 'cluster'; see `andromeda --help`."],
     [
-      ['ssh', '--org', 'chemistry', 'alpha'],
-      5,
-      "There is no organization of yours 'chemistry'; there are: physics.",
-    ],
-    [['ssh'], 2, "Missing required argument 'cluster'; see `andromeda --help`."],
-    [
-      ['ssh', '--profile', 'other', 'alpha'],
+      'ssh --profile other alpha',
       3,
       'You are not signed in; run `andromeda auth login --profile other --url <platform_url>`.',
     ],
   ];
   for (const [args, expected, sentence] of rows) {
-    const { status, stdout, stderr } = await run(...args);
-    assert.deepEqual([stderr, stdout, status], [`${sentence}\n`, '', expected]);
+    await says(run(...args.split(' ')), expected, `${sentence}\n`, '');
   }
 });
 
@@ -203,8 +184,7 @@ test('nothing that the API says can become a flag of ssh', async (t) => {
   let bad: object = {};
   const { run, knownHosts, home } = await withSsh(t, {
     [accessRoute.replace(alphaId, gammaId)]: noSlurm,
-    [accessRoute]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
-      json(response, 200, { ...access, ...bad }),
+    [accessRoute]: () => ({ ...access, ...bad }),
   });
   const rows: [string, object[]][] = [
     [
@@ -289,8 +269,7 @@ test('a machine without ssh gets a sentence', async (t) => {
 
 test('someone who may not list clusters names one by its whole ID', async (t) => {
   const { run, requests, knownHosts } = await withSsh(t, {
-    [`GET /clusters?businessOrgId=org_1&limit=200`]: (_seen: unknown, response: Parameters<typeof json>[0]) =>
-      refuse(response, 403, 'No.'),
+    [`GET /clusters?businessOrgId=org_1&limit=200`]: refuses(403, 'No.'),
     'GET /organizations/org_1/clusters': { clusters: [] },
   });
   const named = await run('ssh', 'alpha');
@@ -306,22 +285,26 @@ test('someone who may not list clusters names one by its whole ID', async (t) =>
   assert.deepEqual(stdout.split('\n').slice(0, -1), [...flags(knownHosts), `andromeda-${alphaId}`]);
 });
 
-test('a name in two organizations is refused until one of them is named', async (t) => {
+test('a name in two organizations is refused until one of them is named; ssh-config names both', async (t) => {
   const otherId = `${'f'.repeat(8)}${alphaId.slice(8)}`;
   const { run } = await withSsh(t, {
     'GET /me': { ...(lookups['GET /me'] as object), memberships: [{ org_id: 'org_1' }, { org_id: 'org_2' }] },
     'GET /organizations/org_2': { id: 'org_2', slug: 'chemistry' },
     'GET /organizations/org_2/clusters': { clusters: [] },
+    'GET /clusters?businessOrgId=org_1&limit=200': { items: [alpha] },
     'GET /clusters?businessOrgId=org_2&limit=200': {
       items: [platformCluster(otherId, 'alpha'), platformCluster(alphaId, 'old', 'released')],
     },
+    [`GET /clusters/${otherId}/ssh-access?organizationId=org_2`]: access,
   });
-  const { status, stderr } = await run('ssh', 'alpha');
-  assert.deepEqual(
-    [status, stderr],
-    [1, `'alpha' fits several clusters: alpha (${otherId}), alpha (${alphaId}).\n`],
-  );
+  const both = `'alpha' fits several clusters: alpha (${otherId}), alpha (${alphaId}).\n`;
+  await says(run('ssh', 'alpha'), 1, both);
   assert.equal((await run('ssh', '--org', 'physics', 'alpha')).status, 3);
+  const { stdout } = await run('ssh-config');
+  assert.deepEqual(stdout.match(/^Host .*/gm), [
+    ...['Host andromeda-chemistry-alpha', 'Host andromeda-chemistry-alpha-job'],
+    ...['Host andromeda-physics-alpha', 'Host andromeda-physics-alpha-job'],
+  ]);
 });
 
 test('what ends the command ends ssh, and shows in the status', async (t) => {
@@ -356,7 +339,7 @@ const planText =
 test('at a terminal, the last key is revoked when the person has read what it ends and agrees', async (t) => {
   const [revoked, active] = keySet.keys;
   const revoke = `POST /me/ssh-keys/${active?.id}/revoke`;
-  const { home, requests } = await withSsh(t, {
+  const { atTerminal, requests } = await withSsh(t, {
     'GET /me/ssh-keys': keySet,
     [`GET /me/ssh-keys/plan?revoke=${active?.id}`]: keyPlan,
     [revoke]: { ssh_key: revoked, ssh_key_set: { generation: 3 }, command_id: 'c' },
@@ -366,12 +349,12 @@ test('at a terminal, the last key is revoked when the person has read what it en
     ['y\r', [], 0],
     ['', ['--yes'], 0],
   ] as const) {
-    const command = atTerminal(home, ['keys', 'revoke', 'SHA256:new', ...flags]);
+    const command = atTerminal(['keys', 'revoke', 'SHA256:new', ...flags]);
     if (typed !== '') {
       await command.until('Go on? [y/N] ');
       command.type(typed);
     }
-    const ended = await command.ended;
+    const ended = await command.result;
     assert.equal(ended.status, status);
     assert.match(ended.screen, planText);
     assert.equal(taken(requests).includes(revoke), status === 0);
@@ -381,7 +364,7 @@ test('at a terminal, the last key is revoked when the person has read what it en
 test('at a terminal, a key is offered, registered when the person agrees, and waited for', async (t) => {
   const key = keygen('-t', 'ed25519');
   let registered = '';
-  const { home, env, requests, directory } = await withSsh(
+  const { home, env, requests, directory, atTerminal } = await withSsh(
     t,
     {
       'GET /me/ssh-keys': { ...keySet, keys: [] },
@@ -398,28 +381,28 @@ test('at a terminal, a key is offered, registered when the person agrees, and wa
     },
     'exit 5',
   );
-  const none = atTerminal(home, ['ssh', 'alpha'], env);
+  const none = atTerminal(['ssh', 'alpha'], env);
   assert.match(
-    (await none.ended).screen,
+    (await none.result).screen,
     /make one: `ssh-keygen -t ed25519 -f \S+`, and then `andromeda keys add \S+\.pub`\.\n$/,
   );
 
   await mkdir(join(home, '.ssh'));
   await writeFile(join(home, '.ssh/id_ed25519.pub'), key.publicKey);
-  const declined = atTerminal(home, ['ssh', 'alpha'], env);
+  const declined = atTerminal(['ssh', 'alpha'], env);
   const screen = await declined.until('Register it? [y/N] ');
   assert.ok(screen.includes(`${home}/.ssh/id_ed25519.pub  ${keygenFingerprint(key.publicKey)}`), screen);
   assert.match(screen, planText);
   declined.type('n\r');
-  assert.deepEqual((await declined.ended).status, 1);
+  assert.deepEqual((await declined.result).status, 1);
   assert.equal(registered, '');
 
   requests.splice(0);
-  const agreed = atTerminal(home, ['ssh', 'alpha'], env);
+  const agreed = atTerminal(['ssh', 'alpha'], env);
   await agreed.until('Register it? [y/N] ');
   agreed.type('y\r');
   await agreed.until('Waiting: alpha has not applied the latest changes yet');
-  const ended = await agreed.ended;
+  const ended = await agreed.result;
   assert.deepEqual(
     [ended.status, registered],
     [5, JSON.stringify({ public_key: key.publicKey.split(' ').slice(0, 2).join(' ') })],
@@ -471,8 +454,7 @@ test('ssh-config --write puts a file in place, and says how to include it until 
   const file = join(home, '.ssh/andromeda.conf');
   const done = `${file} has andromeda-alpha, andromeda-alpha-job.\n`;
   const hint = `Put this line at the beginning of ${home}/.ssh/config:\n\n    Include andromeda.conf\n\n`;
-  const first = await run('ssh-config', '--write');
-  assert.deepEqual([first.status, first.stdout, first.stderr], [0, '', done + hint]);
+  await says(run('ssh-config', '--write'), 0, done + hint, '');
   assert.equal(await readFile(file, 'utf8'), heading + blocks(knownHosts));
   assert.equal((await stat(file)).mode & 0o777, 0o600);
   await writeFile(join(home, '.ssh/config'), 'Include andromeda.conf\n');
@@ -482,23 +464,6 @@ test('ssh-config --write puts a file in place, and says how to include it until 
     (await run('ssh-config', 'alpha', '--write', elsewhere)).stderr,
     `${elsewhere} has andromeda-alpha, andromeda-alpha-job.\n${hint.replace('andromeda.conf', elsewhere)}`,
   );
-});
-
-test('two clusters of one name are distinguished by their organizations', async (t) => {
-  const otherId = `${'f'.repeat(8)}${alphaId.slice(8)}`;
-  const { run } = await withSsh(t, {
-    'GET /me': { ...(lookups['GET /me'] as object), memberships: [{ org_id: 'org_1' }, { org_id: 'org_2' }] },
-    'GET /organizations/org_2': { id: 'org_2', slug: 'chemistry' },
-    'GET /organizations/org_2/clusters': { clusters: [] },
-    'GET /clusters?businessOrgId=org_1&limit=200': { items: [alpha] },
-    'GET /clusters?businessOrgId=org_2&limit=200': { items: [platformCluster(otherId, 'alpha')] },
-    [`GET /clusters/${otherId}/ssh-access?organizationId=org_2`]: access,
-  });
-  const { stdout } = await run('ssh-config');
-  assert.deepEqual(stdout.match(/^Host .*/gm), [
-    ...['Host andromeda-chemistry-alpha', 'Host andromeda-chemistry-alpha-job'],
-    ...['Host andromeda-physics-alpha', 'Host andromeda-physics-alpha-job'],
-  ]);
 });
 
 test('where the key that lies here was revoked, it says how to come to a new one', async (t) => {

@@ -1,12 +1,10 @@
 /** `andromeda wait`: until something is in place everywhere (contract, "Confirming a key or shell change"). */
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
-import { dirname } from 'node:path';
 import { test } from 'node:test';
 import { type Applied, lackOfCluster, lackOfKeys, lackOfPermission } from '../../../src/cli/everyday/wait.ts';
 import { alphaId } from '../admin/operator-api.ts';
-import { atTerminal } from '../admin/terminal.ts';
-import { json } from '../harness.ts';
+import { json, says } from '../harness.ts';
 import { refuse, signedIn, taken } from '../small-api.ts';
 import {
   access,
@@ -25,8 +23,7 @@ const keyLookups = { ...lookups, 'GET /me/ssh-keys': keySet };
 
 /** Answers with one thing after another, the last one for good. */
 function oneAfterTheOther(...bodies: unknown[]) {
-  return (_seen: unknown, response: ServerResponse) =>
-    json(response, 200, bodies.length > 1 ? bodies.shift() : bodies[0]);
+  return () => (bodies.length > 1 ? bodies.shift() : bodies[0]);
 }
 
 test('a key or shell change is in place when observation_current, ssh_key_set_generation and shell say so', () => {
@@ -94,8 +91,7 @@ test('wait key asks until it is in place, and is quiet in a pipe', async (t) => 
     ...keyLookups,
     [accessRoute]: oneAfterTheOther(behind, behind, behind, access),
   });
-  const { status, stdout, stderr } = await run(['wait', 'key']);
-  assert.deepEqual([status, stdout, stderr], [0, '', '']);
+  await says(run(['wait', 'key']), 0, '', '');
   const asked = taken(requests);
   assert.equal(asked.filter((line) => line === accessRoute).length, 4);
   assert.ok(!asked.some((line) => line.includes('9d6f1f0e')), 'a cluster without Slurm is not asked');
@@ -147,8 +143,7 @@ test('a service that fails for a moment is waited for, a refusal is not', async 
   });
   assert.equal((await run(['wait', 'key'])).status, 0);
   assert.equal(answers, 3);
-  const refused = await run(['wait', 'key', '--cluster', 'alpha']);
-  assert.deepEqual([refused.status, refused.stderr], [4, 'Not any more.\n']);
+  await says(run(['wait', 'key', '--cluster', 'alpha']), 4, 'Not any more.\n');
 });
 
 test('wait permission waits for Kubernetes as well', async (t) => {
@@ -172,8 +167,7 @@ test('wait permission waits for Kubernetes as well', async (t) => {
       { clusters: [{ ...gamma, state: 'applied' }] },
     ),
   });
-  const { status, stderr } = await run(['wait', 'permission', 'bob@physics.example']);
-  assert.deepEqual([status, stderr], [0, '']);
+  await says(run(['wait', 'permission', 'bob@physics.example']), 0, '');
   assert.equal(taken(requests).filter((line) => line === path).length, 3);
 });
 
@@ -202,8 +196,7 @@ test('wait permission follows the access list of every Slurm cluster, also when 
   });
   const bob = ['wait', 'permission', 'bob@physics.example'];
   for (const looks of [2, 3]) {
-    const { status, stdout, stderr } = await run(bob);
-    assert.deepEqual([status, stdout, stderr], [0, '', '']);
+    await says(run(bob), 0, '', '');
     assert.equal(taken(requests).filter((line) => line === accessOfAlpha).length, looks);
   }
   const nobody = await run(['wait', 'permission', 'zoe@physics.example']);
@@ -231,31 +224,29 @@ test('wait cluster ends when the cluster is of use, and at once when it goes out
   assert.equal(status, 0);
   assert.deepEqual(JSON.parse(stdout), { cluster: alpha, options: ready });
   const going = await signedIn(t, { ...routes, [cluster]: platformCluster(alphaId, 'alpha', 'releasing') });
-  const gone = await going.run(['wait', 'cluster', 'alpha']);
-  assert.deepEqual([gone.status, gone.stderr], [1, 'alpha is releasing; it will not come back.\n']);
+  await says(going.run(['wait', 'cluster', 'alpha']), 1, 'alpha is releasing; it will not come back.\n');
 });
 
 test('on a terminal, one line says what is being waited for, goes away, and Ctrl-C ends it with 130', async (t) => {
   let body: object = { ...access, observation_current: false };
-  const { directory } = await signedIn(t, {
+  const { atTerminal } = await signedIn(t, {
     ...keyLookups,
     'GET /me': me,
-    [accessRoute]: (_seen: unknown, response: ServerResponse) => json(response, 200, body),
+    [accessRoute]: () => body,
   });
-  const home = dirname(directory);
-  const first = atTerminal(home, ['wait', 'key']);
+  const first = atTerminal(['wait', 'key']);
   await first.until('Waiting: alpha: it has not reported the newest list');
   body = access;
-  const { status, screen } = await first.ended;
+  const { status, screen } = await first.result;
   assert.equal(status, 0);
   assert.ok(screen.endsWith('\r\u001b[KIn place on alpha.\n'), JSON.stringify(screen));
   assert.ok(!screen.includes('\u001b[3'), 'no colour');
 
   body = { ...access, observation_current: false };
-  const second = atTerminal(home, ['wait', 'key']);
+  const second = atTerminal(['wait', 'key']);
   await second.until('Waiting: ');
   second.type('\u0003');
-  const cancelled = await second.ended;
+  const cancelled = await second.result;
   assert.equal(cancelled.status, 130);
   assert.match(cancelled.screen, /Cancelled; the changes go on without anyone waiting\.\n$/);
 });

@@ -1,18 +1,12 @@
 /** Whether the migrations make the same of a PostgreSQL as of SQLite's file. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import Database from 'better-sqlite3';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
-import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import { postgres, test, usePostgres } from './server.ts';
 
-const skip = missingPostgres() ?? false;
-let postgres: TestPostgres;
-before(async () => {
-  if (!skip) postgres = await createPostgres();
-});
-after(() => postgres?.[Symbol.asyncDispose]());
+usePostgres();
 
 /** Each gives lines of text. Kysely's own tables, and the two that PostgreSQL alone has, are left out. */
 const ofSqlite = {
@@ -73,9 +67,7 @@ const ofPostgres: Record<keyof typeof ofSqlite, string> = {
     where ${own} and not g.tgisinternal`,
 };
 
-test('a PostgreSQL has the tables, columns, keys, references, indexes and triggers of SQLite’s file', {
-  skip,
-}, async () => {
+test('a PostgreSQL has the tables, columns, keys, references, indexes and triggers of SQLite’s file', async () => {
   using directory = temporaryDirectory();
   await (await openStore(directory.path)).close();
   using other = temporaryDirectory();

@@ -3,9 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import Database from 'better-sqlite3';
-import pg from 'pg';
 import { stringify } from 'yaml';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { keySetText } from '../../../src/domain/key-rotation.ts';
@@ -15,21 +13,16 @@ import { loadSshKey } from '../../../src/lib/ssh/public-key.ts';
 import { createInstallation } from '../../../src/store/data-dir/lab.ts';
 import { openStore, type StoreOptions } from '../../../src/store/data-dir/open-store.ts';
 import { versionOf, viewPostgres } from '../../../src/store/engine/engine.ts';
-import { createAwayLog } from '../../../src/store/engine/postgres/start.ts';
 import { createReadinessCheck } from '../../../src/store/engine/readiness.ts';
 import { openSecrets } from '../../../src/store/servers/secrets.ts';
-import { eventually, physics } from '../../support/app.ts';
+import { becomes, eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
-import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 import { beginProgram } from '../../support/program.ts';
 import { keysOf } from '../../support/service-keys.ts';
+import { open } from './counting.ts';
+import { connect, postgres, test, usePostgres } from './server.ts';
 
-const skip = missingPostgres() ?? false;
-let postgres: TestPostgres;
-before(async () => {
-  if (!skip) postgres = await createPostgres();
-});
-after(() => postgres?.[Symbol.asyncDispose]());
+usePostgres();
 
 const lines: { event: string; message?: string }[] = [];
 const log = createLogger('info', (line) => void lines.push(JSON.parse(line)));
@@ -43,11 +36,16 @@ async function start(database: string, options: StoreOptions = {}): Promise<void
 const elsewhere = (name: string, user = 'postgres') =>
   postgres.url().replace('postgres@', `${user}@`).replace('/andromeda?', `/${name}?`);
 
-test('a user or a database that is not there, and authorities that cannot be read, are not waited for', {
-  skip,
-}, async () => {
+test('a user or a database that is not there or sorts otherwise, and authorities that cannot be read, are not waited for', async () => {
+  await postgres.query("create database other template template0 locale 'C.UTF-8'");
+  const secret = elsewhere('missing').replace('postgres@', 'postgres:correct-horse@');
+  await assert.rejects(start(secret), ({ stack, cause }: Error) => {
+    assert.doesNotMatch(`${stack} ${JSON.stringify(cause)}`, /correct-horse/);
+    return true;
+  });
   for (const [url, message] of [
-    [elsewhere('missing'), /"missing" does not exist/],
+    [secret, /"missing" does not exist/],
+    [elsewhere('other'), /its collation is C\.UTF-8.*locale 'C'/],
     [elsewhere('andromeda', 'nobody'), /role "nobody" does not exist/],
     [
       postgres.url({ sslmode: 'verify-full', sslrootcert: '/not/there.pem' }),
@@ -57,7 +55,7 @@ test('a user or a database that is not there, and authorities that cannot be rea
     await assert.rejects(start(url), { code: 'invalid_state', message });
 });
 
-test('a user without the right to make tables learns who has to own the database', { skip }, async () => {
+test('a user without the right to make tables learns who has to own the database', async () => {
   await postgres.query('create role norights login');
   await postgres.query("create database closed template template0 locale 'C'");
   await assert.rejects(start(elsewhere('closed', 'norights')), {
@@ -80,9 +78,7 @@ test('a user without the right to make tables learns who has to own the database
   });
 });
 
-test('a data directory that has served one installation serves no other, and none that is new', {
-  skip,
-}, async () => {
+test('a data directory that has served one installation serves no other, and none that is new', async () => {
   using directory = temporaryDirectory();
   const open = async (schema: string, options: StoreOptions = {}) =>
     (await openStore(directory.path, { database: postgres.url({ schema }), ...options })).close();
@@ -109,9 +105,7 @@ test('a data directory that has served one installation serves no other, and non
   await open('empty');
 });
 
-test('a data directory with SQLite’s file of another installation joins none that is there', {
-  skip,
-}, async () => {
+test('a data directory with SQLite’s file of another installation joins none that is there', async () => {
   const lab = (slug: string): Lab => ({
     organizations: [
       {
@@ -145,9 +139,7 @@ test('a data directory with SQLite’s file of another installation joins none t
   await enter();
 });
 
-test('a data directory that was started on SQLite, without people, joins no installation with its keys', {
-  skip,
-}, async () => {
+test('a data directory that was started on SQLite, without people, joins no installation with its keys', async () => {
   const options = { database: postgres.url({ schema: 'enabled' }), secrets: keysOf(makeSecretsKey()) };
   using first = temporaryDirectory();
   const there = await openStore(first.path, options);
@@ -178,7 +170,7 @@ test('a data directory that was started on SQLite, without people, joins no inst
   await enter();
 });
 
-test('a database that any role may connect to is warned of', { skip }, async () => {
+test('a database that any role may connect to is warned of', async () => {
   await postgres.query('create role owner login');
   await postgres.query("create database open owner owner template template0 locale 'C'");
   const said = async () => {
@@ -193,53 +185,27 @@ test('a database that any role may connect to is warned of', { skip }, async () 
   assert.deepEqual(await said(), []);
 });
 
-test('a database that takes no writes is refused in words', { skip }, async () => {
+test('a database that takes no writes is refused in words', async (t) => {
   await postgres.query("create database fixed template template0 locale 'C'");
   await postgres.query('alter database fixed set default_transaction_read_only = on');
   await assert.rejects(start(elsewhere('fixed')), { code: 'invalid_state', message: /it takes no writes/ });
   // A server that was there before says so as well.
   await postgres.query("create database later template template0 locale 'C'");
-  using directory = temporaryDirectory();
-  const store = await openStore(directory.path, { database: elsewhere('later') });
-  try {
-    await createReadinessCheck(store)();
-    await postgres.query('alter database later set default_transaction_read_only = on');
-    await postgres.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'later'");
-    await eventually(
-      () =>
-        createReadinessCheck(store)().then(
-          () => '',
-          ({ message }: Error) => message,
-        ),
-      (message) => message.includes('it takes no writes: it is a standby, or was set to be read only'),
-    );
-  } finally {
-    await store.close();
-  }
-});
-
-test('what is waited for is said at once, and again at growing intervals', () => {
-  let now = 0;
-  const said: string[] = [];
-  const away = createAwayLog(
-    createLogger('info', (line) => {
-      const { event, message, waitedMs } = JSON.parse(line);
-      assert.equal(event, 'database.away');
-      said.push(`${Math.round(waitedMs / 1000)} ${message}`);
-    }),
-    () => now,
+  const store = await open(t, elsewhere('later'));
+  await createReadinessCheck(store)();
+  await postgres.query('alter database later set default_transaction_read_only = on');
+  await postgres.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'later'");
+  await eventually(
+    () =>
+      createReadinessCheck(store)().then(
+        () => '',
+        ({ message }: Error) => message,
+      ),
+    (message) => message.includes('it takes no writes: it is a standby, or was set to be read only'),
   );
-  for (; now < 3_600_000; now += 1_000) away.say(now === 5_000 ? 'b' : 'a');
-  const seconds = said.map((line) => Number(line.split(' ')[0]));
-  assert.deepEqual(said.slice(0, 4), ['0 a', '5 b', '15 a', '35 a']);
-  const pauses = seconds.slice(1).map((at, index) => at - (seconds[index] ?? 0));
-  assert.equal(Math.max(...pauses), 600);
-  assert.ok(said.length < 16);
 });
 
-test('a service that is stopped while it waits for the database ends with 0, and one line', {
-  skip,
-}, async () => {
+test('a service that is stopped while it waits for the database ends with 0, and one line', async () => {
   using directory = temporaryDirectory();
   const config = join(directory.path, 'andromeda.yaml');
   const database = postgres.url({ host: join(directory.path, 'nobody') });
@@ -250,10 +216,7 @@ test('a service that is stopped while it waits for the database ends with 0, and
     said += text;
   });
   const ended = once(child, 'close');
-  await eventually(
-    async () => said,
-    (text) => text.includes('database.away') || child.exitCode !== null,
-  );
+  await becomes(() => said.includes('database.away') || child.exitCode !== null, true);
   child.kill('SIGTERM');
   assert.deepEqual((await ended).slice(0, 1), [0], said);
   const events = said
@@ -267,96 +230,72 @@ test('a service that is stopped while it waits for the database ends with 0, and
   assert.equal(events[1].message, 'Stopped while it waited for the database.');
 });
 
-test('who holds a lock that a write waits for is named, and the disk is not blamed', { skip }, async () => {
-  using directory = temporaryDirectory();
-  const store = await openStore(directory.path, { database: postgres.url() });
-  const holder = new pg.Client({ connectionString: postgres.url(), application_name: 'psql' });
-  holder.on('error', () => {});
-  await holder.connect();
-  try {
-    assert.equal((await store.findObstacle())?.detail, undefined);
-    await holder.query('begin; update store_version set version = version');
-    const ready = createReadinessCheck(store)();
-    const obstacle = await eventually(
-      () => store.findObstacle(),
-      (found) => found?.detail !== undefined,
-    );
-    assert.equal(obstacle?.reason, 'another connection of it holds a lock');
-    assert.match(
-      obstacle?.detail ?? '',
-      /^It is process (\d+) \(psql, idle in transaction for \d+ s\); select pg_terminate_backend\(\1\) ends it$/,
-    );
-    await assert.rejects(ready, {
-      code: 'service_unavailable',
-      message: 'The database cannot be written: another connection of it holds a lock.',
-    });
-    await holder.query('rollback');
-    await createReadinessCheck(store)();
-    const view = await viewPostgres(postgres.url());
-    try {
-      assert.ok(((await versionOf(view.reader)) ?? 0) > 0);
-      await holder.query('begin; lock table store_version');
-      await assert.rejects(versionOf(view.reader), {
-        code: 'service_unavailable',
-        message: /another connection of it has locked a table/,
-      });
-      await holder.query('rollback');
-      await assert.rejects(
-        view.reader.deleteFrom('leader').execute(),
-        /read-only transaction|takes no writes/,
-      );
-    } finally {
-      await view.close();
-    }
-  } finally {
-    await holder.end();
-    await store.close();
-  }
+test('who holds a lock that a write waits for is named, and the disk is not blamed', async (t) => {
+  const store = await open(t, postgres.url());
+  const holder = await connect(t, { connectionString: postgres.url(), application_name: 'psql' });
+  assert.equal((await store.findObstacle())?.detail, undefined);
+  await holder.query('begin; update store_version set version = version');
+  const ready = createReadinessCheck(store)();
+  const obstacle = await eventually(
+    () => store.findObstacle(),
+    (found) => found?.detail !== undefined,
+  );
+  assert.equal(obstacle?.reason, 'another connection of it holds a lock');
+  assert.match(
+    obstacle?.detail ?? '',
+    /^It is process (\d+) \(psql, idle in transaction for \d+ s\); select pg_terminate_backend\(\1\) ends it$/,
+  );
+  await assert.rejects(ready, {
+    code: 'service_unavailable',
+    message: 'The database cannot be written: another connection of it holds a lock.',
+  });
+  await holder.query('rollback');
+  await createReadinessCheck(store)();
+  const view = await viewPostgres(postgres.url());
+  t.after(() => view.close());
+  assert.ok(((await versionOf(view.reader)) ?? 0) > 0);
+  await holder.query('begin; lock table store_version');
+  await assert.rejects(versionOf(view.reader), {
+    code: 'service_unavailable',
+    message: /another connection of it has locked a table/,
+  });
+  await holder.query('rollback');
+  await assert.rejects(view.reader.deleteFrom('leader').execute(), /read-only transaction|takes no writes/);
 });
 
-test('while another server brings the schema up to date, one waits, says so, and can be stopped', {
-  skip,
-}, async () => {
+test('while another server brings the schema up to date, one waits, says so, and can be stopped', async (t) => {
   await postgres.query("create database busy template template0 locale 'C'");
-  const holder = new pg.Client({ connectionString: elsewhere('busy') });
-  holder.on('error', () => {});
-  await holder.connect();
-  try {
-    await holder.query("select pg_advisory_lock(1634626675, hashtext('public'))");
-    const stopping = Promise.withResolvers<void>();
-    const stopped = assert.rejects(
-      start(elsewhere('busy'), { stopping: stopping.promise }),
-      /Stopped while it waited for the database/,
-    );
-    await eventually(
-      async () => lines,
-      (all) =>
-        all.some(({ message }) =>
-          /Another server is bringing the database .*; process \d+ of the role postgres has it/.test(
-            message ?? '',
-          ),
+  const holder = await connect(t, { connectionString: elsewhere('busy') });
+  await holder.query("select pg_advisory_lock(1634626675, hashtext('public'))");
+  const stopping = Promise.withResolvers<void>();
+  const stopped = assert.rejects(
+    start(elsewhere('busy'), { stopping: stopping.promise }),
+    /Stopped while it waited for the database/,
+  );
+  await becomes(
+    () =>
+      lines.some(({ message }) =>
+        /Another server is bringing the database .*; process \d+ of the role postgres has it/.test(
+          message ?? '',
         ),
-    );
-    stopping.resolve();
-    await stopped;
-    const waiting = start(elsewhere('busy'));
-    await holder.query("select pg_advisory_unlock(1634626675, hashtext('public'))");
-    await waiting;
-  } finally {
-    await holder.end();
-  }
+      ),
+    true,
+  );
+  stopping.resolve();
+  await stopped;
+  const waiting = start(elsewhere('busy'));
+  await holder.query("select pg_advisory_unlock(1634626675, hashtext('public'))");
+  await waiting;
 });
 
-test('who only asks something of a shared database makes nothing in it', { skip }, async () => {
+test('who only asks something of a shared database makes nothing in it', async (t) => {
   await postgres.query("create database fresh template template0 locale 'C'");
   await assert.rejects(start(elsewhere('fresh'), { beside: true, unchanged: true }), {
     code: 'invalid_state',
     message: /it is new, or of a server of another version/,
   });
-  const client = new pg.Client({ connectionString: elsewhere('fresh') });
-  await client.connect();
+  const client = await connect(t, { connectionString: elsewhere('fresh') });
   const { rows } = await client.query("select 1 from pg_tables where schemaname = 'public'");
-  await client.end();
   assert.equal(rows.length, 0);
   await start(elsewhere('fresh'));
   await start(elsewhere('fresh'), { beside: true, unchanged: true });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { appendFileSync, chownSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before } from 'node:test';
 import { createLogger } from '../../../src/lib/log.ts';
 import { parsePostgresUrl } from '../../../src/lib/postgres-url.ts';
 import { Primary } from '../../../src/store/engine/postgres/primary.ts';
@@ -11,11 +11,11 @@ import { createAuthority } from '../../support/certificate.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { freePorts } from '../../support/ports.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
+import { test } from './server.ts';
 
-const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
 before(async () => {
-  if (skip) return;
+  if (missingPostgres()) return;
   const [port = 0] = await freePorts(1);
   postgres = await createPostgres(undefined, { port, more: [['listen_addresses', '127.0.0.1,127.0.0.2']] });
 });
@@ -33,9 +33,7 @@ async function connect(options: Record<string, string>, host = '127.0.0.1'): Pro
   }
 }
 
-test('a server without TLS is taken by disable, prefer and nothing, and refused by all others', {
-  skip,
-}, async () => {
+test('a server without TLS is taken by disable, prefer and nothing, and refused by all others', async () => {
   using directory = temporaryDirectory();
   const sslrootcert = join(directory.path, 'ca.pem');
   writeFileSync(sslrootcert, createAuthority().ca);
@@ -50,9 +48,7 @@ test('a server without TLS is taken by disable, prefer and nothing, and refused 
   });
 });
 
-test('with TLS, each sslmode checks what it says: nothing, the authority, or the name too', {
-  skip,
-}, async () => {
+test('with TLS, each sslmode checks what it says: nothing, the authority, or the name too', async () => {
   const authority = createAuthority();
   await useTls(authority.issue('server'));
   using directory = temporaryDirectory();

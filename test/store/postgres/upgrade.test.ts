@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
 import { makeSecretsKey } from '../../../src/lib/secrets-key.ts';
 import type { SchemaState } from '../../../src/service/host/unit/schema-process.ts';
 import { lossOf } from '../../../src/service/host/unit/way-back.ts';
@@ -16,16 +15,11 @@ import {
 } from '../../../src/store/organizations/organizations.ts';
 import { systemUserId } from '../../../src/store/people/people.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
-import { createPostgres, missingPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 import { runProgram } from '../../support/program.ts';
 import { ancient, newest, statements } from '../../support/schemas.ts';
+import { postgres, test, usePostgres } from './server.ts';
 
-const skip = missingPostgres() ?? false;
-let postgres: TestPostgres;
-before(async () => {
-  if (!skip) postgres = await createPostgres();
-});
-after(() => postgres?.[Symbol.asyncDispose]());
+usePostgres();
 
 const current: KnownSchema = { migrations, oldestServed };
 /** The version that comes next: it adds a table and a column. */
@@ -68,9 +62,7 @@ const create = ({ write }: Store, slug: string) =>
     createOrganization(tx, { slug, displayName: slug, autoJoinDomains: [], createdBy: systemUserId }),
   );
 
-test('a server of the next version brings the schema further, and those of this one go on and start', {
-  skip,
-}, async () => {
+test('a server of the next version brings the schema further, and those of this one go on and start', async () => {
   await using one = opening();
   const running = await one.open(current);
   await create(running, 'before');
@@ -88,7 +80,7 @@ test('a server of the next version brings the schema further, and those of this 
   assert.deepEqual(rows, [{ room: 'hall' }]);
 });
 
-test('a server that is two versions behind is refused, in words', { skip }, async () => {
+test('a server that is two versions behind is refused, in words', async () => {
   await using one = opening();
   await one.open(afterNext);
   await one.open(next);
@@ -98,7 +90,7 @@ test('a server that is two versions behind is refused, in words', { skip }, asyn
   );
 });
 
-test('a database from before 0.3.0 is refused in words, by a start and by check', { skip }, async () => {
+test('a database from before 0.3.0 is refused in words, by a start and by check', async () => {
   await using one = opening();
   await one.open(current);
   await postgres.query(`set search_path to ${one.schema}; ${ancient}`);
@@ -114,9 +106,7 @@ test('a database from before 0.3.0 is refused in words, by a start and by check'
   assert.match(out, new RegExp(`^wrong +database +.*${refusal.source}`, 'm'));
 });
 
-test('service rollback leaves a shared database that the version before works with as it is, and refuses in words where it does not', {
-  skip,
-}, async () => {
+test('service rollback leaves a shared database that the version before works with as it is, and refuses in words where it does not', async () => {
   await using one = opening();
   using directory = temporaryDirectory();
   const config = join(directory.path, 'andromeda.yaml');
