@@ -101,7 +101,7 @@ export async function createProgram(
 }
 
 /** The commands people use every day, in the order in which help lists them; each one's module is loaded on demand. */
-export const everyday: Record<string, () => Promise<Noun | Verb>> = {
+const everyday: Record<string, () => Promise<Noun | Verb>> = {
   ssh: async () => (await import('./everyday/ssh.ts')).ssh,
   'ssh-config': async () => (await import('./everyday/ssh.ts')).sshConfig,
   code: async () => (await import('./everyday/ssh.ts')).code,
