@@ -87,7 +87,6 @@ function bringUp(options: LabOptions) {
       void execFileSync(script, [verb, directory, daemon], { timeout: limit(60_000), stdio: 'ignore' }),
     /** A file next to slurm.conf. */
     file: (name: string) => readFileSync(join(directory, 'etc', name), 'utf8'),
-    /** The process of a daemon. */
     pid: (daemon: string) => readFileSync(join(directory, 'run', `${daemon}.pid`), 'utf8').trim(),
     /** Submits a job that goes on, and waits until it runs. */
     async runJob(options: string, user = 'ada') {
@@ -99,7 +98,6 @@ function bringUp(options: LabOptions) {
       return out;
     },
     stateOf: async (job: string) => (await shell('head', `squeue -h -j ${job} -o %T 2>/dev/null`)) || 'gone',
-    /** The settings of a lab file for it. */
     settings: (changes: Partial<SlurmSettings> = {}): SlurmSettings => ({
       login: [{ name: 'login1', host: '127.0.0.1', port, hostKey }],
       controller: { host: '127.0.0.1', ...manage },

@@ -24,7 +24,6 @@ export function person(
 
 let generation = 0;
 
-/** The next manifest. */
 export function manifest(
   accounts: readonly ManifestAccount[],
   slurmConfiguration: SlurmConfiguration = {},

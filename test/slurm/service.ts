@@ -10,7 +10,7 @@ import type { SlurmLab } from './lab.ts';
 /** How long anything may take that is waited for: machines that run tests are busy. */
 export const patienceMs = 90_000;
 
-export const crowd = Array.from({ length: 20 }, (_, index) => `p${index}`);
+export const crowd = Array.from({ length: 10 }, (_, index) => `p${index}`);
 
 export function labOf(slurm: SlurmSettings): Lab {
   const member = (username: string, permissions: ('clusters.read' | 'clusters.ssh')[]) => ({
@@ -54,12 +54,10 @@ export async function startService(
   return service;
 }
 
-/** The cluster's access list. */
 export async function accessList(service: TestApp, orgId: string) {
   return (await service.business(`/organizations/${orgId}/clusters/${alpha}/access`, { as: 'ada' })).body;
 }
 
-/** Gives a member exactly these permissions. */
 export async function permit(
   service: TestApp,
   person: { orgId: string; userId: string },
@@ -70,7 +68,6 @@ export async function permit(
   assert.equal(status, 200);
 }
 
-/** What the cluster is set up with, and whether that works. */
 export async function optionsOf(service: TestApp, orgId: string) {
   return (await service.platform(`/clusters/${alpha}/options?businessOrgId=${orgId}`, { as: 'ada' })).body;
 }
