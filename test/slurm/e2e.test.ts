@@ -27,7 +27,7 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
   });
 
   // A service that just started asks for the GPU time of today first.
-  await using service = await startService(lab, { rollout: 'live' });
+  await using service = await startService(lab, { rollout: 'live' }, { sync: { intervalSeconds: 8 } });
   await t.test('start-up files are read as sshd reads them without a gateway', () =>
     assertStartUpFiles(lab, service, []),
   );
