@@ -6,8 +6,13 @@ import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Page } from 'playwright-core';
 import { findPersonByEmail } from '../src/store/people/people.ts';
-import { type ConsoleApp, password, signIn, startConsoleApp } from '../test/console/harness.ts';
-import { personOfConsole } from '../test/console/operator-pages.ts';
+import {
+  type ConsoleApp,
+  password,
+  personOfConsole,
+  signIn,
+  startConsoleApp,
+} from '../test/console/harness.ts';
 import { alpha, physics } from '../test/support/app.ts';
 import { noBrowser, openBrowser } from '../test/support/browser.ts';
 

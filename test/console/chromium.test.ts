@@ -6,9 +6,7 @@ import { setSimulated } from '../platform/support.ts';
 import { alpha, eventually, physics } from '../support/app.ts';
 import { noBrowser, noWholeBrowser } from '../support/browser.ts';
 import { password } from './harness.ts';
-import { checkRefused, type Walk, walkAudit, walkInstallation, walkWhoIsOn } from './operator-pages.ts';
 import { checkPage, openSite, show, useConsole } from './page.ts';
-import { walkPastSessions, walkTrail } from './trail-pages.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
 const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
@@ -355,21 +353,4 @@ test('signing out holds in every tab, however slow the network, and a session th
       await page.getByText(why === 'refused' ? 'did not sign you in' : 'The sign-in failed').waitFor();
     }
   });
-});
-
-function walkOf(page: Page): Walk {
-  return { app: site.app, page, show: (path) => show(page, path), check: (path) => checkPage(page, path) };
-}
-
-test('an operator sees what to mend and who is on, closes a session with a reason, and reads who did what', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('root', async (page) => {
-    await walkInstallation(walkOf(page));
-    await walkWhoIsOn(walkOf(page));
-    await walkPastSessions(walkOf(page));
-    await walkAudit(walkOf(page));
-    await walkTrail(walkOf(page));
-  });
-  await site.as('eve', (page) => checkRefused(walkOf(page)));
 });

@@ -6,6 +6,7 @@ import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { adaHash, ada as person } from '../identity/issuer/harness.ts';
 import { physics, startTestApp, type TestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
+import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 
 export const password = person.password;
 
@@ -134,4 +135,27 @@ export async function signIn({ url }: ConsoleApp, name: string, to = '/'): Promi
   assert.equal(end.url, `${url}${to}`);
   await end.response.text();
   return browser;
+}
+
+/** Somebody with a key and `ssh`; the calls that this needs are made through the console. */
+export async function personOfConsole(app: ConsoleApp, name: string): Promise<SshPerson> {
+  const browser = await signIn(app, name);
+  const call =
+    (api: string): TestApp['business'] =>
+    async (path, { method = 'GET', body, headers } = {}) => {
+      const response = await browser.call(`/api/${api}${path}`, {
+        method,
+        headers: { 'content-type': 'application/json', ...headers },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      return { status: response.status, body: await response.json(), headers: response.headers };
+    };
+  const business = call('business');
+  const write: TestApp['write'] = (path, given) =>
+    business(path, {
+      method: 'POST',
+      ...given,
+      headers: { 'Idempotency-Key': `key-${path}`, 'Audit-Reason': 'a test' },
+    });
+  return sshPerson({ ...app.test, business, platform: call('platform'), write }, name);
 }

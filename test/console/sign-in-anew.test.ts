@@ -4,8 +4,7 @@ import { test } from 'node:test';
 import { consoleFiles } from '../../src/lib/packaging.ts';
 import { eventually } from '../support/app.ts';
 import { noBrowser, openBrowser } from '../support/browser.ts';
-import { password, signIn, startConsoleApp } from './harness.ts';
-import { personOfConsole } from './operator-pages.ts';
+import { password, personOfConsole, signIn, startConsoleApp } from './harness.ts';
 
 const hour = 3_600_000;
 const access = { maxHoursWithoutSignIn: 2 };

@@ -6,7 +6,7 @@ import { saveGpuDays } from '../../../src/store/clusters/gpu-days.ts';
 import { setSimulated, silence } from '../../platform/support.ts';
 import { alpha, physics } from '../../support/app.ts';
 import { noBrowser } from '../../support/browser.ts';
-import { personOfConsole } from '../operator-pages.ts';
+import { personOfConsole } from '../harness.ts';
 import { checkPage, show, useConsole } from '../page.ts';
 
 const reason = 'ECC <img src=x onerror="window.hit=1">';
