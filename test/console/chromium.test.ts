@@ -184,6 +184,8 @@ test('the menu has what is for the person, in groups, and on a phone three pages
     await page.goto(`${site.app.url}/no/such/page`);
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();
     assert.deepEqual(await names(page, 'Me'), ['Start', 'Access', 'Keys', 'Sessions']);
+    await page.goto(`${site.app.url}/signed-in`);
+    await page.getByText('Go back to your terminal').waitFor();
     await page.goto(`${site.app.url}/signed-out`);
     await page.getByRole('heading', { name: 'You are signed in as bob' }).waitFor();
     await page.getByRole('link', { name: 'Continue' }).click();

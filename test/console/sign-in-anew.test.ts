@@ -1,20 +1,14 @@
-/** A login over SSH that waits for a sign-in, and the link that it shows, in a real browser. */
+/** A login over SSH that waits for a sign-in, and the link that it shows. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { consoleFiles } from '../../src/lib/packaging.ts';
 import { eventually } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
-import { password, personOfConsole, signIn, startConsoleApp } from './harness.ts';
+import { createCookieBrowser, personOfConsole, signIn, startConsoleApp, submitSignIn } from './harness.ts';
 
 const hour = 3_600_000;
 const access = { maxHoursWithoutSignIn: 2 };
 
-test('the link of a login that waits leads to a sign-in, and the login goes on', {
-  skip: noBrowser,
-}, async () => {
+test('the link of a login that waits leads to a sign-in, and the login goes on', async () => {
   await using app = await startConsoleApp({ config: { access }, gatewayLimits: { signInWaitSeconds: 120 } });
-  await using browser = await openBrowser();
-  await consoleFiles();
   using bob = await personOfConsole(app, 'bob');
   // The libraries that read tokens have the clock of this machine.
   await app.test.elsewhere("update users set last_sign_in_at = '2001-01-01T00:00:00.000Z'");
@@ -24,19 +18,11 @@ test('the link of a login that waits leads to a sign-in, and the login goes on',
     (found) => found !== '',
   );
   assert.equal(link, `${app.url}/in`);
-  await browser.withPage(
-    async (page) => {
-      await page.goto(link);
-      await page.getByLabel('Email').fill('bob@physics.example');
-      await page.getByLabel('Password').fill(password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByText('Go back to your terminal').waitFor();
-      const { status, out } = await login.ended;
-      assert.deepEqual([status, out], [0, 'in\n']);
-    },
-    { width: 400, height: 800 },
-    true,
-  );
+  const browser = createCookieBrowser(app.url);
+  const end = await submitSignIn(browser, await browser.follow(link), 'bob@physics.example');
+  assert.equal(end.url, `${app.url}/signed-in`);
+  const { status, out } = await login.ended;
+  assert.deepEqual([status, out], [0, 'in\n']);
 });
 
 test('who opens the link signs in anew where the sign-in is too old, though a session is open', async () => {

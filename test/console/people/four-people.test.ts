@@ -69,14 +69,11 @@ test('where what one can do is not known, the pages say so and claim nothing', {
   skip: noBrowser,
 }, async () => {
   await site.as('kay', async (page) => {
-    const away = {
-      status: 503,
-      json: { code: 'service_unavailable', message: 'Too busy.', retryable: true },
-    };
+    const away = { status: 500, json: { code: 'internal', message: 'Out of order.', retryable: false } };
     await page.route('**/api/business/me/access', (route) => route.fulfill(away));
     for (const path of ['/', '/access']) {
       await page.goto(`${site.app.url}${path}`);
-      await page.getByRole('alert').getByText('Too busy.').waitFor();
+      await page.getByRole('alert').getByText('Out of order.').waitFor();
       assert.equal(
         await page.getByText(/Loading|no cluster|no access to a cluster|SSH key registered/).count(),
         0,

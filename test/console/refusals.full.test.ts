@@ -1,0 +1,9 @@
+import { test } from 'node:test';
+import { noBrowser } from '../support/browser.ts';
+import { everybody, useWalks } from './refusals.ts';
+
+const walk = useWalks();
+for (const one of everybody)
+  test(`walking all pages as ${one[0]} asks for nothing that is refused`, { skip: noBrowser }, () =>
+    walk(one, true),
+  );
