@@ -285,28 +285,6 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
   });
 });
 
-test('the largest configuration that is taken can be worked with', { skip: noBrowser }, async () => {
-  const script = `#!/bin/sh\n${'echo "a line of a long script"\n'.repeat(2_000)}`;
-  const files = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`${name}.sh`, script]));
-  const lines = 'NodeName=node Gres=gpu:8 # a comment of some length, for the sake of size\n'.repeat(20_000);
-  await setByBob({ prolog: files, slurmExtraConfig: lines, gresConf: 'x'.repeat(200_000) });
-  await site.as('ada', async (page) => {
-    await show(page, address);
-    await editorOf(page).waitFor();
-    await editorOf(page).click();
-    await page.keyboard.press('Control+Home');
-    await page.keyboard.insertText('cgroupExtraConfig: abcdefghijklmnopqrstuvwxyz\n');
-    await page.getByText('It is tested on the cluster first').waitFor();
-    await page.getByLabel('Show changes').check();
-    await page.reload();
-    await untilSays(page, 'abcdefghijklmnopqrstuvwxyz');
-    await save(page, 'large');
-    await eventually(stored, (one) => one['cgroupExtraConfig'] === 'abcdefghijklmnopqrstuvwxyz');
-    await page.getByText(', current.').waitFor();
-  });
-  await setByBob({});
-});
-
 test('who may not see it reads why; what is out of service can be read and not changed', {
   skip: noBrowser,
 }, async () => {

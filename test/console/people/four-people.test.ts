@@ -182,7 +182,6 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
       await keys.activate(page.getByRole('button', { name: 'Permissions…' }));
       await keys.activate(page.getByRole('checkbox', { name: /clusters\.kubernetes / }), 'Space');
       await page.getByText(/Loses clusters\.kubernetes/).waitFor();
-      await checkPage(page, 'taking it away');
       await keys.tabTo(page.getByLabel(/^Reason/));
       await keys.type('the project is over');
       await keys.press('Enter');
