@@ -128,7 +128,11 @@ export async function submitSignIn(
 }
 
 /** A browser that a person is signed in with. */
-export async function signIn({ url }: ConsoleApp, name: string, to = '/'): Promise<CookieBrowser> {
+export async function signIn(
+  { url }: Pick<ConsoleApp, 'url'>,
+  name: string,
+  to = '/',
+): Promise<CookieBrowser> {
   const browser = createCookieBrowser(url);
   const page = await browser.follow(`${url}/sign-in?to=${encodeURIComponent(to)}`);
   const end = await submitSignIn(browser, page, `${name}@physics.example`);

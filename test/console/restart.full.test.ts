@@ -1,24 +1,20 @@
-/** The service is killed in the middle of a form's write, and started again: the form, tried again, does it once and says so. */
+/** The service is killed in the middle of a write of the console, and started again: sent again, the write is done once. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Page } from 'playwright-core';
 import { stringify } from 'yaml';
-import { consoleFiles } from '../../src/lib/packaging.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { setPassword } from '../../src/store/people/identities.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { adaHash } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { password } from './harness.ts';
-import { show } from './page.ts';
+import { signIn } from './harness.ts';
 
 const lab = {
   organizations: [
@@ -117,59 +113,35 @@ async function prepareService(directory: string): Promise<Service> {
   };
 }
 
-/** Presses the button, with a service that dies of it; resolves when the form says that it had no answer. */
-async function pressInVain(page: Page, service: Service, name: string): Promise<void> {
-  await page.getByRole('button', { name, exact: true }).click();
-  await service.died();
-  await page.getByText('The console cannot be reached.').first().waitFor();
-  await page.getByText('the change may or may not have been made').waitFor();
-  await page.getByText(`Press “${name}” again`).waitFor();
-}
-
-const onceOnly = 'It was sent more than once and applied once.';
-
-test('a service that is killed in the middle of a write, before and after it is on disk: tried again, it is done once', {
-  skip: noBrowser,
-}, async () => {
+test('a service that is killed in the middle of a write, before and after it is on disk: sent again, it is done once', async () => {
   using directory = temporaryDirectory();
   await using service = await prepareService(directory.path);
-  await using browser = await openBrowser();
-  await consoleFiles();
   await service.start();
-  await browser.withPage(
-    async (page) => {
-      await page.goto(service.url);
-      await page.getByLabel('Email').fill('ada@physics.example');
-      await page.getByLabel('Password').fill(password);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByText('Live', { exact: true }).waitFor();
-      await page.getByLabel('Public key', { exact: true }).fill(newPublicKey());
-
-      // On disk, and not answered.
-      service.killAt('answer');
-      await pressInVain(page, service, 'Register the key');
-      assert.equal(await service.timesDone('registerSshKey'), 1);
-      await service.start();
-      await page.getByRole('button', { name: 'Register the key' }).click();
-      await page.getByText(onceOnly).waitFor();
-      await page.getByText('Registered', { exact: true }).waitFor();
-      assert.equal(await service.timesDone('registerSshKey'), 1);
-
-      // Written, and not committed.
-      await show(page, '/keys');
-      await page.getByRole('button', { name: 'Revoke…' }).click();
-      service.killAt('commit');
-      await pressInVain(page, service, 'Revoke');
-      assert.equal(await service.timesDone('revokeSshKey'), 0);
-      await service.start();
-      await page.getByRole('button', { name: 'Revoke', exact: true }).click();
-      await page.getByText(onceOnly).waitFor();
-      await page.getByText('You have no active keys').waitFor();
-      assert.equal(await service.timesDone('revokeSshKey'), 1);
-      await page.getByRole('button', { name: 'Close', exact: true }).click();
-      await page.getByText(onceOnly).waitFor({ state: 'detached' });
-    },
-    { width: 1280, height: 800 },
-    true,
-  );
+  const browser = await signIn(service, 'ada');
+  const public_key = newPublicKey();
+  const send = (path: string, body: object) => {
+    const own = { 'idempotency-key': `a key ${path}`, 'audit-reason': 'a test' };
+    const headers = { 'content-type': 'application/json', ...own };
+    return browser.call(`/api/business/me/ssh-keys${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+  };
+  /** Sends it to a service that dies of it, and again to the next one. */
+  const sendTwice = async (point: 'commit' | 'answer', path: string, body: object) => {
+    service.killAt(point);
+    await assert.rejects(send(path, body).then((answer) => answer.text()));
+    await service.died();
+    const operation = path === '' ? 'registerSshKey' : 'revokeSshKey';
+    assert.equal(await service.timesDone(operation), point === 'answer' ? 1 : 0);
+    await service.start();
+    const answer = await send(path, body);
+    assert.equal(answer.status, 200);
+    assert.equal(await service.timesDone(operation), 1);
+    return (await answer.json()) as { ssh_key: { id: string } };
+  };
+  // On disk, and not answered; then written, and not committed.
+  const { ssh_key: key } = await sendTwice('answer', '', { public_key });
+  await sendTwice('commit', `/${key.id}/revoke`, {});
 });

@@ -68,6 +68,23 @@ async function setUp(app: ConsoleApp, name: string) {
   return { secret, used, codes };
 }
 
+/** Sets an app up on the own account, and comes back to that. */
+async function addApp(app: ConsoleApp, browser: CookieBrowser): Promise<Shown> {
+  const account = await browser.follow(`${app.issuerUrl}/account`);
+  const page = await submit(browser, account, { do: 'setup', password });
+  const html = await page.response.clone().text();
+  const secret = (/<code>([A-Z2-7 ]+)<\/code>/.exec(html)?.[1] ?? '').replaceAll(' ', '');
+  const codes = await submit(browser, page, { code: codeOf(secret) });
+  return submit(browser, codes, {});
+}
+
+/** Changes it with the present one alone. */
+async function changePassword(app: ConsoleApp, browser: CookieBrowser, name: string) {
+  const next = 'a new and a long password';
+  const given = { email: credentials(name).email, current: password, next, again: next };
+  return submit(browser, await browser.follow(`${app.issuerUrl}/password`), given);
+}
+
 /** A new browser, as far as the password goes. */
 async function askedForCode(app: ConsoleApp, name: string) {
   const browser = createCookieBrowser(app.url);
@@ -124,11 +141,7 @@ test('who guesses codes has to wait, and another browser cannot go on with the f
 test('a password alone changes no password where a second factor is asked, and signs nothing in', async () => {
   await using app = await startConsoleApp({ identity: { secondFactor: 'all' } });
   const browser = createCookieBrowser(app.url);
-  const page = await browser.follow(`${app.issuerUrl}/password`);
-  const next = 'a new and a long password';
-  const { email } = credentials('bob');
-  const given = { email, current: password, next, again: next };
-  const refused = await submit(browser, page, given);
+  const refused = await changePassword(app, browser, 'bob');
   assert.equal(refused.response.status, 403);
   assert.match(await refused.response.text(), /takes your second factor/);
 });
@@ -139,11 +152,7 @@ test('on the own account factors are changed with the password, and everything i
   const account = () => browser.follow(`${app.issuerUrl}/account`);
   const wrong = await submit(browser, await account(), { do: 'setup', password: 'wrong' });
   assert.equal(wrong.response.status, 403);
-  const page = await submit(browser, await account(), { do: 'setup', password });
-  const html = await page.response.clone().text();
-  const secret = (/<code>([A-Z2-7 ]+)<\/code>/.exec(html)?.[1] ?? '').replaceAll(' ', '');
-  const codes = await submit(browser, page, { code: codeOf(secret) });
-  const back = await submit(browser, codes, {});
+  const back = await addApp(app, browser);
   assert.match(await back.response.text(), /authenticator app; 10 recovery codes left/);
 
   const other = await askedForCode(app, 'bob');
@@ -172,9 +181,7 @@ test('the factor of one person counts for no other who changes a password in the
   const { secret } = await setUp(app, 'root');
   const { browser, page } = await askedForCode(app, 'root');
   await submit(browser, page, { code: codeOf(secret, 1) });
-  const next = 'a new and a long password';
-  const given = { email: credentials('bob').email, current: password, next, again: next };
-  const changed = await submit(browser, await browser.follow(`${app.issuerUrl}/password`), given);
+  const changed = await changePassword(app, browser, 'bob');
   assert.equal(changed.url, `${app.issuerUrl}/password/changed`);
   assert.equal(hasFactor(app, browser), false);
 });
@@ -182,23 +189,14 @@ test('the factor of one person counts for no other who changes a password in the
 test('who changes a password after an operator reset the factor has proved no factor', async () => {
   await using app = await startConsoleApp({ identity: { secondFactor: 'none' } });
   const browser = await signIn(app, 'bob');
-  const page = await submit(browser, await browser.follow(`${app.issuerUrl}/account`), {
-    do: 'setup',
-    password,
-  });
-  const secret = /<code>([A-Z2-7 ]+)<\/code>/.exec(await page.response.clone().text())?.[1] ?? '';
-  const codes = await submit(browser, page, { code: codeOf(secret.replaceAll(' ', '')) });
-  await submit(browser, codes, {});
+  await addApp(app, browser);
   assert.equal(hasFactor(app, browser), true);
-  const { email } = credentials('bob');
   await app.test.app.store.write(async (tx) => {
-    const { id: userId = '' } = (await findPersonByEmail(tx.db, email)) ?? {};
+    const { id: userId = '' } = (await findPersonByEmail(tx.db, credentials('bob').email)) ?? {};
     await deleteSecondFactor(tx, userId);
     await endSignIns(tx, userId);
   });
-  const next = 'a new and a long password';
-  const given = { email, current: password, next, again: next };
-  const changed = await submit(browser, await browser.follow(`${app.issuerUrl}/password`), given);
+  const changed = await changePassword(app, browser, 'bob');
   assert.equal(changed.url, `${app.issuerUrl}/password/changed`);
   assert.equal(hasFactor(app, browser), false);
 });
