@@ -46,7 +46,6 @@ const inOne = [
 /** Files of those folders that would hold up the others: they wait for long, or block the process. */
 const apart = [
   'test/app/{clock,other-servers,servers}.test.ts',
-  'test/console/restart.full.test.ts',
   'test/http/half-sent.test.ts',
   'test/kubernetes/{bad-days,service}.test.ts',
   'test/store/{backup,campaign,campaign.full}.test.ts',
